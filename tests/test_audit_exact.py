@@ -187,6 +187,13 @@ class TestSampled:
             expected = np.sort([float(mass) * 60_000 for mass in expected])
             assert np.sum((np.sort(counts) - expected) ** 2 / expected) < 27.6
 
+    @pytest.mark.parametrize("large", [2**53, 10**400])
+    def test_whole_numbers_that_no_double_holds_are_outputs_of_their_own(self, large):
+        laws = {"data": {large: 1, large + 1: 0}, "neighbour": {large: 0, large + 1: 1}}
+        subject = FiniteSubject(name="told apart", claim=pure_dp(epsilon=1), **laws)
+        assert exact_audit(subject).violated
+        assert audit(sampled(subject), draws=2_000, random=keyed_source(6)).violated
+
     def test_the_black_box_stays_below_the_exact_epsilon(self):
         subject = FiniteSubject(name="finite", claim=pure_dp(epsilon=2), **response(Fraction(7, 8)))
         measured = audit(sampled(subject), draws=100_000, random=keyed_source(5)).epsilon_lower

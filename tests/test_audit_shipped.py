@@ -98,9 +98,9 @@ def test_most_entries_have_a_planted_claim():
 
 def test_a_planted_claim_is_a_share_of_epsilon_or_of_delta():
     claim, make = approximate_dp(epsilon=2.0, delta=0.1), shipped
-    of_epsilon = Shipped(make=make, covers=(), draws=1, planted=0.5).planted_claim(claim)
+    of_epsilon = Shipped(name="", make=make, covers=(), draws=1, planted=0.5).planted_claim(claim)
     assert (of_epsilon.epsilon(0.1), of_epsilon.failure) == (1.0, 0.1)
-    of_delta = Shipped(make=make, covers=(), draws=1, planted=0.5, of_delta=True).planted_claim(claim)
+    of_delta = Shipped(name="", make=make, covers=(), draws=1, planted=0.5, of_delta=True).planted_claim(claim)
     assert (of_delta.epsilon(0.05), of_delta.failure) == (2.0, 0.05)
 
 

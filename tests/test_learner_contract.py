@@ -26,7 +26,7 @@ def own_state(tmp_path, monkeypatch):
 
 
 def found_wrong(folder, table=learner_contract.narrow):
-    learner_contract._study(table())("dp-sgd", folder)
+    learner_contract._study(table(), "dp-sgd", folder)
     return check_folder(folder)["wrong"]
 
 

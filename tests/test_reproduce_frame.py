@@ -10,13 +10,22 @@ from dpselect.cli import reproduce as command
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError
 from dpselect.randomness import keyed_source
-from dpselect.reproduce.papers import PAPERS, paper_named
-from dpselect.reproduce.table import Context, Curve, Figure, Paper, Part, Reproduction, Row
+from dpselect.reproduce.table import (
+    PAPERS,
+    Context,
+    Curve,
+    Figure,
+    Paper,
+    Part,
+    Reproduction,
+    Row,
+    paper_named,
+)
 from dpselect.reproduce.written import describe, markdown, tables, write
 
 
 def row(**changes):
-    return Row(**{"name": "a row", "paper": 1.0, "ours": 1.0} | changes)
+    return Row(**{"name": "a row", "paper": 1.0, "ours": 1.0, "known": "printed"} | changes)
 
 
 ERRATUM = {"corrected": 1.5, "reason": "a reason"}

@@ -13,8 +13,7 @@ from dpselect.reproduce import tuning_rdp_networks
 from dpselect.reproduce.mnist_files import read_mnist
 from dpselect.reproduce.table import Context
 from dpselect.reproduce.tuning_rdp import PAPER
-from dpselect.reproduce.tuning_rdp_networks import Trainer
-from dpselect.reproduce.tuning_rdp_pool import trained_pool
+from dpselect.reproduce.tuning_rdp_networks import Trainer, trained_pool
 
 NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 

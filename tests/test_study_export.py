@@ -122,7 +122,7 @@ def test_a_regression_is_exported_too(tmp_path, monkeypatch):
             continue
         folder = tmp_path / learner
         folder.mkdir()
-        learner_contract._study(learner_contract.numeric())(learner, folder)
+        learner_contract._study(learner_contract.numeric(), learner, folder)
         export_model(folder / "model.npz", folder / "model.joblib")
         exported, released = joblib.load(folder / "model.joblib"), dpselect.load_model(folder / "model.npz")
         rows = learner_contract.numeric().features

@@ -9,7 +9,7 @@ claim, in both directions, and the measured epsilon) follows from these two limi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -82,17 +82,10 @@ def audit(
     for done, (label, neighbour, count) in enumerate(blocks):
         tell = None if progress is None else (lambda share, done=done: progress((done + share) / len(blocks)))
         parts.append(_block(subject, neighbour, count, source.spawn(label), tell))
-    one, two, three, four = parts
-    for first, second in ((one, three), (two, four)):
+    for first, second in zip(parts[:2], parts[2:], strict=True):
         _refuse_repeats(subject.name, first, second)
     return _split_audit(
-        (one, two),
-        (three, four),
-        subject.claim,
-        name=subject.name,
-        confidence=confidence,
-        delta=delta,
-        low_bits=low_bits,
+        parts[:2], parts[2:], subject.claim, name=subject.name, confidence=confidence, delta=delta, low_bits=low_bits
     )
 
 
@@ -128,11 +121,8 @@ def audit_outputs(
     shuffled = [
         side.take(source.spawn(label).permutation(len(side))) for side, label in zip(sides, labels, strict=True)
     ]
-    one, two = (side.take(slice(0, len(side) // 2)) for side in shuffled)
-    three, four = (side.take(slice(len(side) // 2, None)) for side in shuffled)
-    return _split_audit(
-        (one, two), (three, four), claim, name=name, confidence=confidence, delta=delta, low_bits=low_bits
-    )
+    choosing, judging = zip(*(side.halves() for side in shuffled), strict=True)
+    return _split_audit(choosing, judging, claim, name=name, confidence=confidence, delta=delta, low_bits=low_bits)
 
 
 def reported_delta(claim: Guarantee, delta: float | None) -> float:
@@ -176,8 +166,8 @@ def _refuse_repeats(name: str, first: Outputs, second: Outputs) -> None:
 
 
 def _split_audit(
-    choosing: tuple[Outputs, Outputs],
-    judging: tuple[Outputs, Outputs],
+    choosing: Sequence[Outputs],
+    judging: Sequence[Outputs],
     claim: Guarantee,
     *,
     name: str,
@@ -188,7 +178,7 @@ def _split_audit(
     """Choose on one part and judge on the other; nothing but the event passes between them."""
     sizes = len(judging[0]), len(judging[1])
     question = Question.about(claim, judging=max(sizes), delta=delta, error=(1.0 - confidence) / 2.0)
-    event = choose_event(*choosing, question, judging=sizes[0], low_bits=low_bits)
+    event = choose_event(choosing[0], choosing[1], question, judging=sizes[0], low_bits=low_bits)
     counts = event.count(judging[0]), event.count(judging[1])
     verdict = judge(counts, sizes, question, reverse=event.reverse)
     return Audit(

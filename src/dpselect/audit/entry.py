@@ -21,6 +21,7 @@ _WANTED = (
     "a Subject, a FiniteSubject, a OneRunAudit, an object with audit_subject(), or a function without arguments that "
     "gives one"
 )
+_OF_DATA = "a function of data needs --data, --neighbour and a claim"
 
 
 def resolve_entry(entry: str) -> Any:
@@ -64,10 +65,7 @@ def subject_of(found: Any, *, name: str) -> Auditable:
         if give is None:
             break
         found = _called(give, name)
-    raise ArgumentError(
-        f"entry point {name!r}: got {type(found).__name__}, wanted {_WANTED}; "
-        "a function of data needs --data, --neighbour and a claim"
-    )
+    raise ArgumentError(f"entry point {name!r}: got {type(found).__name__}, wanted {_WANTED}; {_OF_DATA}")
 
 
 def _called(give: Any, name: str) -> Any:
@@ -75,14 +73,10 @@ def _called(give: Any, name: str) -> Any:
         return give()
     except (ArgumentError, KeyboardInterrupt):
         raise
-    except TypeError as error:
-        if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the call itself
-            raise ArgumentError(
-                f"entry point {name!r} cannot be called without arguments; "
-                "a function of data needs --data, --neighbour and a claim"
-            ) from None
-        raise ArgumentError(f"entry point {name!r} failed: {where_it_failed(error)}") from error
     except BaseException as error:
+        trace = error.__traceback__
+        if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:  # the call itself
+            raise ArgumentError(f"entry point {name!r} cannot be called without arguments; {_OF_DATA}") from None
         raise ArgumentError(f"entry point {name!r} failed: {where_it_failed(error)}") from error
 
 

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.audit.limits import lower_limit, upper_limit
 from dpselect.audit.outputs import Outputs
 from dpselect.audit.scores import OutputScore, fitted_scores
+from dpselect.numerics import Array
 from dpselect.privacy import Guarantee
 
 __all__ = ["OutputEvent", "Question", "choose_event"]
-
-Array = NDArray[np.float64]
 
 _THRESHOLDS: Final = 320
 # in standard deviations of what the judging draws will show: the luckiest of hundreds of events that hold shows 4 to 5
@@ -87,9 +85,7 @@ def choose_event(data: Outputs, neighbour: Outputs, question: Question, *, judgi
     """
     features = max(data.columns.shape[1], neighbour.columns.shape[1])
     data, neighbour = data.with_features(features), neighbour.with_features(features)
-    half, other = len(data) // 2, len(neighbour) // 2
-    fitting = data.take(slice(0, half)), neighbour.take(slice(0, other))
-    comparing = data.take(slice(half, None)), neighbour.take(slice(other, None))
+    fitting, comparing = zip(data.halves(), neighbour.halves(), strict=True)
     sets = [found for score in fitted_scores(*fitting, low_bits=low_bits) for found in _candidates(score, *comparing)]
     of_ours, of_theirs = len(comparing[0]), len(comparing[1])
     ours = np.concatenate([found.ours for found in sets])
@@ -104,11 +100,8 @@ def choose_event(data: Outputs, neighbour: Outputs, question: Question, *, judgi
     else:
         best = int(np.argmax(epsilon))
     reverse, place = divmod(best, ours.size)
-    for found in sets:
-        if place < found.thresholds.size:
-            return OutputEvent(found.score, float(found.thresholds[place]), found.at_least, bool(reverse), features)
-        place -= found.thresholds.size
-    raise AssertionError("the place lies in one of the sets")
+    found, threshold = [(found, float(threshold)) for found in sets for threshold in found.thresholds][place]
+    return OutputEvent(found.score, threshold, found.at_least, bool(reverse), features)
 
 
 def _candidates(score: OutputScore, data: Outputs, neighbour: Outputs) -> list[_Candidates]:
@@ -120,22 +113,9 @@ def _candidates(score: OutputScore, data: Outputs, neighbour: Outputs) -> list[_
         pooled = np.zeros(1)  # all NaN: the empty event, so that there is one
     ranks = np.unique(np.geomspace(1, pooled.size, _THRESHOLDS).astype(np.intp)) - 1
     low, high = np.unique(pooled[ranks]), np.unique(pooled[::-1][ranks])
-    return [
-        _Candidates(
-            score,
-            False,
-            low,
-            np.searchsorted(ours, low, side="right").astype(np.float64),
-            np.searchsorted(theirs, low, side="right").astype(np.float64),
-        ),
-        _Candidates(
-            score,
-            True,
-            high,
-            (ours.size - np.searchsorted(ours, high, side="left")).astype(np.float64),
-            (theirs.size - np.searchsorted(theirs, high, side="left")).astype(np.float64),
-        ),
-    ]
+    at_most = [np.searchsorted(side, low, side="right").astype(np.float64) for side in (ours, theirs)]
+    at_least = [side.size - np.searchsorted(side, high, side="left").astype(np.float64) for side in (ours, theirs)]
+    return [_Candidates(score, False, low, *at_most), _Candidates(score, True, high, *at_least)]
 
 
 def _clearness(high: Array, of_high: int, low: Array, of_low: int, question: Question) -> Array:

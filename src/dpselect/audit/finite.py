@@ -15,6 +15,7 @@ from dpselect.audit.black_box import reported_delta
 from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA, Audit, shortened
 from dpselect.audit.subject import FiniteSubject, Subject
 from dpselect.errors import ArgumentError, expect, number
+from dpselect.numerics import Array
 from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource
 
@@ -51,8 +52,7 @@ def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance
     expect("subject", subject, FiniteSubject)
     delta = reported_delta(subject.claim, delta)
     tolerance = number("tolerance", tolerance, at_least=0.0, at_most=1e-3)
-    labels = list(dict.fromkeys((*subject.data, *subject.neighbour)))
-    laws = [_masses(law, labels, name) for name, law in (("data", subject.data), ("neighbour", subject.neighbour))]
+    labels, laws = _laws(subject)
     rational = all(law.dtype == object for law in laws)
     lower = upper = laws
     if not rational:
@@ -90,25 +90,29 @@ def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance
 def sampled(subject: FiniteSubject) -> Subject:
     """The same mechanism as one that can be run: draws from its exact laws, up to 2**-52, for a black-box audit.
 
-    Outputs that are numbers stay numbers; others are labels.
+    Outputs that are numbers which a double holds stay numbers; others are labels.
     """
-    labels = list(dict.fromkeys((*subject.data, *subject.neighbour)))
+    labels, laws = _laws(subject)
     outputs: NDArray[Any]
-    if all(isinstance(label, (bool, int, float)) for label in labels):
+    if all(isinstance(label, float) or (isinstance(label, int) and abs(label) <= 1 << 53) for label in labels):
         outputs = np.array([float(label) for label in labels])  # type: ignore[arg-type]
     else:
         outputs = np.array([str(label) for label in labels])
         if len(set(outputs.tolist())) < len(labels):
             outputs = np.array([repr(label) for label in labels])
-    steps = [
-        np.cumsum(_masses(law, labels, name).astype(np.float64))[:-1]
-        for name, law in (("data", subject.data), ("neighbour", subject.neighbour))
-    ]
+    steps = [np.cumsum(law.astype(np.float64))[:-1] for law in laws]
 
     def draw(neighbour: bool, count: int, random: RandomSource) -> NDArray[Any]:
         return np.asarray(outputs[np.searchsorted(steps[int(neighbour)], random.uniform(count), side="right")])
 
     return Subject(name=subject.name, draw=draw, claim=subject.claim)
+
+
+def _laws(subject: FiniteSubject) -> tuple[list[Hashable], list[Masses]]:
+    """All outputs, and the masses of both laws in their order."""
+    labels = list(dict.fromkeys((*subject.data, *subject.neighbour)))
+    named = (("data", subject.data), ("neighbour", subject.neighbour))
+    return labels, [_masses(law, labels, name) for name, law in named]
 
 
 def _masses(law: Mapping[Hashable, Fraction | float], labels: Sequence[Hashable], name: str) -> Masses:
@@ -158,9 +162,7 @@ def _violation(ours: Masses, theirs: Masses, claim: Guarantee, delta: float) -> 
     return best, event
 
 
-def _screen(
-    p: NDArray[np.float64], q: NDArray[np.float64], losses: NDArray[np.float64], at: NDArray[np.float64]
-) -> Any:
+def _screen(p: Array, q: Array, losses: Array, at: Array) -> Any:
     """H at many epsilons, by cumulative sums over the outputs in the order of their losses."""
     order = np.argsort(-np.where(p > 0.0, losses, -np.inf))
     more, less = (np.concatenate(([0.0], np.cumsum(mass[order]))) for mass in (p, q))

@@ -10,15 +10,17 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincc, betainccinv, betaincinv
+
+from dpselect.numerics import Array
 
 __all__ = ["lower_limit", "upper_limit"]
 
 _ROUNDING: Final = 1.0 + 1e-10
 
 
-def lower_limit(count: ArrayLike, trials: ArrayLike, error: float) -> NDArray[np.float64]:
+def lower_limit(count: ArrayLike, trials: ArrayLike, error: float) -> Array:
     """The largest p with P[Binomial(trials, p) >= count] <= error, rounded down; 0 for a count of 0.
 
     >>> lower_limit(10, 10, 0.01).round(4).tolist()
@@ -33,7 +35,7 @@ def lower_limit(count: ArrayLike, trials: ArrayLike, error: float) -> NDArray[np
     return np.where(seen > 0.0, limit, 0.0)
 
 
-def upper_limit(count: ArrayLike, trials: ArrayLike, error: float) -> NDArray[np.float64]:
+def upper_limit(count: ArrayLike, trials: ArrayLike, error: float) -> Array:
     """The smallest p with P[Binomial(trials, p) <= count] <= error, rounded up; 1 when every trial counted.
 
     >>> upper_limit(0, 10, 0.01).round(4).tolist()

@@ -18,13 +18,12 @@ from dpselect.audit.canaries import guess, include, right_guesses
 from dpselect.audit.one_run_bound import claim_test, one_run_epsilon
 from dpselect.audit.result import Audit
 from dpselect.errors import AdjacencyError, ArgumentError, number
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 
 __all__ = ["OneRunAudit", "audit_guesses", "label_scores"]
-
-Array = NDArray[np.float64]
 
 
 def label_scores(model: Any, rows: Array, labels: NDArray[Any]) -> Array:
@@ -86,9 +85,7 @@ class OneRunAudit:
     labels: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        promise("claim", self.claim)
-        if self.claim.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
-            raise AdjacencyError("claim must be under add_or_remove_one: a coin adds or removes a canary")
+        _of_canaries(self.claim)
         if np.ndim(self.canary_rows) != 2 or np.shape(self.canary_labels) != np.shape(self.canary_rows)[:1]:
             raise ArgumentError(
                 "canary_rows must be of shape (canaries, columns) and canary_labels of shape (canaries,)"
@@ -115,6 +112,12 @@ class OneRunAudit:
         return audit_guesses(guesses, coins, self.claim, name=self.name, confidence=confidence, delta=delta)
 
 
+def _of_canaries(claim: Guarantee) -> Guarantee:
+    if promise("claim", claim).adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
+        raise AdjacencyError("claim must be under add_or_remove_one: a coin adds or removes a canary")
+    return claim
+
+
 def audit_guesses(
     guesses: ArrayLike,
     included: ArrayLike,
@@ -136,9 +139,7 @@ def audit_guesses(
         raise ArgumentError("guesses must be 1, -1 or 0 for each canary")
     if truth.dtype != np.bool_ or truth.shape != said.shape:
         raise ArgumentError("included must be True or False for each canary")
-    claim = promise("claim", claim)
-    if claim.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
-        raise AdjacencyError("claim must be under add_or_remove_one: a coin adds or removes a canary")
+    claim = _of_canaries(claim)
     confidence = number("confidence", confidence, above=0.0, below=1.0)
     delta = reported_delta(claim, delta)
     canaries, count, correct = len(said), int(np.count_nonzero(said)), right_guesses(said, truth)

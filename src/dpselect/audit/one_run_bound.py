@@ -19,17 +19,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc, gammaln, xlog1py, xlogy
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import root_between
+from dpselect.numerics import Array, root_between
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise
 
 __all__ = ["ClaimTest", "claim_test", "one_run_epsilon", "one_run_p_value"]
-
-Array = NDArray[np.float64]
 
 _ROUND_UP = 1.0 + 1e-7
 """Above the error of the logarithms of factorials up to a million."""

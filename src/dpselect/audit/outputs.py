@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
+from dpselect.numerics import Array
 
 __all__ = ["Outputs", "as_outputs", "bit_keys", "joined", "mixed"]
 
@@ -39,7 +40,7 @@ class Outputs:
     """
 
     keys: Keys
-    columns: NDArray[np.float64]
+    columns: Array
     floating: bool
     shown: NDArray[Any]
 
@@ -49,6 +50,11 @@ class Outputs:
     def take(self, chosen: slice | NDArray[np.intp]) -> Outputs:
         """Some of the draws."""
         return Outputs(self.keys[chosen], self.columns[chosen], self.floating, self.shown[chosen])
+
+    def halves(self) -> tuple[Outputs, Outputs]:
+        """The first half of the draws, and the others."""
+        half = len(self) // 2
+        return self.take(slice(0, half)), self.take(slice(half, None))
 
     def with_features(self, features: int) -> Outputs:
         """The same draws with so many columns: those that are missing are NaN."""
@@ -98,7 +104,7 @@ def joined(parts: Sequence[Outputs]) -> Outputs:
     )
 
 
-def bit_keys(numbers: NDArray[np.float64]) -> Keys:
+def bit_keys(numbers: Array) -> Keys:
     """The bits of doubles; every NaN is one, while 0.0 and -0.0 are two outputs."""
     return np.ascontiguousarray(np.where(np.isnan(numbers), np.nan, numbers)).view(np.uint64)
 
@@ -118,7 +124,7 @@ def _mix(keys: Keys, part: Keys) -> Keys:
     return keys ^ (keys >> np.uint64(31))
 
 
-def _number_keys(numbers: NDArray[np.float64]) -> Keys:
+def _number_keys(numbers: Array) -> Keys:
     """A whole number as such, so that it meets its equal among integers; the bits of any other."""
     bits = bit_keys(numbers)
     whole = (np.floor(numbers) == numbers) & (np.abs(numbers) < 2.0**63) & ~((numbers == 0.0) & np.signbit(numbers))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
 from dpselect.numerics import rounded, rounded_down
@@ -54,31 +54,18 @@ class Audit:
 
     def describe(self) -> dict[str, Any]:
         """A JSON-able summary. JSON has no infinity: None stands for it."""
-        return {
-            "name": self.name,
-            "violated": self.violated,
-            "epsilon_lower": _finite(self.epsilon_lower),
-            "delta": self.delta,
-            "claimed_epsilon": _finite(self.claimed_epsilon),
-            "confidence": self.confidence,
-            "direction": self.direction,
-            "event": self.event,
-            "draws": self.draws,
-            "method": self.method,
-            "epsilon_limit": _finite(self.epsilon_limit),
-            "shown": dict(self.shown),
-            "note": _NO_PROOF,
-        }
+        found = {attribute.name: getattr(self, attribute.name) for attribute in fields(self)}
+        finite = {name: None if value == math.inf else value for name, value in found.items()}
+        return {**finite, "shown": dict(self.shown), "note": _NO_PROOF}
 
     def lines(self) -> list[str]:
         """The verdict in words, for a terminal."""
-        how = "from the exact laws" if self.method == "exact" else f"{self.method}, {self.draws} draws of each data set"
-        if self.method == "one-run":
-            how = "in one run"
-        verdict = (
-            "VIOLATED: the claim is false" if self.violated else "not violated: nothing here contradicts the claim"
-        )
-        found = [f"{self.name}: {how}", verdict]
+        how = {"exact": "from the exact laws", "one-run": "in one run"}
+        drawn = f"{self.method}, {self.draws} draws of each data set"
+        verdict = "VIOLATED: the claim is false"
+        if not self.violated:
+            verdict = "not violated: nothing here contradicts the claim"
+        found = [f"{self.name}: {how.get(self.method, drawn)}", verdict]
         if where := self.shown.get("violation"):
             found.append(
                 "at epsilon {epsilon:.6g}: delta at least {delta:.4g}, claimed {claimed_delta:.4g}".format(**where)
@@ -96,11 +83,9 @@ class Audit:
             if self.epsilon_limit <= self.claimed_epsilon:
                 found.append(f"too few to contradict the claim at delta {self.delta:g}, however false it is")
         if self.confidence < 1.0:
-            found.append(f"confidence {self.confidence:g}: a true claim is called violated in {self._alarms()} at most")
+            alarms = f"{1.0 - self.confidence:.3g} of all audits"
+            found.append(f"confidence {self.confidence:g}: a true claim is called violated in {alarms} at most")
         return [*found, _NO_PROOF]
-
-    def _alarms(self) -> str:
-        return f"{1.0 - self.confidence:.3g} of all audits"
 
 
 def shortened(output: object) -> str:
@@ -111,7 +96,3 @@ def shortened(output: object) -> str:
     """
     text = str(output)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

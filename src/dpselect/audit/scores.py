@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -19,10 +20,10 @@ from threadpoolctl import threadpool_limits
 
 from dpselect.audit.outputs import Outputs, bit_keys, joined, mixed
 from dpselect.audit.result import shortened
+from dpselect.numerics import Array
 
 __all__ = ["OutputScore", "fitted_scores"]
 
-Array = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 
 _FREQUENT: Final = 4  # a value seen this often is counted by itself
@@ -53,8 +54,8 @@ def fitted_scores(data: Outputs, neighbour: Outputs, *, low_bits: bool) -> Itera
         histograms.append(_counted(data, neighbour, _histogram_cells(data, neighbour, place), name))
         yield histograms[-1]
         if low_bits and (data.floating or neighbour.floating):
-            yield _counted(data, neighbour, _granularity_cells(place), f"granularity of {name}")
-            yield _counted(data, neighbour, _low_bit_cells(place), f"low bits of {name}")
+            yield _counted(data, neighbour, partial(_granularity, place), f"granularity of {name}")
+            yield _counted(data, neighbour, partial(_low_bits, place), f"low bits of {name}")
     if features > 1:
         yield SumScore(tuple(histograms))
         yield from _classifiers(data, neighbour)
@@ -119,24 +120,10 @@ class SumScore:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearDecision:
-    """A weighted sum, column by column: a product of matrices may round equal rows differently, by their places."""
-
-    weights: Array
-    intercept: float
-
-    def __call__(self, features: Array) -> Array:
-        total = np.full(len(features), self.intercept)
-        for place, weight in enumerate(self.weights):
-            total += weight * features[:, place]
-        return total
-
-
-@dataclass(frozen=True, eq=False)
 class ClassifierScore:
     """The decision value of a classifier that tells the two data sets' outputs apart."""
 
-    tame: Taming
+    tame: Callable[[Array], Array]
     decide: Callable[[Array], Array]
     name: str
 
@@ -199,53 +186,49 @@ def _among(keys: Keys, known: Keys) -> NDArray[np.bool_]:
     return np.asarray(known[np.minimum(np.searchsorted(known, keys), known.size - 1)] == keys)
 
 
-def _granularity_cells(place: int) -> Callable[[Outputs], Keys]:
+def _granularity(place: int, outputs: Outputs) -> Keys:
     """The exponent of a double and of its last bit that is set.
 
     Noise in floating point reaches other multiples around 0 than around 1 (Mironov 2012): the sum with a large number
     has lost its low bits, and what only one data set can produce is seen.
     """
-
-    def cells(outputs: Outputs) -> Keys:
-        bits = bit_keys(outputs.columns[:, place])
-        _, lowest = np.frexp((bits & (~bits + np.uint64(1))).astype(np.float64))  # exact: a power of two
-        return (bits >> np.uint64(52)) * np.uint64(128) + lowest.astype(np.uint64)
-
-    return cells
+    bits = bit_keys(outputs.columns[:, place])
+    _, lowest = np.frexp((bits & (~bits + np.uint64(1))).astype(np.float64))  # exact: a power of two
+    return (bits >> np.uint64(52)) * np.uint64(128) + lowest.astype(np.uint64)
 
 
-def _low_bit_cells(place: int) -> Callable[[Outputs], Keys]:
+def _low_bits(place: int, outputs: Outputs) -> Keys:
     """The last eight bits of the shortest float type that holds the column."""
-
-    def cells(outputs: Outputs) -> Keys:
-        column = outputs.columns[:, place]
-        bits = bit_keys(column)
-        single = (bits & np.uint64(2**29 - 1)) == 0
-        return np.where(single, (bits >> np.uint64(29)) & np.uint64(255), (bits & np.uint64(255)) + np.uint64(256))
-
-    return cells
+    bits = bit_keys(outputs.columns[:, place])
+    single = (bits & np.uint64(2**29 - 1)) == 0
+    return np.where(single, (bits >> np.uint64(29)) & np.uint64(255), (bits & np.uint64(255)) + np.uint64(256))
 
 
-@dataclass(frozen=True, eq=False)
-class Taming:
-    """Numbers that a classifier takes: deviations from the median, cut off, beside columns for what is not finite."""
+def _taming(columns: Array) -> Callable[[Array], Array]:
+    """Numbers that a classifier takes: deviations from the median, cut off, beside columns for what is not finite.
 
-    centre: Array
-    width: Array
+    In units of the quartiles, which outliers do not move.
+    """
+    finite = np.nan_to_num(columns, nan=0.0, posinf=0.0, neginf=0.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # a width that is no number is taken to be 1
+        low, centre, high = np.nan_to_num(np.quantile(finite, [0.25, 0.5, 0.75], axis=0))
+        spread = np.where(high > low, high - low, finite.std(axis=0))
+    width = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
 
-    @staticmethod
-    def of(columns: Array) -> Taming:
-        """By the quartiles, which outliers do not move."""
-        tame = np.nan_to_num(columns, nan=0.0, posinf=0.0, neginf=0.0)
-        with np.errstate(over="ignore", invalid="ignore"):  # a width that is no number is taken to be 1
-            low, centre, high = np.nan_to_num(np.quantile(tame, [0.25, 0.5, 0.75], axis=0))
-            spread = np.where(high > low, high - low, tame.std(axis=0))
-        return Taming(centre, np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0))
-
-    def __call__(self, columns: Array) -> Array:
+    def tame(columns: Array) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
-            moved = np.clip((columns - self.centre) / self.width, -30.0, 30.0)
+            moved = np.clip((columns - centre) / width, -30.0, 30.0)
         return np.concatenate((np.nan_to_num(moved), (~np.isfinite(columns)).astype(np.float64)), axis=1)
+
+    return tame
+
+
+def _weighted_sum(weights: Array, intercept: float, features: Array) -> Array:
+    """Column by column: a product of matrices may round equal rows differently, by their places."""
+    total = np.full(len(features), intercept)
+    for place, weight in enumerate(weights):
+        total += weight * features[:, place]
+    return total
 
 
 def _classifiers(data: Outputs, neighbour: Outputs) -> Iterator[OutputScore]:
@@ -256,14 +239,14 @@ def _classifiers(data: Outputs, neighbour: Outputs) -> Iterator[OutputScore]:
 
     columns = np.concatenate((data.columns[:_CLASSIFIED], neighbour.columns[:_CLASSIFIED]))
     labels = np.arange(len(columns)) < min(len(data), _CLASSIFIED)
-    tame = Taming.of(columns)
+    tame = _taming(columns)
     features = tame(columns)
     scaler, linear = StandardScaler().fit(features), LogisticRegression(max_iter=200)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is judged by what it finds
         linear.fit(scaler.transform(features), labels)
     weights = linear.coef_[0] / scaler.scale_
-    decide = LinearDecision(weights, float(linear.intercept_[0] - weights @ scaler.mean_))
+    decide = partial(_weighted_sum, weights, float(linear.intercept_[0] - weights @ scaler.mean_))
     yield ClassifierScore(tame, decide, "logistic regression")
     trees = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=0)
     with threadpool_limits(1):  # more threads than free cores wait for each other

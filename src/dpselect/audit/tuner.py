@@ -27,7 +27,7 @@ from dpselect.accounting import best_of
 from dpselect.audit.subject import FiniteSubject, Subject
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.learners import DPSGDClassifier
-from dpselect.numerics import root_between
+from dpselect.numerics import Array, root_between
 from dpselect.privacy import Guarantee, gaussian, pure_dp
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
@@ -44,7 +44,6 @@ __all__ = [
     "worst_search",
 ]
 
-Array = NDArray[np.float64]
 Objective = Callable[[Any, RandomSource], tuple[float, int]]
 
 _CHUNK = 1 << 15
@@ -194,14 +193,11 @@ def _steps(upper: Array, lower: Array, repetitions: Repetitions) -> list[tuple[A
     One pair of arrays for each length of interval, by the interval's start.
     """
     below = [np.concatenate(([0.0], np.cumsum(m))) for m in (upper, lower)]
-    found = []
-    for length in range(1, upper.size + 1):
-        one, two = (
-            repetitions.increment(complement_after=1.0 - (b[length:] - b[:-length]), mass=m[length - 1 :])
-            for b, m in zip(below, (upper, lower), strict=True)
-        )
-        found.append((one, two))
-    return found
+
+    def steps(b: Array, mass: Array, length: int) -> Array:
+        return repetitions.increment(complement_after=1.0 - (b[length:] - b[:-length]), mass=mass[length - 1 :])
+
+    return [(steps(below[0], upper, length), steps(below[1], lower, length)) for length in range(1, upper.size + 1)]
 
 
 def _best_order(steps: list[tuple[Array, Array]], *, epsilon: float) -> tuple[float, NDArray[np.intp]]:

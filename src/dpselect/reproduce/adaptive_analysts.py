@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 
 from dpselect.adaptive import BlockPlan, ExponentialMedian, SearchMedian, uniform_grid
+from dpselect.numerics import Array
 from dpselect.ordered.domains import Domain
 from dpselect.randomness import RandomSource
 
@@ -34,7 +34,6 @@ __all__ = [
     "votes",
 ]
 
-Array = NDArray[np.float64]
 Answer = Callable[[Array], float]
 QUARTILE: Final = 0.6744897501960817
 """Half the inter-quartile range of a standard normal."""
@@ -82,10 +81,8 @@ def private_median(grid: Domain, *, rho: float, queries: int, random: RandomSour
 
 def certified_answer(plan: BlockPlan, grid: Domain, random: RandomSource) -> Answer:
     """The mechanism of a plan."""
-    noise = plan.noise
-    if noise is None:
-        return lambda values: float(ExponentialMedian(epsilon=plan.epsilon)(values, grid, random=random).value)
-    return lambda values: float(SearchMedian(noise=noise)(values, grid, random=random).value)
+    median = ExponentialMedian(epsilon=plan.epsilon) if plan.noise is None else SearchMedian(noise=plan.noise)
+    return lambda values: float(median(values, grid, random=random).value)
 
 
 # ---- analysts

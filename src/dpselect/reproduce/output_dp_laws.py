@@ -7,12 +7,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.stats import binom, laplace
+
+from dpselect.numerics import Array
 
 __all__ = ["expected_scales", "largest_prefix_free_sum", "least_steps_that_gain", "sum_over_stops"]
-
-Array = NDArray[np.float64]
 
 
 def expected_scales(first: float, second: float, cap: int, entries: int, gap: float, scales: Array) -> Array:
@@ -26,8 +25,8 @@ def expected_scales(first: float, second: float, cap: int, entries: int, gap: fl
     scale = 1.0 / first
     width = 80.0 * scale / 8000
     noise: Array = (np.arange(8000, dtype=np.float64) + 0.5) * width - 40.0 * scale
-    weights = np.exp(-np.abs(noise) / scale) / (2.0 * scale) * width
-    hit, false = _above(noise - gap, 2.0 * cap / second), _above(noise + gap, 2.0 * cap / second)
+    weights = laplace.pdf(noise, scale=scale) * width
+    hit, false = (laplace.sf(noise - moved, scale=2.0 * cap / second) for moved in (gap, -gap))
     found = []
     for large in range(1, cap + 1):
         law = np.zeros(cap + 1)
@@ -41,34 +40,30 @@ def expected_scales(first: float, second: float, cap: int, entries: int, gap: fl
     return np.array(found)
 
 
-def _above(x: Array, scale: float) -> Array:
-    """P(Laplace >= x)."""
-    tail = 0.5 * np.exp(-np.abs(x) / scale)
-    return np.where(x >= 0.0, tail, 1.0 - tail)
-
-
 def least_steps_that_gain(epsilon: float, delta: float) -> int:
     """The least k at which k randomised responses are exactly ((k - 2) epsilon, delta)-private: summed in doubles."""
-    k = 2
     keep = 1.0 / (1.0 + math.exp(-epsilon))
-    while True:
+
+    def gains(k: int) -> bool:
         lies = np.arange(k + 1)
         losses = (k - 2.0 * lies) * epsilon
-        stick = binom.pmf(lies, k, 1.0 - keep) @ np.maximum(-np.expm1((k - 2) * epsilon - losses), 0.0)
-        if stick <= delta:
-            return k
-        k += 1
+        return bool(binom.pmf(lies, k, 1.0 - keep) @ np.maximum(-np.expm1((k - 2) * epsilon - losses), 0.0) <= delta)
+
+    return next(filter(gains, itertools.count(2)))
 
 
-def _responses(epsilon: float, delta: float, steps: int) -> tuple[Array, Array]:
-    """The laws of all 4**steps outputs of so many randomised responses with failures, for both bits, in order."""
+def _gains(epsilon: float, delta: float, steps: int, price: float) -> Array:
+    """By how much one bit's law exceeds exp(price) times the other's, at each of the 4**steps outputs, in order.
+
+    Of so many randomised responses with failures.
+    """
     truth = (1.0 - delta) / (1.0 + math.exp(-epsilon))
     lie = (1.0 - delta) / (1.0 + math.exp(epsilon))
     single = np.array([delta, truth, lie, 0.0]), np.array([0.0, lie, truth, delta])
-    laws = np.ones(1), np.ones(1)
+    upper = lower = np.ones(1)
     for _ in range(steps):
-        laws = np.outer(laws[0], single[0]).ravel(), np.outer(laws[1], single[1]).ravel()
-    return laws
+        upper, lower = np.outer(upper, single[0]).ravel(), np.outer(lower, single[1]).ravel()
+    return np.maximum(upper - math.exp(price) * lower, 0.0)
 
 
 def largest_prefix_free_sum(epsilon: float, delta: float, stops: Sequence[int], prices: Sequence[float]) -> float:
@@ -76,20 +71,13 @@ def largest_prefix_free_sum(epsilon: float, delta: float, stops: Sequence[int], 
 
     Over all 4**stop outputs themselves, each of which is in its set or leaves its continuations to be.
     """
-    values: Array | None = None
-    for k in range(len(stops) - 1, -1, -1):
-        upper, lower = _responses(epsilon, delta, stops[k])
-        here = np.maximum(upper - math.exp(prices[k]) * lower, 0.0)
-        below = np.zeros_like(here) if values is None else values.reshape(len(here), -1).sum(axis=1)
-        values = np.maximum(here, below)
-    assert values is not None
+    values = np.zeros(4 ** stops[-1])
+    for stop, price in zip(reversed(stops), reversed(prices), strict=True):
+        here = _gains(epsilon, delta, stop, price)
+        values = np.maximum(here, values.reshape(len(here), -1).sum(axis=1))
     return math.fsum(values.tolist())
 
 
 def sum_over_stops(epsilon: float, delta: float, stops: Sequence[int], prices: Sequence[float]) -> float:
     """Equation (4), Lemma 11 with optimal composition: the sets of each stopping point by themselves."""
-    total = 0.0
-    for stop, price in zip(stops, prices, strict=True):
-        upper, lower = _responses(epsilon, delta, stop)
-        total += math.fsum(np.maximum(upper - math.exp(price) * lower, 0.0).tolist())
-    return total
+    return sum(math.fsum(_gains(epsilon, delta, *at).tolist()) for at in zip(stops, prices, strict=True))

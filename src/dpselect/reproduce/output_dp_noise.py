@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting import gated
 from dpselect.accounting.stopping.gated import logistic_error_shift, noise_unit
 from dpselect.learners import GatedRelease
 from dpselect.mechanisms import SparseRelease, balanced_split, sparse_vector_guarantee
+from dpselect.numerics import Array
 from dpselect.privacy import pure_dp
 from dpselect.reproduce.output_dp_laws import expected_scales
 from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
@@ -46,14 +46,12 @@ def sparse_vector_release(context: Context) -> Part:
             ours=float(scales[hits]),
             optimal=search.scale(hits, _ENTRIES - hits),
             tolerance=1e-8 * known + 1e-8,
-            known="formula",
         )
         for hits, known in _SCALES.items()
     ]
     rows += [
         Row(
             name=f"expected scale, {large} large entries (40 without the method)",
-            paper=None,
             ours=float(exact[large - 1]),
             note="the figure shows a bound by Chebyshev's inequality",
         )
@@ -99,7 +97,7 @@ def _released_scales(context: Context, search: SparseRelease) -> tuple[Sequence[
     return shown, means, halves
 
 
-def _chebyshev(first: float, second: float, scales: NDArray[np.float64]) -> tuple[float, ...]:
+def _chebyshev(first: float, second: float, scales: Array) -> tuple[float, ...]:
     """A comparison errs with probability v = Var/500^2 at most, so that v (100 - m) small entries are expected."""
     variance = 2.0 * (1.0 / first) ** 2 + 2.0 * (2.0 * _CAP / second) ** 2
     wrong = variance / (_LARGE - _THRESHOLD) ** 2
@@ -125,10 +123,9 @@ _UNITS: Final = {
 }
 
 
-def _unit(rows: int, strength: float, bound: str) -> float:
+def _unit(rows: int, strength: float, *, tight: bool = False) -> float:
     train, test = round(0.7 * rows), round(0.3 * rows)
-    margin = 2.0 / (train * strength)
-    shift = logistic_error_shift(margin, bound="paper" if bound == "paper" else "tight")
+    shift = logistic_error_shift(2.0 / (train * strength), bound="tight" if tight else "paper")
     return noise_unit(train_shift=shift, test_shift=2.0 / test)
 
 
@@ -138,10 +135,9 @@ def noise_on_the_test(context: Context) -> Part:
         Row(
             name=f"95th percentile, n = {n}, epsilon_2 = {epsilon:g}, Lambda = 1",
             paper=known,
-            ours=_unit(n, 1.0, "paper") / epsilon * math.log(10.0),
-            optimal=_unit(n, 1.0, "tight") / epsilon * math.log(10.0),
+            ours=_unit(n, 1.0) / epsilon * math.log(10.0),
+            optimal=_unit(n, 1.0, tight=True) / epsilon * math.log(10.0),
             tolerance=1e-8 * known,
-            known="formula",
         )
         for (n, epsilon), known in _PERCENTILES.items()
     ]
@@ -149,10 +145,9 @@ def noise_on_the_test(context: Context) -> Part:
         Row(
             name=f"the noise's unit a, n = {n}, Lambda = {strength:g}",
             paper=known,
-            ours=_unit(n, strength, "paper"),
-            optimal=_unit(n, strength, "tight"),
+            ours=_unit(n, strength),
+            optimal=_unit(n, strength, tight=True),
             tolerance=1e-8 * known,
-            known="formula",
         )
         for (n, strength), known in _UNITS.items()
     ]
@@ -167,16 +162,16 @@ def noise_on_the_test(context: Context) -> Part:
         log_y=True,
         curves=tuple(
             Curve(
-                f"Lambda = {strength:g}, epsilon_2 = {epsilon:g}{', tight' if bound == 'tight' else ''}",
+                f"Lambda = {strength:g}, epsilon_2 = {epsilon:g}{', tight' if tight else ''}",
                 sizes,
-                [_unit(int(n), strength, bound) / epsilon * math.log(10.0) for n in sizes],
+                [_unit(int(n), strength, tight=tight) / epsilon * math.log(10.0) for n in sizes],
                 style,
             )
-            for strength, epsilon, bound, style in (
-                (1.0, 1.0, "paper", "-"),
-                (1.0, 0.1, "paper", "-"),
-                (0.01, 1.0, "paper", "-"),
-                (0.01, 1.0, "tight", "--"),
+            for strength, epsilon, tight, style in (
+                (1.0, 1.0, False, "-"),
+                (1.0, 0.1, False, "-"),
+                (0.01, 1.0, False, "-"),
+                (0.01, 1.0, True, "--"),
             )
         ),
     )
@@ -185,7 +180,7 @@ def noise_on_the_test(context: Context) -> Part:
 
 
 def _withheld(context: Context) -> Row:
-    runs, unit, epsilon = 2000 if context.quick else 20_000, _unit(1000, 1.0, "paper"), 1.0
+    runs, unit, epsilon = 2000 if context.quick else 20_000, _unit(1000, 1.0), 1.0
     threshold = 0.5
     error = threshold + unit / epsilon * math.log(10.0)
     withheld = sum(
@@ -207,9 +202,7 @@ def _withheld(context: Context) -> Row:
 
 def _gate_prices() -> list[Row]:
     """Corollary 18, and Theorem 17 where epsilon_1 is the smaller one (300 test rows, Lambda = 0.01)."""
-    small = gated(
-        pure_dp(epsilon=0.001), test_epsilon=1.0, test_shift=2.0 / 300, train_shift=_unit(1000, 0.01, "paper")
-    )
+    small = gated(pure_dp(epsilon=0.001), test_epsilon=1.0, test_shift=2.0 / 300, train_shift=_unit(1000, 0.01))
     usual = gated(pure_dp(epsilon=1.0), test_epsilon=0.1, test_shift=2.0 / 300, train_shift=2.0 / 300)
     known = (
         ("a model, epsilons 1 and 0.1", usual, "released", 1.0),
@@ -217,6 +210,6 @@ def _gate_prices() -> list[Row]:
         ("a model, epsilons 0.001 and 1", small, "released", 0.0100792573),
     )
     return [
-        Row(name=f"price of {what}", paper=value, ours=gate.price(cell), tolerance=1e-9, known="formula")
+        Row(name=f"price of {what}", paper=value, ours=gate.price(cell), tolerance=1e-9)
         for what, gate, cell, value in known
     ]

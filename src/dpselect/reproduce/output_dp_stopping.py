@@ -42,7 +42,6 @@ def early_stopping(context: Context) -> Part:
                 ours=exact,
                 optimal=exact,
                 tolerance=1e-10,
-                known="formula",
                 note="equation (3), output by output; ours: a recursion over losses",
             ),
             Row(
@@ -54,7 +53,6 @@ def early_stopping(context: Context) -> Part:
                 ),
                 optimal=exact,
                 tolerance=1e-10,
-                known="formula",
                 note="equation (4), output by output",
             ),
         ]
@@ -67,12 +65,7 @@ def early_stopping(context: Context) -> Part:
         "how delta is divided over the stopping points (we: equally), and any number for a concrete run",
         "how to evaluate Theorem 15, called #P-complete: it is an optimal stopping problem, solved by one recursion",
     )
-    return Part(
-        source="Lemma 11, Theorem 15",
-        rows=(*rows, *gaussian_rows),
-        figures=(figure,),
-        unspecified=open_,
-    )
+    return Part(source="Lemma 11, Theorem 15", rows=(*rows, *gaussian_rows), figures=(figure,), unspecified=open_)
 
 
 def _pure_savings(stops: tuple[int, ...]) -> list[Row]:
@@ -84,12 +77,12 @@ def _pure_savings(stops: tuple[int, ...]) -> list[Row]:
     what = f"{len(stops)} stops up to 100 steps of epsilon 0.1, delta 1e-5"
     unsaid = "no number is printed; ours: Lemma 11, optimal: Theorem 15"
     rows = [
-        Row(name=f"price of stop {k}, {what}", paper=None, ours=price, optimal=best.price(k), note=unsaid)
+        Row(name=f"price of stop {k}, {what}", ours=price, optimal=best.price(k), note=unsaid)
         for k, price in zip(stops, prices, strict=True)
         if k in (stops[0], 50, 100)
     ]
     needed = game.upper(prices)
-    row = Row(name=f"delta that Lemma 11 claims, {what}", paper=None, ours=1e-5, optimal=needed, note=unsaid)
+    row = Row(name=f"delta that Lemma 11 claims, {what}", ours=1e-5, optimal=needed, note=unsaid)
     return [*rows, row]
 
 
@@ -107,7 +100,6 @@ def _gaussian_savings() -> tuple[list[Row], Figure]:
     rows = [
         Row(
             name=f"price of stop {k}, 10 stops up to 100 Gaussian steps of 0.001-zCDP, delta 1e-5",
-            paper=None,
             ours=summed.price(k),
             optimal=best.price(k),
             note=note,

@@ -13,29 +13,9 @@ __all__ = ["SHAPES"]
 Shape = Callable[[int, int, RandomSource], list[int]]
 
 
-def _uniform(count: int, bits: int, random: RandomSource) -> list[int]:
-    return [random.bits(bits) for _ in range(count)]
-
-
-def _constant(count: int, bits: int, random: RandomSource) -> list[int]:
-    return [random.bits(bits)] * count
-
-
 def _run(count: int, bits: int, random: RandomSource) -> list[int]:
     start = random.below((1 << bits) - count)
     return list(range(start, start + count))
-
-
-def _ends(count: int, bits: int, _random: RandomSource) -> list[int]:
-    return [0, (1 << bits) - 1] * (count // 2)
-
-
-def _powers(count: int, bits: int, random: RandomSource) -> list[int]:
-    return [(1 << random.below(bits)) - random.below(2) for _ in range(count)]
-
-
-def _straddle(count: int, bits: int, _random: RandomSource) -> list[int]:
-    return [(1 << bits - 1) - 1, 1 << bits - 1] * (count // 2)
 
 
 def _path(count: int, bits: int, random: RandomSource) -> list[int]:
@@ -52,12 +32,12 @@ def _steep(count: int, bits: int, random: RandomSource) -> list[int]:
 
 
 SHAPES: Final[Mapping[str, Shape]] = {
-    "uniform": _uniform,
-    "constant": _constant,
+    "uniform": lambda count, bits, random: [random.bits(bits) for _ in range(count)],
+    "constant": lambda count, bits, random: [random.bits(bits)] * count,
     "run": _run,
-    "ends": _ends,
-    "powers": _powers,
-    "straddle": _straddle,
+    "ends": lambda count, bits, _: [0, (1 << bits) - 1] * (count // 2),
+    "powers": lambda count, bits, random: [(1 << random.below(bits)) - random.below(2) for _ in range(count)],
+    "straddle": lambda count, bits, _: [(1 << bits - 1) - 1, 1 << bits - 1] * (count // 2),
     "path": _path,
     "steep path": _steep,
 }

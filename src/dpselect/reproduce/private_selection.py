@@ -7,7 +7,7 @@ exact value, and where a printed statement is wrong, by how much.
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,6 +34,7 @@ def tight_constants(context: Context) -> Part:
             Row(
                 name=f"no threshold, epsilon = 1, gamma = {gamma:g}",
                 paper=3.0,
+                known="printed",
                 ours=theorem_3_2(_ONE).epsilon(delta=0.0),
                 optimal=_random(gamma),
                 tolerance=1e-9,
@@ -41,29 +42,26 @@ def tight_constants(context: Context) -> Part:
             Row(
                 name=f"known threshold, epsilon = 1, gamma = {gamma:g}",
                 paper=2.0,
-                ours=threshold_stopping(_ONE, stop_probability=gamma, bound="paper").epsilon(delta=0.0),
-                optimal=threshold_stopping(_ONE, stop_probability=gamma).epsilon(delta=0.0),
+                known="printed",
+                ours=_known(gamma, bound="paper"),
+                optimal=_known(gamma),
                 tolerance=1e-9,
             ),
         ]
-    rows.append(
+    rows += [
         Row(
             name="no threshold, gamma = 0.01: attained by three outputs",
-            paper=None,
             ours=_three_outputs(0.01, 1e-6),
             optimal=_random(0.01),
             note="the paper does not say whether 3 epsilon is tight for a given gamma; the exact price is approached",
-        )
-    )
-    rows.append(
+        ),
         Row(
             name="known threshold, gamma = 0.1: attained by randomised response",
-            paper=None,
             ours=_nothing_found(0.1),
-            optimal=threshold_stopping(_ONE, stop_probability=0.1).epsilon(delta=0.0),
+            optimal=_known(0.1),
             note="as above; the event is that nothing is found",
-        )
-    )
+        ),
+    ]
     gammas = np.geomspace(1e-4, 0.9, 12 if context.quick else 60)
     figure = Figure(
         name="constants",
@@ -75,12 +73,7 @@ def tight_constants(context: Context) -> Part:
             Curve("no threshold: Theorem 3.2", gammas, (3.0,) * gammas.size, "C0-"),
             Curve("no threshold: exact", gammas, [_random(gamma) for gamma in gammas], "C0--"),
             Curve("known threshold: Theorem 3.1", gammas, (2.0,) * gammas.size, "C1-"),
-            Curve(
-                "known threshold: exact",
-                gammas,
-                [threshold_stopping(_ONE, stop_probability=gamma).epsilon(delta=0.0) for gamma in gammas],
-                "C1--",
-            ),
+            Curve("known threshold: exact", gammas, [_known(gamma) for gamma in gammas], "C1--"),
         ),
     )
     return Part(source="Theorems 3.1 and 3.2", rows=tuple(rows), figures=(figure,))
@@ -94,7 +87,6 @@ def truncation(context: Context) -> Part:  # noqa: ARG001 exact in both modes
             paper=value,
             ours=_least_limit(gamma, slack),
             optimal=1.0,
-            known="formula",
             note="optimal: with the number of runs redrawn instead of cut off, every limit costs nothing",
         )
         for (gamma, slack), value in {
@@ -108,7 +100,6 @@ def truncation(context: Context) -> Part:  # noqa: ARG001 exact in both modes
                 name=f"Theorem 3.5, gamma = {gamma:g}, epsilon_0 = {slack:g}: T",
                 paper=value,
                 ours=float(law.limit or 0),
-                known="formula",
             ),
             Row(
                 name=f"Theorem 3.5, gamma = {gamma:g}, epsilon_0 = {slack:g}: epsilon, runs 1-private",
@@ -116,7 +107,6 @@ def truncation(context: Context) -> Part:  # noqa: ARG001 exact in both modes
                 ours=total.epsilon(delta=0.0),
                 optimal=_pure(law),
                 tolerance=1e-9,
-                known="formula",
             ),
         ]
     for gamma, limit, exact in ((0.1, 5, 3.01226050), (0.1, 10, 2.75341220), (0.01, 7, 4.94516973)):
@@ -128,26 +118,20 @@ def truncation(context: Context) -> Part:  # noqa: ARG001 exact in both modes
                 ours=_pure(capped(law, limit)),
                 optimal=_pure(law.at_most(limit)),
                 tolerance=1e-6,
-                known="formula",
                 note="far below the theorem's T, and above 3 at 5 and at 7; optimal: redrawn instead of cut off",
             )
         )
-    for gamma, limit, exact in ((0.1, 2, 1.79567204), (0.1, 4, 2.23085435), (0.1, 10, 1.85007610)):
-        cut, redrawn_limit = (
-            threshold_stopping(_ONE, stop_probability=gamma, max_runs=limit, truncation=how).epsilon(delta=0.0)
-            for how in ("capped", "conditioned")
+    rows += [
+        Row(
+            name=f"known threshold, gamma = {gamma:g}, cut off at {limit}: exact epsilon",
+            paper=exact,
+            ours=_known(gamma, max_runs=limit, truncation="capped"),
+            optimal=_known(gamma, max_runs=limit, truncation="conditioned"),
+            tolerance=1e-6,
+            note="far below the theorem's T, and above 2 at 4; optimal: redrawn instead of cut off",
         )
-        rows.append(
-            Row(
-                name=f"known threshold, gamma = {gamma:g}, cut off at {limit}: exact epsilon",
-                paper=exact,
-                ours=cut,
-                optimal=redrawn_limit,
-                tolerance=1e-6,
-                known="formula",
-                note="far below the theorem's T, and above 2 at 4; optimal: redrawn instead of cut off",
-            )
-        )
+        for gamma, limit, exact in ((0.1, 2, 1.79567204), (0.1, 4, 2.23085435), (0.1, 10, 1.85007610))
+    ]
     return Part(source="Theorems 3.1 and 3.5", rows=tuple(rows))
 
 
@@ -164,7 +148,6 @@ def approximate_base(context: Context) -> Part:  # noqa: ARG001 exact in both mo
             ours=capped_total.pure_epsilon,
             optimal=best_of(once, Geometric(gamma=0.01)).pure_epsilon,
             tolerance=1e-8,
-            known="formula",
         ),
         Row(
             name="the same: delta",
@@ -172,7 +155,6 @@ def approximate_base(context: Context) -> Part:  # noqa: ARG001 exact in both mo
             ours=capped_total.failure,
             optimal=best_of(once, Geometric(gamma=0.01)).delta(epsilon=capped_total.pure_epsilon),
             tolerance=1e-9,
-            known="formula",
         ),
         Row(
             name="Theorem 3.1 (c), base (0.5, 1e-8), gamma = 0.005, epsilon_0 = 0.1: delta",
@@ -181,7 +163,6 @@ def approximate_base(context: Context) -> Part:  # noqa: ARG001 exact in both mo
             ours=threshold.failure * math.exp(1.1 - threshold.pure_epsilon),
             optimal=threshold_stopping(small, stop_probability=0.005).delta(epsilon=1.1),
             tolerance=1e-12,
-            known="formula",
         ),
     )
     return Part(source="Theorems 3.1 (c) and 3.4", rows=rows)
@@ -196,7 +177,6 @@ def utility(context: Context) -> Part:  # noqa: ARG001 exact in both modes
             ours=theorem_3_3_failure(stop_probability=gamma, probability=p),
             optimal=float(Geometric(gamma=gamma).pgf(1.0 - p)),
             relation="<=",
-            known="formula",
             note="ours: the sum in its proof; optimal: the generating function of the number of runs",
         )
         for gamma, p in ((0.1, 0.5), (0.01, 0.1), (0.005, 0.05))
@@ -208,7 +188,6 @@ def utility(context: Context) -> Part:  # noqa: ARG001 exact in both modes
             # E[min(K, N)], N geometric with p: the sum of P(K > t) (1 - p)^t
             ours=(1.0 - float(Geometric(gamma=gamma).pgf(0.95))) / 0.05,
             tolerance=1e-6,
-            known="formula",
         )
         for gamma, value in ((0.001, 19.6270854), (0.01, 16.8067227))
     ]
@@ -218,7 +197,6 @@ def utility(context: Context) -> Part:  # noqa: ARG001 exact in both modes
             paper=value,
             ours=float(Geometric(gamma=gamma).pgf(0.95)),
             tolerance=1e-9,
-            known="formula",
         )
         for gamma, value in ((0.001, 0.0186457311), (0.01, 0.159663866))
     ]
@@ -233,15 +211,19 @@ def _pure(law: Repetitions) -> float:
     return best_of(_ONE, law, bound="pure").epsilon(delta=0.0)
 
 
+def _known(gamma: float, **options: Any) -> float:
+    """With a known threshold."""
+    return threshold_stopping(_ONE, stop_probability=gamma, **options).epsilon(delta=0.0)
+
+
 def _least_limit(gamma: float, slack: float) -> float:
     """The least T for which Theorem 3.1 as printed charges at most 2 + slack for 1-private runs."""
 
     def enough(limit: int) -> bool:
         try:
-            total = threshold_stopping(_ONE, stop_probability=gamma, bound="paper", max_runs=limit, truncation="capped")
+            return _known(gamma, bound="paper", max_runs=limit, truncation="capped") <= 2.0 + slack
         except BoundUnavailableError:  # below the least T of the theorem at any slack
             return False
-        return total.epsilon(delta=0.0) <= 2.0 + slack
 
     return float(first_true(enough, 1, 10_000) or math.inf)
 

@@ -28,7 +28,6 @@ def sparse_vector(context: Context) -> Part:  # noqa: ARG001 exact in both modes
             paper=value,
             ours=found,
             tolerance=1e-9,
-            known="formula",
         )
         for name, value, found in (
             ("low percentile", 1.0 / 101.0, cut.low),
@@ -37,26 +36,28 @@ def sparse_vector(context: Context) -> Part:  # noqa: ARG001 exact in both modes
         )
     ]
     joint = [_none_halts(count) for count in range(1, 5)]
-    rows.append(
+    rows += [
         Row(
             name="Theorem 4.1 (d), beta = 0.1: probability that the first query does not halt",
             paper=0.1,
+            known="printed",
             ours=joint[0],
             relation="<=",
             note="ours: the exact probability",
-        )
-    )
-    rows += [
-        Row(
-            name=f"Theorem 4.1 (d) read given {count} earlier negative answers, beta = 0.1",
-            paper=0.1,
-            ours=joint[count] / joint[count - 1],
-            relation="<=",
-            tolerance=1e-6,  # six digits
-            corrected=corrected,
-            reason="an erratum: only the joint statement is true",
-        )
-        for count, corrected in ((2, 0.246151), (3, 0.527468))
+        ),
+        *(
+            Row(
+                name=f"Theorem 4.1 (d) read given {count} earlier negative answers, beta = 0.1",
+                paper=0.1,
+                known="printed",
+                ours=joint[count] / joint[count - 1],
+                relation="<=",
+                tolerance=1e-6,  # six digits
+                corrected=corrected,
+                reason="an erratum: only the joint statement is true",
+            )
+            for count, corrected in ((2, 0.246151), (3, 0.527468))
+        ),
     ]
     rows += [
         Row(
@@ -64,7 +65,6 @@ def sparse_vector(context: Context) -> Part:  # noqa: ARG001 exact in both modes
             paper=value,
             ours=lemma_4_3_smoothing(epsilon=base, slack=slack, failure=failure),
             tolerance=1e-5,
-            known="formula",
         )
         for slack, base, failure, value in (
             (0.5, 0.5, 1e-3, 88.5117885),
@@ -77,6 +77,7 @@ def sparse_vector(context: Context) -> Part:  # noqa: ARG001 exact in both modes
         Row(
             name="Theorem 4.6 (b), epsilon_0 = 0.1, epsilon_1 = 1, R = 10, delta = 1e-3: count far off",
             paper=5e-5,
+            known="printed",
             ours=_far_off(smoothing, 0.1),
             optimal=_far_off(concentration_smoothing(slack=0.1, failure=5e-5), 0.1),
             relation="<=",
@@ -99,7 +100,6 @@ def sparse_vector(context: Context) -> Part:  # noqa: ARG001 exact in both modes
             ours=needed[epsilon].log10_samples,
             optimal=math.log10(20 / 0.1),
             tolerance=1e-3,
-            known="formula",
             note="optimal: best of a geometric number of runs at 3 epsilon_1, 2 K / beta of them",
         )
         for epsilon, value in ((0.1, 2.13e26), (1.0, 5.83e58))
@@ -154,7 +154,6 @@ def lower_bound(context: Context) -> Part:
                 paper=value,
                 ours=hard.selector_epsilon / epsilon,
                 tolerance=1e-7,
-                known="formula",
             ),
             Row(
                 name=f"{name}: at least 2 - 6 alpha = {claim:g} (1: yes)",
@@ -175,19 +174,18 @@ def lower_bound(context: Context) -> Part:
             ours=theorem_c_1(one, gamma=0.1, sharpened=False).epsilon(delta=0.0),
             optimal=select_among_dummies(one, runs=100, gamma=0.1).epsilon(delta=0.0),
             tolerance=1e-9,
-            known="formula",
         ),
         Row(
             name="Theorem C.1, gamma = 0.1, p = 1/20: runs for a dummy in 1 of 20",
             paper=4200.0,
             ours=dummy_runs_needed(gamma=0.1, mean_weight=0.05, dummy_probability=0.05),
             optimal=20.0,
-            known="formula",
             note="optimal: expected runs with a known threshold and no dummies",
         ),
         Row(
             name="Theorem 5.2, Laplace noise cut at log(1/delta) scales, epsilon = 1, delta = 0.25: actual delta",
             paper=0.25,
+            known="printed",
             ours=_cut_laplace_delta(),
             relation="<=",
             tolerance=1e-8,

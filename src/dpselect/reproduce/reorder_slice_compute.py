@@ -8,8 +8,9 @@ proofs give, worked out apart from this library; simulations are ours.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -62,14 +63,12 @@ def _sample_sizes(context: Context) -> Part:
                 ours=float(printed_rows(domain_size=1 << bits, epsilon=1.0, delta=_DELTA)),
                 optimal=needed[best],
                 tolerance=2.0,
-                known="formula",
                 note=f"constants of the proof, 10 log* t; optimal: {best}; tuned Algorithm 5: {needed['tree_log']:.0f}",
             )
         )
     rows += [
         Row(
             name=f"points for 2^64 values, {label}",
-            paper=None,
             ours=_rows_needed(method, 64),
             optimal=_rows_needed("exponential", 64),
             note="failure 0.01; optimal: the exponential mechanism, purely private",
@@ -99,31 +98,24 @@ def _sample_sizes(context: Context) -> Part:
     return Part(source="Theorems 3.7 and 3.8", rows=tuple(rows), figures=(figure,), unspecified=open_)
 
 
-def _learning_rows(context: Context) -> list[Row]:
+def _learning_rows(context: Context) -> Iterator[Row]:
     """Theorem 3.9 and Corollary 1.9, where the paper has O( ) only."""
-    rows = [
-        Row(
+    for bits, error in ((32, 0.1), (64, 0.1), (64, 0.01)):
+        yield Row(
             name=f"rows for a threshold on 2^{bits} values, error {error:g}, epsilon 1",
-            paper=None,
             ours=float(ThresholdLearner(domain_size=1 << bits, epsilon=1.0, method="interior-point").rows(error=error)),
             optimal=float(ThresholdLearner(domain_size=1 << bits, epsilon=1.0).rows(error=error)),
             note="O( ) only; ours: by an interior point, optimal: by the errors",
         )
-        for bits, error in ((32, 0.1), (64, 0.1), (64, 0.01))
-    ]
     for dimensions in (1, 2, 4) if context.quick else (1, 2, 4, 10, 20):
         learner = RectangleLearner(dimensions=dimensions, domain_size=2**32, epsilon=1.0, delta=_DELTA)
         noisy, plain = (replace(learner, slicing=way).plan.consumed for way in _SLICINGS)
-        rows.append(
-            Row(
-                name=f"rows that a rectangle uses up, {dimensions} axes of 2^32 values, epsilon 1, delta 1e-6",
-                paper=None,
-                ours=float(noisy),
-                optimal=float(min(noisy, plain)),
-                note=f"O( ) only; ours: noisy slice sizes; plain ones: {plain}",
-            )
+        yield Row(
+            name=f"rows that a rectangle uses up, {dimensions} axes of 2^32 values, epsilon 1, delta 1e-6",
+            ours=float(noisy),
+            optimal=float(min(noisy, plain)),
+            note=f"O( ) only; ours: noisy slice sizes; plain ones: {plain}",
         )
-    return rows
 
 
 # ---- success rates on hard shapes
@@ -137,20 +129,19 @@ def _success(context: Context) -> Part:
     rows = []
     for method, label in _METHODS[1:]:
         needed = round(_rows_needed(method, 64))
-        share, told = _interior(context, _released(method, Adjacency.ADD_OR_REMOVE_ONE), needed, trials)
+        share, told = _interior(context, _released(method), needed, trials)
         rows.append(
             Row(
                 name=f"success of the {label}, {needed} points of 2^64",
-                paper=None,
                 ours=share,
                 note=f"at least 0.99 is proved; {told}",
             )
         )
     rows += [_printed(context, points) for points in (34_900, 5_984)]
     rows.append(_cumulative(context))
-    share, told = _interior(context, _released("exponential", Adjacency.ADD_OR_REMOVE_ONE), 60, trials)
+    share, told = _interior(context, _released("exponential"), 60, trials)
     few = "success of the exponential mechanism, 60 points of 2^64"
-    rows.append(Row(name=few, paper=None, ours=share, note=f"too few points; {told}"))
+    rows.append(Row(name=few, ours=share, note=f"too few points; {told}"))
     open_ = ("any experiment: shapes and numbers of runs are ours",)
     return Part(source="Theorems 3.7 and 4.2, run", rows=tuple(rows), unspecified=open_)
 
@@ -178,7 +169,7 @@ def _cumulative(context: Context) -> Row:
         method="cumulative", domain_size=2**64, epsilon=1.0, delta=_DELTA, adjacency=Adjacency.REPLACE_ONE
     ).rows
     assert needed is not None
-    share, told = _interior(context, _released("cumulative", Adjacency.REPLACE_ONE), needed, 2 if context.quick else 50)
+    share, told = _interior(context, _released("cumulative"), needed, 2 if context.quick else 50)
     return Row(
         name=f"success of the tuned Algorithm 8, {needed} points of 2^64",
         paper=0.9,
@@ -189,20 +180,10 @@ def _cumulative(context: Context) -> Row:
     )
 
 
-def _released(method: Method, adjacency: Adjacency) -> Draw:
-    def draw(points: list[int], random: RandomSource) -> int | None:
-        found: int | None = interior_point(
-            points,
-            domain_size=2**64,
-            epsilon=1.0,
-            delta=_DELTA,
-            method=method,
-            adjacency=adjacency,
-            random=random,
-        ).value
-        return found
-
-    return draw
+def _released(method: Method) -> Draw:
+    adjacency = Adjacency.REPLACE_ONE if method == "cumulative" else Adjacency.ADD_OR_REMOVE_ONE
+    point = partial(interior_point, domain_size=2**64, epsilon=1.0, delta=_DELTA, method=method, adjacency=adjacency)
+    return lambda points, random: point(points, random=random).value
 
 
 def _interior(context: Context, draw: Draw, count: int, trials: int) -> tuple[float, str]:

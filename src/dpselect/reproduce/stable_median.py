@@ -47,7 +47,6 @@ def _sample_sizes(context: Context) -> Part:
             paper=float(known),
             ours=float(_paper_plan(queries, size).blocks),
             optimal=float(_plan(queries, size).blocks),
-            known="formula",
             note=f"constants of its proof; fresh blocks a question: {_plan(queries, size, 'splitting').blocks}",
         )
         for (size, queries), known in _SIZES.items()
@@ -59,7 +58,6 @@ def _sample_sizes(context: Context) -> Part:
             ours=float(break_even(grid_size=size, failure_probability=_BETA, mechanism="paper")),
             optimal=float(break_even(grid_size=size, failure_probability=_BETA)),
             tolerance=0.02 * known,
-            known="formula",
             note="where it crosses, to 2 per cent, as fresh blocks come in whole numbers",
         )
         for size, known in _BREAK_EVEN.items()

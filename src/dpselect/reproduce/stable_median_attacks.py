@@ -97,7 +97,6 @@ def _claim(questions: int, way: _Way, found: list[Claimed]) -> Row:
         told = f"expected {expected_claim(questions, _ROWS):.4f}, standard error 0.01"
     return Row(
         name=f"claim after {questions} questions, {way.label}",
-        paper=None,
         ours=float(np.mean([one.claim for one in found])),
         note=f"truth 0, {len(found)} runs; {told}",
     )
@@ -117,7 +116,6 @@ def _vote(context: Context, features: int) -> Row:
     expected = float(ndtr(expected_claim(features, _ROWS)))
     return Row(
         name=f"claimed accuracy of a vote of {features} features, whole sample",
-        paper=None,
         ours=whole,
         optimal=median,
         note=f"truth 0.5, {runs} runs; expected {expected:.4f}; optimal: private median, 10 rows a block, rho 0.5",
@@ -129,15 +127,7 @@ def _figure(context: Context) -> Figure:
     curves = []
     for way in (_WHOLE, _FIFTY, _TEN, _PRIVATE):
         claims = [[one.claim for one in way.attacked(context, k, runs)] for k in counts]
-        curves.append(
-            Curve(
-                way.label,
-                counts,
-                np.mean(claims, axis=1),
-                "o-",
-                band=np.std(claims, axis=1),
-            )
-        )
+        curves.append(Curve(way.label, counts, np.mean(claims, axis=1), "o-", band=np.std(claims, axis=1)))
     return Figure(
         name="attacks",
         title="What an adaptive analyst finds in 10,000 rows of noise (truth 0)",

@@ -5,15 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
 from dpselect.randomness import RandomSource
 
-__all__ = ["Context", "Curve", "Figure", "Known", "Paper", "Part", "Relation", "Reproduction", "Row", "Verdict"]
+__all__ = [
+    "PAPERS",
+    "Context",
+    "Curve",
+    "Figure",
+    "Known",
+    "Paper",
+    "Part",
+    "Relation",
+    "Reproduction",
+    "Row",
+    "Verdict",
+    "paper_named",
+]
+
+PAPERS: Final = ("tuning-rdp", "private-selection", "output-dp", "stable-median", "reorder-slice-compute")
+"""By the names that the command line takes; each one's module is imported when it is asked for."""
 
 Verdict = Literal["reproduced", "differs, explained", "differs", "not in the paper"]
 Known = Literal["printed", "formula", "claim"]
@@ -25,10 +42,10 @@ class Row:
     """One number of a paper beside ours.
 
     `paper` is the paper's value, None where the paper leaves it unspecified (`note` then says what). `known` says how
-    it is known: "printed" or read off a plot; "formula", where the paper prints a formula and its settings and plots
-    the curve, so that the value is theirs, worked out apart from this library; "claim", a sentence of the text turned
-    into a number, as the row's name says. `ours` is computed from the statement as published, `optimal` by the sharpest
-    sound method of this library, where there is one.
+    it is known: "printed" or read off a plot; "formula", as most are, where the paper prints a formula and its settings
+    and plots the curve, so that the value is theirs, worked out apart from this library; "claim", a sentence of the
+    text turned into a number, as the row's name says. `ours` is computed from the statement as published, `optimal` by
+    the sharpest sound method of this library, where there is one.
 
     The row is reproduced if `ours` and `paper` are in the `relation` that the paper states (equal; at least; at most),
     to within `tolerance` (absolute), which must have a reason: printed digits, reading a plot, or the spread of a
@@ -38,13 +55,13 @@ class Row:
     """
 
     name: str
-    paper: float | None
     ours: float
+    paper: float | None = None
     optimal: float | None = None
     relation: Relation = "="
     tolerance: float = 0.0
     note: str = ""
-    known: Known = "printed"
+    known: Known = "formula"
     corrected: float | None = None
     reason: str = ""
 
@@ -84,16 +101,8 @@ class Row:
 
     def describe(self) -> dict[str, Any]:
         """JSON-able; infinite values as null."""
-        numbers = {
-            "paper": self.paper,
-            "ours": self.ours,
-            "optimal": self.optimal,
-            "tolerance": self.tolerance,
-            "corrected": self.corrected,
-        }
-        finite = {
-            name: value if value is not None and math.isfinite(value) else None for name, value in numbers.items()
-        }
+        numbers = {name: getattr(self, name) for name in ("paper", "ours", "optimal", "tolerance", "corrected")}
+        finite = {name: None if value is None or math.isinf(value) else value for name, value in numbers.items()}
         words = {"verdict": self.verdict, "reason": self.reason, "note": self.note}
         known = None if self.paper is None else self.known
         relation = None if self.paper is None else self.relation
@@ -173,6 +182,14 @@ class Paper:
         for name, part in self.parts.items():
             context.progress(name)
             yield name, part(replace(context, random=context.random.spawn(name)))
+
+
+def paper_named(name: str) -> Paper:
+    """The paper. Raises `ArgumentError` for a name that is not in `PAPERS`."""
+    if name not in PAPERS:
+        raise ArgumentError(f"paper must be one of {', '.join(PAPERS)}, got {name!r}")
+    paper: Paper = import_module(f"dpselect.reproduce.{name.replace('-', '_')}").PAPER
+    return paper
 
 
 @dataclass(frozen=True, kw_only=True)

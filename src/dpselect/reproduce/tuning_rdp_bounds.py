@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
 from dpselect.accounting import best_of
+from dpselect.numerics import Array
 from dpselect.privacy import gaussian, zcdp
 from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi, log_delta_at_orders
 from dpselect.repetitions import Logarithmic, Poisson, Repetitions, TruncatedNegativeBinomial
@@ -30,8 +29,6 @@ __all__ = [
     "published",
 ]
 
-Array = NDArray[np.float64]
-
 RHO: Final = 0.1
 DELTA: Final = 1e-6
 BASE: Final = zcdp(rho=RHO)
@@ -40,34 +37,28 @@ DENSE: Final = tuple(float(mean) for mean in np.geomspace(1.2, 10_000.0, 30))  #
 _GRID: Final = 1.0 + np.geomspace(1e-3, 1e4, 4000)
 
 
-def _negative_binomial(eta: float) -> Callable[[float], Repetitions]:
-    return lambda mean: TruncatedNegativeBinomial.with_mean(eta=eta, mean=mean)
+def _negative_binomial(eta: float, mean: float) -> Repetitions:
+    return TruncatedNegativeBinomial.with_mean(eta=eta, mean=mean)
 
 
 LAWS: Final[Mapping[str, Callable[[float], Repetitions]]] = {
-    **{f"eta = {eta:g}": _negative_binomial(eta) for eta in (-0.5, 0.0, 0.5, 1.0)},
+    **{f"eta = {eta:g}": partial(_negative_binomial, eta) for eta in (-0.5, 0.0, 0.5, 1.0)},
     "Poisson": lambda mean: Poisson(mean=mean),
 }
 
 
-@dataclass(frozen=True)
-class _PoissonCurve:
+def _poisson_curve(law: Poisson, orders: Array) -> Array:
     """Theorem 6, the base's delta from its Renyi curve by Lemma 14, as the paper's remark on comparing does."""
-
-    law: Poisson
-
-    def __call__(self, orders: Array) -> Array:
-        flat = np.ravel(np.asarray(orders, dtype=np.float64))
-        log_delta = log_delta_at_orders(_GRID, RHO * _GRID, np.log1p(1.0 / (flat[:, None] - 1.0)))
-        hat_delta = np.exp(np.min(log_delta, axis=1))
-        found = theorem_6(law=self.law, order=flat, epsilon=RHO * flat, hat_delta=hat_delta)
-        return found.reshape(np.shape(orders))
+    flat = np.ravel(np.asarray(orders, dtype=np.float64))
+    log_delta = log_delta_at_orders(_GRID, RHO * _GRID, np.log1p(1.0 / (flat[:, None] - 1.0)))
+    hat_delta = np.exp(np.min(log_delta, axis=1))
+    return theorem_6(law=law, order=flat, epsilon=RHO * flat, hat_delta=hat_delta).reshape(np.shape(orders))
 
 
 def published_curve(law: Repetitions) -> RenyiCurve:
     """Corollary 4 or Theorem 6 as printed, for a 0.1-zCDP base."""
     if isinstance(law, Poisson):
-        return _PoissonCurve(law)
+        return partial(_poisson_curve, law)
     assert isinstance(law, TruncatedNegativeBinomial | Logarithmic)
     return lambda orders: corollary_4(law=law, order=orders, rho=RHO)
 
@@ -107,17 +98,16 @@ def logarithmic_curves(context: Context) -> Part:
     for at, (mean, values) in enumerate(_FIGURE_2.items()):
         law = Logarithmic.with_mean(mean=mean)
         total = best_of(BASE, law, bound="renyi")
-        for order, value in zip(_FIGURE_2_ORDERS, values, strict=True):
-            rows.append(
-                Row(
-                    name=f"E[K] = {mean}, order {order:g}",
-                    paper=value,
-                    ours=float(corollary_4(law=law, order=order, rho=RHO)),
-                    optimal=total.renyi(order=order),
-                    tolerance=1e-7,
-                    known="formula",
-                )
+        rows += [
+            Row(
+                name=f"E[K] = {mean}, order {order:g}",
+                paper=value,
+                ours=float(corollary_4(law=law, order=order, rho=RHO)),
+                optimal=total.renyi(order=order),
+                tolerance=1e-7,
             )
+            for order, value in zip(_FIGURE_2_ORDERS, values, strict=True)
+        ]
         theirs = corollary_4(law=law, order=grid, rho=RHO)
         curves.append(Curve(f"E[K] = {mean}, Corollary 4", grid, theirs, f"C{at}-"))
         curves.append(Curve(f"E[K] = {mean}, this library", grid, [total.renyi(order=x) for x in grid], f"C{at}--"))
@@ -134,8 +124,8 @@ def logarithmic_curves(context: Context) -> Part:
             Curve("composition of 10 runs", grid, 10.0 * RHO * grid, "k-."),
         ),
     )
-    unspecified = ("which means (the caption says various)",)
-    return Part(source="Figure 2", rows=tuple(rows), figures=(figure,), unspecified=unspecified)
+    open_ = ("which means (the caption says various)",)
+    return Part(source="Figure 2", rows=tuple(rows), figures=(figure,), unspecified=open_)
 
 
 _FIGURE_3_ORDERS: Final = (4.0, 8.0, 16.0, 32.0)
@@ -155,18 +145,17 @@ def laws_compared(context: Context) -> Part:
     for at, (name, values) in enumerate(_FIGURE_3.items()):
         law = LAWS[name](10.0)
         theirs, total = published_curve(law), best_of(BASE, law, bound="renyi")
-        for order, value in zip(_FIGURE_3_ORDERS, values, strict=True):
-            if value is not None:
-                rows.append(
-                    Row(
-                        name=f"{name}, order {order:g}",
-                        paper=value,
-                        ours=float(theirs(np.array([order]))[0]),
-                        optimal=total.renyi(order=order),
-                        tolerance=1e-5 if name == "Poisson" else 1e-8,  # Theorem 6's delta is searched for
-                        known="formula",
-                    )
-                )
+        rows += [
+            Row(
+                name=f"{name}, order {order:g}",
+                paper=value,
+                ours=float(theirs(np.array([order]))[0]),
+                optimal=total.renyi(order=order),
+                tolerance=1e-5 if name == "Poisson" else 1e-8,  # Theorem 6's delta is searched for
+            )
+            for order, value in zip(_FIGURE_3_ORDERS, values, strict=True)
+            if value is not None
+        ]
         curves.append(Curve(f"{name}, as published", grid, theirs(grid), f"C{at}-"))
         curves.append(Curve(f"{name}, this library", grid, [total.renyi(order=x) for x in grid], f"C{at}--"))
     figure = Figure(
@@ -178,12 +167,8 @@ def laws_compared(context: Context) -> Part:
         log_y=True,
         curves=(*curves, Curve("composition of 10 runs", grid, 10.0 * RHO * grid, "k:")),
     )
-    return Part(
-        source="Figure 3",
-        rows=tuple(rows),
-        figures=(figure,),
-        unspecified=("which laws (the text names eta in {-0.5, 0, 0.5, 1} and Poisson)",),
-    )
+    open_ = ("which laws (the text names eta in {-0.5, 0, 0.5, 1} and Poisson)",)
+    return Part(source="Figure 3", rows=tuple(rows), figures=(figure,), unspecified=open_)
 
 
 _FIGURE_4: Final = {
@@ -211,7 +196,6 @@ def epsilon_against_mean(context: Context) -> Part:
                 ours=theirs[mean],
                 optimal=best[mean],
                 tolerance=2e-5,  # five decimals, and a search over orders on both sides
-                known="formula",
             )
             for mean in means
         ]
@@ -225,14 +209,12 @@ def epsilon_against_mean(context: Context) -> Part:
             paper=_FIGURE_4[int(mean)][-1],
             ours=composed[mean],
             tolerance=2e-5,
-            known="formula",
         )
         for mean in means
     ]
     rows += [
         Row(
             name=f"{name}, E[K] = 10, Gaussian base",
-            paper=None,
             ours=published(family(10.0)),
             optimal=best_of(GAUSSIAN, family(10.0), atoms=300).epsilon(delta=DELTA),
             note="the paper treats a Gaussian mechanism as any 0.1-zCDP base",

@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting import best_of
+from dpselect.numerics import Array
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Geometric
 from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
 
 __all__ = ["leakage"]
-
-Array = NDArray[np.float64]
 
 _WEIGHTS = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0])
 _EPOCHS = 100
@@ -65,13 +64,11 @@ def leakage(context: Context) -> Part:
         ),
         Row(
             name="advantage of guessing the outliers from the best weight",
-            paper=None,
             ours=_advantage(*published),
             note="the paper names the attack and gives no number",
         ),
         Row(
             name=f"the same, from the best of 10 runs on average, each {_BASE_EPSILON}-private",
-            paper=None,
             ours=_advantage(*private),
             optimal=math.tanh(price / 2.0),
             note="optimal: no attack has a larger advantage",

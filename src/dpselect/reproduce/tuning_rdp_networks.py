@@ -1,32 +1,38 @@
-"""The models that Figure 7 is run with: the paper's network through Opacus, or this library's own DP-SGD."""
+"""The runs that Figure 7's searches draw from: of the paper's network through Opacus, or of this library's DP-SGD."""
 
 from __future__ import annotations
 
+import json
+import os
 import warnings
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect import __version__
 from dpselect.accounting import calibrate
 from dpselect.errors import missing_extra
 from dpselect.learners import DPSGDClassifier
+from dpselect.numerics import Array
 from dpselect.privacy import Guarantee, dp_sgd
 from dpselect.randomness import RandomSource
 from dpselect.reproduce.mnist_files import read_mnist
 from dpselect.reproduce.table import Context
 
-__all__ = ["Trainer", "check_mnist", "trainer"]
+__all__ = ["Trainer", "check_mnist", "trained_pool", "trainer"]
 
-Array = NDArray[np.float64]
 Rows = tuple[NDArray[Any], NDArray[Any]]  # images of shape (rows, height, width), labels
 
+_POOL: Final = "tuning-rdp-pool.json"
 _ONE_RUN: Final = 2.696861  # epsilon at delta = 1e-6 of the paper's training, which the digits are trained at
+_DIGITS: Final[Mapping[str, Any]] = {"sampling_rate": 0.15, "steps": 100}
 _RATES: Final = tuple(float(rate) for rate in np.geomspace(0.025, 1.0, 9))  # the paper's range
 _MNIST_STEPS: Final = {True: 234, False: 14_063}  # quick: one epoch of 60
 _MNIST_RATE: Final = 256 / 60_000
@@ -57,6 +63,46 @@ def trainer(context: Context) -> Trainer:
     return _digits_classifier(quick=context.quick)
 
 
+def trained_pool(chosen: Trainer, context: Context) -> NDArray[np.float64]:
+    """The accuracies of all runs, ascending; a search draws a learning rate and one of its runs.
+
+    Every run draws from a source of its own. So an interrupted pool goes on where it was, with the accuracies that it
+    would have had, if the trainer names its data and the context has a folder to keep them in.
+    """
+    kept = None if chosen.data is None or context.folder is None else context.folder / _POOL
+    settings = {
+        "made by": f"dpselect {__version__}",
+        "model": chosen.what,
+        "data": chosen.data,
+        "guarantee": chosen.guarantee.terms,
+        "draws": context.random.spawn("pool").bits(64),
+    }
+    found = _read(kept, settings)
+    names = {f"{rate:.6g} {run}": rate for rate in chosen.rates for run in range(chosen.runs)}
+    for at, (name, rate) in enumerate(names.items()):
+        if name not in found:
+            context.progress(f"Figure 7, training {at + 1} of {len(names)}")
+            found[name] = chosen.accuracy(rate, context.random.spawn(name))
+            if kept is not None:
+                new = kept.with_suffix(".new")
+                new.write_text(json.dumps({"settings": settings, "accuracies": found}) + "\n", encoding="utf-8")
+                os.replace(new, kept)
+    return np.sort([found[name] for name in names])
+
+
+def _read(path: Path | None, settings: dict[str, Any]) -> dict[str, float]:
+    """What was kept with the same settings; nothing otherwise."""
+    if path is None or not path.is_file():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["settings"] == json.loads(json.dumps(settings)):
+            return {str(name): float(value) for name, value in content["accuracies"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass  # not ours, or cut short
+    return {}
+
+
 def _digits() -> tuple[Array, NDArray[np.intp], NDArray[np.bool_]]:
     """Images of shape (rows, 8, 8) in [0, 1], labels, and which rows are held out."""
     from sklearn.datasets import load_digits  # takes a second to import
@@ -65,29 +111,23 @@ def _digits() -> tuple[Array, NDArray[np.intp], NDArray[np.bool_]]:
     return digits.images / 16.0, digits.target, np.arange(len(digits.target)) % 5 == 0
 
 
-def _digits_price(steps: int, rate: float) -> tuple[float, Guarantee]:
-    """The noise multiplier at which a training on the digits costs what the paper's costs."""
-    noise = calibrate(
-        lambda multiplier: dp_sgd(noise_multiplier=multiplier, sampling_rate=rate, steps=steps),
-        epsilon=_ONE_RUN,
-        delta=1e-6,
-        relative=1e-3,
-    )
-    return noise, dp_sgd(noise_multiplier=noise, sampling_rate=rate, steps=steps)
+def _digits_settings() -> dict[str, Any]:
+    """Those at which a training on the digits costs what the paper's costs."""
+
+    def price(noise_multiplier: float) -> Guarantee:
+        return dp_sgd(noise_multiplier=noise_multiplier, **_DIGITS)
+
+    return {"noise_multiplier": calibrate(price, epsilon=_ONE_RUN, delta=1e-6, relative=1e-3), **_DIGITS}
 
 
 def _digits_classifier(*, quick: bool) -> Trainer:
     """Softmax regression by this library's DP-SGD; learning rates from 0.1 to 4, the paper's range times 4."""
-    steps, rate = 100, 0.15
     images, labels, held_out = _digits()
-    rows = images.reshape(len(images), -1)
-    noise, guarantee = _digits_price(steps, rate)
+    rows, settings = images.reshape(len(images), -1), _digits_settings()
 
     def accuracy(learning_rate: float, random: RandomSource) -> float:
         model = DPSGDClassifier(
-            noise_multiplier=noise,
-            sampling_rate=rate,
-            steps=steps,
+            **settings,
             learning_rate=4.0 * learning_rate,
             row_norm=4.0,
             classes=range(10),
@@ -101,28 +141,22 @@ def _digits_classifier(*, quick: bool) -> Trainer:
         what="softmax regression on scikit-learn's digits",
         rates=_RATES,
         runs=10 if quick else 20,
-        guarantee=guarantee,
+        guarantee=dp_sgd(**settings),
         accuracy=accuracy,
     )
 
 
 def _digits_network() -> Trainer:
     """The paper's feature maps on 8 x 8 images; few steps, so learning rates are the paper's range times 8."""
-    steps, rate = 100, 0.15
     images, labels, held_out = _digits()
-    noise, guarantee = _digits_price(steps, rate)
-    accuracy = _network_accuracy(
-        (images[~held_out], labels[~held_out]),
-        (images[held_out], labels[held_out]),
-        {"noise_multiplier": noise, "sampling_rate": rate, "steps": steps},
-        nominal_rows=1440,
-    )
+    training_rows, held_out_rows = ((images[chosen], labels[chosen]) for chosen in (~held_out, held_out))
+    settings = _digits_settings()
     return Trainer(
         what="the paper's network on scikit-learn's digits",
         rates=tuple(8.0 * rate for rate in _RATES),
         runs=2,
-        guarantee=guarantee,
-        accuracy=accuracy,
+        guarantee=dp_sgd(**settings),
+        accuracy=_network_accuracy(training_rows, held_out_rows, settings, nominal_rows=1440),
     )
 
 

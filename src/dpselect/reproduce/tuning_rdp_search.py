@@ -8,15 +8,15 @@ simulation, since the best of K draws from N sorted accuracies is the i-th with 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dpselect.accounting import best_of
+from dpselect.numerics import Array
 from dpselect.privacy import Guarantee, compose, dp_sgd
 from dpselect.privacy.renyi import log_delta_at_orders
 from dpselect.repetitions import Poisson, Repetitions, TruncatedNegativeBinomial
@@ -24,13 +24,11 @@ from dpselect.repetitions.negative_binomial_theorems import theorem_2
 from dpselect.repetitions.poisson import theorem_6
 from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
 from dpselect.reproduce.tuning_rdp_bounds import DELTA, LAWS, mean_at
-from dpselect.reproduce.tuning_rdp_networks import Trainer, trainer
-from dpselect.reproduce.tuning_rdp_pool import trained_pool
+from dpselect.reproduce.tuning_rdp_networks import Trainer, trained_pool, trainer
 
 __all__ = ["searched_network"]
 
-Array = NDArray[np.float64]
-Prices = Mapping[str, Mapping[str, list[float]]]  # by law and accounting, one a mean
+Prices = Mapping[str, list[float]]  # by law, one a mean, by the best accounting
 
 _SEARCHES: Final = 500  # how often the paper repeats the search; the width of the band
 _EXCESS: Final = np.geomspace(0.02, 1000.0, 500)  # orders less 1
@@ -52,28 +50,17 @@ def searched_network(context: Context) -> Part:
     pool = trained_pool(chosen, context)
     shown = (2.0, 3.0, 5.0, 10.0, 100.0, 1000.0) if context.quick else np.geomspace(1.5, 1500.0, 25)
     means = tuple(float(mean) for mean in shown)
-    prices: dict[str, dict[str, list[float]]] = {}
-    base = chosen.guarantee
-    for name, family in LAWS.items():
-        laws = [family(mean) for mean in means]
-        prices[name] = {
-            "published": [published_total(base, law) for law in laws],
-            "optimal": [best_of(base, law, atoms=300).epsilon(delta=DELTA) for law in laws],
-        }
-    rows = (*_priced(_BASE()), *_compared(chosen, pool, means, prices))
-    curves = []
+    prices: dict[str, list[float]] = {}
+    base, curves = chosen.guarantee, []
     for at, (name, family) in enumerate(LAWS.items()):
-        found = [_search(pool, family(mean), chosen.guess) for mean in means]
-        for accounting, style in (("published", "-"), ("optimal", "--")):
-            curves.append(
-                Curve(
-                    f"{name}, {'as published' if accounting == 'published' else 'this library'}",
-                    prices[name][accounting],
-                    [mean for mean, _ in found],
-                    f"C{at}{style}",
-                    band=[2.0 * spread / math.sqrt(_SEARCHES) for _, spread in found],
-                )
-            )
+        laws = [family(mean) for mean in means]
+        theirs = [published_total(base, law) for law in laws]
+        prices[name] = [best_of(base, law, atoms=300).epsilon(delta=DELTA) for law in laws]
+        found = [_search(pool, law, chosen.guess) for law in laws]
+        reached, band = [mean for mean, _ in found], [2.0 * spread / math.sqrt(_SEARCHES) for _, spread in found]
+        curves.append(Curve(f"{name}, as published", theirs, reached, f"C{at}-", band=band))
+        curves.append(Curve(f"{name}, this library", prices[name], reached, f"C{at}--", band=band))
+    rows = (*_priced(_BASE()), *_compared(chosen, pool, means, prices))
     figure = Figure(
         name="figure-7",
         title=f"Accuracy of the searched model, {chosen.what}",
@@ -120,7 +107,7 @@ def _converted(orders: Array, epsilons: Array) -> float:
     return float(np.min(found))
 
 
-def _priced(base: Guarantee) -> list[Row]:
+def _priced(base: Guarantee) -> Iterator[Row]:
     """The totals for the paper's training: rate 256/60,000, 60 epochs, noise multiplier 1.1.
 
     The paper's column is a quadrature of the sampled Gaussian's divergence on 1,200 orders, apart from this library.
@@ -128,40 +115,30 @@ def _priced(base: Guarantee) -> list[Row]:
     assert base.renyi_curve is not None
     orders = 1.0 + _EXCESS
     once = base.renyi_curve(orders)
-    rows = [
-        Row(
-            name="MNIST training, one run: epsilon",
-            paper=_COMPOSED[1],
-            ours=_converted(orders, once),
-            optimal=base.epsilon(delta=DELTA),
-            tolerance=_PRECISION * _COMPOSED[1],
-            known="formula",
-        )
-    ]
+    yield Row(
+        name="MNIST training, one run: epsilon",
+        paper=_COMPOSED[1],
+        ours=_converted(orders, once),
+        optimal=base.epsilon(delta=DELTA),
+        tolerance=_PRECISION * _COMPOSED[1],
+    )
     for mean, values in _TOTALS.items():
         for name, value in zip(("eta = 0", "eta = 0.5", "eta = 1", "Poisson"), values, strict=True):
             law = LAWS[name](mean)
-            rows.append(
-                Row(
-                    name=f"MNIST training, {name}, E[K] = {mean}: epsilon",
-                    paper=value,
-                    ours=published_total(base, law),
-                    optimal=best_of(base, law, atoms=300).epsilon(delta=DELTA),
-                    tolerance=_PRECISION * value,
-                    known="formula",
-                )
+            yield Row(
+                name=f"MNIST training, {name}, E[K] = {mean}: epsilon",
+                paper=value,
+                ours=published_total(base, law),
+                optimal=best_of(base, law, atoms=300).epsilon(delta=DELTA),
+                tolerance=_PRECISION * value,
             )
-        rows.append(
-            Row(
-                name=f"MNIST training, composition of {mean} runs: epsilon",
-                paper=_COMPOSED[mean],
-                ours=_converted(orders, mean * once),
-                optimal=compose(*[base] * mean).epsilon(delta=DELTA),
-                tolerance=_PRECISION * _COMPOSED[mean],
-                known="formula",
-            )
+        yield Row(
+            name=f"MNIST training, composition of {mean} runs: epsilon",
+            paper=_COMPOSED[mean],
+            ours=_converted(orders, mean * once),
+            optimal=compose(*[base] * mean).epsilon(delta=DELTA),
+            tolerance=_PRECISION * _COMPOSED[mean],
         )
-    return rows
 
 
 def _search(pool: Array, law: Repetitions, guess: float) -> tuple[float, float]:
@@ -172,9 +149,8 @@ def _search(pool: Array, law: Repetitions, guess: float) -> tuple[float, float]:
     return mean, math.sqrt(float(masses @ (values - mean) ** 2))
 
 
-def _compared(chosen: Trainer, pool: Array, means: tuple[float, ...], prices: Prices) -> list[Row]:
+def _compared(chosen: Trainer, pool: Array, means: tuple[float, ...], prices: Prices) -> Iterator[Row]:
     """Accuracies at equal total prices, and whether Poisson leads."""
-    rows = []
     for runs in _BUDGETS:
         total = published_total(chosen.guarantee, Poisson(mean=runs))
         published, optimal = (
@@ -185,29 +161,23 @@ def _compared(chosen: Trainer, pool: Array, means: tuple[float, ...], prices: Pr
             }
             for affordable in (
                 {name: _paid_for(chosen.guarantee, name, total, means[-1]) for name in prices},
-                {name: _affordable(found["optimal"], means, total) for name, found in prices.items()},
+                {name: _affordable(found, means, total) for name, found in prices.items()},
             )
         )
-        rows += [
-            Row(
+        for name, accuracy in published.items():
+            yield Row(
                 name=f"accuracy at epsilon = {total:.2f}, {name}",
-                paper=None,
                 ours=accuracy,
                 optimal=optimal.get(name),
                 note="the paper plots accuracies on MNIST",
             )
-            for name, accuracy in published.items()
-        ]
-        rows.append(
-            Row(
-                name=f"Poisson ahead at epsilon = {total:.2f} (1: yes)",
-                paper=1.0,
-                ours=_leads(published),
-                optimal=_leads(optimal),
-                known="claim",
-            )
+        yield Row(
+            name=f"Poisson ahead at epsilon = {total:.2f} (1: yes)",
+            paper=1.0,
+            ours=_leads(published),
+            optimal=_leads(optimal),
+            known="claim",
         )
-    return rows
 
 
 def _paid_for(base: Guarantee, name: str, total: float, most: float) -> float | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +31,15 @@ def describe(done: Reproduction) -> dict[str, Any]:
                 "source": part.source,
                 "rows": [row.describe() for row in part.rows],
                 "unspecified": list(part.unspecified),
-                "figures": {figure.name: _figure_data(figure) for figure in part.figures},
+                "figures": {
+                    figure.name: {
+                        "title": figure.title,
+                        "x": figure.x_label,
+                        "y": figure.y_label,
+                        "curves": [_curve_data(curve) for curve in figure.curves],
+                    }
+                    for figure in part.figures
+                },
             }
             for name, part in done.parts.items()
         },
@@ -108,22 +115,10 @@ def _shown(value: float | None) -> str:
     return "-" if value is None else f"{value:.6g}"
 
 
-def _finite(values: Iterable[float]) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in values]
-
-
-def _figure_data(figure: Figure) -> dict[str, Any]:
-    return {
-        "title": figure.title,
-        "x": figure.x_label,
-        "y": figure.y_label,
-        "curves": [_curve_data(curve) for curve in figure.curves],
-    }
-
-
 def _curve_data(curve: Curve) -> dict[str, Any]:
-    data: dict[str, Any] = {"label": curve.label, "x": _finite(curve.x), "y": _finite(curve.y)}
-    return data if curve.band is None else data | {"band": _finite(curve.band)}
+    numbers = {"x": curve.x, "y": curve.y} | ({} if curve.band is None else {"band": curve.band})
+    finite = {name: [v if math.isfinite(v) else None for v in values] for name, values in numbers.items()}
+    return {"label": curve.label, **finite}
 
 
 def _draw(figure: Figure, path: Path) -> Path:

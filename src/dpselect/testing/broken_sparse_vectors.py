@@ -17,15 +17,15 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import laplace
 
 from dpselect.audit import FiniteSubject
 from dpselect.mechanisms.sparse_vector_game import SparseVectorGame
+from dpselect.numerics import Array
 from dpselect.privacy import pure_dp
 from dpselect.testing.score_laws import piecewise_nodes
 
 __all__ = ["BROKEN", "Game", "SparseVectorLaw", "corrected", "published_games"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class SparseVectorLaw:
         breaks = np.concatenate([gap, [0.0], np.asarray(ends, dtype=np.float64)])
         x, weights = piecewise_nodes(breaks / scale)
         sure = self._answers(x * scale, gap, answers, values, ceiling)
-        return float(np.sum(weights * 0.5 * np.exp(-np.abs(x)) * np.prod(sure, axis=0)))
+        return float(np.sum(weights * laplace.pdf(x) * np.prod(sure, axis=0)))
 
     def _answers(
         self,
@@ -148,14 +148,12 @@ class SparseVectorLaw:
             return np.where(answers[:, None], above - higher, result)
         if self.releases_value:
             for row, value in zip(np.flatnonzero(answers), values, strict=True):
-                density = 0.5 * np.exp(-abs(value - gap[row]) / self.query_scale) / self.query_scale
-                result[row] = np.where(noise <= value, density, 0.0)
+                result[row] = np.where(noise <= value, laplace.pdf(value - gap[row], scale=self.query_scale), 0.0)
         return np.asarray(result)
 
     def _reach(self, height: Array) -> Array:
         """P(query noise >= height)."""
-        small = 0.5 * np.exp(-np.abs(height) / self.query_scale)
-        return np.where(height >= 0.0, small, 1.0 - small)
+        return np.asarray(laplace.sf(height, scale=self.query_scale))
 
     def _difference(self, gap: Array, answers: NDArray[np.bool_]) -> float:
         """Both noises drawn once: only their difference matters, and answers are sure given it."""

@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from dpselect.audit import FiniteSubject
 from dpselect.privacy import approximate_dp, pure_dp
-from dpselect.repetitions import Repetitions
 from dpselect.testing.exact import FinitePair
 
-__all__ = ["Defect", "first_above_masses"]
+__all__ = ["Defect", "two"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,15 +54,6 @@ class Defect:
         return max(float(pair.remove(at)[0]), float(pair.add(at)[0])) - self.delta
 
 
-def first_above_masses(masses: ArrayLike, accepted: int, tries: Repetitions) -> NDArray[np.float64]:
-    """The law of the first acceptable of at most `tries` runs: "none", then the acceptable outputs as given.
-
-    `masses` is the law of one run; the outputs from place `accepted` on are acceptable.
-
-    >>> from dpselect.repetitions import Fixed
-    >>> first_above_masses([0.5, 0.25, 0.25], 1, Fixed(count=2)).tolist()
-    [0.25, 0.375, 0.375]
-    """
-    one = np.asarray(masses, dtype=np.float64)
-    success = float(one[accepted:].sum())
-    return np.concatenate(([tries.pgf(1.0 - success)], one[accepted:] * (tries.success_probability(success) / success)))
+def two(event: float, neighbour: float) -> FinitePair:
+    """The laws of one event and its complement."""
+    return FinitePair((event, 1.0 - event), (neighbour, 1.0 - neighbour))

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.repetitions import Repetitions
 
@@ -21,11 +22,10 @@ __all__ = [
     "FinitePair",
     "best_of_masses",
     "finite_guarantee",
+    "finite_pair",
     "hockey_stick",
     "renyi_divergence",
 ]
-
-Array = NDArray[np.float64]
 
 
 def best_of_masses(masses: ArrayLike, law: Repetitions) -> Array:
@@ -92,9 +92,13 @@ class FinitePair:
 
     def best_of(self, law: Repetitions) -> FinitePair:
         """The pair of laws of the best of K runs, "no run" first."""
-        return FinitePair(
-            tuple(best_of_masses(self.upper, law).tolist()), tuple(best_of_masses(self.lower, law).tolist())
-        )
+        return finite_pair(best_of_masses(self.upper, law), best_of_masses(self.lower, law))
+
+
+def finite_pair(upper: ArrayLike, lower: ArrayLike) -> FinitePair:
+    """Two laws, as a pair."""
+    ours, theirs = (tuple(np.asarray(law, dtype=np.float64).tolist()) for law in (upper, lower))
+    return FinitePair(ours, theirs)
 
 
 def finite_guarantee(upper: Sequence[float], lower: Sequence[float]) -> Guarantee:
@@ -106,7 +110,7 @@ def finite_guarantee(upper: Sequence[float], lower: Sequence[float]) -> Guarante
     >>> round(finite_guarantee([e / (1 + e), 1 / (1 + e)], [1 / (1 + e), e / (1 + e)]).epsilon(delta=0), 9)
     1.0
     """
-    pair = FinitePair(tuple(float(x) for x in upper), tuple(float(x) for x in lower))
+    pair = finite_pair(upper, lower)
     return Guarantee(
         adjacency=Adjacency.ADD_OR_REMOVE_ONE,
         theorem=pair.theorem,

@@ -202,46 +202,40 @@ def _settings(learner: str, table: str, task: str = "classification") -> dict[st
 def _note(folder: Path, cells: Mapping[str, list[Any]], labels: Any, probabilities: Any = None) -> None:
     """What is expected: labels, and of a classifier probabilities."""
     (folder / "rows.json").write_text(json.dumps(cells), encoding="utf-8")
-    if probabilities is None:
-        np.savez(folder / "expected.npz", labels=np.asarray(labels))
+    expected = {"labels": np.asarray(labels), "probabilities": probabilities}
+    np.savez(folder / "expected.npz", **{name: found for name, found in expected.items() if found is not None})
+
+
+def _study(table: MadeUpTable, learner: str, folder: Path) -> None:
+    with (folder / "rows.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(table.cells)
+        writer.writerows(zip(*table.cells.values(), strict=True))
+    study = parse_study(
+        {
+            "data": {"source": "rows.csv", **table.facts},
+            "privacy": {"nominal_rows": _ROWS, **_settings(learner, "privacy")},
+            "learner": {"name": learner, **_settings(learner, "learner", table.task)},
+            "space": _SPACE,
+            "repetitions": {"law": "fixed", "count": 2},
+            "runs": {"executor": "inline"},
+            "output": {"folder": "out"},
+        }
+    )
+    with (
+        unpriced(),
+        _kept(dpselect.study.learners.Recipe, "estimator") as trained,
+        _kept(dpselect.study.opened, "load") as loaded,
+    ):
+        found = run_study(study, base_folder=folder, folder=folder / "out", random=keyed_source(3)).release
+    estimator = _winner(trained, found["parameters"])
+    rows = loaded[0].features
+    (folder / "out" / "model.npz").rename(folder / "model.npz")
+    if table.task == "regression":
+        _note(folder, table.features, estimator.predict(rows))
     else:
-        np.savez(folder / "expected.npz", labels=np.asarray(labels), probabilities=probabilities)
-
-
-def _study(table: MadeUpTable) -> Callable[[str, Path], None]:
-    def release(learner: str, folder: Path) -> None:
-        with (folder / "rows.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(table.cells)
-            writer.writerows(zip(*table.cells.values(), strict=True))
-        study = parse_study(
-            {
-                "data": {"source": "rows.csv", **table.facts},
-                "privacy": {"nominal_rows": _ROWS, **_settings(learner, "privacy")},
-                "learner": {"name": learner, **_settings(learner, "learner", table.task)},
-                "space": _SPACE,
-                "repetitions": {"law": "fixed", "count": 2},
-                "runs": {"executor": "inline"},
-                "output": {"folder": "out"},
-            }
-        )
-        with (
-            unpriced(),
-            _kept(dpselect.study.learners.Recipe, "estimator") as trained,
-            _kept(dpselect.study.opened, "load") as loaded,
-        ):
-            found = run_study(study, base_folder=folder, folder=folder / "out", random=keyed_source(3)).release
-        estimator = _winner(trained, found["parameters"])
-        rows = loaded[0].features
-        (folder / "out" / "model.npz").rename(folder / "model.npz")
-        answers = estimator.predict(rows)
-        if table.label_bounds is not None:
-            _note(folder, table.features, answers)
-            return
-        labels = np.array(table.classes)[answers]
+        labels = np.array(table.classes)[estimator.predict(rows)]
         _note(folder, table.features, labels, estimator.predict_proba(rows))
-
-    return release
 
 
 def _frame(table: MadeUpTable, *, numbered: bool) -> Any:
@@ -274,39 +268,21 @@ def _search(learner: str, folder: Path, *, numbered: bool = False) -> None:
     _dump(search, _winner(trained, search.best_params_ or {}), frame, folder)
 
 
-def _tune(learner: str, folder: Path, *, numbered: bool = False) -> None:
-    table = wide(numbers_only=True)
-    frame, labels = _frame(table, numbered=numbered), np.array(table.cells["label"])
-    trained = []
+def _tune(learner: str, folder: Path, *, numbered: bool = False, task: str = "classification") -> None:
+    table, trained = wide(numbers_only=True), []
+    frame = _frame(table, numbered=numbered)
+    settings = _settings(learner, "learner", task)
+    labels: Any
+    if task == "regression":
+        kind, labels = LEARNERS[learner].for_task(task), np.linspace(-3.0, 4.0, _ROWS)
+        settings["label_bounds"] = (-2.0, 3.0)
+    else:
+        kind, labels = _in_scikit_learn(learner), np.array(table.cells["label"])
+        settings["classes"] = sorted(table.classes)
+    if "nominal_rows" in kind().get_params():
+        settings["nominal_rows"] = _ROWS
 
     def objective(params: Mapping[str, Any], random: RandomSource) -> tuple[float, Any]:
-        kind = _in_scikit_learn(learner)
-        settings = {**_settings(learner, "learner"), "classes": sorted(table.classes)}
-        if "nominal_rows" in kind().get_params():
-            settings["nominal_rows"] = _ROWS
-        trained.append(kind(**settings, **params, random=random).fit(frame, labels))
-        return float(random.uniform(1)[0]), trained[-1]
-
-    result = tune(
-        objective,
-        space=parse_space(_SPACE),
-        base=pure_dp(epsilon=1.0),
-        repetitions=Fixed(count=3),
-        random=keyed_source(5),
-    )
-    _dump(result.value, _winner(trained, result.params or {}), frame, folder)
-
-
-def _tune_numbers(learner: str, folder: Path) -> None:
-    table = wide(numbers_only=True)
-    frame, trained = _frame(table, numbered=False), []
-    labels = np.linspace(-3.0, 4.0, _ROWS)
-
-    def objective(params: Mapping[str, Any], random: RandomSource) -> tuple[float, Any]:
-        kind = LEARNERS[learner].for_task("regression")
-        settings = {**_settings(learner, "learner", "regression"), "label_bounds": (-2.0, 3.0)}
-        if "nominal_rows" in kind().get_params():
-            settings["nominal_rows"] = _ROWS
         trained.append(kind(**settings, **params, random=random).fit(frame, labels))
         return float(random.uniform(1)[0]), trained[-1]
 
@@ -324,15 +300,15 @@ def _dump(released: Any, trained: Any, frame: Any, folder: Path) -> None:
 
 
 _RELEASES: Final[Mapping[str, Callable[[str, Path], None]]] = {
-    "a study of few columns": _study(narrow()),
-    "a study of many columns": _study(wide()),
+    "a study of few columns": partial(_study, narrow()),
+    "a study of many columns": partial(_study, wide()),
     "PrivateSearchCV": _search,
     "PrivateSearchCV, names that are numbers": partial(_search, numbered=True),
     "tune": _tune,
     "tune, names that are numbers": partial(_tune, numbered=True),
 }
 _OF_NUMBERS: Final[Mapping[str, Callable[[str, Path], None]]] = {
-    "a study of a number": _study(numeric()),
-    "tune, of a number": _tune_numbers,
+    "a study of a number": partial(_study, numeric()),
+    "tune, of a number": partial(_tune, task="regression"),
 }
 """For learners that know regression."""

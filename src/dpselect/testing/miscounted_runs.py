@@ -11,13 +11,12 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpselect.accounting import best_of
 from dpselect.privacy import pure_dp
 from dpselect.repetitions import Fixed, Geometric, Poisson, Repetitions, Tabulated, capped
 from dpselect.testing.defects import Defect
-from dpselect.testing.exact import FinitePair, best_of_masses
+from dpselect.testing.exact import FinitePair, finite_pair
 
 __all__ = [
     "MISCOUNTED",
@@ -33,6 +32,8 @@ __all__ = [
 
 EPSILON = 1.0
 HIGH, LOW = math.e / (1.0 + math.e), 1.0 / (1.0 + math.e)
+RESPONSE = FinitePair((HIGH, LOW), (LOW, HIGH))
+"""Randomised response, the answer of the neighbour ranked best."""
 
 
 def fixed_count_at_a_random_price(count: int = 5) -> Defect:
@@ -76,10 +77,9 @@ def releases_the_count(gamma: float = 0.1, most: int = 12) -> Defect:
     k = np.arange(1.0, most + 1.0)
     drawn = law.pmf(k)
     told = [np.concatenate((drawn * worse**k, drawn * (1.0 - worse**k))) for worse in (HIGH, LOW)]
-    right = [best_of_masses([worse, 1.0 - worse], law) for worse in (HIGH, LOW)]
     return Defect(
-        broken=_pair(*told),
-        corrected=_pair(*right),
+        broken=finite_pair(*told),
+        corrected=RESPONSE.best_of(law),
         epsilon=best_of(pure_dp(epsilon=EPSILON), law, bound="pure").epsilon(0.0),
         seen="a Rust module for private tuning",
     )
@@ -93,10 +93,9 @@ def delta_of_one_run(gamma: float = 0.01, delta: float = 1e-4, epsilon: float = 
     """
     one = FinitePair((1.0 - delta, delta), (1.0, 0.0))
     claimed = 3.0 * math.exp(epsilon) * delta
-    affordable = Fixed(count=int(claimed / delta))
     return Defect(
         broken=one.best_of(Geometric(gamma=gamma)),
-        corrected=one.best_of(affordable),
+        corrected=one.best_of(Fixed(count=int(claimed / delta))),
         epsilon=3.0 * epsilon,
         delta=claimed,
         seen="a Rust module for private tuning",
@@ -115,10 +114,9 @@ def grid_at_the_price_of_one(epsilon: float = 0.5) -> Defect:
         best = max(ranking[2 * candidate + answer] for candidate, answer in enumerate(outcome))
         ours[best] += math.prod(HIGH if answer == 0 else LOW for answer in outcome)
         theirs[best] += math.prod(LOW if answer == 0 else HIGH for answer in outcome)
-    draws = [best_of_masses(masses, Fixed(count=3)) for masses in ((HIGH, LOW), (LOW, HIGH))]
     return Defect(
-        broken=_pair(ours, theirs),
-        corrected=_pair(*draws),
+        broken=finite_pair(ours, theirs),
+        corrected=RESPONSE.best_of(Fixed(count=3)),
         epsilon=epsilon,
         delta=float(best_of(pure_dp(epsilon=EPSILON), Fixed(count=3)).delta(epsilon)),
         seen="grid and random search reported at the price of one run",
@@ -127,8 +125,8 @@ def grid_at_the_price_of_one(epsilon: float = 0.5) -> Defect:
 
 def _best(broken: Repetitions, law: Repetitions, *, rare: float, seen: str) -> Defect:
     """The best of a number of runs drawn from `broken`, claimed at the price of `law`."""
-    outputs = (HIGH - math.e * rare, math.e * rare, LOW), (LOW - rare, rare, HIGH)
-    base = FinitePair(*(outputs if rare else ((HIGH, LOW), (LOW, HIGH))))
+    split = FinitePair((HIGH - math.e * rare, math.e * rare, LOW), (LOW - rare, rare, HIGH))
+    base = split if rare else RESPONSE
     return Defect(
         broken=base.best_of(broken),
         corrected=base.best_of(law),
@@ -141,11 +139,6 @@ def _one_more(law: Repetitions, terms: int) -> Tabulated:
     """K + 1 for a law of K."""
     masses = law.pmf(np.arange(float(terms)))
     return Tabulated(probabilities=(0.0, *(masses / masses.sum()).tolist()))
-
-
-def _pair(ours: ArrayLike, theirs: ArrayLike) -> FinitePair:
-    one, two = (np.asarray(side, dtype=np.float64).tolist() for side in (ours, theirs))
-    return FinitePair(tuple(one), tuple(two))
 
 
 MISCOUNTED: tuple[Callable[[], Defect], ...] = (

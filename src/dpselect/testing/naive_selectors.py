@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from dpselect.repetitions import Fixed, Geometric, capped
-from dpselect.testing.defects import Defect, first_above_masses
-from dpselect.testing.exact import FinitePair, best_of_masses
+from dpselect.numerics import Array
+from dpselect.repetitions import Fixed, Geometric, Repetitions, capped
+from dpselect.testing.defects import Defect, two
+from dpselect.testing.exact import FinitePair, finite_pair
 
 __all__ = [
     "NAIVE",
@@ -25,13 +25,10 @@ __all__ = [
     "decreasing_thresholds",
     "gives_up_at_a_limit",
     "median_of_the_runs",
-    "pair",
     "random_rank_of_the_runs",
     "releases_the_number_of_tries",
     "stops_short_at_a_cap",
 ]
-
-Array = NDArray[np.float64]
 
 
 def response(epsilon: float) -> tuple[Array, Array]:
@@ -40,14 +37,15 @@ def response(epsilon: float) -> tuple[Array, Array]:
     return np.array([1.0 - low, low]), np.array([low, 1.0 - low])
 
 
-def pair(ours: Array, theirs: Array) -> FinitePair:
-    """Two laws, as a pair."""
-    return FinitePair(tuple(ours.tolist()), tuple(theirs.tolist()))
+def first_above(laws: tuple[Array, Array], tries: Repetitions) -> FinitePair:
+    """The pair of laws of the first acceptable of at most `tries` runs: "none", then the acceptable output.
 
-
-def two(event: float, neighbour: float) -> FinitePair:
-    """The laws of one event and its complement."""
-    return FinitePair((event, 1.0 - event), (neighbour, 1.0 - neighbour))
+    >>> from dpselect.repetitions import Fixed
+    >>> first_above(response(0.0), Fixed(count=2)).upper
+    (0.25, 0.75)
+    """
+    ours, theirs = ((float(tries.pgf(no)), float(tries.success_probability(yes))) for no, yes in laws)
+    return FinitePair(ours, theirs)
 
 
 def best_of_all_candidates(epsilon: float = 0.5, count: int = 10, gamma: float = 0.02) -> Defect:
@@ -58,11 +56,10 @@ def best_of_all_candidates(epsilon: float = 0.5, count: int = 10, gamma: float =
     """
     (stay, _), (leave, _) = response(-epsilon)
     rest = count / (count + 1.0)
-    mixture = [np.array([rest * low, 1.0 - rest, rest * (1.0 - low)]) for low in (stay, leave)]
-    law = Geometric(gamma=gamma)
+    mixture = [(rest * low, 1.0 - rest, rest * (1.0 - low)) for low in (stay, leave)]
     return Defect(
         broken=two(stay**count, leave**count),
-        corrected=pair(best_of_masses(mixture[0], law), best_of_masses(mixture[1], law)),
+        corrected=finite_pair(*mixture).best_of(Geometric(gamma=gamma)),
         epsilon=3.0 * epsilon,
         seen="Liu, Talwar (2019), Appendix B.1; every grid search over private training runs",
     )
@@ -73,11 +70,10 @@ def best_of_rare_candidates(epsilon: float = 0.1, count: int = 10_000, delta: fl
     often = math.log(1.0 / delta) / count
     seldom = often * math.exp(-epsilon)
     rest = count / (count + 1.0)
-    mixture = [np.array([rest * (1.0 - p), 1.0 - rest, rest * p]) for p in (often, seldom)]
-    law = Geometric(gamma=1.0 / count)
+    mixture = [(rest * (1.0 - p), 1.0 - rest, rest * p) for p in (often, seldom)]
     return Defect(
         broken=two(math.exp(count * math.log1p(-often)), math.exp(count * math.log1p(-seldom))),
-        corrected=pair(best_of_masses(mixture[0], law), best_of_masses(mixture[1], law)),
+        corrected=finite_pair(*mixture).best_of(Geometric(gamma=1.0 / count)),
         epsilon=3.0 * epsilon,
         delta=delta,
         seen="Liu, Talwar (2019), Appendix B.1; every grid search over private training runs",
@@ -95,10 +91,9 @@ def decreasing_thresholds(epsilon: float = 0.5, gamma: float = 0.01, steps: int 
     def lowest(fails: float) -> float:
         return fails * (gamma * fails / ((1.0 - fails) * (1.0 - gamma) + gamma)) ** steps
 
-    tries = Geometric(gamma=gamma)
     return Defect(
         broken=two(lowest(float(laws[0][0])), lowest(float(laws[1][0]))),
-        corrected=pair(first_above_masses(laws[0], 1, tries), first_above_masses(laws[1], 1, tries)),
+        corrected=first_above(laws, Geometric(gamma=gamma)),
         epsilon=2.0 * epsilon,
         seen="Liu, Talwar (2019), Appendix B.2",
     )
@@ -110,11 +105,9 @@ def gives_up_at_a_limit(epsilon: float = 1.0, limit: int = 50) -> Defect:
     Corrected: a stop coin of probability 1/limit, its number of tries redrawn until it is within the limit.
     """
     laws = response(epsilon)
-    coin = Geometric(gamma=1.0 / limit).at_most(limit)
-    broken, right = ([first_above_masses(law, 1, tries) for law in laws] for tries in (Fixed(count=limit), coin))
     return Defect(
-        broken=pair(*broken),
-        corrected=pair(*right),
+        broken=first_above(laws, Fixed(count=limit)),
+        corrected=first_above(laws, Geometric(gamma=1.0 / limit).at_most(limit)),
         epsilon=2.0 * epsilon,
         seen="Liu, Talwar (2019), Theorem 3.1 with gamma = 0 and a finite T, which it excludes",
     )
@@ -126,12 +119,9 @@ def stops_short_at_a_cap(epsilon: float = 1.0, gamma: float = 0.1, cap: int = 5)
     Corrected: the coin's number of tries redrawn until it is within the cap.
     """
     laws, coin = response(epsilon), Geometric(gamma=gamma)
-    broken, right = (
-        [first_above_masses(law, 1, tries) for law in laws] for tries in (capped(coin, cap), coin.at_most(cap))
-    )
     return Defect(
-        broken=pair(*broken),
-        corrected=pair(*right),
+        broken=first_above(laws, capped(coin, cap)),
+        corrected=first_above(laws, coin.at_most(cap)),
         epsilon=2.0 * epsilon,
         seen="Liu, Talwar (2019), Theorem 3.1 without its condition on T",
     )
@@ -154,10 +144,9 @@ def random_rank_of_the_runs(epsilon: float = 0.1, count: int = 101) -> Defect:
 
 def _ranked(epsilon: float, count: int, better: Callable[[float], float]) -> Defect:
     high, low = (1.0 + epsilon) / 2.0, (1.0 - epsilon) / 2.0
-    law = Geometric.with_mean(mean=count)
     return Defect(
         broken=two(float(better(high)), float(better(low))),
-        corrected=pair(best_of_masses([low, high], law), best_of_masses([high, low], law)),
+        corrected=FinitePair((low, high), (high, low)).best_of(Geometric.with_mean(mean=count)),
         epsilon=3.0 * math.log(high / low),
         seen="Liu, Talwar (2019), Appendix B.3",
     )
@@ -178,8 +167,8 @@ def releases_the_number_of_tries(epsilon: float = 1.0, gamma: float = 0.05, limi
         for fails, passes in laws
     ]
     return Defect(
-        broken=pair(joint[0], joint[1]),
-        corrected=pair(first_above_masses(laws[0], 1, tries), first_above_masses(laws[1], 1, tries)),
+        broken=finite_pair(*joint),
+        corrected=first_above(laws, tries),
         epsilon=2.0 * epsilon,
         seen="Liu, Talwar (2019), remark on the secrecy of the number of runs; result objects with a field for it",
     )

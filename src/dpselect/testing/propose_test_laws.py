@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
+from scipy.stats import laplace
 
 from dpselect.audit import FiniteSubject
 from dpselect.mechanisms import InterquantileRange, ProposeTestRelease, TrimmedMean
@@ -29,6 +30,7 @@ __all__ = [
 
 Law = dict[Hashable, float]
 Reach = tuple[int, int]
+TrimmedMeanLaw = Callable[[TrimmedMean, Units, Reach], Law]
 
 
 def discrete_laplace_law(centre: int, scale: float, reach: Reach) -> dict[int, float]:
@@ -46,51 +48,47 @@ def discrete_laplace_law(centre: int, scale: float, reach: Reach) -> dict[int, f
 
 def pass_probability(test: ProposeTestRelease, distance: int) -> float:
     """P(distance + Laplace(1/epsilon_test) >= margin)."""
-    excess = test.epsilon_test * (test.margin - distance)
-    return 0.5 * math.exp(-excess) if excess >= 0.0 else 1.0 - 0.5 * math.exp(excess)
+    return float(laplace.sf(test.epsilon_test * (test.margin - distance)))
 
 
-def _answers(passing: float, centre: int, scale: float, reach: Reach) -> Law:
+def _answers(
+    mechanism: TrimmedMean, rows: Units, reach: Reach, *, passing: float, sensitivity: float | None = None
+) -> Law:
+    """The sum of the middle with noise for a sensitivity, the proposal by default, if the test is passed."""
+    scale = (mechanism.steps if sensitivity is None else sensitivity) / mechanism.epsilon_answer
+    trimmed = mechanism.trimmed(len(rows))
+    centre = int(rows[trimmed : len(rows) - trimmed].sum())
     law: Law = {y: passing * p for y, p in discrete_laplace_law(centre, scale, reach).items()}
     return {**law, None: 1.0 - passing}
 
 
-def _sum(mechanism: TrimmedMean, rows: Units) -> int:
-    trimmed = mechanism.trimmed(len(rows))
-    return int(rows[trimmed : len(rows) - trimmed].sum())
-
-
 def trimmed_mean_law(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
     """What `TrimmedMean` does."""
-    passing = pass_probability(mechanism.test, mechanism.distance(rows))
-    return _answers(passing, _sum(mechanism, rows), mechanism.steps / mechanism.epsilon_answer, reach)
+    return _answers(mechanism, rows, reach, passing=pass_probability(mechanism.test, mechanism.distance(rows)))
 
 
 def noiseless_test(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
     """An answer exactly when the distance is at least one."""
-    passing = 1.0 if mechanism.distance(rows) >= 1 else 0.0
-    return _answers(passing, _sum(mechanism, rows), mechanism.steps / mechanism.epsilon_answer, reach)
+    return _answers(mechanism, rows, reach, passing=1.0 if mechanism.distance(rows) >= 1 else 0.0)
 
 
 def distance_one_too_large(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
     """The changes that leave the stable set are counted from one, and tested as if they were the distance."""
-    passing = pass_probability(mechanism.test, mechanism.distance(rows) + 1)
-    return _answers(passing, _sum(mechanism, rows), mechanism.steps / mechanism.epsilon_answer, reach)
+    return _answers(mechanism, rows, reach, passing=pass_probability(mechanism.test, mechanism.distance(rows) + 1))
 
 
 def noise_for_the_data(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
     """The proposal is tested, but the noise is for the data's own local sensitivity."""
     passing = pass_probability(mechanism.test, mechanism.distance(rows))
     local = sensitivity_of_middle(rows, mechanism.trimmed(len(rows)), 0)
-    return _answers(passing, _sum(mechanism, rows), max(local, 0.25) / mechanism.epsilon_answer, reach)
+    return _answers(mechanism, rows, reach, passing=passing, sensitivity=max(local, 0.25))
 
 
 def local_sensitivity_tested(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
     """The local sensitivity with noise of its own size is compared with the proposal: it has no small sensitivity."""
     local = sensitivity_of_middle(rows, mechanism.trimmed(len(rows)), 0)
-    excess = mechanism.epsilon_test * (local - mechanism.steps)
-    passing = 0.5 * math.exp(-excess) if excess >= 0.0 else 1.0 - 0.5 * math.exp(excess)
-    return _answers(passing, _sum(mechanism, rows), mechanism.steps / mechanism.epsilon_answer, reach)
+    passing = float(laplace.sf(mechanism.epsilon_test * (local - mechanism.steps)))
+    return _answers(mechanism, rows, reach, passing=passing)
 
 
 def flat_data_refused(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
@@ -101,7 +99,7 @@ def flat_data_refused(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
     return trimmed_mean_law(mechanism, rows, reach)
 
 
-BROKEN: tuple[Callable[[TrimmedMean, Units, Reach], Law], ...] = (
+BROKEN: tuple[TrimmedMeanLaw, ...] = (
     noiseless_test,
     distance_one_too_large,
     noise_for_the_data,
@@ -110,9 +108,7 @@ BROKEN: tuple[Callable[[TrimmedMean, Units, Reach], Law], ...] = (
 )
 
 
-def audit_subject(
-    law: Callable[[TrimmedMean, Units, Reach], Law], rows: tuple[int, ...], other: tuple[int, ...]
-) -> FiniteSubject:
+def audit_subject(law: TrimmedMeanLaw, rows: tuple[int, ...], other: tuple[int, ...]) -> FiniteSubject:
     """A law of these on two data sets of integers from 0 to 60; the claim is the largest epsilon of all outputs."""
     mechanism = TrimmedMean(width=1, granularity=1, epsilon_test=0.6, epsilon_answer=0.5, delta=0.15)
     laws = [law(mechanism, np.array(data), (0, 60 * len(data))) for data in (rows, other)]

@@ -11,9 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpselect.testing.defects import Defect
-from dpselect.testing.exact import FinitePair
-from dpselect.testing.naive_selectors import pair
+from dpselect.testing.defects import Defect, two
+from dpselect.testing.exact import FinitePair, finite_pair
 from dpselect.testing.score_laws import exponential_law, permute_and_flip_law
 
 __all__ = [
@@ -30,8 +29,8 @@ def argmax_without_noise(epsilon: float = 1.0) -> Defect:
     """The largest score wins, under a name that says private: one row decides. Corrected: exponential mechanism."""
     scores, neighbour = np.array([10.0, 9.5]), np.array([9.5, 10.0])
     return Defect(
-        broken=FinitePair((1.0, 0.0), (0.0, 1.0)),
-        corrected=pair(exponential_law(scores, epsilon / 2.0), exponential_law(neighbour, epsilon / 2.0)),
+        broken=two(1.0, 0.0),
+        corrected=finite_pair(exponential_law(scores, epsilon / 2.0), exponential_law(neighbour, epsilon / 2.0)),
         epsilon=epsilon,
         seen="DP-HyperparamTuning; optirs-core before 0.3.2",
     )
@@ -72,8 +71,8 @@ def delta_of_an_odometer(delta: float = 0.01, steps: int = 200) -> Defect:
     affordable = int(math.log1p(-reported) / math.log1p(-delta))
     fewer = -math.expm1(affordable * math.log1p(-delta))
     return Defect(
-        broken=FinitePair((failed, 1.0 - failed), (0.0, 1.0)),
-        corrected=FinitePair((fewer, 1.0 - fewer), (0.0, 1.0)),
+        broken=two(failed, 0.0),
+        corrected=two(fewer, 0.0),
         epsilon=steps * 0.005,
         delta=reported,
         seen="smartnoise-sdk, OdometerHomogeneous.spent",
@@ -94,8 +93,8 @@ def threshold_counts_its_own_value(scale: float = 1.0, threshold: int = 5) -> De
 
     at_least, above = tail(threshold), tail(threshold + 1)
     return Defect(
-        broken=FinitePair((at_least, 1.0 - at_least), (0.0, 1.0)),
-        corrected=FinitePair((above, 1.0 - above), (0.0, 1.0)),
+        broken=two(at_least, 0.0),
+        corrected=two(above, 0.0),
         epsilon=1.0 / scale,
         delta=above,
         seen="OpenDP issue 2922",
@@ -112,8 +111,8 @@ def range_claimed_for_exponential_noise(epsilon: float = 2.0) -> Defect:
     scores, neighbour = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 1.0])
     rate = epsilon / 2.0
     return Defect(
-        broken=pair(permute_and_flip_law(scores, rate), permute_and_flip_law(neighbour, rate)),
-        corrected=pair(exponential_law(scores, rate), exponential_law(neighbour, rate)),
+        broken=finite_pair(permute_and_flip_law(scores, rate), permute_and_flip_law(neighbour, rate)),
+        corrected=finite_pair(exponential_law(scores, rate), exponential_law(neighbour, rate)),
         epsilon=0.0,
         delta=math.tanh(epsilon / 4.0),
         seen="OpenDP issue 2911 (a divergence paired with another sampler)",

@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from scipy.stats import laplace
+
+from dpselect.numerics import Array
 
 __all__ = ["exponential_law", "noisy_max_law", "permute_and_flip_law", "top_k_law"]
-
-Array = NDArray[np.float64]
 
 
 def exponential_law(scores: ArrayLike, rate: float) -> Array:
@@ -56,8 +57,7 @@ def noisy_max_law(scores: ArrayLike, rate: float) -> Array:
     centres = rate * np.asarray(scores, dtype=np.float64)
     x, weights = piecewise_nodes(centres)
     gap = x - centres[:, None]
-    density = 0.5 * np.exp(-np.abs(gap))
-    below = np.where(gap < 0.0, density, 1.0 - density)
+    density, below = laplace.pdf(gap), laplace.cdf(gap)
     return np.array(
         [np.sum(weights * density[i] * np.prod(np.delete(below, i, axis=0), axis=0)) for i in range(len(gap))]
     )

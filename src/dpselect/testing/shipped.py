@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 from unittest import mock
 
 from numpy.typing import NDArray
@@ -18,9 +18,7 @@ from dpselect.audit.callables import collected
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
 from dpselect.randomness import RandomSource, keyed_source
 
-__all__ = ["Shipped", "audited", "cheaper", "label", "looped", "number_or_nan", "priced_once", "pure_part"]
-
-Data = TypeVar("Data")
+__all__ = ["Shipped", "audited", "cheaper", "label", "looped", "number_or_nan", "priced_once", "pure_part", "released"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +26,8 @@ class Shipped:
     """An entry of the registry in `dpselect.testing.shipped_mechanisms`.
 
     Attributes:
-        make: the subject; `dpselect audit MODULE:NAME` of it works.
+        name: unique in the registry: that of the function, with what it was given.
+        make: the subject; `dpselect audit MODULE:NAME` of it works, where the function takes no arguments.
         covers: the public callables that its draws go through, as "room.name".
         draws: six times as many of each data set as a test in a hurry takes.
         many: as many as a test with time takes.
@@ -38,6 +37,7 @@ class Shipped:
         of_delta: it is the claim's delta of which `planted` is a fraction, at the whole epsilon.
     """
 
+    name: str
     make: Callable[[], Subject]
     covers: tuple[str, ...]
     draws: int
@@ -45,11 +45,6 @@ class Shipped:
     heavy: bool = False
     planted: float | None = None
     of_delta: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name of `make`, which is unique in the registry."""
-        return self.make.__name__
 
     def sample(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """`many` draws of each data set, the same at every call."""
@@ -67,38 +62,61 @@ class Shipped:
         return cheaper(claim, self.planted, delta=claim.failure if math.isfinite(claim.pure_epsilon) else 1e-3)
 
 
-Make = Callable[[], Subject]
+Make = Callable[..., Subject]
 
 
-def audited(entries: list[Shipped], *covers: str, **settings: Any) -> Callable[[Make], Make]:
-    """Enter the subject that the function makes among the entries of its file, with the settings of `Shipped`."""
+def audited(entries: list[Shipped], *covers: str, of: tuple[str, ...] = (), **settings: Any) -> Callable[[Make], Make]:
+    """Enter the subject that the function makes of `of` among the entries of its file, with the settings of `Shipped`.
+
+    A function stands once for each of what it is given.
+    """
 
     def enter(make: Make) -> Make:
-        entries.append(Shipped(make=make, covers=covers, **settings))
+        name = "_".join((make.__name__, *of)).replace("-", "_").replace(" ", "_")
+        entries.append(Shipped(name=name, make=partial(make, *of), covers=covers, **settings))
         return make
 
     return enter
 
 
+def number_or_nan(value: float | None) -> float:
+    """A number, NaN standing for none: one more output to an audit."""
+    return float("nan") if value is None else float(value)
+
+
 def looped(
     name: str,
-    run: Callable[[Data, RandomSource], Any],
-    pair: tuple[Data, Data],
+    run: Callable[..., Any],
+    pair: tuple[Any, Any],
     claim: Guarantee,
+    output: Callable[[Any], Any] = lambda found: found,
     *,
     priced_by: Iterable[str] = (),
 ) -> Subject:
-    """A subject whose draws are one call of `run(data, random)` each; `pair` is the data and its neighbour.
+    """A subject whose draws are the `output` of one call of `run(data, random=...)` each.
 
-    `priced_by`: see `priced_once`.
+    `pair` is the data and its neighbour. `priced_by`: see `priced_once`.
     """
 
     def draw(neighbour: bool, count: int, random: RandomSource) -> NDArray[Any]:
         data = pair[neighbour]
         with priced_once(priced_by):
-            return collected([run(data, random) for _ in range(count)])
+            return collected([output(run(data, random=random)) for _ in range(count)])
 
     return Subject(name=name, draw=draw, claim=claim)
+
+
+def released(
+    name: str,
+    run: Callable[..., Any],
+    pair: tuple[Any, Any],
+    output: Callable[[Any], Any] = number_or_nan,
+    *,
+    priced_by: Iterable[str] = (),
+) -> Subject:
+    """The same of a function that gives a `Release`: the claim is what the release says, which no data can change."""
+    claim = run(pair[0], random=keyed_source(0)).guarantee
+    return looped(name, run, pair, claim, lambda found: output(found.value), priced_by=priced_by)
 
 
 @contextmanager
@@ -129,11 +147,6 @@ def label(values: Iterable[Any]) -> str:
     '1 0 3'
     """
     return " ".join(f"{value:.6g}" for value in values)
-
-
-def number_or_nan(value: float | None) -> float:
-    """A number, NaN standing for none: one more output to an audit."""
-    return float("nan") if value is None else float(value)
 
 
 def pure_part(subject: Subject) -> Subject:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -45,21 +47,35 @@ def table(rows: int, value: float = 1.0) -> Table:
     return np.full((rows, 1), value), np.ones(rows, dtype=np.int64)
 
 
+def trained(
+    name: str, make: Callable[..., Any], output: Callable[[Any], Any], pair: tuple[Table, Table], *columns: int
+) -> Subject:
+    """The `output` of the model that `make(random=...)` is once fitted, at the price that it states of its columns."""
+    claim = make().guarantee(*columns)
+    return looped(name, lambda data, random: make(random=random).fit(*data), pair, claim, output)
+
+
 ONE_MORE = (table(0), table(1))
 OPPOSED = (table(1), (np.array([[1.0], [1.0]]), np.array([1, 0])))
 CLASSES: dict[str, Any] = {"classes": [0, 1], "nominal_rows": 1}
+
+
+def only_weight(model: Any) -> float:
+    """That of the only feature."""
+    return float(model.weights_[0][0, 0])
+
+
+def moved(model: Any) -> float:
+    """The weights after one row's gradient, projected on where the row pulls them."""
+    weights = model.weights_[0]
+    return float(np.sum(weights[:, 1] - weights[:, 0]))
 
 
 @audited(LEARNERS, "learners.OutputPerturbationClassifier", draws=150, many=10_000, planted=0.2)
 def output_perturbation() -> Subject:
     """`OutputPerturbationClassifier`: the weight of the only feature."""
     make = partial(OutputPerturbationClassifier, epsilon=1.0, regularization=1.0, fit_intercept=False, **CLASSES)
-    return looped(
-        "output perturbation",
-        lambda data, random: float(make(random=random).fit(*data).weights_[0][0, 0]),
-        ONE_MORE,
-        make().guarantee(),
-    )
+    return trained("output perturbation", make, only_weight, ONE_MORE)
 
 
 RIDGE: dict[str, Any] = {"noise_multiplier": 0.5, "intercept_scale": 0.0}
@@ -69,24 +85,14 @@ RIDGE: dict[str, Any] = {"noise_multiplier": 0.5, "intercept_scale": 0.0}
 def ridge() -> Subject:
     """`PrivateRidge`: the weight of the only feature, one row more."""
     make = partial(PrivateRidge, label_bounds=(-1.0, 1.0), **RIDGE)
-    return looped(
-        "ridge regression",
-        lambda data, random: float(make(random=random).fit(*data).weights_[0][0, 0]),
-        ONE_MORE,
-        make().guarantee(),
-    )
+    return trained("ridge regression", make, only_weight, ONE_MORE)
 
 
 @audited(LEARNERS, "learners.PrivateRidgeClassifier", draws=300, many=6_000, planted=0.25)
 def ridge_classifier() -> Subject:
     """`PrivateRidgeClassifier`, one row more."""
     make = partial(PrivateRidgeClassifier, classes=[0, 1], **RIDGE)
-    return looped(
-        "ridge classifier",
-        lambda data, random: moved(make(random=random).fit(*data)),
-        ONE_MORE,
-        make().guarantee(),
-    )
+    return trained("ridge classifier", make, moved, ONE_MORE)
 
 
 STEPS: dict[str, Any] = {
@@ -100,22 +106,10 @@ STEPS: dict[str, Any] = {
 }
 
 
-def moved(model: Any) -> float:
-    """The weights after one row's gradient, projected on where the row pulls them."""
-    weights = model.weights_[0]
-    return float(np.sum(weights[:, 1] - weights[:, 0]))
-
-
 @audited(LEARNERS, "learners.DPSGDClassifier", draws=100, many=6_000, planted=0.15)
 def gradient_descent() -> Subject:
     """`DPSGDClassifier`: two steps, one row more."""
-    make = partial(DPSGDClassifier, **STEPS)
-    return looped(
-        "DP-SGD",
-        lambda data, random: moved(make(random=random).fit(*data)),
-        ONE_MORE,
-        make().guarantee(),
-    )
+    return trained("DP-SGD", partial(DPSGDClassifier, **STEPS), moved, ONE_MORE)
 
 
 @audited(LEARNERS, "learners.DPSGDRegressor", draws=100, many=6_000, planted=0.25)
@@ -124,12 +118,7 @@ def gradient_regression() -> Subject:
     make = partial(
         DPSGDRegressor, label_bounds=(-1.0, 1.0), noise_multiplier=1.5, steps=2, learning_rate=1.0, nominal_rows=1
     )
-    return looped(
-        "regression by noisy gradients",
-        lambda data, random: float(np.sum(make(random=random).fit(*data).weights_[0])),
-        ONE_MORE,
-        make().guarantee(),
-    )
+    return trained("regression by noisy gradients", make, lambda model: float(np.sum(model.weights_[0])), ONE_MORE)
 
 
 @audited(LEARNERS, draws=100, many=6_000, planted=0.2)
@@ -199,12 +188,7 @@ def threshold_classifier() -> Subject:
     make = partial(
         PrivateThresholdClassifier, lower=0, upper=7, granularity=1.0, positives="below", epsilon=1.0, classes=[0, 1]
     )
-    return looped(
-        "threshold classifier",
-        lambda data, random: make(random=random).fit(*data).rule_.cut,
-        OPPOSED,
-        make().guarantee(),
-    )
+    return trained("threshold classifier", make, lambda model: model.rule_.cut, OPPOSED)
 
 
 @audited(LEARNERS, "learners.PrivateRectangleClassifier", draws=200, many=5_000)
@@ -220,11 +204,10 @@ def rectangle_classifier() -> Subject:
         classes=[0, 1],
     )
 
-    def run(data: Table, random: RandomSource) -> str:
-        found = make(random=random).fit(*data).rule_
-        return label([*found.first, *found.last])
+    def sides(model: Any) -> str:
+        return label([*model.rule_.first, *model.rule_.last])
 
-    return looped("rectangle classifier", run, (table(40, 7.0), table(41, 7.0)), make().guarantee(1))
+    return trained("rectangle classifier", make, sides, (table(40, 7.0), table(41, 7.0)), 1)
 
 
 GATE: dict[str, Any] = {
@@ -260,6 +243,6 @@ def gated_regression() -> Subject:
 
     def run(data: Table, random: RandomSource) -> float:
         found = gate(*data, *held_out, random=random).value
-        return number_or_nan(None if found is None else float(found.weights_[0][0, 0]))
+        return math.nan if found is None else only_weight(found)
 
     return looped("gated logistic regression", run, ONE_MORE, gate.guarantee.worst())

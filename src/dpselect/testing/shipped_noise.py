@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,23 +46,15 @@ def arrays(name: str, noise: Any, claim: Guarantee) -> Subject:
 @audited(NOISE, "mechanisms.noisy_count", "mechanisms.NoisyCount", draws=2000, planted=0.9)
 def counts_with_laplace_noise() -> Subject:
     """`noisy_count` with pure privacy."""
-    return looped(
-        "noisy count, Laplace",
-        lambda count, random: noisy_count(count, epsilon=1.0, random=random),
-        (10, 11),
-        NoisyCount(epsilon=1.0).guarantee,
-    )
+    claim = NoisyCount(epsilon=1.0).guarantee
+    return looped("noisy count, Laplace", partial(noisy_count, epsilon=1.0), (10, 11), claim)
 
 
 @audited(NOISE, "mechanisms.noisy_count", draws=1000, planted=0.5)
 def counts_with_gaussian_noise() -> Subject:
     """`noisy_count` with concentrated privacy."""
-    return looped(
-        "noisy count, Gaussian",
-        lambda count, random: noisy_count(count, noise_multiplier=1.0, random=random),
-        (10, 11),
-        NoisyCount(noise_multiplier=1.0).guarantee,
-    )
+    claim = NoisyCount(noise_multiplier=1.0).guarantee
+    return looped("noisy count, Gaussian", partial(noisy_count, noise_multiplier=1.0), (10, 11), claim)
 
 
 @audited(NOISE, "mechanisms.discrete_laplace", draws=2000, planted=0.9)
@@ -104,10 +97,10 @@ def steps_of_gaussian_noise() -> Subject:
 @audited(NOISE, "mechanisms.SparseVector", draws=1000, planted=0.4)
 def sparse_vector() -> Subject:
     """`SparseVector`, one query at a time: three negatives and a positive, all of which move."""
-    price = {"epsilon_threshold": 0.5, "epsilon_queries": 0.5, "max_positives": 1}
+    make = partial(SparseVector, epsilon_threshold=0.5, epsilon_queries=0.5, max_positives=1)
 
     def run(values: tuple[float, ...], random: RandomSource) -> str:
-        session = SparseVector(**price, random=random)  # type: ignore[arg-type]
+        session = make(random=random)
         answers: list[bool] = []
         for value in values:
             if session.halted:
@@ -115,22 +108,22 @@ def sparse_vector() -> Subject:
             answers.append(session.above(value, 0.0))
         return label(answers)
 
-    claim = SparseVector(**price, random=keyed_source(0)).guarantee.worst()  # type: ignore[arg-type]
+    claim = make(random=keyed_source(0)).guarantee.worst()
     return looped("sparse vector", run, ((0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 0.0)), claim)
 
 
 @audited(NOISE, "mechanisms.SparseVector", draws=200, many=10_000, planted=0.4)
 def sparse_vector_batch() -> Subject:
     """`SparseVector.above_many`: two positives among four queries, all of which move."""
-    price = {"epsilon_threshold": 2.0, "epsilon_queries": 4.0, "max_positives": 2}
-
-    def run(values: Array, random: RandomSource) -> str:
-        session = SparseVector(**price, random=random)  # type: ignore[arg-type]
-        return label(np.flatnonzero(session.above_many(values, 0.5)))
-
-    claim = SparseVector(**price, random=keyed_source(0)).guarantee.worst()  # type: ignore[arg-type]
+    make = partial(SparseVector, epsilon_threshold=2.0, epsilon_queries=4.0, max_positives=2)
     quiet = np.array([0.0, 1.0, 0.0, 1.0])
-    return looped("sparse vector, batches", run, (quiet, 1.0 - quiet), claim)
+    return looped(
+        "sparse vector, batches",
+        lambda values, random: make(random=random).above_many(values, 0.5),
+        (quiet, 1.0 - quiet),
+        make(random=keyed_source(0)).guarantee.worst(),
+        lambda answers: label(np.flatnonzero(answers)),
+    )
 
 
 @audited(NOISE, "mechanisms.SparseRelease", draws=150, many=8_000, planted=0.4)
@@ -138,10 +131,13 @@ def sparse_release() -> Subject:
     """`SparseRelease` of one entry: found or not, and its value."""
     mechanism = SparseRelease(epsilon_threshold=0.25, epsilon_queries=0.25, epsilon_release=0.5, max_positives=1)
 
-    def run(value: float, random: RandomSource) -> float:
-        return number_or_nan(mechanism.draw([value], threshold=0.0, random=random).values.get(0))
-
-    return looped("sparse release", run, (0.0, 1.0), mechanism.guarantee.worst())
+    return looped(
+        "sparse release",
+        partial(mechanism.draw, threshold=0.0),
+        ([0.0], [1.0]),
+        mechanism.guarantee.worst(),
+        lambda found: number_or_nan(found.values.get(0)),
+    )
 
 
 STAGE = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.01)
@@ -159,11 +155,10 @@ def propose_test_release() -> Subject:
     """`ProposeTestRelease` at an even bet, with randomised response for the answer."""
     return looped(
         "propose-test-release",
-        lambda distance, random: number_or_nan(
-            STAGE.draw(distance, lambda inner: told(distance == EVEN, 0.5, inner), random=random)
-        ),
+        lambda distance, random: STAGE.draw(distance, partial(told, distance == EVEN, 0.5), random=random),
         (EVEN - 1, EVEN),
         STAGE.guarantee.worst(),
+        number_or_nan,
     )
 
 
@@ -173,9 +168,10 @@ def propose_test_release_of_inadmissible_data() -> Subject:
     mechanism = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.1)
     return looped(
         "propose-test-release, inadmissible data",
-        lambda secret, random: number_or_nan(mechanism.draw(0, lambda _: secret, random=random)),
+        lambda secret, random: mechanism.draw(0, lambda _: secret, random=random),
         (1, 2),
         mechanism.guarantee.worst(),
+        number_or_nan,
     )
 
 
@@ -185,8 +181,8 @@ def cascade() -> Subject:
     both = Cascade([STAGE, STAGE])
 
     def run(distances: tuple[int, int], random: RandomSource) -> float:
-        yes = distances[1] == EVEN
-        found = both.draw([(distance, lambda inner: told(yes, 0.5, inner)) for distance in distances], random=random)
+        answer = partial(told, distances[1] == EVEN, 0.5)
+        found = both.draw([(distance, answer) for distance in distances], random=random)
         return math.nan if found is None else 10.0 * found[0] + found[1]
 
     return looped("cascade of tests", run, ((EVEN, EVEN - 1), (EVEN - 1, EVEN)), both.guarantee.worst())
@@ -196,12 +192,8 @@ def cascade() -> Subject:
 def trimmed_mean() -> Subject:
     """`TrimmedMean` whose distance is 2, an even bet, and 1; the middle moves by the width as well."""
     mechanism = TrimmedMean(width=1.0, granularity=1.0, epsilon_test=2.0, epsilon_answer=1.0, delta=0.009)
-    return looped(
-        "trimmed mean",
-        lambda rows, random: number_or_nan(mechanism.draw(rows, random=random)),
-        ([0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 40.0], [0.0, 0.0, 0.0, 1.0, 1.0, 40.0, 40.0]),
-        mechanism.guarantee.worst(),
-    )
+    pair = ([0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 40.0], [0.0, 0.0, 0.0, 1.0, 1.0, 40.0, 40.0])
+    return looped("trimmed mean", mechanism.draw, pair, mechanism.guarantee.worst(), number_or_nan)
 
 
 @audited(NOISE, "mechanisms.InterquantileRange", draws=200, many=8_000, planted=0.3)
@@ -211,45 +203,37 @@ def interquantile_range() -> Subject:
         granularity=1.0, epsilon_test=2.0, epsilon_answer=2.0, delta=0.02, ratio=2.0, steps=2
     )
 
-    def run(rows: list[float], random: RandomSource) -> float:
-        found = mechanism.draw(rows, random=random)
+    def signed(found: tuple[int, float] | None) -> float:
         if found is None:
             return math.nan
         return (1.0 if found[0] == 1 else -1.0) * (1.0 + found[1])  # the sign tells the stage
 
-    return looped(
-        "interquantile range",
-        run,
-        ([0.0, 1.0, 8.0, 16.0, 16.0, 100.0, 100.0, 100.0], [1.0, 8.0, 16.0, 16.0, 100.0, 100.0, 100.0, 100.0]),
-        mechanism.guarantee.worst(),
-    )
+    pair = ([0.0, 1.0, 8.0, 16.0, 16.0, 100.0, 100.0, 100.0], [1.0, 8.0, 16.0, 16.0, 100.0, 100.0, 100.0, 100.0])
+    return looped("interquantile range", mechanism.draw, pair, mechanism.guarantee.worst(), signed)
 
 
 @audited(NOISE, "mechanisms.LaplaceReduction", draws=20_000, planted=0.5)
 def growing_laplace() -> Subject:
     """`LaplaceReduction`: both levels. The entries of one vector are as many independent draws."""
-    fixed = {"epsilons": [0.5, 1.0], "sensitivity": 1}
+    levels = LaplaceReduction(epsilons=[0.5, 1.0], sensitivity=1)
 
     def draw(neighbour: bool, count: int, random: RandomSource) -> Array:
-        session = LaplaceReduction(**fixed).open(np.full(count, int(neighbour)), random=random)  # type: ignore[arg-type]
+        session = levels.open(np.full(count, int(neighbour)), random=random)
         return (1000 * session.release() + session.release()).astype(np.int64)
 
-    claim = LaplaceReduction(**fixed).guarantee.worst()  # type: ignore[arg-type]
-    return Subject(name="Laplace noise that is reduced", draw=draw, claim=claim)
+    return Subject(name="Laplace noise that is reduced", draw=draw, claim=levels.guarantee.worst())
 
 
 @audited(NOISE, "mechanisms.LaplaceReduction", "mechanisms.GradualRelease", draws=200, many=6_000, planted=0.7)
 def growing_laplace_until() -> Subject:
     """`GradualRelease.until`: the number of levels depends on what was released, and the last one tells most."""
-    epsilons = [0.25, 0.5, 1.0]
+    reduction = LaplaceReduction(epsilons=[0.25, 0.5, 1.0], sensitivity=1)
 
     def run(count: int, random: RandomSource) -> float:
-        session = LaplaceReduction(epsilons=epsilons, sensitivity=1).open(count, random=random)
-        levels = session.until(lambda level: bool(level > 1)).value
+        levels = reduction.open(count, random=random).until(lambda level: bool(level > 1)).value
         return 100.0 * len(levels) + float(levels[-1])
 
-    claim = LaplaceReduction(epsilons=epsilons, sensitivity=1).guarantee.worst()
-    return looped("Laplace noise until a level is large", run, (0, 1), claim)
+    return looped("Laplace noise until a level is large", run, (0, 1), reduction.guarantee.worst())
 
 
 @audited(NOISE, "mechanisms.ReleaseUntilAbove", draws=150, many=6_000, planted=0.5)
@@ -272,12 +256,11 @@ def growing_laplace_tested() -> Subject:
 @audited(NOISE, "mechanisms.BrownianReduction", draws=5000, planted=0.5, heavy=True)
 def growing_gaussian() -> Subject:
     """`BrownianReduction`: the last of two levels, which tells all. The entries are independent draws."""
-    fixed = {"noise_multipliers": [4.0, 1.0], "delta": 1e-3, "sensitivity": 1.0}
+    levels = BrownianReduction(noise_multipliers=[4.0, 1.0], delta=1e-3, sensitivity=1.0)
 
     def draw(neighbour: bool, count: int, random: RandomSource) -> Array:
-        session = BrownianReduction(**fixed).open(np.full(count, float(neighbour)), random=random)  # type: ignore[arg-type]
+        session = levels.open(np.full(count, float(neighbour)), random=random)
         session.release()
         return session.release()
 
-    claim = BrownianReduction(**fixed).guarantee.worst()  # type: ignore[arg-type]
-    return Subject(name="Gaussian noise that is reduced", draw=draw, claim=claim)
+    return Subject(name="Gaussian noise that is reduced", draw=draw, claim=levels.guarantee.worst())

@@ -6,6 +6,7 @@ One score rises and all others fall, which moves the best one's probability the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dpselect.audit import Subject
@@ -38,12 +39,8 @@ Drawing = ExponentialMechanism | PermuteAndFlip | ReportNoisyMax
 def chosen(name: str, choose: Callable[..., int], mechanism: Callable[..., Drawing], **options: Any) -> Subject:
     """What `choose` returns of scores of sensitivity 1, at the price of the mechanism with the same options."""
     fixed = {"sensitivity": 1.0, "epsilon": EPSILON, **options}
-    return looped(
-        name,
-        lambda scores, random: choose(scores, **fixed, random=random),
-        RISE if options.get("monotonic") else SWING,
-        mechanism(**fixed).guarantee,
-    )
+    pair = RISE if options.get("monotonic") else SWING
+    return looped(name, partial(choose, **fixed), pair, mechanism(**fixed).guarantee)
 
 
 @audited(SCORES, "mechanisms.exponential_mechanism", "mechanisms.ExponentialMechanism", draws=1500, planted=0.6)
@@ -80,24 +77,15 @@ def noisy_max_exponential() -> Subject:
 def best_two() -> Subject:
     """`TopK` of five."""
     best = TopK(count=2, sensitivity=1.0, epsilon=4.0)
-    return looped(
-        "top k",
-        lambda scores, random: label(sorted(best.draw(scores, random=random))),
-        ([1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0, 1.0]),
-        best.guarantee,
-    )
+    pair = ([1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0, 1.0])
+    return looped("top k", best.draw, pair, best.guarantee, lambda found: label(sorted(found)))
 
 
 @audited(SCORES, "mechanisms.ChoosingMechanism", draws=1500, planted=0.3, of_delta=True)
 def choosing() -> Subject:
     """`ChoosingMechanism`: one row makes a candidate that was not there."""
     mechanism = ChoosingMechanism(growth=1, epsilon=EPSILON, delta=0.05)
-    return looped(
-        "choosing mechanism",
-        lambda scores, random: number_or_nan(mechanism.draw(scores, random=random)),
-        ([1.0, 0.0], [0.0, 0.0]),
-        mechanism.guarantee,
-    )
+    return looped("choosing mechanism", mechanism.draw, ([1.0, 0.0], [0.0, 0.0]), mechanism.guarantee, number_or_nan)
 
 
 @audited(SCORES, "mechanisms.ChoosingMechanism", draws=1500, planted=0.5)
@@ -105,12 +93,8 @@ def choosing_at_the_threshold() -> Subject:
     """`ChoosingMechanism` where stopping is an even bet."""
     mechanism = ChoosingMechanism(growth=1, epsilon=EPSILON, delta=0.001)
     level = round(mechanism.threshold)
-    return looped(
-        "choosing mechanism at the threshold",
-        lambda scores, random: number_or_nan(mechanism.draw(scores, random=random)),
-        ([level, *[level - 1.0] * 7], [level - 1.0] * 8),
-        mechanism.guarantee,
-    )
+    pair = ([level, *[level - 1.0] * 7], [level - 1.0] * 8)
+    return looped("choosing mechanism at the threshold", mechanism.draw, pair, mechanism.guarantee, number_or_nan)
 
 
 @audited(SCORES, "mechanisms.LargeMarginMechanism", draws=300, many=10_000, planted=0.4)
@@ -121,12 +105,7 @@ def large_margin() -> Subject:
     """
     swing = ([1.0, *[0.0] * 15], [0.0, *[1.0] * 15])
     mechanism = LargeMarginMechanism(candidates=16, sensitivity=1.0, epsilon=6.0, delta=0.001)
-    return looped(
-        "large margin mechanism",
-        lambda scores, random: mechanism.draw(scores, random=random),
-        swing,
-        mechanism.guarantee,
-    )
+    return looped("large margin mechanism", mechanism.draw, swing, mechanism.guarantee)
 
 
 @audited(SCORES, "mechanisms.GeneralisedExponentialMechanism", draws=1500, planted=0.6)
@@ -138,12 +117,8 @@ def generalised_exponential() -> Subject:
     moves = [1.0] * 7 + [0.01]
     mechanism = GeneralisedExponentialMechanism(sensitivities=moves, epsilon=EPSILON)
     steady = mechanism.penalty * (moves[-1] - moves[0])  # as good as a score of 0 of the others, once penalised
-    return looped(
-        "generalised exponential mechanism",
-        lambda scores, random: mechanism.draw(scores, random=random),
-        ([0.0, *[-1.01] * 6, steady], [-1.0, *[-0.01] * 6, steady - 0.01]),
-        mechanism.guarantee,
-    )
+    pair = ([0.0, *[-1.01] * 6, steady], [-1.0, *[-0.01] * 6, steady - 0.01])
+    return looped("generalised exponential mechanism", mechanism.draw, pair, mechanism.guarantee)
 
 
 @audited(SCORES, "mechanisms.SmoothSensitivityMechanism", draws=100, many=2_000)

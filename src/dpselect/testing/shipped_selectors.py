@@ -46,7 +46,7 @@ from dpselect.selection import (
     select_best,
 )
 from dpselect.selection.best import best_outcome
-from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
+from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan, released
 
 __all__ = ["LAWS", "SELECTORS", "best_of_draws"]
 
@@ -95,25 +95,21 @@ def selector(
     run: Callable[[bool, RandomSource], tuple[float, int]] = response,
     **options: Any,
 ) -> Subject:
-    """What `select(candidate, **options)` releases; the claim is what the release says, which no data can change."""
-    pair, fixed = candidates(run), partial(select, **options)
-    return looped(
-        name,
-        lambda candidate, random: number_or_nan(fixed(candidate, random=random).value),
-        pair,
-        fixed(pair[0], random=keyed_source(0)).guarantee,
-        priced_by=[f"dpselect.selection.{price}" for price in prices],
-    )
+    """What `select(candidate, **options)` releases."""
+    priced_by = [f"dpselect.selection.{price}" for price in prices]
+    return released(name, partial(select, **options), candidates(run), priced_by=priced_by)
+
+
+def best_output(candidate: Candidate | PrivateCandidate, law: Repetitions, random: RandomSource) -> float:
+    """What `select_best` releases, without its price."""
+    found = best_outcome(candidate, law, random)
+    return math.nan if found is None else float(found.output)
 
 
 def best_of_draws(law: Repetitions) -> Subject:
     """`select_best` with K from a law, priced once for all draws: its pure epsilon (`best_of_some` has the curve)."""
-
-    def run(candidate: Candidate, random: RandomSource) -> float:
-        found = best_outcome(candidate, law, random)
-        return math.nan if found is None else float(found.output)
-
-    return looped(f"best of K, {type(law).__name__}", run, candidates(split), best_of(BASE, law, bound="pure"))
+    claim = best_of(BASE, law, bound="pure")
+    return looped(f"best of K, {type(law).__name__}", partial(best_output, law=law), candidates(split), claim)
 
 
 LAWS: tuple[Repetitions, ...] = (
@@ -197,23 +193,23 @@ def increasing() -> Subject:
     """`SelectIncreasing`: two levels, the second at twice the price."""
     select = SelectIncreasing(levels=[BASE, pure_dp(epsilon=2.0 * EPSILON)], repetitions=Logarithmic.with_mean(mean=5))
 
-    def run(better: bool, random: RandomSource) -> float:
-        found = select([partial(response, better)] * 2, threshold=1.0, random=random).value
-        return math.nan if found is None else float(found[0])
+    def run(better: bool, random: RandomSource) -> Any:
+        return select([partial(response, better)] * 2, threshold=1.0, random=random).value
 
-    return looped("increasing budgets", run, (False, True), select.guarantee.worst())
+    claim = select.guarantee.worst()
+    return looped("increasing budgets", run, (False, True), claim, lambda found: number_or_nan(found and found[0]))
 
 
 @audited(SELECTORS, "selection.PercentileSparseVector", draws=500, planted=0.5)
 def by_percentile() -> Subject:
     """`PercentileSparseVector` of four queries; log-odds move by two epsilon of a run."""
-    streams = ([0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0])
-    fixed = {"guarantee": BASE, "epsilon": 4.0}
+    make = partial(PercentileSparseVector, guarantee=BASE, epsilon=4.0)
     return looped(
         "percentile sparse vector",
-        lambda stream, random: number_or_nan(PercentileSparseVector(**fixed, random=random).first(stream).value),  # type: ignore[arg-type]
-        streams,
-        PercentileSparseVector(**fixed, random=keyed_source(0)).worst,  # type: ignore[arg-type]
+        lambda stream, random: make(random=random).first(stream).value,
+        ([0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0]),
+        make(random=keyed_source(0)).worst,
+        number_or_nan,
     )
 
 
@@ -221,16 +217,14 @@ def by_percentile() -> Subject:
 def by_sampling() -> Subject:
     """`SampledSparseVector` of two queries, ten runs each."""
     statistic = SmoothedOdds(samples=10, smoothing=2.0, sensitivity=3.0)
-    fixed = {"guarantee": BASE, "statistic": statistic, "epsilon": 3.0, "max_queries": 2}
+    make = partial(SampledSparseVector, guarantee=BASE, statistic=statistic, epsilon=3.0, max_queries=2)
+    queries = [(partial(response, better), 1.0) for better in (False, True)]
     return looped(
         "sparse vector by sampling",
-        lambda better, random: number_or_nan(
-            SampledSparseVector(**fixed, random=random)  # type: ignore[arg-type]
-            .first([(partial(response, better), 1.0), (partial(response, not better), 1.0)])
-            .value
-        ),
-        (False, True),
-        SampledSparseVector(**fixed, random=keyed_source(0)).worst,  # type: ignore[arg-type]
+        lambda asked, random: make(random=random).first(asked).value,
+        (queries, queries[::-1]),
+        make(random=keyed_source(0)).worst,
+        number_or_nan,
         priced_by=["dpselect.selection.sampled_sparse_vector.sampled_sparse_vector"],
     )
 
@@ -260,13 +254,11 @@ def hyperparameters() -> Subject:
             lambda _, inner: response(better, inner)[1], correct=lambda model: int(model == better), random=random
         )
 
-    def run(better: bool, random: RandomSource) -> str:
-        found = select(better, random).value
+    def told(found: Any) -> str:
         return "none" if found is None else label([found.model, min(max(found.noisy_correct, -1), 4)])
 
-    claim = select(False, keyed_source(0)).guarantee
     where = ["dpselect.selection.hyperparameters.two_set_guarantee"]
-    return looped("hyperparameters", run, (False, True), claim, priced_by=where)
+    return released("hyperparameters", select, (False, True), told, priced_by=where)
 
 
 @audited(
@@ -282,25 +274,17 @@ def noisy_scores() -> Subject:
     """`noisy_score_candidate` within `select_best`."""
     law = Geometric(gamma=0.2)
     pair = tuple(noisy_score_candidate(scores, sensitivities=1.0, epsilon=EPSILON) for scores in ([1, 0, 0], [0, 1, 1]))
-
-    def run(candidate: PrivateCandidate, random: RandomSource) -> float:
-        found = best_outcome(candidate, law, random)
-        return math.nan if found is None else float(found.output)
-
-    return looped("best of K noisy scores", run, (pair[0], pair[1]), best_of(pair[0].guarantee, law))
-
-
-def law_entry(law: Repetitions) -> Shipped:
-    """The entry of a law of K."""
-    kind = type(law).__name__
-
-    def make() -> Subject:
-        return best_of_draws(law)
-
-    make.__name__ = f"best_of_{kind}"
-    return Shipped(make=make, covers=(f"repetitions.{kind}", "selection.select_best"), draws=1000, planted=0.5)
+    claim = best_of(pair[0].guarantee, law)
+    return looped("best of K noisy scores", partial(best_output, law=law), (pair[0], pair[1]), claim)
 
 
 SELECTORS += [
-    *(law_entry(law) for law in LAWS),
+    Shipped(
+        name=f"best_of_{type(law).__name__}",
+        make=partial(best_of_draws, law),
+        covers=(f"repetitions.{type(law).__name__}", "selection.select_best"),
+        draws=1000,
+        planted=0.5,
+    )
+    for law in LAWS
 ]

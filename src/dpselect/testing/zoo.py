@@ -44,16 +44,12 @@ def _of_defect(make: Callable[[], Defect]) -> Specimen:
 
 
 def _of_sparse_vector(variant: broken_sparse_vectors.Variant) -> Specimen:
+    cap = inspect.signature(variant).parameters["c"].default
     return Specimen(
         name=variant.__name__,
         broken=lambda: variant().audit_subject(),
-        corrected=lambda: broken_sparse_vectors.corrected(c=_cap(variant)).audit_subject(variant().game),
+        corrected=lambda: broken_sparse_vectors.corrected(c=cap).audit_subject(variant().game),
     )
-
-
-def _cap(variant: broken_sparse_vectors.Variant) -> int:
-    """The cap that a variant's laws have by default."""
-    return int(list(inspect.signature(variant).parameters.values())[-1].default)
 
 
 _OUTLIERS = (0, 0, 0, 60, 60), (0, 0, 60, 60, 60)
@@ -66,18 +62,17 @@ _PAIRS = {
 }
 
 
-def _of_proposal_test(name: str) -> Specimen:
-    law = {one.__name__: one for one in propose_test_laws.BROKEN}[name]
-    subject = propose_test_laws.audit_subject
+def _of_proposal_test(law: propose_test_laws.TrimmedMeanLaw) -> Specimen:
+    pair, subject = _PAIRS[law.__name__], propose_test_laws.audit_subject
     return Specimen(
-        name=name,
-        broken=partial(subject, law, *_PAIRS[name]),
-        corrected=partial(subject, propose_test_laws.trimmed_mean_law, *_PAIRS[name]),
+        name=law.__name__,
+        broken=partial(subject, law, *pair),
+        corrected=partial(subject, propose_test_laws.trimmed_mean_law, *pair),
     )
 
 
 ZOO: tuple[Specimen, ...] = (
     *(_of_defect(make) for make in (*NAIVE, *MISCOUNTED, *MISTAKES)),
     *(_of_sparse_vector(variant) for variant in broken_sparse_vectors.BROKEN),
-    *(_of_proposal_test(law.__name__) for law in propose_test_laws.BROKEN),
+    *(_of_proposal_test(law) for law in propose_test_laws.BROKEN),
 )
