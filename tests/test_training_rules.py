@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from dpselect.accounting import calibrate
+from dpselect.accounting.planning.portfolio import portfolio_of
 from dpselect.errors import AdjacencyError, ArgumentError, StudyError
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
@@ -22,12 +23,14 @@ from dpselect.learners.fixed_point import STEP
 from dpselect.learners.rows import targets_of, unit_rows
 from dpselect.learners.scikit_learn_checks import EXPECTED_FAILED_REGRESSOR_CHECKS
 from dpselect.preprocessing import Cosines, OrientedGradients
-from dpselect.privacy import compose, gaussian
+from dpselect.privacy import Adjacency, compose, gaussian
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 from dpselect.study import parse_study
 from dpselect.study.columns import Column
 from dpselect.study.learners import recipe_of
+from dpselect.study.portfolio import agreement, the_choice
+from dpselect.study.target import Target
 
 LEARNERS = [DPSGDClassifier, DPSGDRegressor]
 
@@ -109,6 +112,26 @@ def test_the_price_before_there_is_data_is_that_of_the_fit():
         with warnings.catch_warnings(action="ignore"):
             fitted = model.fit([[0.1, 0.2]] * 3, [0, 1, 1])
         assert fitted.guarantee_.epsilon(delta=1e-5) == model.guarantee().epsilon(delta=1e-5)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("epsilon", [0.001, 0.03, 300.0])
+def test_totals_far_from_the_usual_have_their_noise(learner, epsilon):
+    """A search that leaps to them must not pass what a learner takes."""
+    model = learner(nominal_rows=10**6)
+    noise = calibrate(lambda each: model.set_params(noise_multiplier=each).guarantee(), epsilon=epsilon, delta=1e-6)
+    found = [model.set_params(noise_multiplier=each).guarantee().epsilon(delta=1e-6) for each in (noise, 0.999 * noise)]
+    assert found[0] <= epsilon < found[1]
+
+
+def test_a_portfolio_of_many_rows_and_a_small_epsilon_has_its_noises():
+    def make(noise):
+        return DPSGDRegressor(nominal_rows=10**5, noise_multiplier=noise).guarantee()
+
+    choice = the_choice(agreement(Target(bounds=(0.0, 1.0))), 0.01, Adjacency.ADD_OR_REMOVE_ONE)
+    price = portfolio_of([make] * 4, choice, epsilon=0.1, delta=1e-6)
+    assert 0.0999 <= price.guarantee.epsilon(delta=1e-6) <= 0.1
+    assert price.trials[1] > 1000.0
 
 
 def test_a_search_for_a_total_finds_the_noise_of_the_rule():

@@ -18,6 +18,8 @@ __all__ = ["GuaranteePrice", "ParameterPrice", "ParameterSearch", "calibrate", "
 
 _SMALLEST, _LARGEST = 1e-6, 1e9
 _MOST_STEPS = 200
+_FARTHEST = 8.0
+"""By how much a step goes on at most: what has a parameter has limits of its own, which a leap would pass."""
 
 
 def calibrate(
@@ -169,7 +171,7 @@ class ParameterSearch:
             return safe
         # a price that is close to the target is left in small steps, which then grow
         ratio = safe_price / target
-        factor = 2.0 if not 0.0 < ratio < math.inf else min(max(abs(ratio - 1.0) + 1.01, 1.02), 8.0)
+        factor = 2.0 if not 0.0 < ratio < math.inf else min(max(abs(ratio - 1.0) + 1.01, 1.02), _FARTHEST)
         if exponent is not None and 0.0 < ratio < math.inf:
             factor = min(max(math.exp(1.03 * abs(math.log(ratio) / exponent)), 1.0 + relative), factor * factor)
         while safe_price > target:
@@ -179,13 +181,13 @@ class ParameterSearch:
                     f"the smallest epsilon there is {rounded_up(safe_price)}"
                 )
             unsafe, unsafe_price = safe, safe_price
-            safe, factor = min(safe * factor, highest), factor * factor
+            safe, factor = min(safe * factor, highest), min(factor * factor, _FARTHEST)
             safe_price = price(safe)
         while unsafe_price <= target:
             if unsafe <= lowest:
                 return unsafe
             safe, safe_price = unsafe, unsafe_price
-            unsafe, factor = max(unsafe / factor, lowest), factor * factor
+            unsafe, factor = max(unsafe / factor, lowest), min(factor * factor, _FARTHEST)
             unsafe_price = price(unsafe)
         # the line goes through the last two prices, which are the nearest ones once it is a good guess
         before, last = (unsafe, unsafe_price), (safe, safe_price)
