@@ -135,6 +135,21 @@ def test_a_base_of_the_same_numbers_is_the_same_object():
         staircase(4.0)
 
 
+def test_a_number_that_changes_is_read_anew():
+    """What is hashed by its identity, a tensor for example, must not have the price of what it was."""
+
+    class Dial:
+        value = 10.0
+
+        def __float__(self):
+            return self.value
+
+    dial = Dial()
+    assert laplace(scale=dial).epsilon(delta=0.0) == 0.1
+    dial.value = 0.1
+    assert laplace(scale=dial).epsilon(delta=0.0) == laplace(scale=0.1).epsilon(delta=0.0) == 10.0
+
+
 def test_a_bound_is_asked_by_its_name():
     law = Either(many=3)
     assert best_of(pure_dp(epsilon=0.5), law, bound="test-thousand").epsilon(delta=0) == 1000.0

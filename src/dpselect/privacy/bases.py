@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache, wraps
 from typing import Any, Final, TypeVar, cast
+
+import numpy as np
 
 from dpselect.errors import ArgumentError
 from dpselect.privacy.adjacency import Adjacency
@@ -19,6 +23,7 @@ Make = TypeVar("Make", bound=Callable[..., Guarantee])
 BASES: Final = Registry[Callable[..., Guarantee]]("base", room="dpselect.privacy.mechanisms")
 """Functions of public numbers and of `adjacency`, by keyword."""
 _REMEMBERED: Final = 64
+_PLAIN: Final = frozenset({int, float, str, Fraction, Decimal, np.float64, Adjacency})
 
 
 def base_mechanism(name: str, *, noise: str | None = None) -> Callable[[Make], Make]:
@@ -37,11 +42,9 @@ def _remembered(make: Callable[..., Guarantee]) -> Callable[..., Guarantee]:
 
     @wraps(make)
     def remembered(*refused: Any, **settings: Any) -> Guarantee:
-        try:
-            hash((refused, *settings.values()))
-        except TypeError:  # not numbers, of which the function itself says so
-            return make(*refused, **settings)
-        return found(*refused, **settings)
+        # an object of another kind may be hashed by what it is, and be another number the next time
+        plain = not refused and all(type(each) in _PLAIN for each in settings.values())
+        return found(**settings) if plain else make(*refused, **settings)
 
     return remembered
 
