@@ -13,6 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
+from dpselect import learners
 from dpselect.accounting import calibrate
 from dpselect.accounting.planning.portfolio import portfolio_of
 from dpselect.errors import AdjacencyError, ArgumentError, StudyError
@@ -22,6 +23,7 @@ from dpselect.learners.clipped_gradients import LinearRegression, clipped_gradie
 from dpselect.learners.fixed_point import STEP
 from dpselect.learners.rows import targets_of, unit_rows
 from dpselect.learners.scikit_learn_checks import EXPECTED_FAILED_REGRESSOR_CHECKS
+from dpselect.mechanisms import gaussian_steps, grid_at_most
 from dpselect.preprocessing import Cosines, OrientedGradients
 from dpselect.privacy import Adjacency, compose, gaussian
 from dpselect.randomness import keyed_source
@@ -72,16 +74,44 @@ def test_more_noise_is_never_less_private(learner):
 
 @pytest.mark.parametrize(("learner", "rows"), [(DPSGDClassifier, 1440), (DPSGDRegressor, 300)])
 def test_the_price_does_not_leap_where_there_is_a_step_more(learner, rows):
-    noises = np.linspace(30.0, 40.0, 2001)
+    noises = np.linspace(30.0, 40.0, 501)
     models = [learner(noise_multiplier=noise, nominal_rows=rows) for noise in noises]
     steps = np.array([model._steps() for model in models])
     price = np.array([model.guarantee().gaussian_mu for model in models])
     assert len(set(steps)) > 10
     assert np.max(-np.diff(price) / price[1:]) < 1.5 * (noises[1] / noises[0] - 1.0)
-    for model in models[::100]:
+    for model in models[::25]:
         found = model._schedule(1.0)
         assert model.noise_multiplier <= found.noise_multiplier <= model.noise_multiplier * math.sqrt(41 / 40)
         assert model.guarantee().gaussian_mu >= math.sqrt(found.steps) / found.noise_multiplier * (1 - 1e-14)
+
+
+def spent_by_draws(model, monkeypatch, less=1.0):
+    """mu of a fit from what is drawn alone: the root of the sum of (sensitivity / deviation) squared, on the grid."""
+    drawn = []
+
+    def steps(deviation, shape, random):
+        drawn.append(less * deviation)
+        return gaussian_steps(deviation, shape, random)
+
+    monkeypatch.setattr(learners.dp_sgd, "gaussian_steps", steps)
+    X, y = np.full((6, 2), 0.5), np.array([0, 1] * 3)
+    fitted = model.fit(X, y)
+    clip = model._schedule(1.0).clip_norm
+    sensitivity = clip / (STEP * grid_at_most(clip) * STEP)
+    return math.sqrt(sum((sensitivity / each) ** 2 for each in drawn)), fitted.guarantee_.gaussian_mu
+
+
+@pytest.mark.parametrize("steps", [None, 45])
+@pytest.mark.parametrize("noise", [3.0, 31.7, 77.0])
+@pytest.mark.parametrize("public", [{"classes": [0, 1]}, {"label_bounds": (0, 1)}], ids=["classes", "numbers"])
+def test_the_price_is_that_of_the_noise_that_is_drawn(public, noise, steps, monkeypatch):
+    learner = DPSGDClassifier if "classes" in public else DPSGDRegressor
+    model = learner(noise_multiplier=noise, nominal_rows=900, steps=steps, random=keyed_source(3), **public)
+    spent, priced = spent_by_draws(model, monkeypatch)
+    assert spent <= priced <= spent * (1.0 + 1e-12)
+    spent, priced = spent_by_draws(model, monkeypatch, less=0.99)
+    assert spent > priced, "the mutation: noise one per cent smaller is not paid for"
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

@@ -29,7 +29,6 @@ from dpselect.numerics import Array, root_between
 
 __all__ = ["VerificationPlan", "plan_verification"]
 
-
 _SPLIT = 1.0 / (1.0 + 2.0 ** (2.0 / 3.0))
 """The share of a run's epsilon for the threshold that is best for counts that do not move together."""
 _MANY_RUNS = 0.44

@@ -13,7 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.learners.fixed_point import STEP, Array, exact_products, round_weights, truncate
+from dpselect.learners.fixed_point import STEP, exact_products, round_weights, truncate
+from dpselect.numerics import Array
 from dpselect.randomness import RandomSource
 
 __all__ = ["HiddenLayerNetwork", "LinearRegression", "Model", "SoftmaxRegression", "clipped_gradient_sum"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.learners.clipped_gradients import HiddenLayerNetwork, Model, SoftmaxRegression, clipped_gradient_sum
 from dpselect.learners.early_stopping import EarlyStopping
-from dpselect.learners.fixed_point import STEP, Array
+from dpselect.learners.fixed_point import STEP
 from dpselect.learners.learner import Classifier, PrivateLearner
 from dpselect.learners.rows import (
     class_numbers,
@@ -26,6 +26,7 @@ from dpselect.learners.rows import (
 )
 from dpselect.learners.training_rules import CLASSIFICATION, TrainingRule
 from dpselect.mechanisms import gaussian_steps, grid_at_most
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, dp_sgd, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
@@ -201,7 +202,7 @@ class DPSGDClassification(NoisyGradients, Classifier):
 
     Args:
         noise_multiplier: the standard deviation of a step's noise in units of `clip_norm`, at least 0.01. With
-            `steps=None` up to a hundredth more is taken, as much as the number of steps was rounded up.
+            `steps=None` up to 1.3 per cent more is taken, as the number of steps is rounded up.
         sampling_rate: the probability with which a row is taken at a step, in (0, 1].
         steps: the number of steps. None: 40 to 250, the more the more rows and the less noise.
         clip_norm: the bound on one row's gradient norm. Without clipping softmax regression reaches 2. None: 0.3, or 1

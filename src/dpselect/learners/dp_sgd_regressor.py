@@ -36,7 +36,7 @@ class DPSGDRegression(NoisyGradients, Regressor):
     Args:
         label_bounds: the least and the largest label, public; labels beyond are cut off, and so are answers.
         noise_multiplier: the standard deviation of a step's noise in units of `clip_norm`, at least 0.01. With
-            `steps=None` up to a hundredth more is taken, as much as the number of steps was rounded up.
+            `steps=None` up to 1.3 per cent more is taken, as the number of steps is rounded up.
         steps: the number of steps. None: 40 to 300, the more the more rows and the less noise.
         clip_norm: the bound on one row's gradient norm. None: 0.1, or 1 where there is a `learning_rate`.
         learning_rate: the factor of the mean gradient. None: such that all steps together reach far enough.

@@ -18,8 +18,7 @@ import numpy as np
 
 from dpselect.numerics import Array
 
-__all__ = ["EXACT", "STEP", "WEIGHT_LIMIT", "Array", "exact_products", "round_weights", "truncate"]
-
+__all__ = ["EXACT", "STEP", "WEIGHT_LIMIT", "exact_products", "round_weights", "truncate"]
 
 STEP = 2.0**-16
 """The spacing of features, activations and error terms; all are of order one."""

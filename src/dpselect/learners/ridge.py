@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
-from dpselect.learners.fixed_point import STEP, Array, truncate
+from dpselect.learners.fixed_point import STEP, truncate
 from dpselect.learners.learner import Classifier, PrivateLearner, Regressor
 from dpselect.learners.rows import (
     class_numbers,
@@ -23,6 +23,7 @@ from dpselect.learners.rows import (
     unit_rows,
 )
 from dpselect.learners.sufficient_statistics import SufficientStatistics, solve
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
-from dpselect.learners.fixed_point import Array, truncate
+from dpselect.learners.fixed_point import truncate
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency
 
 __all__ = [

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.errors import ArgumentError
-from dpselect.learners.fixed_point import Array
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, table_shape
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.randomness import RandomSource
 

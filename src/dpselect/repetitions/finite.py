@@ -12,7 +12,7 @@ import numpy as np
 from dpselect.repetitions.law import LAWS, FloatArray, Repetitions
 from dpselect.repetitions.panels import Panels, power_sum
 
-__all__ = ["LARGEST_TABLE", "FiniteLaw"]
+__all__ = ["LARGEST_TABLE", "FiniteLaw", "WeightedLaw"]
 
 LARGEST_TABLE = 1 << 20
 """The largest `limit` of a law that is worked out from a table."""
@@ -35,20 +35,6 @@ class FiniteLaw(Repetitions):
     @abstractmethod
     def _log_weights(self) -> FloatArray:
         """log P(K = k) plus a constant, for k = 0 .. limit."""
-
-    def _exact_weights(self) -> tuple[int, list[int]]:
-        """`bits` as for `_exact_pmf`, which follows from it, and whole numbers in proportion to the probabilities."""
-        raise NotImplementedError
-
-    @cached_property
-    def _exact_table(self) -> tuple[int, list[int]]:
-        bits, weights = self._exact_weights()
-        total = sum(weights)
-        return bits, [(weight << bits) // total for weight in weights]
-
-    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
-        bits, weights = self._exact_table
-        return bits, iter(weights)
 
     @cached_property
     def _table(self) -> FloatArray:
@@ -130,3 +116,21 @@ class FiniteLaw(Repetitions):
 
 def _sums_beyond(terms: FloatArray) -> FloatArray:
     return np.append(np.cumsum(terms[:0:-1])[::-1], 0.0)
+
+
+class WeightedLaw(FiniteLaw):
+    """A finite law that gives whole numbers in proportion to its probabilities, from which its draws follow."""
+
+    @abstractmethod
+    def _exact_weights(self) -> tuple[int, list[int]]:
+        """`bits` as for `_exact_pmf`, which follows from it, and whole numbers in proportion to the probabilities."""
+
+    @cached_property
+    def _exact_table(self) -> tuple[int, list[int]]:
+        bits, weights = self._exact_weights()
+        total = sum(weights)
+        return bits, [(weight << bits) // total for weight in weights]
+
+    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
+        bits, weights = self._exact_table
+        return bits, iter(weights)

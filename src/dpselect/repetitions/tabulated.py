@@ -11,7 +11,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError, number
 from dpselect.repetitions.exact_walk import bits_for, power_of_two_fraction
-from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
+from dpselect.repetitions.finite import LARGEST_TABLE, WeightedLaw
 from dpselect.repetitions.law import FloatArray, repetition_law
 
 __all__ = ["Tabulated"]
@@ -19,7 +19,7 @@ __all__ = ["Tabulated"]
 
 @repetition_law("tabulated")
 @dataclass(frozen=True, kw_only=True)
-class Tabulated(FiniteLaw):
+class Tabulated(WeightedLaw):
     """P(K = k) = probabilities[k], k = 0, 1, ...; at most 2**20 + 1 of them, summing to one.
 
     A sum that is off by at most 1e-9 is divided out; the law is then the table over its exact sum. Raises

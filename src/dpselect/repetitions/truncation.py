@@ -14,7 +14,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.repetitions.exact_walk import power_of_two_fraction
-from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
+from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw, WeightedLaw
 from dpselect.repetitions.law import FloatArray, Repetitions, repetition_law
 from dpselect.repetitions.one_run import OneRun, RenyiForm
 
@@ -38,7 +38,7 @@ class _Truncated(FiniteLaw):
 
 @repetition_law("at-most")
 @dataclass(frozen=True, kw_only=True)
-class Conditioned(_Truncated):
+class Conditioned(_Truncated, WeightedLaw):
     """The law of K given K <= limit: what `law.at_most(limit)` gives. limit in [1, 2**20].
 
     Papernot and Steinke (2022), Appendix E.1. Raises `ArgumentError` if no run is possible within the limit.
@@ -103,7 +103,7 @@ class Capped(_Truncated):
 
 @repetition_law("tilted")
 @dataclass(frozen=True, kw_only=True)
-class Tilted(FiniteLaw):
+class Tilted(WeightedLaw):
     """P(K = k) proportional to factor**k P(law = k), for a finite law: what `law.tilted(factor)` gives.
 
     Papernot and Steinke (2022), Lemma 20. Raises `ArgumentError` for a law without a limit or above 2**20.

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Purchase", "buy", "known_columns", "purchase_of"]
 
-
 QUANTILES: Final = (0.15, 0.85)
 WIDER: Final = 1.6
 """Bounds lie by so many half distances of the quantiles around their middle."""

@@ -26,7 +26,6 @@ from dpselect.study.target import Target
 
 __all__ = ["agreement", "fitted", "portfolio_price", "size", "the_choice"]
 
-
 _REACH: Final = 0.3
 """From this error on, of a label between -1 and 1, an answer counts nothing."""
 

@@ -31,7 +31,6 @@ from dpselect.tuning.trial import pool_settings, trial_key, trial_params
 
 __all__ = ["ENTRY_BYTES", "AdaptiveProposal", "Observation", "Proposer", "project"]
 
-
 _UNIT: Final = 1 << 32
 """The weight of a pool member that is drawn as often as under the space's law."""
 

@@ -15,7 +15,6 @@ from dpselect.tuning.proposals import Observation
 
 __all__ = ["GaussianProcessProposer"]
 
-
 _FARTHEST = 1e150
 """Scores are cut off here, so that their squares are numbers."""
 

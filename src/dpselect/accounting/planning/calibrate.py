@@ -19,7 +19,7 @@ __all__ = ["GuaranteePrice", "ParameterPrice", "ParameterSearch", "calibrate", "
 _SMALLEST, _LARGEST = 1e-6, 1e9
 _MOST_STEPS = 200
 _FARTHEST = 8.0
-"""By how much a step goes on at most: what has a parameter has limits of its own, which a leap would pass."""
+"""The factor of a step, at most: what is priced has limits for its parameter, which a larger step would pass."""
 
 
 def calibrate(

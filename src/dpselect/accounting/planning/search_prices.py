@@ -189,7 +189,6 @@ def least_last(
     *,
     epsilon: float,
     delta: float,
-    unspent: float = _SPENT,
 ) -> float:
     """The least noise of a last run, of which `make` says the price, that meets the total with each of `first`."""
     noise = 0.0
@@ -198,7 +197,7 @@ def least_last(
         if noise and _with_last(each, make, noise).epsilon(delta) <= epsilon:
             continue
         found = partial(_with_last, each, make)
-        noise = max(noise, least_noise("the second stage", found, epsilon=epsilon, delta=delta, unspent=unspent))
+        noise = max(noise, least_noise("the second stage", found, epsilon=epsilon, delta=delta, unspent=_SPENT))
     return noise
 
 

@@ -20,7 +20,6 @@ from dpselect.numerics import Array
 
 __all__ = ["CLAIMS", "RULES", "bet", "bet_wealth", "gain_bound", "sign_test"]
 
-
 _EXACT: Final = 4096
 """So many discordant tasks are counted in whole numbers."""
 _PRIOR: Final = 1.0

@@ -31,7 +31,6 @@ from dpselect.privacy.renyi import RenyiCurve
 
 __all__ = ["SlicePrice", "Way", "plain_slicing_guarantee", "swap_of"]
 
-
 Way = Literal["smallest", "paper", "basic", "renyi", "losses", "plain"]
 
 _PAPER = "Reorder-Slice-Compute (Cohen et al. 2022, Theorem 2.1)"

@@ -23,7 +23,6 @@ from dpselect.privacy.profile import extend
 
 __all__ = ["SlicePairProfile", "slice_pair"]
 
-
 _ATOMS = 6000
 _COMPONENT_ATOMS = 64
 _NEGLIGIBLE = math.log(1e-18)

@@ -14,7 +14,6 @@ from dpselect.preprocessing.maps.row_map import MAPS, Encoded, MapOfTables, dire
 
 __all__ = ["DirectionAndWaves", "Waves"]
 
-
 _STRETCH: Final = 1.2
 """Few rows come near the norm that all together could have; those that do are scaled down."""
 

@@ -15,7 +15,6 @@ from dpselect.preprocessing.maps.row_map import MAPS, MapOfRows, directions
 
 __all__ = ["EdgeDirections"]
 
-
 _FAINT: Final = 0.05
 """In units of the brightest pixel: edges fainter than this count for less than others."""
 

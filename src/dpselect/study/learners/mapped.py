@@ -16,7 +16,6 @@ from dpselect.study.columns import Column
 
 __all__ = ["MappedLearner", "map_for", "map_parameters"]
 
-
 # follow from the columns that the study declares
 _FROM_COLUMNS: Final = frozenset({"bounds", "indicators"})
 

@@ -23,7 +23,6 @@ from dpselect.tuning.space import LAW_NAMES
 
 __all__ = ["Recipe", "learner_keys", "recipe_of"]
 
-
 # set by the study itself, not by the learner's table
 _RESERVED: Final = frozenset({"classes", "label_bounds", "nominal_rows", "adjacency", "random", "early_stopping"})
 
