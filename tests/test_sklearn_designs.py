@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from dpselect.accounting import best_of
 from dpselect.accounting.planning.portfolio import CHOICE, PortfolioPrice, covering, portfolio_of
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.integrations.sklearn import PrivateSearchCV, RowScore
-from dpselect.integrations.sklearn.designs import PortfolioRun, agreement_of, listed
+from dpselect.integrations.sklearn.designs import PortfolioRun, _beginning, agreement_of, listed
 from dpselect.integrations.sklearn.distributions import search_space
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, unpack
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
@@ -21,6 +23,7 @@ from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import Adjacency, compose, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic
+from dpselect.selection.portfolio import TrialModel
 from dpselect.study.portfolio import the_choice
 from dpselect.testing.score_laws import exponential_law
 from dpselect.tuning import LogUniform
@@ -134,6 +137,23 @@ def test_a_portfolio_draws_by_the_law_that_is_audited():
         found[int(place), model.answer_] += 1
     for outcome, chance in exact_law(labels, float(choice.rate)).items():
         assert abs(found[outcome] / draws - chance) < 4.0 * math.sqrt(chance * (1.0 - chance) / draws)
+
+
+@pytest.mark.parametrize("path", ["", "dpsgdclassifier__"])
+@pytest.mark.parametrize("routed", [False, True])
+def test_the_last_run_goes_on_from_its_trial(path, routed):
+    """Where the last step takes weights to begin with, and pipelines pass on what they are told."""
+    rows = np.eye(4), np.array([0, 1, 0, 1])
+    model = DPSGDClassifier(classes=[0, 1], nominal_rows=4, noise_multiplier=3.0)
+    model = (make_pipeline(Normalizer(), model) if path else model).fit(*rows)
+    weights = (model[-1] if path else model).weights_[0]
+    with config_context(enable_metadata_routing=routed):
+        told = _beginning(TrialModel(model, 30.0), 3.0)
+    assert told.keys() == (set() if routed else {f"{path}initial_weights"})
+    for begun in told.values():
+        assert np.array_equal(begun[0], 0.1 * weights)
+        model.fit(*rows, **told)
+    assert _beginning(None, 3.0) == _beginning(TrialModel(Says(), 30.0), 3.0) == {}
 
 
 class Told(ExponentialMechanism):

@@ -13,8 +13,10 @@ from dpselect.accounting.planning.portfolio import HEAD_START, OPTIMISM, TRIALS,
 from dpselect.errors import BudgetError, StudyError
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
+from dpselect.selection.portfolio import TrialModel
 from dpselect.study import check_study, load_model, parse_study, run_study
 from dpselect.study.designed import designed
+from dpselect.study.portfolio import fitted
 from dpselect.study.priced import price
 from dpselect.study.settled import Place, settle
 from tests.budgets import charges
@@ -146,6 +148,21 @@ def test_a_candidate_with_more_weights_is_put_back(tmp_path, monkeypatch):
     run_study(parsed(output={"folder": "released"}), base_folder=tmp_path, random=keyed_source(1))
     assert told == [([17 * 3, 5 * 3, 65 * 3], MANY["nominal_rows"])]
     assert starts(priced().price.portfolio, *told[0])[1:] == (0, -(65 * 3 - 17 * 3) // 2)
+
+
+@pytest.mark.parametrize("told", [{"map": "cos4"}, {"hidden_units": 3}, {"name": "ridge", "map": "bins"}])
+def test_the_last_run_of_a_linear_model_begins_at_a_part_of_its_trial(told):
+    """As large a part as its noise is of the trial's; a network and noisy sums begin anew."""
+    study = parsed(learner=told, space={}, search={"design": "one-run"})
+    recipe = settle(study, Place(Path(), Path("out"))).recipe
+    rows = np.linspace(0.0, 1.0, 24).reshape(6, 4), np.array([0, 1, 2, 0, 1, 2])
+    trial = fitted(recipe, 40.0, keyed_source(1), rows, None)
+    last = fitted(recipe, 10.0, keyed_source(2), rows, TrialModel(trial, 40.0))
+    goes_on = {"initial_weights": [0.25 * trial.weights_[0]]} if told == {"map": "cos4"} else {}
+    expected = recipe.estimator(10.0, {}, keyed_source(2)).fit(*rows, **goes_on)
+    anew = fitted(recipe, 10.0, keyed_source(2), rows, None)
+    assert all(map(np.array_equal, last.weights_, expected.weights_))
+    assert all(map(np.array_equal, last.weights_, anew.weights_)) == (not goes_on)
 
 
 @pytest.mark.full

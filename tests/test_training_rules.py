@@ -122,6 +122,25 @@ def test_what_is_given_stands(learner):
     assert (rate.learning_rate, rate.clip_norm) == (2.5, 1.0)
 
 
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_fit_begins_where_it_is_told(learner):
+    """A step that reaches nowhere shows where; zeros are the default, and the price is the same."""
+    public = {"classes": [0, 1]} if learner is DPSGDClassifier else {"label_bounds": (0, 1)}
+    X, y = np.eye(3), np.array([0, 1, 1])
+    model = learner(nominal_rows=3, steps=1, averaged_share=0.0, learning_rate=1e-9, **public)
+    begun = (np.arange(4.0 * (1 + (learner is DPSGDClassifier))).reshape(4, -1),)
+    assert np.allclose(model.fit(X, y, initial_weights=begun).weights_[0], begun[0], atol=1e-4)
+    assert model.guarantee_.gaussian_mu == model.guarantee().gaussian_mu
+    assert np.array_equal(begun[0].ravel(), np.arange(begun[0].size))
+    model.set_params(random=keyed_source(1))
+    plain = model.fit(X, y).weights_[0]
+    model.set_params(random=keyed_source(1))
+    assert np.array_equal(model.fit(X, y, initial_weights=[np.zeros_like(begun[0])]).weights_[0], plain)
+    for wrong in ([], [begun[0][:3]], [np.full_like(begun[0], np.nan)], [None], 3, "weights", [begun[0], begun[0]]):
+        with pytest.raises(ArgumentError, match="initial_weights"):
+            model.fit(X, y, initial_weights=wrong)
+
+
 @pytest.mark.parametrize("learner", [DPSGDClassifier, DPSGDRegressor])
 def test_full_batches_are_priced_as_the_gaussian_mechanisms_that_they_are(learner):
     model = learner(noise_multiplier=9.0, steps=11)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -50,6 +50,8 @@ class GradientSchedule:
     momentum: float
     averaged_share: float
     normalizer: float
+    initial: Weights | None = None
+    """Where it starts, if not where the model does."""
 
     def run(
         self, model: Any, rows: Array, labels: NDArray[Any], random: RandomSource, counted: Array | None = None
@@ -77,7 +79,7 @@ class GradientSchedule:
         deviation = self.noise_multiplier * self.clip_norm / (STEP * step)
         unit = STEP * step / self.normalizer
         averaged = {k: max(1, round(self.averaged_share * k)) for k in stops}
-        weights = model.initial(random)
+        weights = self._started(model.initial(random))
         velocity = tuple(np.zeros_like(w) for w in weights)
         totals = dict.fromkeys(stops, velocity)
         for t in range(self.steps):
@@ -96,6 +98,25 @@ class GradientSchedule:
                 if k - averaged[k] <= t < k:
                     totals[k] = tuple(a + w for a, w in zip(totals[k], weights, strict=True))
             yield t + 1, tuple(a / averaged[t + 1] for a in totals[t + 1]) if t + 1 in averaged else None
+
+    def _started(self, model: Weights) -> Weights:
+        if self.initial is None:
+            return model
+        needed, given = ([each.shape for each in weights] for weights in (model, self.initial))
+        if given != needed:
+            raise ArgumentError(f"initial_weights must be arrays of the shapes {needed}, got {given}")
+        return self.initial
+
+
+def initial_from(weights: Sequence[Array] | None) -> Weights | None:
+    """Where a fit starts, checked."""
+    try:
+        found = None if weights is None else tuple(np.array(each, dtype=np.float64) for each in weights)
+    except (TypeError, ValueError):
+        found = (np.array(math.nan),)
+    if found is not None and not all(np.all(np.isfinite(each)) for each in found):
+        raise ArgumentError("initial_weights must be finite arrays, one a layer, as `weights_` is")
+    return found
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -292,9 +313,13 @@ class DPSGDClassification(NoisyGradients, Classifier):
         rows = self._unit_rows(X)
         return self._scorer.scores(self.weights_, rows)
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
-        price = self.price()
+    def fit(self, X: Any, y: Any, *, initial_weights: Sequence[Array] | None = None) -> Self:
+        """Learn from rows X of shape (rows, features) and labels y of shape (rows,).
+
+        `initial_weights` are the `weights_` to start from, as another fit left them, in place of zeros (of a network:
+        random ones). The caller must ensure that they are public, or that what found them is private and paid for.
+        """
+        price, initial = self.price(), initial_from(initial_weights)
         adjacency = self._work(1).adjacency
         self._schedule(1.0)
         self._model(1, 1)
@@ -314,7 +339,7 @@ class DPSGDClassification(NoisyGradients, Classifier):
         rows, numbers = rows[known], numbers[known]
         counted = None if weights is None else weights[numbers]
         model = self._model(features + 1, len(classes))
-        schedule = self._schedule(float(self.sampling_rate) * nominal)
+        schedule = replace(self._schedule(float(self.sampling_rate) * nominal), initial=initial)
         self.classes_, self._scorer, self._intercept = classes, model, intercept
         if self.early_stopping is None or price is None:
             self.weights_ = schedule.run(model, rows, numbers, random, counted)

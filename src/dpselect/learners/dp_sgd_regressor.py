@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from dpselect.errors import number
 from dpselect.learners.clipped_gradients import LinearRegression
-from dpselect.learners.dp_sgd import NoisyGradients
+from dpselect.learners.dp_sgd import NoisyGradients, initial_from
 from dpselect.learners.learner import Regressor
 from dpselect.learners.rows import public_bounds, public_row_count, targets_of, unit_rows
 from dpselect.learners.training_rules import REGRESSION
+from dpselect.numerics import Array
 from dpselect.privacy import Guarantee
 from dpselect.randomness import resolve
 
@@ -78,15 +80,20 @@ class DPSGDRegression(NoisyGradients, Regressor):
         """
         return self._work(self._steps())
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows X of shape (rows, features) and numbers y of shape (rows,)."""
+    def fit(self, X: Any, y: Any, *, initial_weights: Sequence[Array] | None = None) -> Self:
+        """Learn from rows X of shape (rows, features) and numbers y of shape (rows,).
+
+        `initial_weights` are the `weights_` to start from, as another fit left them, in place of zeros. The caller must
+        ensure that they are public, or that what found them is private and paid for.
+        """
+        initial = initial_from(initial_weights)
         guarantee, bounds, random = self.guarantee(), public_bounds(self.label_bounds), resolve(self.random)
         row_norm = number("row_norm", self.row_norm, above=0.0)
         intercept, nominal = self._appended(), self._rows()
         self._schedule(1.0)
         count, features = self._prepare(X)
         targets = targets_of(y, count, bounds)
-        schedule = self._schedule(public_row_count(nominal, count, guarantee.adjacency))
+        schedule = replace(self._schedule(public_row_count(nominal, count, guarantee.adjacency)), initial=initial)
         known = ~np.isnan(targets)
         rows = unit_rows(X, row_norm, intercept=intercept)[known]
         self.weights_ = schedule.run(LinearRegression(features + 1), rows, targets[known], random)

@@ -127,9 +127,12 @@ def session_game(
     max_queries: int | None = None,
 ) -> SparseVectorGame:
     """A session as a game. Noise is calibrated to slightly less than these amounts, which covers their rounding."""
+    rate = epsilon_queries / max_positives / (1 if monotonic else 2)
+    if rate == 0.0:
+        raise ArgumentError("epsilon_queries must be larger: its share of one positive answer is no float above 0")
     return SparseVectorGame(
         threshold_rate=epsilon_threshold,
-        query_rate=epsilon_queries / max_positives / (1 if monotonic else 2),
+        query_rate=rate,
         positives=max_positives,
         monotonic=monotonic,
         queries=max_queries,

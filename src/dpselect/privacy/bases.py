@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, wraps
 from typing import Any, Final, TypeVar, cast
@@ -23,7 +22,7 @@ Make = TypeVar("Make", bound=Callable[..., Guarantee])
 BASES: Final = Registry[Callable[..., Guarantee]]("base", room="dpselect.privacy.mechanisms")
 """Functions of public numbers and of `adjacency`, by keyword."""
 _REMEMBERED: Final = 64
-_PLAIN: Final = frozenset({int, float, str, Fraction, Decimal, np.float64, Adjacency})
+_PLAIN: Final = frozenset({int, float, str, Fraction, np.float64, Adjacency})
 
 
 def base_mechanism(name: str, *, noise: str | None = None) -> Callable[[Make], Make]:

@@ -1,4 +1,4 @@
-"""A portfolio: a few unlike candidates, each tried once on the same rows; the one that fits best is trained again."""
+"""A portfolio: a few unlike candidates, each tried once on the same rows; what fits best is trained further."""
 
 from __future__ import annotations
 
@@ -13,11 +13,21 @@ from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.numerics import Array
 from dpselect.randomness import RandomSource
 
-__all__ = ["Portfolio", "Rows"]
+__all__ = ["Portfolio", "Rows", "TrialModel"]
 
 Rows = tuple[Any, Any]
-Fit = Callable[[float, RandomSource, Rows], Any]
-"""A model from its noise, the source of all that it draws, and the rows and labels."""
+
+
+@dataclass(frozen=True, repr=False)
+class TrialModel:
+    """What a last run may go on from: the model of its candidate's trial, and the noise of that."""
+
+    model: Any
+    noise: float
+
+
+Fit = Callable[[float, RandomSource, Rows, TrialModel | None], Any]
+"""A model from its noise, the source of all that it draws, the rows and labels, and for the last run its trial."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,11 +48,13 @@ class Portfolio:
         """The model of the last run, and its place among the candidates."""
         source = random.spawn("train")
         models = [
-            fit(noise, source.spawn(place), rows)
+            fit(noise, source.spawn(place), rows, None)
             for place, (fit, noise) in enumerate(zip(self.fits, self.price.trials, strict=True))
         ]
         found = [float(self.agreement(model, *rows)[0]) for model in models]
         for rank, start in enumerate(self.price.starts([self.size(model) for model in models], self.rows)):
             found[rank] += start * float(self.price.choice.sensitivity)
         place = self.price.choice(found, random=random.spawn("choice")).value
-        return self.fits[place](self.price.noises[place], random.spawn("last"), rows), (np.array(float(place)),)
+        trial = TrialModel(models[place], self.price.trials[place])
+        model = self.fits[place](self.price.noises[place], random.spawn("last"), rows, trial)
+        return model, (np.array(float(place)),)

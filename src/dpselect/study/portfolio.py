@@ -10,29 +10,47 @@ import numpy as np
 
 from dpselect.accounting.planning.portfolio import CHOICE, PortfolioPrice, portfolio_of
 from dpselect.errors import StudyError
+from dpselect.learners.dp_sgd import NoisyGradients
 from dpselect.learners.rows import public_weights
 from dpselect.mechanisms import ExponentialMechanism
 from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource
-from dpselect.selection.portfolio import Rows
+from dpselect.selection.portfolio import Rows, TrialModel
 from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.learners import Recipe
+from dpselect.study.learners.mapped import MappedLearner
 from dpselect.study.metrics.accuracy import answers_of
 from dpselect.study.metrics.errors import absolute_shares
 from dpselect.study.metrics.row_metric import FINE_STEPS, RowMetric
 from dpselect.study.schema import Study
 from dpselect.study.target import Target
 
-__all__ = ["agreement", "fitted", "portfolio_price", "size", "the_choice"]
+__all__ = ["agreement", "beginning", "fitted", "portfolio_price", "size", "the_choice"]
 
 _REACH: Final = 0.3
 """From this error on, of a label between -1 and 1, an answer counts nothing."""
 
 
-def fitted(recipe: Recipe, noise: float, random: RandomSource, rows: Rows) -> Any:
-    """A candidate of a study, trained."""
-    return recipe.estimator(noise, {}, random).fit(*rows)
+def fitted(recipe: Recipe, noise: float, random: RandomSource, rows: Rows, trial: TrialModel | None) -> Any:
+    """A candidate of a study, trained; the last run goes on from its trial."""
+    begun = {}
+    if trial is not None:
+        learner = trial.model.learner if isinstance(trial.model, MappedLearner) else trial.model
+        begun = beginning(learner, noise / trial.noise)
+    return recipe.estimator(noise, {}, random).fit(*rows, **begun)
+
+
+def beginning(trial: Any, part: float) -> dict[str, Any]:
+    """Keyword arguments of `fit` with which a linear model by noisy gradients begins at a part of its trial's weights.
+
+    The more noise they have, the smaller a part serves: that of the last run over that of the trial. These weights are
+    private output that is paid for, and noisy gradients are as private wherever they begin.
+    Source: docs/theory/portfolio.md, Theorem 1.
+    """
+    if not isinstance(trial, NoisyGradients) or len(trial.weights_) != 1:
+        return {}
+    return {"initial_weights": tuple(part * each for each in trial.weights_)}
 
 
 def size(model: Any) -> int | None:

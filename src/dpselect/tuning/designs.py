@@ -415,7 +415,7 @@ class _PortfolioObjective:
             raise RuntimeError("the last run failed")
         return TrialOutput(0.0, (int(place), encode_value(value)))
 
-    def _fit(self, candidate: Mapping[str, Any], noise: float, random: RandomSource, _: Any) -> Any:
+    def _fit(self, candidate: Mapping[str, Any], noise: float, random: RandomSource, *_: Any) -> Any:
         def run() -> Any:
             with counting(self.limits):  # each run for itself: what others have counted is not paid for
                 found = self.objective(dict(candidate), random, noise)

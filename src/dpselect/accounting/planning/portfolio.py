@@ -86,8 +86,8 @@ class PortfolioPrice:
         """What a row that trains pays for all of it.
 
         Claim: the release of every trial's weights, of the index chosen and of the last run is the adaptive composition
-        of the trials' guarantees, of the exponential mechanism's, and of one that covers the last run of each; what
-        leaves is a function of it.
+        of the trials' guarantees, of the exponential mechanism's, and of one that covers the last run of each, wherever
+        it begins; what leaves is a function of it.
         Source: docs/theory/portfolio.md, Theorem 1.
         """
         return compose(compose(*self.training, self.last), self.choice.guarantee)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
@@ -26,8 +27,8 @@ from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train
 from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Fixed, ZeroTruncatedPoisson
-from dpselect.selection.portfolio import Portfolio
-from dpselect.study.portfolio import agreement, size, the_choice
+from dpselect.selection.portfolio import Portfolio, TrialModel
+from dpselect.study.portfolio import agreement, beginning, size, the_choice
 from dpselect.study.target import Target
 from dpselect.tuning import Space, TrialOutput
 
@@ -153,6 +154,15 @@ def _size(model: Any) -> int | None:
     return size(model[-1] if isinstance(model, Pipeline) else model)
 
 
+def _beginning(trial: TrialModel | None, noise: float) -> dict[str, Any]:
+    """What `fit` is told so that the last step goes on from its trial: see `dpselect.study.portfolio.beginning`."""
+    if trial is None or get_config()["enable_metadata_routing"]:
+        return {}  # a pipeline then passes on what its steps have asked for alone
+    model = trial.model
+    learner, path = (model[-1], f"{model.steps[-1][0]}__") if isinstance(model, Pipeline) else (model, "")
+    return {f"{path}{name}": value for name, value in beginning(learner, noise / trial.noise).items()}
+
+
 @dataclass(frozen=True, repr=False)
 class PortfolioRun:
     """The objective of a portfolio: the packed model of the last run, and the place of its candidate."""
@@ -170,8 +180,9 @@ class PortfolioRun:
         """Try every candidate, choose, and train that one."""
         X, y, beside = self.rows.at(np.arange(len(self.rows.y)))
 
-        def fit(candidate: Mapping[str, Any], noise: float, source: RandomSource, rows: Any) -> Any:
-            return train(self.estimator, candidate, replace(self.settings, noise=noise), (*rows, beside), source)
+        def fit(candidate: Mapping[str, Any], noise: float, source: RandomSource, rows: Any, trial: Any) -> Any:
+            given = (*rows, beside | _beginning(trial, noise))
+            return train(self.estimator, candidate, replace(self.settings, noise=noise), given, source)
 
         fits = [partial(fit, candidate) for candidate in self.candidates]
         choice = Portfolio(fits, self.price, self.scoring.total, _size, self.settings.nominal_rows)

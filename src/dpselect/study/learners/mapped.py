@@ -37,10 +37,10 @@ class MappedLearner:
     units: Units
     learner: Any
 
-    def fit(self, X: Array, y: Any) -> MappedLearner:
-        """Train on rows as a study encodes them."""
+    def fit(self, X: Array, y: Any, **options: Any) -> MappedLearner:
+        """Train on rows as a study encodes them; `options` are of the learner's `fit`."""
         self.rows_map.fit(X)
-        self.learner.fit(self._images(X), y)
+        self.learner.fit(self._images(X), y, **options)
         return self
 
     def predict(self, X: Array) -> Any:
