@@ -3,6 +3,7 @@
 import http.server
 import json
 import multiprocessing
+import socket
 import threading
 import tracemalloc
 
@@ -10,7 +11,7 @@ import pytest
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
 from dpselect.holdout import Holdout
-from dpselect.holdout.server import HoldoutClient, ServerSettings, Submitters, open_boards
+from dpselect.holdout.server import HoldoutClient, ServerError, ServerSettings, Submitters, open_boards
 from dpselect.holdout.server.boards import BoardAnswer
 from dpselect.holdout.server.submitters import QuotaError
 from tests.serving import POSTGRES, fresh_database, invited, make_gate, make_holdout
@@ -227,6 +228,24 @@ def test_what_a_server_says_does_not_steer_the_terminal(monkeypatch):
         thread.join()
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) <= 2000
+
+
+@pytest.mark.parametrize("status", ["200 OK", "500 Failed"])
+def test_a_server_that_dies_while_it_answers_is_one_that_gave_none(status):
+    """An answer that is cut off is the client's own error, not one of the library that it reads with."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def cut_off():
+            with server.accept()[0] as caller:
+                caller.recv(1 << 16)
+                caller.sendall(f"HTTP/1.1 {status}\r\nContent-Length: 22\r\n\r\n{{".encode())
+
+        thread = threading.Thread(target=cut_off)
+        thread.start()
+        with pytest.raises(ServerError) as found:
+            HoldoutClient(f"http://127.0.0.1:{server.getsockname()[1]}").boards()
+        thread.join()
+    assert found.value.code == ("unreachable" if status == "200 OK" else "unknown")
 
 
 def draw_on_quota(where, token, barrier, said):

@@ -8,6 +8,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
@@ -147,7 +148,7 @@ class HoldoutClient:
                 return json.loads(response.read())
         except urllib.error.HTTPError as refused:
             problem = _problem(refused)
-        except (OSError, ValueError):
+        except (OSError, ValueError, HTTPException):  # the last: killed while it answered
             problem = ServerError("unreachable", f"no answer from {self.url}")
         raise problem
 
@@ -159,7 +160,7 @@ def _problem(refused: urllib.error.HTTPError) -> Exception:
     try:
         error = json.loads(refused.read(1 << 16))["error"]
         code, message = _printable(error["code"]), _printable(error["message"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, HTTPException):
         return ServerError("unknown", f"the server has answered with status {refused.code}")
     if code == "malformed":
         return ContentError(message)
