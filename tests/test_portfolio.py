@@ -138,6 +138,23 @@ def test_the_price_without_the_last_run_or_with_that_of_another_candidate_is_ref
     assert any(refuted(ADD, choice=weak, claim=smallest))
 
 
+def test_a_last_run_that_is_priced_one_per_cent_lower_is_refuted(monkeypatch):
+    """Where trials and choice tell next to nothing and all last runs are alike, theirs is the whole price."""
+    for name, value in (("TRAINING", (1e-6,) * 3), ("LAST", (0.9,) * 3), ("BEGUN", 0)):
+        monkeypatch.setitem(globals(), name, value)
+    weak = the_choice(agreement(CLASSES), 1e-6, ADD)
+
+    def priced(share):
+        def claim(labels, others, choice):
+            parts = curves(TRAINING, labels, others, choice.adjacency)
+            return compose(*parts, *curves((share * LAST[0],), labels, others, choice.adjacency), weak.guarantee)
+
+        return any(refuted(ADD, choice=weak, claim=claim))
+
+    assert not priced(1.0)
+    assert priced(0.99)
+
+
 def test_the_last_run_is_covered_whichever_it_is():
     gaussians = [gaussian(noise_multiplier=noise) for noise in (3.0, 2.0, 4.0)]
     assert covering(gaussians) is gaussians[1]

@@ -155,6 +155,13 @@ def test_the_last_run_goes_on_from_its_trial(path, routed):
         model.fit(*rows, **told)
     assert _beginning(None, 3.0) == _beginning(TrialModel(Says(), 30.0), 3.0) == {}
 
+    class Own(DPSGDClassifier):
+        def fit(self, X, y):
+            return super().fit(X, y)
+
+    own = Own(classes=[0, 1], nominal_rows=4).fit(*rows)
+    assert _beginning(TrialModel(own, 30.0), 3.0) == {}
+
 
 class Told(ExponentialMechanism):
     """A choice that tells the scores that it is given."""

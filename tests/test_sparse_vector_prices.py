@@ -160,3 +160,8 @@ def test_sessions_with_a_limit_on_queries():
     assert session(max_queries=None, monotonic=True).refined_guarantee.worst_epsilon == 2.0
     with pytest.raises(ArgumentError, match="max_queries"):
         session(max_queries=0)
+
+
+def test_an_epsilon_whose_share_is_no_number_is_named():
+    with pytest.raises(ArgumentError, match="epsilon_queries"):
+        refined(epsilon_queries=5e-324)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
@@ -48,9 +49,11 @@ def beginning(trial: Any, part: float) -> dict[str, Any]:
     private output that is paid for, and noisy gradients are as private wherever they begin.
     Source: docs/theory/portfolio.md, Theorem 1.
     """
-    if not isinstance(trial, NoisyGradients) or len(trial.weights_) != 1:
+    weights = trial.weights_ if isinstance(trial, NoisyGradients) else ()
+    # a network has several; a class of somebody's own may have a `fit` of its own
+    if len(weights) != 1 or "initial_weights" not in inspect.signature(trial.fit).parameters:
         return {}
-    return {"initial_weights": tuple(part * each for each in trial.weights_)}
+    return {"initial_weights": tuple(part * each for each in weights)}
 
 
 def size(model: Any) -> int | None:
