@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import json
+import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -13,13 +17,28 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from dpselect.errors import ArgumentError, ForkedSourceError
+from dpselect.privacy.boundary import result_of
 from dpselect.randomness import keyed_source, resolve, source as source_module, system_source
+from dpselect.randomness.session import Session, answers
 
 
-def in_forked_child(work):
+class Coin(Session):
+    @answers
+    def toss(self):
+        return system_source().bits(1)
+
+
+_SOURCE = system_source()
+
+
+def _drawn(_):
+    return _SOURCE.bytes(32).hex()
+
+
+def in_forked_child(work, fork=os.fork):
     """What `work()` returns in a forked child, through a pipe; a text for the exception it raised."""
     read, write = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             answer = work()
@@ -172,6 +191,63 @@ class TestFork:
         source.bytes(10)  # leaves buffered bytes that both would otherwise hand out
         first, second = (in_forked_child(lambda: source.bytes(32).hex()) for _ in range(2))
         assert len({first, second, source.bytes(32).hex()}) == 3
+
+    @pytest.mark.parametrize("fork", [os.fork, "libc"], ids=["os.fork", "fork of C"])
+    def test_a_process_number_that_is_used_again_repeats_nothing(self, fork, monkeypatch):
+        """The number of an ancestor after numbers have wrapped, and number 1 of each nested PID namespace."""
+        if fork == "libc":
+            if sys.platform != "linux":
+                pytest.skip("only Linux wipes pages in forked children")
+            fork = ctypes.PyDLL(None).fork  # keeps the lock of the interpreter, and tells it nothing
+        monkeypatch.setattr(os, "getpid", lambda: 1)
+        system, keyed, session = system_source(), keyed_source(1), Coin()
+        system.bytes(10)
+        children = [in_forked_child(lambda: system.bytes(32).hex(), fork) for _ in range(2)]
+        grandchild = in_forked_child(lambda: in_forked_child(lambda: system.bytes(32).hex(), fork), fork)
+        assert len({*children, grandchild, system.bytes(32).hex()}) == 4
+        assert in_forked_child(lambda: keyed.bytes(32).hex(), fork) == ForkedSourceError.__name__
+        assert in_forked_child(session.toss, fork) == ForkedSourceError.__name__
+        assert session.toss() in (0, 1)
+
+    @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+    @pytest.mark.full
+    def test_children_of_multiprocessing_draw_apart(self, method):
+        with multiprocessing.get_context(method).Pool(3) as pool:
+            drawn = pool.map(_drawn, range(12), chunksize=1)
+        assert len({*drawn, _drawn(0)}) == 13
+
+    def test_a_thread_that_forks_leaves_a_child_that_draws_anew(self):
+        source, answers = system_source(), []
+        source.bytes(10)
+        thread = threading.Thread(target=lambda: answers.append(in_forked_child(lambda: source.bytes(32).hex())))
+        thread.start()
+        thread.join()
+        assert answers[0] != source.bytes(32).hex()
+
+    def test_a_program_that_is_started_inherits_nothing(self):
+        """`posix_spawn` and `vfork` run another program; `preexec_fn` runs Python in the child before that."""
+        source = system_source()
+        source.bytes(10)
+        read, write = os.pipe()
+        told = [sys.executable, "-c", ""]
+        subprocess.run(told, preexec_fn=lambda: os.write(write, source.bytes(32)), check=True)
+        assert os.read(read, 32) != source.bytes(32)
+        os.close(read)
+        os.close(write)
+
+    def test_a_run_that_forks_does_not_continue_the_mechanism_in_the_child(self):
+        def forks():
+            child = os.fork()
+            if child:
+                os.waitpid(child, 0)
+            return child
+
+        read, write = os.pipe()
+        result_of(forks, None)
+        os.write(write, b"x")  # by the parent only
+        assert os.read(read, 10) == b"x"
+        os.close(read)
+        os.close(write)
 
     def test_a_lock_held_at_the_fork_does_not_hang_the_child(self):
         source = system_source()

@@ -244,7 +244,7 @@ def test_every_session_is_held_against_this() -> None:
 
 def test_no_class_guards_itself_by_hand() -> None:
     """One base class refuses copies and forks; what else asks for its process or defines how it is pickled says why."""
-    marks = re.compile(r"def __(reduce|copy|deepcopy)\w*__|\bgetpid\(")
+    marks = re.compile(r"def __(reduce|copy|deepcopy)\w*__|\b(getpid|this_process)\(")
     found = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if marks.search(path.read_text())}
     assert found - {"randomness/session.py"} == BY_HAND.keys()
 
@@ -254,7 +254,9 @@ BY_HAND = {
     "learners/early_stopping.py": "a plan that scikit-learn's clones share",
     "ledger/budget.py": "a charge pickles as a receipt, which settles nothing",
     "ledger/refusals.py": "an exception with more than a message",
+    "privacy/boundary.py": "ends a child that a run forked and did not end",
     "privacy/output/guarantee.py": "a value with a function that is found again by its name",
+    "randomness/process.py": "the identity itself",
     "randomness/source.py": "shared by clones",
     "randomness/stream.py": "takes a fresh key in a forked child",
     "testing/executor_contract.py": "a test of executors",

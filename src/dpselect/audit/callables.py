@@ -17,6 +17,7 @@ from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee, Release
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
+from dpselect.randomness.process import this_process
 
 __all__ = ["collected", "function_subject"]
 
@@ -59,7 +60,7 @@ def function_subject(
 
     def draw(on_neighbour: bool, count: int, random: RandomSource) -> NDArray[Any]:
         given = neighbour if on_neighbour else data
-        options, process = ({"random": random} if takes_random else {}), os.getpid()
+        options, process = ({"random": random} if takes_random else {}), this_process()
         drawn = collected([_call(function, given, options, process) for _ in range(count)])
         if not _same(given, before[int(on_neighbour)]):
             raise ArgumentError(f"{label}: the function changes the data that it is given; let it copy them first")
@@ -92,7 +93,7 @@ def collected(outputs: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-def _call(function: Callable[..., Any], given: Any, options: dict[str, RandomSource], process: int) -> Any:
+def _call(function: Callable[..., Any], given: Any, options: dict[str, RandomSource], process: object) -> Any:
     try:
         output = function(given, **options)
     except KeyboardInterrupt:
@@ -100,7 +101,7 @@ def _call(function: Callable[..., Any], given: Any, options: dict[str, RandomSou
     except BaseException as error:
         return Raised(type(error).__name__)
     finally:
-        if os.getpid() != process:  # a child that the function forked and did not end: it would go on with the audit
+        if this_process() is not process:  # a child that the function forked: it would continue the audit
             os._exit(1)
     return output.value if isinstance(output, Release) else output
 

@@ -17,6 +17,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from typing import Any, Final, TextIO, TypeVar
 
+from dpselect.randomness.process import this_process
+
 __all__ = ["Surroundings", "result_of", "silence"]
 
 _Result = TypeVar("_Result")
@@ -29,6 +31,8 @@ def result_of(run: Callable[[], _Result], otherwise: _Otherwise, *, quiet: bool 
     Whether and how a run failed is part of its private output, so the exception goes no further, with its traceback;
     `SystemExit` and `asyncio.CancelledError` are no exceptions to that. Ctrl-C is the operator's. With `quiet` the run
     is silenced as by `silence`. A result that the run may still change is for the caller to copy inside of `run`.
+    A child process that the run forked and did not end is ended here: it would continue the mechanism with its parent's
+    keys.
 
     >>> result_of(lambda: 1 / 0, None) is None
     True
@@ -36,12 +40,16 @@ def result_of(run: Callable[[], _Result], otherwise: _Otherwise, *, quiet: bool 
     if quiet:
         with silence():
             return result_of(run, otherwise, quiet=False)
+    process = this_process()
     try:
         return run()
     except KeyboardInterrupt:
         raise
     except BaseException:
         return otherwise
+    finally:
+        if this_process() is not process:
+            os._exit(1)
 
 
 class Surroundings:

@@ -21,13 +21,13 @@ of `Session` whose methods that answer are marked with `answers`:
 from __future__ import annotations
 
 import functools
-import os
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from dpselect.errors import ForkedSourceError, SessionError
+from dpselect.randomness.process import this_process
 
 __all__ = ["Session", "Unrepeatable", "answers"]
 
@@ -71,7 +71,7 @@ class _Turn:
     def __init__(self, owner: Session) -> None:
         # a copy that is made behind the session's back carries the turn of another object
         self.owner = weakref.ref(owner)
-        self.process = os.getpid()
+        self.process = this_process()
         # may be taken twice by one thread, so that the second time can be told from another thread's wait
         self.lock = threading.RLock()
         self.busy = False
@@ -90,7 +90,7 @@ def answers(method: Callable[Concatenate[_Asked, _Given], _Answer]) -> Callable[
         turn: _Turn | None = getattr(self, "_turn", None)
         if turn is None or turn.owner() is not self:
             raise SessionError(f"this {type(self).__name__} was not made by its constructor: it answers nothing")
-        if turn.process != os.getpid():
+        if turn.process is not this_process():
             raise ForkedSourceError(
                 f"this {type(self).__name__} was made before a fork: parent and child would share one budget, or one "
                 "secret"

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from numpy.typing import NDArray
 
 from dpselect.errors import ForkedSourceError, integer
+from dpselect.randomness.process import this_process
 from dpselect.randomness.session import Unrepeatable
 from dpselect.randomness.starting import refuse_while_starting
 
@@ -31,7 +32,7 @@ def parse_shape(size: Shape) -> tuple[int, ...]:
 class BitStream(Unrepeatable):
     """Uniform bits, whole numbers and words of one key: what a `RandomSource` makes everything else of."""
 
-    __slots__ = ("__weakref__", "_buffer", "_key", "_lock", "_pid", "_position", "_replayable", "_stream")
+    __slots__ = ("__weakref__", "_buffer", "_key", "_lock", "_position", "_process", "_replayable", "_stream")
 
     def __init__(self, key: bytes | None) -> None:
         self._lock = threading.Lock()
@@ -41,7 +42,7 @@ class BitStream(Unrepeatable):
 
     def _restart(self, key: bytes) -> None:
         self._key = key
-        self._pid = os.getpid()
+        self._process = this_process()
         self._stream: CipherContext | None = None  # made for the first draw, since many sources only give others
         self._buffer = b""
         self._position = 0
@@ -63,7 +64,7 @@ class BitStream(Unrepeatable):
         if type(count) is not int or not 0 <= count <= _MOST:  # fewer than none would wind the stream back
             count = integer("count", count, at_least=0, at_most=_MOST)
         with self._lock:
-            if self._pid != os.getpid():
+            if self._process is not this_process():
                 self._leave_parent()
             if count > _BUFFER:
                 return self._next(count)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpselect.privacy.boundary import Surroundings, silence
+from dpselect.randomness.process import this_process
 from dpselect.tuning.executors import Attempt, limited_threads
 from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
 from dpselect.tuning.supervised import ChildDiedError, check_child, perform, stop_children
@@ -33,8 +34,8 @@ class Manners:
     own: bool
 
 
-_made_here: Final[dict[bytes, int]] = {}
-"""The parcels of this process, with its id, which a child made by `fork` does not have."""
+_made_here: Final[dict[bytes, object]] = {}
+"""The parcels of this process, with its identity, which a forked child does not have."""
 
 
 class Parcel:
@@ -43,7 +44,7 @@ class Parcel:
     def __init__(self, content: bytes) -> None:
         self.name = secrets.token_bytes(16)
         self.content = content
-        _made_here[self.name] = os.getpid()
+        _made_here[self.name] = this_process()
 
     def __repr__(self) -> str:
         return "<job>"
@@ -112,7 +113,7 @@ def _at_home(parcel: Parcel) -> bool:
 
     joblib runs tasks there whenever it thinks that nothing is gained by sending them away.
     """
-    return _made_here.get(parcel.name) == os.getpid()
+    return _made_here.get(parcel.name) == this_process()
 
 
 def _job(parcel: Parcel) -> Job | None:
