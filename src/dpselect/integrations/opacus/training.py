@@ -27,6 +27,9 @@ try:
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
+from dpselect.integrations.opacus.made_up import facts_of
+from dpselect.integrations.opacus.probe import refuse_mixed_rows
+
 __all__ = ["PrivateTraining", "engine_guarantee"]
 
 _KNOWN: Final = (DPOptimizer, DPPerLayerOptimizer, DPOptimizerFastGradientClipping)
@@ -75,23 +78,33 @@ class PrivateTraining:
         inputs: Any,
         targets: Any,
         *,
+        example: Callable[[int], tuple[Any, Any]] | None = None,
         random: RandomSource | None = None,
     ) -> Any:
         """Train and return a module.
 
-        `make_module()` builds it and `make_optimizer(parameters)` a torch optimizer. `loss(outputs, targets)` gives
-        one loss for each row of the batch (`reduction="none"`); row i's output and loss may depend on row i only.
-        `inputs` and `targets` are tensors with one row each; there may be none. What the module keeps of its inputs
-        elsewhere than in parameters, no noise covers: nothing it must be (the caller must ensure it; changed buffers
-        are noticed).
+        Args:
+            make_module: builds the module. Row i's output may depend on row i only.
+            make_optimizer: makes a torch optimizer of the parameters.
+            loss: `loss(outputs, targets)` gives one loss for each row of the batch (`reduction="none"`).
+            inputs: a tensor with rows on its first axis; there may be none.
+            targets: as many targets, on the first axis of a tensor.
+            example: `example(count)` makes inputs and targets of `count` made-up rows, for a module that takes no rows
+                of random numbers in [0, 1), or indices below the size of its smallest embedding. Never rows of the data.
+            random: draws batches and noise.
+
+        Before anything is drawn for the training, module and loss are tried on made-up rows of the shape and type of
+        yours: each row's loss and gradient alone must equal those in company, twice, in batches of several sizes. This
+        finds mistakes. Code that knows when it is tried, or mixes rows at other batch sizes or values only, passes, and
+        then the guarantee does not hold (the caller must ensure that there is none).
 
         Batches and noise are drawn from `random`. Torch's own draws (initial weights, dropout), whose secrecy nothing
         rests on, are seeded from it, and torch's state outside is left as it was. A row whose gradient is not finite
         counts as zero.
 
         Raises `ArgumentError` for inputs and targets of different lengths, a loss that is not one number for each row,
-        a module that Opacus cannot give per-row gradients (batch normalisation, for one), or one whose buffers training
-        changes.
+        a module that Opacus cannot give per-row gradients (batch normalisation, for one), a module or loss in which
+        rows mix, or one that keeps what it saw elsewhere than in parameters (a count of calls may change).
         """
         source = resolve(random)
         if len(inputs) != len(targets):
@@ -101,7 +114,8 @@ class PrivateTraining:
             module = make_module()
             if ModuleValidator.validate(module, strict=False):
                 raise ArgumentError("make_module: Opacus cannot give this module's gradients row by row")
-            buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
+            counts = refuse_mixed_rows(module, loss, (facts_of(inputs), facts_of(targets)), example=example)
+            buffers = {name: buffer.clone() for name, buffer in module.named_buffers() if name not in counts}
             wrapped = GradSampleModule(module.train(), loss_reduction="sum")
             optimizer = _OurNoise(
                 make_optimizer(wrapped.parameters()),
@@ -118,10 +132,12 @@ class PrivateTraining:
                 if losses.shape != (len(chosen),):
                     raise ArgumentError('loss must give one number for each row of the batch (reduction="none")')
                 losses.sum().backward()
+                if any(len(gradients) != len(chosen) for gradients in optimizer.grad_samples):
+                    raise ArgumentError("make_module: a parameter has not one gradient for each row of a batch")
                 optimizer.step()
             wrapped.remove_hooks()
         for name, buffer in module.named_buffers():
-            if name not in buffers or not torch.equal(buffer, buffers[name]):
+            if name not in counts and (name not in buffers or not torch.equal(buffer, buffers[name])):
                 raise ArgumentError("make_module: training changes a buffer of this module, which no noise covers")
         return _plain(module).eval()
 
