@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["FixedDraws"]
-
-_DROPS: Final = ("native_dropout", "rrelu_with_noise", "rrelu_with_noise_")
 
 
 class FixedDraws(TorchDispatchMode):  # type: ignore[misc]
@@ -27,15 +25,16 @@ class FixedDraws(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}
-        name = func.overloadpacket.__name__
-        if torch.Tag.nondeterministic_seeded not in func.tags and name not in _DROPS:
-            return func(*args, **given)
-        self.drew = True
         result = func(*args, **given)
-        change = getattr(self, f"_{name.rstrip('_')}", None)
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return result
+        self.drew = True
+        change = getattr(self, f"_{func.overloadpacket.__name__.rstrip('_')}", None)
         if change is not None:
-            values = {each.name: value for each, value in zip(func._schema.arguments, args, strict=False)} | given
-            change(result, values)
+            asked = func._schema.arguments  # an argument that equals its default is left out of args
+            values = {each.name: each.default_value for each in asked if each.has_default_value()}
+            values |= {each.name: value for each, value in zip(asked, args, strict=False)}
+            change(result, values | given)
         return result
 
     def _bernoulli(self, result: Any, given: dict[str, Any]) -> None:
@@ -45,8 +44,8 @@ class FixedDraws(TorchDispatchMode):  # type: ignore[misc]
             result.copy_(torch.as_tensor(self.level < given["p"], device=result.device).expand_as(result))
 
     def _native_dropout(self, result: Any, given: dict[str, Any]) -> None:
-        kept = float(self.level < 1.0 - given["p"])
-        result[0].copy_(given["input"] * (kept / (1.0 - given["p"]) if kept else 0.0))
+        kept = self.level < 1.0 - given["p"]
+        result[0].copy_(given["input"] / (1.0 - given["p"]) if kept else torch.zeros_like(given["input"]))
         result[1].fill_(kept)
 
     def _uniform(self, result: Any, given: dict[str, Any]) -> None:

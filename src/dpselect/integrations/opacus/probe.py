@@ -36,9 +36,9 @@ _ROWS: Final = 7
 _ORDERS: Final = ([6, 5, 4, 3, 2, 1, 0], [4, 1, 2], [5, 3, 6, 0, 2], [1, 6])
 _LEVELS: Final = (1e-6, 1.0 - 1e-6)
 """At the first nothing is dropped, at the second everything is; of drawn conditions one level meets each side."""
-_TOLERANCES: Final = {torch.float64: 1e-5, torch.float32: 1e-2}
-"""Relative to the largest row of the same parameter. Sums of 1e5 terms err by 1e5 roundings at most: 1e-11 and 6e-3.
-The first is larger, since some layers compute in float32 whatever they are given."""
+_TOLERANCES: Final = {torch.float64: (1e-5, 1e-11), torch.float32: (1e-2, 1e-5)}
+"""Relative to the largest row of the same parameter, and of all. Sums of 1e5 terms err by 1e5 roundings at most: 1e-11
+and 6e-3. The first is larger, since some layers compute in float32 whatever they are given."""
 _COORDINATES: Final = 2048
 _LARGE: Final = 2_000_000
 """Parameters above which a batch of 17 would take too long and too much memory."""
@@ -139,11 +139,14 @@ class _Subject:
             losses.sum().backward()
         self.drew |= draws.drew
         count = len(chosen) if self.reduction == "mean" else 1
-        gradients = {name: self._gradient(name, p, len(chosen), count) for name, p in self.names.items()}
+        flat = {name: self._gradient(name, p, len(chosen)) for name, p in self.names.items()}
+        self._refuse_other_sums(flat, count)
+        gradients = {name: _digest(found).cpu() for name, found in flat.items()}
         first = next(_tensors(outputs))
         return _Seen(losses.detach().double().cpu().reshape(-1), first.detach().double().cpu(), gradients)
 
-    def _gradient(self, name: str, parameter: Any, rows: int, factor: int) -> Any:
+    def _gradient(self, name: str, parameter: Any, rows: int) -> Any:
+        """Per-sample gradients of a parameter, shape (rows, size)."""
         found = getattr(parameter, "grad_sample", None)
         if found is None or isinstance(found, list):
             raise ArgumentError(
@@ -155,17 +158,23 @@ class _Subject:
                 f"make_module: parameter {name!r} has {len(found)} per-sample gradients for a batch of {rows}: rows "
                 "must stay on the first axis, one for each row, in every layer"
             )
-        flat = found.detach().reshape(rows, math.prod(parameter.shape))
-        if parameter.grad is not None:
-            whole = parameter.grad.reshape(-1) * factor
-            error, scale = (flat.sum(dim=0) - whole).abs().max(), flat.abs().sum(dim=0).max()
-            if bool(torch.isfinite(scale)) and float(error) > _tolerance(self.dtype) * float(scale):
+        return found.detach().reshape(rows, math.prod(parameter.shape))
+
+    def _refuse_other_sums(self, gradients: dict[str, Any], factor: int) -> None:
+        """Per-sample gradients must add up to what torch computes for the batch."""
+        scales = {name: found.abs().sum(dim=0).max() for name, found in gradients.items()}
+        if not all(bool(scale.isfinite()) for scale in scales.values()):
+            return
+        largest = max((float(scale) for scale in scales.values()), default=0.0)
+        for name, found in gradients.items():
+            whole = self.names[name].grad
+            error = 0.0 if whole is None else float((found.sum(dim=0) - whole.reshape(-1) * factor).abs().max())
+            if error > _tolerance(self.dtype, float(scales[name]), largest):
                 raise ArgumentError(
                     f"make_module: Opacus's per-sample gradients of parameter {name!r} do not add up to its gradient: "
                     "the module uses it in a way that Opacus does not follow, or its rows mix, or the loss is not "
                     "reduced as declared"
                 )
-        return _digest(flat).cpu()
 
 
 def _first_that_runs(
@@ -261,7 +270,6 @@ def _same(alone: _Seen, seen: _Seen, order: Sequence[int], subject: _Subject, at
     """Refuse if rows `order`, each alone, differ from those at these places of a batch; all rows if `at` is None."""
     places = list(range(len(order)) if at is None else at)
     chosen = list(order) if len(alone.losses) > 1 else [0]
-    tolerance = _tolerance(subject.dtype)
     pairs = {name: (alone.gradients[name][chosen], found[places]) for name, found in seen.gradients.items()}
     if subject.reduction == "none":
         pairs["the loss"] = (alone.losses[chosen].reshape(-1, 1), seen.losses[places].reshape(-1, 1))
@@ -270,8 +278,9 @@ def _same(alone: _Seen, seen: _Seen, order: Sequence[int], subject: _Subject, at
         pairs["the loss"] = (expected.reshape(1, 1), seen.losses.reshape(1, 1))
     largest = max((float(one.nan_to_num(0.0, 0.0, 0.0).abs().max()) for one, _ in pairs.values()), default=0.0)
     for name, (one, other) in pairs.items():
-        scale = one.nan_to_num(0.0, 0.0, 0.0).abs().max()
-        if not torch.allclose(one, other, rtol=0.0, atol=tolerance * (float(scale) + 1e-6 * largest), equal_nan=True):
+        scale = float(one.nan_to_num(0.0, 0.0, 0.0).abs().max())
+        allowed = _tolerance(subject.dtype, scale, largest)
+        if not torch.allclose(one, other, rtol=0.0, atol=allowed, equal_nan=True):
             what = name if name == "the loss" else f"the gradient of parameter {name!r}"
             raise ArgumentError(
                 f"make_module, loss: {what} of a row depends on the other rows of its batch or on earlier batches (on "
@@ -281,8 +290,9 @@ def _same(alone: _Seen, seen: _Seen, order: Sequence[int], subject: _Subject, at
             )
 
 
-def _tolerance(dtype: Any) -> float:
-    return _TOLERANCES.get(dtype, _TOLERANCES[torch.float32])
+def _tolerance(dtype: Any, scale: float, largest: float) -> float:
+    relative, floor = _TOLERANCES.get(dtype, _TOLERANCES[torch.float32])
+    return relative * scale + floor * largest
 
 
 def _differ(outputs: Any) -> bool:
