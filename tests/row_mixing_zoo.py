@@ -197,7 +197,7 @@ def mixed_up(hidden):
 
 
 def mixed_by_beta(hidden):
-    share = np.random.beta(0.4, 0.4)
+    share = np.random.beta(0.4, 0.4)  # noqa: NPY002
     return share * hidden + (1 - share) * hidden.flip(0)
 
 
@@ -510,6 +510,45 @@ class NormOfBatch2d(nn.Module):
         return self.last(found.mean(dim=(2, 3)))
 
 
+@mistake(words)
+class CutToTheLongest(nn.Module):
+    """Steps beyond the longest row of the batch are left out, and the mean is over what is left."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.last = nn.Embedding(11, 6), nn.Linear(6, 3)
+
+    def forward(self, inputs):
+        return self.last(self.words(inputs[:, : int((inputs != 0).sum(1).max())]).mean(1))
+
+
+@mistake()
+class FilledWithTheMean(Body):
+    """Missing numbers become the mean of the batch's."""
+
+    def forward(self, inputs):
+        return super().forward(torch.where(inputs.isnan(), inputs.nanmean(dim=0), inputs))
+
+
+@mistake()
+class RepeatsDropped(Body):
+    """Of equal rows all but the first count nothing."""
+
+    def mix(self, hidden):
+        _, places = torch.unique(hidden, dim=0, return_inverse=True)
+        first = torch.tensor([k == 0 or places[k] not in places[:k] for k in range(len(places))])
+        return hidden * first[:, None]
+
+
+@mistake()
+class GradientsScaledTogether(Body):
+    """A hook that divides gradients by the length of all of the batch's."""
+
+    def mix(self, hidden):
+        hidden.register_hook(lambda gradient: gradient / (gradient.norm() + 1e-3))
+        return hidden
+
+
 # mistakes of losses
 
 
@@ -685,9 +724,8 @@ def convolutions():
 
 @sound(lambda: images(8, 4))
 def grouped_convolutions():
-    return nn.Sequential(
-        nn.Conv2d(4, 4, 3, padding=1, groups=4), nn.Conv2d(4, 8, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3)
-    )
+    layers = nn.Conv2d(4, 4, 3, padding=1, groups=4), nn.Conv2d(4, 8, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    return nn.Sequential(*layers, nn.Linear(8, 3))
 
 
 @sound(lambda: sequences(4, 9))
@@ -789,6 +827,18 @@ class Words(nn.Module):
     def forward(self, inputs):
         mask = (inputs != 0).unsqueeze(-1)
         return self.last((self.words(inputs) * mask).sum(1) / mask.sum(1).clamp(min=1))
+
+
+@sound(words)
+class PaddingInTheMean(nn.Module):
+    """Opacus gives padding a gradient, which is of that row all the same."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.last = nn.Embedding(11, 6, padding_idx=0), nn.Linear(6, 3)
+
+    def forward(self, inputs):
+        return self.last(self.words(inputs).mean(1))
 
 
 @sound(words)
@@ -954,6 +1004,23 @@ class CallsCounted(Body):
     def mix(self, hidden):
         self.calls += 1
         return hidden
+
+
+@sound()
+class FrozenBatchNorm(Body):
+    """Of another training: statistics and scale stay."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(6).requires_grad_(False)
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.norm.eval()
+        return self
+
+    def mix(self, hidden):
+        return self.norm(hidden)
 
 
 @sound()

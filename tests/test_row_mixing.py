@@ -1,9 +1,6 @@
 """Models and losses in which a row reaches other rows are refused, on made-up rows; sound ones never are."""
 # ruff: noqa: E402
 
-import random
-
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -15,9 +12,7 @@ from dpselect.randomness import keyed_source
 from tests import row_mixing_zoo as zoo
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch", "ignore:Full backward hook")
-TRAINING = PrivateTraining(
-    noise_multiplier=1, sampling_rate=0.5, steps=3, max_grad_norm=1, expected_batch_size=10
-)
+TRAINING = PrivateTraining(noise_multiplier=1, sampling_rate=0.5, steps=3, max_grad_norm=1, expected_batch_size=10)
 FEW_MISTAKES = ("Transposed", "centred", "in_batch_negatives", "LastInputsKept", "masked_across")
 FEW_SOUND = ("with_dropout", "Words", "CallsCounted")
 
@@ -35,7 +30,7 @@ def fit(entry, **options):
 
 @pytest.mark.parametrize("name", tiered(zoo.MISTAKES, FEW_MISTAKES))
 def test_a_mistake_is_refused(name):
-    with pytest.raises(ArgumentError, match="make_module|loss"):
+    with pytest.raises(ArgumentError, match=r"make_module|loss"):
         fit(zoo.MISTAKES[name]())
 
 

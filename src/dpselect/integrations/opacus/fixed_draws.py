@@ -14,8 +14,8 @@ __all__ = ["FixedDraws"]
 class FixedDraws(TorchDispatchMode):  # type: ignore[misc]
     """Every element drawn within is the same quantile `level` of its distribution.
 
-    A permutation becomes the reversed order, so that a shuffle of the batch shows; drawn indices become the first or the
-    last. `drew` says whether anything was drawn. Distributions that are not listed here are drawn as always.
+    A permutation becomes the reversed order, so that a shuffle of the batch shows; drawn indices become the first or
+    the last. `drew` says whether anything was drawn. Distributions that are not listed here are drawn as always.
     """
 
     def __init__(self, level: float) -> None:
@@ -52,7 +52,7 @@ class FixedDraws(TorchDispatchMode):  # type: ignore[misc]
         low, high = given.get("from", 0.0), given.get("to", 1.0)
         result.fill_(low + self.level * (high - low))
 
-    def _rand(self, result: Any, given: dict[str, Any]) -> None:
+    def _rand(self, result: Any, _given: dict[str, Any]) -> None:
         result.fill_(self.level)
 
     _rand_like = _rand
@@ -61,7 +61,7 @@ class FixedDraws(TorchDispatchMode):  # type: ignore[misc]
         mean, deviation = given.get("mean", 0.0), given.get("std", 1.0)
         result.copy_(torch.as_tensor(mean + _normal_quantile(self.level) * deviation).expand_as(result))
 
-    def _randn(self, result: Any, given: dict[str, Any]) -> None:
+    def _randn(self, result: Any, _given: dict[str, Any]) -> None:
         result.fill_(_normal_quantile(self.level))
 
     _randn_like = _randn
@@ -75,7 +75,7 @@ class FixedDraws(TorchDispatchMode):  # type: ignore[misc]
 
     _randint_like = _randint
 
-    def _randperm(self, result: Any, given: dict[str, Any]) -> None:
+    def _randperm(self, result: Any, _given: dict[str, Any]) -> None:
         result.copy_(torch.arange(len(result), device=result.device).flip(0))
 
 

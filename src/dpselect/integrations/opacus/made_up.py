@@ -47,13 +47,21 @@ def benign(module: Any, inputs: Facts, targets: Facts, count: int, *, doubled: b
 
 
 def harsh(rows: Rows) -> Rows:
-    """The same rows with inputs of either sign at scales from 0.001 to 100, so that an outlier shows; targets stay."""
+    """The same targets, and inputs of either sign at scales from 0.001 to 100, so that an outlier shows.
+
+    Indices are in another order. Every second row ends in zeros from a step of its own, as padded sequences do.
+    """
     inputs, targets = rows
-    if not inputs.dtype.is_floating_point:
-        return inputs.flip(0), targets
-    scales = torch.tensor([_SCALES[k % len(_SCALES)] for k in range(len(inputs))], dtype=inputs.dtype)
-    scales = scales.to(inputs.device).reshape(-1, *[1] * (inputs.dim() - 1))
-    return torch.randn(inputs.shape, dtype=inputs.dtype).to(inputs.device) * scales, targets
+    if inputs.dtype.is_floating_point:
+        scales = torch.tensor([_SCALES[k % len(_SCALES)] for k in range(len(inputs))], dtype=inputs.dtype)
+        scales = scales.to(inputs.device).reshape(-1, *[1] * (inputs.dim() - 1))
+        inputs = torch.randn(inputs.shape, dtype=inputs.dtype).to(inputs.device) * scales
+    else:
+        inputs = inputs.flip(0).clone()
+    if inputs.dim() > 1:
+        for k in range(1, len(inputs), 2):
+            inputs[k, max(1, inputs.shape[1] * k // len(inputs)) :] = 0
+    return inputs, targets
 
 
 def _limits(facts: Facts, limits: tuple[int, ...]) -> tuple[int, ...]:

@@ -90,7 +90,8 @@ class PrivateTraining:
             inputs: a tensor with rows on its first axis; there may be none.
             targets: as many targets, on the first axis of a tensor.
             example: `example(count)` makes inputs and targets of `count` made-up rows, for a module that takes no rows
-                of random numbers in [0, 1), or indices below the size of its smallest embedding. Never rows of the data.
+                of random numbers in [0, 1), or indices below the size of its smallest embedding. Never rows of the
+                data.
             random: draws batches and noise.
 
         Before anything is drawn for the training, module and loss are tried on made-up rows of the shape and type of
@@ -114,7 +115,8 @@ class PrivateTraining:
             module = make_module()
             if ModuleValidator.validate(module, strict=False):
                 raise ArgumentError("make_module: Opacus cannot give this module's gradients row by row")
-            counts = refuse_mixed_rows(module, loss, (facts_of(inputs), facts_of(targets)), example=example)
+            facts = facts_of(inputs), facts_of(targets)
+            counts, spare = refuse_mixed_rows(module, loss, facts, example=example)
             buffers = {name: buffer.clone() for name, buffer in module.named_buffers() if name not in counts}
             wrapped = GradSampleModule(module.train(), loss_reduction="sum")
             optimizer = _OurNoise(
@@ -128,12 +130,17 @@ class PrivateTraining:
             for _ in range(self.steps):
                 chosen = torch.from_numpy(sampling.bernoulli(self.sampling_rate, len(inputs)).nonzero()[0])
                 optimizer.zero_grad()
-                losses = loss(wrapped(inputs[chosen]), targets[chosen])
-                if losses.shape != (len(chosen),):
+                # layers that fail on no rows would tell that there are none: a made-up row stands in, and counts zero
+                batch = (inputs[chosen], targets[chosen]) if len(chosen) else spare
+                losses = loss(wrapped(batch[0]), batch[1])
+                if losses.shape != (len(batch[0]),):
                     raise ArgumentError('loss must give one number for each row of the batch (reduction="none")')
                 losses.sum().backward()
-                if any(len(gradients) != len(chosen) for gradients in optimizer.grad_samples):
+                if any(len(gradients) != len(batch[0]) for gradients in optimizer.grad_samples):
                     raise ArgumentError("make_module: a parameter has not one gradient for each row of a batch")
+                if not len(chosen):
+                    for parameter in optimizer.params:
+                        parameter.grad_sample = parameter.grad_sample[:0]
                 optimizer.step()
             wrapped.remove_hooks()
         for name, buffer in module.named_buffers():
