@@ -93,7 +93,7 @@ def refuse_mixed_rows(
             seen = other.run(rows, range(_ROWS))
             for k in (0, 4):
                 _same(other.run(rows, [k]), seen, [k], other, at=[k])
-        if not (_differ(alone.outputs) or (elsewhere is not None and _differ(elsewhere.outputs))):
+        if not (_differ(alone.outputs) or elsewhere):
             raise ArgumentError(f"make_module: its outputs are equal for all made-up rows. {_GIVE_EXAMPLE}")
         counts = refuse_kept_rows(subject.plain, subject.loss, rows, FixedDraws(_LEVELS[0]))
     return counts, (rows[0][:1].to(facts[0].dtype), rows[1][:1].to(facts[1].dtype))
@@ -118,14 +118,13 @@ class _Subject:
                 f"make_module: Opacus cannot give this module's per-sample gradients: {error}"
             ) from error
 
-    def again(self, *, level: float = _LEVELS[0], moved: bool = False) -> _Subject:
-        """The same in its first state, at another level of draws or with moved parameters."""
+    def again(self, *, level: float = _LEVELS[0], moved: float = 0.0) -> _Subject:
+        """The same in its first state, at another level of draws or with parameters moved by so much."""
         plain = copy.deepcopy(self.plain)
-        if moved:
-            with torch.no_grad():
-                for p in plain.parameters():
-                    if p.dtype.is_floating_point:
-                        p.add_(0.1 * torch.randn(p.shape, dtype=p.dtype).to(p.device))
+        with torch.no_grad():
+            for p in plain.parameters():
+                if moved and p.dtype.is_floating_point:
+                    p.add_(moved * torch.randn(p.shape, dtype=p.dtype).to(p.device))
         return _Subject(plain, self.loss, self.reduction, level)
 
     def run(self, rows: Rows, order: Sequence[int]) -> _Seen:
@@ -249,18 +248,20 @@ def _refuse_company(subject: _Subject, rows: Rows, seen: _Seen) -> _Seen:
     return alone
 
 
-def _refuse_elsewhere(subject: _Subject, rows: Rows) -> _Seen | None:
-    """With moved parameters, on harsh rows if they suit; None if the module takes no such parameters or rows."""
-    for made in (harsh(rows), rows):
-        moved = subject.again(moved=True)
+def _refuse_elsewhere(subject: _Subject, rows: Rows) -> bool:
+    """With moved parameters and harsh rows, if they suit; whether outputs of two rows differed."""
+    differ = False
+    far = (1.0,) if subject.dtype is torch.float64 else ()  # there float32 is too coarse to tell mixing from rounding
+    for moved, made in ((0.1, rows), *((scale, harsh(rows)) for scale in (0.1, *far))):
+        other = subject.again(moved=moved)
         try:
-            seen = moved.run(made, range(_ROWS))
+            seen = other.run(made, range(_ROWS))
         except ArgumentError:
             raise
-        except Exception:
+        except Exception:  # rows or parameters that it does not take
             continue
-        return _refuse_company(moved, made, seen)
-    return None
+        differ |= _differ(_refuse_company(other, made, seen).outputs)
+    return differ
 
 
 def _refuse_contagion(subject: _Subject, rows: Rows, alone: _Seen) -> None:
@@ -280,30 +281,36 @@ def _refuse_contagion(subject: _Subject, rows: Rows, alone: _Seen) -> None:
         except Exception:  # it checks its values
             continue
         _same(alone, seen, others, subject, at=others)
-        _same(single, seen, [place], subject, at=[place])
+        if seen.outputs.shape[:1] == (_ROWS,):  # gradients of what is no number depend on the processor's vectors
+            _refuse_different({"the output": (single.outputs[0], seen.outputs[place])}, subject.dtype)
 
 
 def _same(alone: _Seen, seen: _Seen, order: Sequence[int], subject: _Subject, at: Sequence[int] | None = None) -> None:
     """Refuse if rows `order`, each alone, differ from those at these places of a batch; all rows if `at` is None."""
     places = list(range(len(order)) if at is None else at)
     chosen = list(order) if len(alone.losses) > 1 else [0]
-    pairs = {name: (alone.gradients[name][chosen], found[places]) for name, found in seen.gradients.items()}
+    pairs = {
+        f"the gradient of parameter {name!r}": (alone.gradients[name][chosen], found[places])
+        for name, found in seen.gradients.items()
+    }
     if subject.reduction == "none":
         pairs["the loss"] = (alone.losses[chosen].reshape(-1, 1), seen.losses[places].reshape(-1, 1))
     elif at is None:
         expected = alone.losses[chosen].sum() / (len(chosen) if subject.reduction == "mean" else 1)
         pairs["the loss"] = (expected.reshape(1, 1), seen.losses.reshape(1, 1))
-    largest = max((float(one.nan_to_num(0.0, 0.0, 0.0).abs().max()) for one, _ in pairs.values()), default=0.0)
-    for name, (one, other) in pairs.items():
-        scale = float(one.nan_to_num(0.0, 0.0, 0.0).abs().max())
-        allowed = _tolerance(subject.dtype, scale, largest)
-        if not torch.allclose(one, other, rtol=0.0, atol=allowed, equal_nan=True):
-            what = name if name == "the loss" else f"the gradient of parameter {name!r}"
+    _refuse_different(pairs, subject.dtype)
+
+
+def _refuse_different(pairs: dict[str, tuple[Any, Any]], dtype: Any) -> None:
+    """Of each thing what it is alone, and in company."""
+    scales = {name: float(alone.nan_to_num(0.0, 0.0, 0.0).abs().max()) for name, (alone, _) in pairs.items()}
+    for name, (alone, other) in pairs.items():
+        allowed = _tolerance(dtype, scales[name], max(scales.values()))
+        if not torch.allclose(alone, other, rtol=0.0, atol=allowed, equal_nan=True):
             raise ArgumentError(
-                f"make_module, loss: {what} of a row depends on the other rows of its batch or on earlier batches (on "
-                f"made-up rows, batch of {len(seen.losses) if subject.reduction == 'none' else len(places)}), so one "
-                "row could move the released sum by more than max_grad_norm. Keep rows on the first axis, compute "
-                "nothing across it, and keep nothing from call to call"
+                f"make_module, loss: {name} of a row depends on the other rows of its batch or on earlier batches (on "
+                "made-up rows), so one row could move the released sum by more than max_grad_norm. Keep rows on the "
+                "first axis, compute nothing across it, and keep nothing from call to call"
             )
 
 

@@ -6,6 +6,7 @@ Opacus's per-row gradients. `engine_guarantee` reads the same three numbers from
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ try:
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
-from dpselect.integrations.opacus.made_up import facts_of
-from dpselect.integrations.opacus.probe import refuse_mixed_rows
+from dpselect.integrations.opacus.made_up import Facts, facts_of
+from dpselect.integrations.opacus.probe import Reduction, refuse_mixed_rows
 
 __all__ = ["PrivateTraining", "engine_guarantee"]
 
@@ -184,7 +185,16 @@ class _OurNoise(DPOptimizer):  # type: ignore[misc]
             parameter.grad = (noisy / self.expected_batch_size).to(parameter.dtype).view_as(parameter)
 
 
-def engine_guarantee(optimizer: Any, data_loader: Any, *, steps: int, size_is_public: bool) -> Guarantee:
+def engine_guarantee(
+    optimizer: Any,
+    data_loader: Any,
+    *,
+    steps: int,
+    size_is_public: bool,
+    module: Any = None,
+    loss: Callable[..., Any] | None = None,
+    example: Callable[[int], tuple[Any, Any]] | None = None,
+) -> Guarantee:
     """The guarantee of `steps` steps with what `PrivacyEngine.make_private` returned, before or after training.
 
     Under adding or removing one row. `steps` is the number that the training will make, or a bound on it that was
@@ -195,9 +205,14 @@ def engine_guarantee(optimizer: Any, data_loader: Any, *, steps: int, size_is_pu
     number of batches and the divisor of the gradient from the number of rows, so `size_is_public=True` declares that
     this number may be known; `PrivateTraining` does without.
 
+    Give `module` and `loss` as well, both as the training uses them: then each row's gradient is compared with that in
+    company, on made-up rows of the shapes and types of the loader's first row (its values are not read), or those of
+    `example(count)`. `loss(outputs, targets)` is reduced as the engine was told (`loss_reduction`); without it the
+    module is tried alone. Without `module`, the caller must ensure that no row reaches another row's gradient.
+
     Raises `ArgumentError` when batches are not Poisson samples (`poisson_sampling=False`), for adaptive clipping (its
     clipping bound is updated with the true size of each batch) and distributed training, for noise of zero, and
-    without the declaration; `TypeError` for objects that no engine made.
+    without the declaration; also for a module or loss in which rows mix. `TypeError` for objects that no engine made.
     """
     if not isinstance(optimizer, DPOptimizer):
         raise TypeError(f"optimizer must come from PrivacyEngine.make_private, got {type(optimizer).__name__}")
@@ -222,4 +237,33 @@ def engine_guarantee(optimizer: Any, data_loader: Any, *, steps: int, size_is_pu
             "number public, or use PrivateTraining, which fixes them beforehand"
         )
     noise = number("noise_multiplier", optimizer.noise_multiplier, above=0.0)
+    if module is None and (loss is not None or example is not None):
+        raise ArgumentError("loss and example are for trying a module: give module= too")
+    if module is not None:
+        reduction: Reduction = "none" if loss is None else optimizer.loss_reduction
+        facts = _facts_of_first_row(data_loader.dataset) if example is None else _facts_of_example(example)
+        refuse_mixed_rows(_without_hooks(module), loss, facts, example=example, reduction=reduction)
     return dp_sgd(noise_multiplier=noise, sampling_rate=sampled_rate(rate), steps=steps)
+
+
+def _without_hooks(module: Any) -> Any:
+    """A copy of the module that an engine wrapped."""
+    copied = copy.deepcopy(module)
+    return copied.to_standard_module() if hasattr(copied, "to_standard_module") else copied
+
+
+def _facts_of_first_row(rows: Any) -> tuple[Facts, Facts]:
+    try:
+        inputs, targets = (torch.as_tensor(part)[None] for part in rows[0])
+    except Exception:
+        raise ArgumentError(
+            "data_loader: the first row is not two tensors, inputs and a target, so no rows can be made up: give "
+            "example=, a function of a number of rows that makes so many inputs and targets"
+        ) from None
+    return facts_of(inputs), facts_of(targets)
+
+
+def _facts_of_example(example: Callable[[int], tuple[Any, Any]]) -> tuple[Facts, Facts]:
+    with torch.random.fork_rng():
+        inputs, targets = example(1)
+    return facts_of(inputs), facts_of(targets)
