@@ -9,9 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.errors import AdjacencyError, ArgumentError, StudyError
+from dpselect.learners.company import ROWS, depends_on_company
 from dpselect.preprocessing.maps import MAPS
 from dpselect.privacy import Adjacency, Guarantee
-from dpselect.randomness import RandomSource
+from dpselect.randomness import RandomSource, keyed_source
 from dpselect.study.cells import positions
 from dpselect.study.columns import Column
 from dpselect.study.learners.kind import LEARNERS, StudyLearner
@@ -98,6 +99,17 @@ class Recipe:
             return str(error)
         return None
 
+    def mixes_rows(self) -> bool:
+        """Whether the learner's answers depend on the rows beside; it is trained on made-up rows of one feature."""
+        learner = self.estimator(1.0, {}, keyed_source("made-up rows"))
+        learner = learner.learner if isinstance(learner, MappedLearner) else learner
+        rows = keyed_source("made-up rows").uniform((ROWS, 1))
+        labels = rows[:, 0] if self.target.bounds else np.arange(ROWS) % len(self.target.classes)
+        if "steps" in learner.get_params():
+            learner.set_params(steps=1)
+        learner.fit(rows, labels)
+        return depends_on_company(lambda places: learner.predict(rows[places]))
+
     def empty_fit(self, noise: float, drawn: Mapping[str, Any]) -> Any:
         """An estimator fitted to no rows: the shape of what a run returns, made without data."""
         return _fit_to_nothing(self.estimator(noise, drawn, None), self.features)
@@ -151,6 +163,11 @@ def _wrong_values(recipe: Recipe, searched: Mapping[str, Any]) -> Iterator[str]:
     if said is not None:
         yield f"learner: {said}"
         return
+    if rest.mixes_rows():
+        yield (
+            f"learner.name: the answer of {recipe.kind!r} for a row depends on the rows beside it, their order or what "
+            "it was asked before, so that one row could move a score by more than its own share"
+        )
     for name, law in searched.items():
         for value in _extremes(name, law):
             said = rest.refusal({name: value})
