@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ROWS", "depends_on_company"]
+__all__ = ["ROWS", "depends_on_company", "sum_depends_on_company"]
 
 ROWS: Final = 32
 """How many made-up rows `depends_on_company` asks about."""
@@ -33,6 +33,20 @@ def depends_on_company(answers: Callable[[NDArray[np.intp]], Any]) -> bool:
     """
     whole = np.asarray(answers(np.arange(ROWS)))
     return not all(_same(whole[list(batch)], answers(np.array(batch))) for batch in _BATCHES)
+
+
+def sum_depends_on_company(total: Callable[[NDArray[np.intp]], Any]) -> bool:
+    """The same of a sum: whether it is another one than that of the rows alone.
+
+    Args:
+        total: gives the sum over the made-up rows at these places, a number or an array.
+    """
+    alone = np.array([total(np.array([place])) for place in range(ROWS)], dtype=np.float64)
+    allowed = 1e-6 * float(np.abs(alone).max())
+    return not all(
+        np.allclose(total(np.array(batch)), alone[list(batch)].sum(axis=0), rtol=1e-5, atol=allowed)
+        for batch in _BATCHES
+    )
 
 
 def _same(whole: Any, part: Any) -> bool:
