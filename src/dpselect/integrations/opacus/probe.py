@@ -17,6 +17,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -251,16 +252,20 @@ def _refuse_company(subject: _Subject, rows: Rows, seen: _Seen) -> _Seen:
 def _refuse_elsewhere(subject: _Subject, rows: Rows) -> bool:
     """With moved parameters and harsh rows, if they suit; whether outputs of two rows differed."""
     differ = False
-    far = (1.0,) if subject.dtype is torch.float64 else ()  # there float32 is too coarse to tell mixing from rounding
-    for moved, made in ((0.1, rows), *((scale, harsh(rows)) for scale in (0.1, *far))):
-        other = subject.again(moved=moved)
-        try:
-            seen = other.run(made, range(_ROWS))
-        except ArgumentError:
-            raise
-        except Exception:  # rows or parameters that it does not take
-            continue
-        differ |= _differ(_refuse_company(other, made, seen).outputs)
+    # far from the start float32 is too coarse to tell mixing from rounding
+    for moved in (0.1, 1.0) if subject.dtype is torch.float64 else (0.1,):
+        for made in (harsh(rows), rows):
+            other = subject.again(moved=moved)
+            try:
+                seen = other.run(made, range(_ROWS))
+            except ArgumentError:
+                raise
+            except Exception:  # rows or parameters that it does not take
+                continue
+            differ |= _differ(seen.outputs)
+            for order in ([5, 3, 6, 0, 2], [6], [1], [4]):
+                _same(seen, other.run(made, order), order, other)
+            break
     return differ
 
 
@@ -271,7 +276,7 @@ def _refuse_contagion(subject: _Subject, rows: Rows, alone: _Seen) -> None:
     for place, value in ((2, float("nan")), (5, float("inf"))):
         inputs = rows[0].clone()
         flat = inputs.view(_ROWS, -1)
-        flat[place, : (flat.shape[1] + 1) // 2] = value
+        flat[place, ::2] = value
         others, spoilt = [k for k in range(_ROWS) if k != place], subject.again()
         try:
             seen = spoilt.run((inputs, rows[1]), range(_ROWS))
@@ -288,14 +293,15 @@ def _refuse_contagion(subject: _Subject, rows: Rows, alone: _Seen) -> None:
 def _same(alone: _Seen, seen: _Seen, order: Sequence[int], subject: _Subject, at: Sequence[int] | None = None) -> None:
     """Refuse if rows `order`, each alone, differ from those at these places of a batch; all rows if `at` is None."""
     places = list(range(len(order)) if at is None else at)
-    chosen = list(order) if len(alone.losses) > 1 else [0]
+    single = all(len(each) == 1 for each in alone.gradients.values())
+    chosen = [0] if single else list(order)
     pairs = {
         f"the gradient of parameter {name!r}": (alone.gradients[name][chosen], found[places])
         for name, found in seen.gradients.items()
     }
     if subject.reduction == "none":
         pairs["the loss"] = (alone.losses[chosen].reshape(-1, 1), seen.losses[places].reshape(-1, 1))
-    elif at is None:
+    elif at is None and len(alone.losses) == _ROWS:
         expected = alone.losses[chosen].sum() / (len(chosen) if subject.reduction == "mean" else 1)
         pairs["the loss"] = (expected.reshape(1, 1), seen.losses.reshape(1, 1))
     _refuse_different(pairs, subject.dtype)
@@ -324,15 +330,22 @@ def _differ(outputs: Any) -> bool:
 
 
 def _digest(flat: Any) -> Any:
-    """Rows of at most `_COORDINATES` numbers: all of a gradient, or some of them, two random sums and the length."""
-    flat = flat.double()
+    """Rows of at most `_COORDINATES` numbers: all of a gradient, or some of them, a random sum and the length."""
     size = flat.shape[1]
     if size <= _COORDINATES:
-        return flat
+        return flat.double()
+    some, signs = _sketch(size)
+    some, signs = some.to(flat.device), signs.to(flat.device, flat.dtype)
+    sums = torch.stack([flat @ signs / math.sqrt(size), flat.norm(dim=1)], dim=1)
+    return torch.cat([flat[:, some], sums], dim=1).double()
+
+
+@lru_cache(maxsize=4)
+def _sketch(size: int) -> tuple[Any, Any]:
+    """Places of some numbers, and a sign for each."""
     generator = torch.Generator().manual_seed(size)
-    some = torch.randint(0, size, (_COORDINATES,), generator=generator).to(flat.device)
-    signs = torch.randint(0, 2, (size, 2), generator=generator, dtype=torch.int8).to(flat.device).double() * 2.0 - 1.0
-    return torch.cat([flat[:, some], flat @ signs / math.sqrt(size), flat.norm(dim=1, keepdim=True)], dim=1)
+    some = torch.randint(0, size, (_COORDINATES,), generator=generator)
+    return some, torch.randint(0, 2, (size,), generator=generator, dtype=torch.int8) * 2 - 1
 
 
 def _outputs_summed(outputs: Any) -> Any:
