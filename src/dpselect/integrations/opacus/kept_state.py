@@ -28,7 +28,7 @@ def refuse_kept_rows(
     before = _state(module, loss)
     after = [_after(module, loss, rows, batch, draws) for batch in ([0, 1, 2], [6, 4, 5, 3, 0])]
     counts = set()
-    for name in before.keys() | after[0].keys() | after[1].keys():
+    for name in sorted(before.keys() | after[0].keys() | after[1].keys()):
         first, one, other = before.get(name), after[0].get(name), after[1].get(name)
         if one != other:
             raise ArgumentError(
