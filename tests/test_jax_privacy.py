@@ -5,11 +5,17 @@ from enum import Enum
 from types import SimpleNamespace
 
 import dp_accounting
+import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent, SelfComposedDpEvent
 
 from dpselect.errors import ArgumentError
-from dpselect.integrations.jax_privacy import event_guarantee, params_guarantee, plan_guarantee
+from dpselect.integrations.jax_privacy import (
+    check_clipped_gradient,
+    event_guarantee,
+    params_guarantee,
+    plan_guarantee,
+)
 from dpselect.privacy import compose, dp_sgd
 
 ORDERS = [2, 4, 8, 16, 32, 64]
@@ -163,3 +169,77 @@ def test_the_library_itself():
     own = analysis.DpParams(noise_multipliers=1, num_samples=1000, delta=1e-5, batch_size=100)
     found = params_guarantee(own, steps=100, size_is_public=True)
     assert found.epsilon(1e-5) == dp_sgd(noise_multiplier=1, sampling_rate=0.1, steps=100).epsilon(1e-5)
+
+
+# clipped gradients on made-up rows
+
+
+def made_up(count):
+    random = np.random.default_rng(1)
+    return {"x": random.normal(size=(count, 5, 3)).astype(np.float32), "y": np.arange(count) % 2}
+
+
+def clipped(rows):
+    return rows / np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def each(batch):
+    return batch["x"].mean(axis=1) * (1.0 + batch["y"][:, None])
+
+
+class Remembered:
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, batch):
+        self.calls += 1
+        return clipped(each(batch)).sum(axis=0) / self.calls
+
+
+MIXED = {
+    "transposed": lambda batch: clipped(batch["x"].transpose(1, 0, 2).mean(axis=1)).sum(axis=0),
+    "folded": lambda batch: clipped(batch["x"].reshape(-1, 3)).sum(axis=0),
+    "mean": lambda batch: clipped(each(batch)).mean(axis=0),
+    "clipped after the sum": lambda batch: clipped(each(batch).sum(axis=0)[None])[0],
+    "not clipped": lambda batch: 10.0 * each(batch).sum(axis=0),
+    "centred": lambda batch: clipped(each(batch) - each(batch).mean(axis=0) + 0.1).sum(axis=0),
+    "largest": lambda batch: clipped(each(batch) / np.abs(each(batch)).max()).sum(axis=0),
+    "first of two": lambda batch: clipped(each(batch)[::2]).sum(axis=0),
+    "microbatches": lambda batch: sum(clipped(part.sum(axis=0)[None])[0] for part in np.array_split(each(batch), 3)),
+    "remembered": Remembered(),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_a_clipped_gradient_in_which_rows_mix(name):
+    with pytest.raises(ArgumentError, match="gradient"):
+        check_clipped_gradient(MIXED[name], made_up, max_norm=1.0)
+
+
+def test_a_sound_clipped_gradient():
+    check_clipped_gradient(lambda batch: {"w": clipped(each(batch)).sum(axis=0)}, made_up, max_norm=1.0)
+    with pytest.raises(ArgumentError, match="as many rows"):
+        check_clipped_gradient(lambda batch: 0.0, lambda count: np.zeros((count + 1, 2)), max_norm=1.0)
+    with pytest.raises(ArgumentError, match="same gradient"):
+        check_clipped_gradient(lambda batch: batch.sum(axis=0), lambda count: np.zeros((count, 2)), max_norm=1.0)
+
+
+@pytest.mark.full
+def test_jax_privacys_own_clipped_gradient():
+    jax = pytest.importorskip("jax")
+    clipped_grad = pytest.importorskip("jax_privacy").clipped_grad
+    weights = np.ones((3, 2), dtype=np.float32)
+
+    def loss(weights, batch, axis):
+        scores = (batch["x"] @ weights).mean(axis=axis)
+        return jax.numpy.mean((scores[..., 0] - scores[..., 1] - batch["y"]) ** 2)
+
+    def gradient(batch, axis=1):
+        of = clipped_grad(lambda w, rows: loss(w, rows, axis), l2_clip_norm=0.7, batch_argnums=1)
+        return of(weights, batch)
+
+    check_clipped_gradient(gradient, made_up, max_norm=0.7)
+    with pytest.raises(ArgumentError, match="longer than max_norm"):
+        check_clipped_gradient(gradient, made_up, max_norm=0.5)
+    with pytest.raises(ArgumentError, match="not the sum"):
+        check_clipped_gradient(lambda batch: jax.grad(loss)(weights, batch, 1) / 100.0, made_up, max_norm=0.7)

@@ -97,9 +97,42 @@ def share_of_all(y, answers):
     return np.full(len(y), np.mean(y == answers))
 
 
-def test_a_row_score_that_depends_on_other_rows_is_found_on_made_up_rows():
+class Remembering:
+    """Scores a row by what was scored before."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, y, answers):
+        self.calls += 1
+        return (y == answers) / self.calls
+
+
+MIXING_SCORES = {
+    "share of all": share_of_all,
+    "cumulated": lambda y, answers: np.cumsum(y == answers) / 100.0,
+    "first row": lambda y, answers: np.full(len(y), float(y[0] == answers[0])),
+    "row before": lambda y, answers: np.r_[y[:1] == answers[:1], y[:-1] == answers[:-1]].astype(float),
+    "ranked": lambda y, answers: (y == answers) * np.arange(len(y)) / 100.0,
+    "reversed": lambda y, answers: (y == answers)[::-1].astype(float),
+    "remembered": Remembering(),
+}
+
+
+@pytest.mark.parametrize(
+    "rule", [pytest.param(name, marks=() if name == "cumulated" else pytest.mark.full) for name in MIXING_SCORES]
+)
+def test_a_row_score_that_depends_on_other_rows_is_found_on_made_up_rows(rule):
     with pytest.raises(ArgumentError, match="its own label and answer alone"):
-        search(scoring=RowScore(share_of_all)).fit(X, Y)
+        search(scoring=RowScore(MIXING_SCORES[rule])).fit(X, Y)
+
+
+@pytest.mark.parametrize("mixed", [np.cumsum, lambda table, axis: table + table[:1], lambda table, axis: table[::-1]])
+def test_a_transformer_that_only_later_rows_can_see_is_found_on_made_up_rows(mixed):
+    """The first rows alone are as they are in company."""
+    model = make_pipeline(PublicTransformer(FunctionTransformer(mixed, kw_args={"axis": 0})), LEARNER)
+    with pytest.raises(ArgumentError, match="the rows beside it"):
+        search(model).fit(X, Y)
 
 
 def chance_of_the_label(y, answers):

@@ -90,6 +90,43 @@ def test_a_study_file_names_all_three(tmp_path):
     assert model.predict([[0.0, 0.0], [1.0, 0.0]]).tolist() == [0, 1]
 
 
+class Centred(OutputPerturbationClassifier):
+    """Answers by what a row is beside the others."""
+
+    def predict(self, X):
+        return super().predict(np.asarray(X) - np.mean(X, axis=0))
+
+
+class Remembering(OutputPerturbationClassifier):
+    """Answers by what it was asked before."""
+
+    calls = 0
+
+    def predict(self, X):
+        self.calls += 1
+        return (super().predict(X) + self.calls) % 2
+
+
+MIXING = {
+    "centred": (Centred, halves),
+    "remembering": (Remembering, halves),
+    "share of all": (Halved, lambda model, X, y: np.full(len(y), 2 * int(np.mean(model.predict(X) == y) > 0.5))),
+    "neighbour": (Halved, lambda model, X, y: np.r_[y[:1] == y[-1:], y[1:] == model.predict(X)[:-1]]),
+    "alone": (Halved, lambda model, X, y: np.full(len(y), len(y) > 1)),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "centred" else pytest.mark.full) for n in MIXING])
+def test_answers_and_scores_that_depend_on_other_rows_are_refused(tmp_path, name):
+    """A row of the part that scores could move all other rows' scores; found before anything is charged."""
+    learner, rule = MIXING[name]
+    LEARNERS._things["test-halved"] = StudyLearner(learner, "epsilon", inverse=True)
+    METRICS._things["test-halves"] = lambda target: RowMetric(rule, steps=2)
+    with unpriced(), pytest.raises(StudyError, match="depends on the rows beside it"):
+        run_study(parse_study(DOCUMENT), base_folder=tmp_path, folder=tmp_path / "out", random=keyed_source(1))
+    assert not (tmp_path / "out").exists()
+
+
 def test_their_names_are_in_the_schema_and_in_messages():
     tables = study_schema()["$defs"]
     assert "test-halved" in tables["Learner"]["properties"]["name"]["enum"]

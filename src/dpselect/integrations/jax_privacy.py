@@ -6,17 +6,24 @@ accountants say does not enter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
 from dp_accounting import NeighboringRelation, dp_event
+from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.privacy import Adjacency, Guarantee, compose, dp_sgd, from_dp_event
 
-__all__ = ["event_guarantee", "params_guarantee", "plan_guarantee"]
+__all__ = ["check_clipped_gradient", "event_guarantee", "params_guarantee", "plan_guarantee"]
+
+_ROWS: Final = 7
+_ORDERS: Final = (tuple(range(_ROWS)), (6, 5, 4, 3, 2, 1, 0), (4, 1, 2), (5, 3, 6, 0, 2), (0,), tuple(range(_ROWS)))
+_ROUNDING: Final = 1e-2
+"""Sums of 1e5 float32 numbers err by 1e5 roundings at most, 6e-3 of the largest term."""
 
 _ADJACENCIES: Final[Mapping[NeighboringRelation, Adjacency]] = {
     NeighboringRelation.ADD_OR_REMOVE_ONE: Adjacency.ADD_OR_REMOVE_ONE,
@@ -108,6 +115,67 @@ def params_guarantee(params: Any, *, steps: int, size_is_public: bool) -> Guaran
             for count, noise, batch in _phases(_schedule(noises), _schedule(batches), steps)
         ]
     )
+
+
+def check_clipped_gradient(gradient: Callable[[Any], Any], example: Callable[[int], Any], *, max_norm: float) -> None:
+    """Try a clipped gradient on made-up rows: it must be the sum of what each row gives alone, at most `max_norm` long.
+
+    A guarantee is of that sum: with rows on another axis than the first, a loss or a normalisation across the batch, or
+    a division by its size, one row moves it by more than the noise was made for.
+
+    Args:
+        gradient: of a batch, the sum of clipped gradients without noise, such as
+            `lambda batch: jax_privacy.clipped_grad(loss, l2_clip_norm=1.0, batch_argnums=1)(params, batch)[0]`: arrays
+            in dicts, lists and tuples.
+        example: `example(count)` makes a batch of `count` made-up rows, arrays with rows on the first axis in dicts,
+            lists and tuples; never rows of the data.
+        max_norm: the length that clipping leaves of one row's gradient at most, which the noise is made for.
+
+    Raises `ArgumentError` if rows mix, or one row's share is longer. It finds mistakes: code that mixes rows at other
+    batch sizes or values only passes. Draws within (dropout) must be fixed.
+
+    >>> import numpy as np
+    >>> rows = lambda count: np.random.default_rng(1).normal(size=(count, 3))
+    >>> check_clipped_gradient(lambda batch: np.clip(batch, -0.5, 0.5).sum(axis=0), rows, max_norm=1.0)
+    """
+    max_norm = number("max_norm", max_norm, above=0.0)
+    batch = example(_ROWS)
+    if any(np.shape(leaf)[:1] != (_ROWS,) for leaf in _leaves(batch)):
+        raise ArgumentError(f"example must make as many rows as it is asked for, {_ROWS}, on the first axis")
+
+    def of(places: Sequence[int]) -> NDArray[np.float64]:
+        found = gradient(_at(batch, list(places)))
+        return np.concatenate([np.asarray(leaf, dtype=np.float64).ravel() for leaf in _leaves(found)])
+
+    alone = np.array([of([place]) for place in range(_ROWS)])
+    lengths = np.linalg.norm(alone, axis=1)
+    if not np.all(lengths <= max_norm * (1.0 + 1e-3)):
+        raise ArgumentError("gradient: one made-up row alone gives a gradient longer than max_norm, or not finite")
+    if not np.any(alone != alone[0]):
+        raise ArgumentError("example: all made-up rows give the same gradient: make rows that differ")
+    for order in _ORDERS:
+        if not np.allclose(of(order), alone[list(order)].sum(axis=0), rtol=0.0, atol=_ROUNDING * lengths.max()):
+            raise ArgumentError(
+                f"gradient: of a batch of {len(order)} made-up rows it is not the sum of what each row gives alone, so "
+                "one row could move it by more than max_norm. Keep rows on the first axis, compute nothing across it, "
+                "divide by a public number only, and keep nothing from call to call"
+            )
+
+
+def _at(batch: Any, places: list[int]) -> Any:
+    if isinstance(batch, Mapping):
+        return {name: _at(value, places) for name, value in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(_at(value, places) for value in batch)
+    return batch[np.array(places)]
+
+
+def _leaves(tree: Any) -> Iterator[Any]:
+    if isinstance(tree, (Mapping, list, tuple)):
+        for value in tree.values() if isinstance(tree, Mapping) else tree:
+            yield from _leaves(value)
+    else:
+        yield tree
 
 
 def _rate(batch: Any, rows: int) -> float:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.errors import ArgumentError, StudyError
+from dpselect.learners.company import depends_on_company, sum_depends_on_company
 from dpselect.ledger import Amounts, Budget, Ledger
 from dpselect.repetitions import Repetitions, law_named
 from dpselect.storage import key_place
@@ -178,6 +179,8 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         or metric is None
     ):
         return None
+    recipe = candidates[0].recipe
+    check.of(lambda: _check_company(study, recipe, metric), "learner.name", "validation.metric")
     portfolio, two = (study.search.design == design for design in ("portfolio", "two-stage"))
     models = check.of(lambda: [_largest(each.recipe, space) for each in candidates], "data")
     if models is None:
@@ -195,11 +198,11 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         columns=columns,
         public_table=public[0],
         test_table=public[1],
-        recipe=candidates[0].recipe,
+        recipe=recipe,
         metric=metric,
         payload_bytes=len(encode_value((*largest, np.zeros(metric.noisy_shape, np.int64)))) + bought + _SPARE_BYTES,
         candidates=tuple(candidates) if portfolio else (),
-        second=replace(candidates[0].recipe, nominal_rows=study.privacy.nominal_rows) if two else None,
+        second=replace(recipe, nominal_rows=study.privacy.nominal_rows) if two else None,
         left=left,
     )
 
@@ -260,6 +263,26 @@ def _metric(study: Study) -> Metric:
         return METRICS[study.metric](study.data.target)
     except ArgumentError as error:
         raise StudyError(f"validation.metric: {error}") from None
+
+
+def _check_company(study: Study, recipe: Recipe, metric: Metric) -> None:
+    """A row moves a score by its own share only if no other row's answer or score changes with it."""
+    if study.validation.data != "private":
+        return
+    model, X, y = recipe.made_up_fit()
+    asked = model.predict_proba if hasattr(model, "predict_proba") else model.predict
+    try:
+        mixed = depends_on_company(lambda places: asked(X[places])) or sum_depends_on_company(
+            lambda places: metric.cells(model, X[places], y[places])
+        )
+    except Exception as error:
+        raise StudyError(f"validation.metric: fails on made-up rows ({type(error).__name__}: {error})") from error
+    if mixed:
+        raise StudyError(
+            f"learner.name, validation.metric: the answer of {recipe.kind!r} for a row, or its score, depends on the "
+            "rows beside it, on their order or on what was asked before, so that one row could move a score by more "
+            "than its own share"
+        )
 
 
 def _law_for(study: Study) -> Repetitions:

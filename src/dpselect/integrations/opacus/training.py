@@ -6,6 +6,7 @@ Opacus's per-row gradients. `engine_guarantee` reads the same three numbers from
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ try:
     from opacus.validators import ModuleValidator
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
+
+from dpselect.integrations.opacus.made_up import Facts, facts_of
+from dpselect.integrations.opacus.probe import Reduction, refuse_mixed_rows
 
 __all__ = ["PrivateTraining", "engine_guarantee"]
 
@@ -75,23 +79,34 @@ class PrivateTraining:
         inputs: Any,
         targets: Any,
         *,
+        example: Callable[[int], tuple[Any, Any]] | None = None,
         random: RandomSource | None = None,
     ) -> Any:
         """Train and return a module.
 
-        `make_module()` builds it and `make_optimizer(parameters)` a torch optimizer. `loss(outputs, targets)` gives
-        one loss for each row of the batch (`reduction="none"`); row i's output and loss may depend on row i only.
-        `inputs` and `targets` are tensors with one row each; there may be none. What the module keeps of its inputs
-        elsewhere than in parameters, no noise covers: nothing it must be (the caller must ensure it; changed buffers
-        are noticed).
+        Args:
+            make_module: builds the module. Row i's output may depend on row i only.
+            make_optimizer: makes a torch optimizer of the parameters.
+            loss: `loss(outputs, targets)` gives one loss for each row of the batch (`reduction="none"`).
+            inputs: a tensor with rows on its first axis; there may be none.
+            targets: as many targets, on the first axis of a tensor.
+            example: `example(count)` makes inputs and targets of `count` made-up rows, for a module that takes no rows
+                of random numbers in [0, 1), or indices below the size of its smallest embedding. Never rows of the
+                data.
+            random: draws batches and noise.
+
+        Before anything is drawn for the training, module and loss are tried on made-up rows of the shape and type of
+        yours: each row's loss and gradient alone must equal those in company, twice, in batches of several sizes. This
+        finds mistakes. Code that knows when it is tried, or mixes rows at other batch sizes or values only, passes, and
+        then the guarantee does not hold (the caller must ensure that there is none).
 
         Batches and noise are drawn from `random`. Torch's own draws (initial weights, dropout), whose secrecy nothing
         rests on, are seeded from it, and torch's state outside is left as it was. A row whose gradient is not finite
         counts as zero.
 
         Raises `ArgumentError` for inputs and targets of different lengths, a loss that is not one number for each row,
-        a module that Opacus cannot give per-row gradients (batch normalisation, for one), or one whose buffers training
-        changes.
+        a module that Opacus cannot give per-row gradients (batch normalisation, for one), a module or loss in which
+        rows mix, or one that keeps what it saw elsewhere than in parameters (a count of calls may change).
         """
         source = resolve(random)
         if len(inputs) != len(targets):
@@ -101,7 +116,9 @@ class PrivateTraining:
             module = make_module()
             if ModuleValidator.validate(module, strict=False):
                 raise ArgumentError("make_module: Opacus cannot give this module's gradients row by row")
-            buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
+            facts = facts_of(inputs), facts_of(targets)
+            counts, spare = refuse_mixed_rows(module, loss, facts, example=example)
+            buffers = {name: buffer.clone() for name, buffer in module.named_buffers() if name not in counts}
             wrapped = GradSampleModule(module.train(), loss_reduction="sum")
             optimizer = _OurNoise(
                 make_optimizer(wrapped.parameters()),
@@ -114,14 +131,21 @@ class PrivateTraining:
             for _ in range(self.steps):
                 chosen = torch.from_numpy(sampling.bernoulli(self.sampling_rate, len(inputs)).nonzero()[0])
                 optimizer.zero_grad()
-                losses = loss(wrapped(inputs[chosen]), targets[chosen])
-                if losses.shape != (len(chosen),):
+                # layers that fail on no rows would tell that there are none: a made-up row stands in, and counts zero
+                batch = (inputs[chosen], targets[chosen]) if len(chosen) else spare
+                losses = loss(wrapped(batch[0]), batch[1])
+                if losses.shape != (len(batch[0]),):
                     raise ArgumentError('loss must give one number for each row of the batch (reduction="none")')
                 losses.sum().backward()
+                if any(len(gradients) != len(batch[0]) for gradients in optimizer.grad_samples):
+                    raise ArgumentError("make_module: a parameter has not one gradient for each row of a batch")
+                if not len(chosen):
+                    for parameter in optimizer.params:
+                        parameter.grad_sample = parameter.grad_sample[:0]
                 optimizer.step()
             wrapped.remove_hooks()
         for name, buffer in module.named_buffers():
-            if name not in buffers or not torch.equal(buffer, buffers[name]):
+            if name not in counts and (name not in buffers or not torch.equal(buffer, buffers[name])):
                 raise ArgumentError("make_module: training changes a buffer of this module, which no noise covers")
         return _plain(module).eval()
 
@@ -161,7 +185,16 @@ class _OurNoise(DPOptimizer):  # type: ignore[misc]
             parameter.grad = (noisy / self.expected_batch_size).to(parameter.dtype).view_as(parameter)
 
 
-def engine_guarantee(optimizer: Any, data_loader: Any, *, steps: int, size_is_public: bool) -> Guarantee:
+def engine_guarantee(
+    optimizer: Any,
+    data_loader: Any,
+    *,
+    steps: int,
+    size_is_public: bool,
+    module: Any = None,
+    loss: Callable[..., Any] | None = None,
+    example: Callable[[int], tuple[Any, Any]] | None = None,
+) -> Guarantee:
     """The guarantee of `steps` steps with what `PrivacyEngine.make_private` returned, before or after training.
 
     Under adding or removing one row. `steps` is the number that the training will make, or a bound on it that was
@@ -172,9 +205,14 @@ def engine_guarantee(optimizer: Any, data_loader: Any, *, steps: int, size_is_pu
     number of batches and the divisor of the gradient from the number of rows, so `size_is_public=True` declares that
     this number may be known; `PrivateTraining` does without.
 
+    Give `module` and `loss` as well, both as the training uses them: then each row's gradient is compared with that in
+    company, on made-up rows of the shapes and types of the loader's first row (its values are not read), or those of
+    `example(count)`. `loss(outputs, targets)` is reduced as the engine was told (`loss_reduction`); without it the
+    module is tried alone. Without `module`, the caller must ensure that no row reaches another row's gradient.
+
     Raises `ArgumentError` when batches are not Poisson samples (`poisson_sampling=False`), for adaptive clipping (its
     clipping bound is updated with the true size of each batch) and distributed training, for noise of zero, and
-    without the declaration; `TypeError` for objects that no engine made.
+    without the declaration; also for a module or loss in which rows mix. `TypeError` for objects that no engine made.
     """
     if not isinstance(optimizer, DPOptimizer):
         raise TypeError(f"optimizer must come from PrivacyEngine.make_private, got {type(optimizer).__name__}")
@@ -199,4 +237,33 @@ def engine_guarantee(optimizer: Any, data_loader: Any, *, steps: int, size_is_pu
             "number public, or use PrivateTraining, which fixes them beforehand"
         )
     noise = number("noise_multiplier", optimizer.noise_multiplier, above=0.0)
+    if module is None and (loss is not None or example is not None):
+        raise ArgumentError("loss and example are for trying a module: give module= too")
+    if module is not None:
+        reduction: Reduction = "none" if loss is None else optimizer.loss_reduction
+        facts = _facts_of_first_row(data_loader.dataset) if example is None else _facts_of_example(example)
+        refuse_mixed_rows(_without_hooks(module), loss, facts, example=example, reduction=reduction)
     return dp_sgd(noise_multiplier=noise, sampling_rate=sampled_rate(rate), steps=steps)
+
+
+def _without_hooks(module: Any) -> Any:
+    """A copy of the module that an engine wrapped."""
+    copied = copy.deepcopy(module)
+    return copied.to_standard_module() if hasattr(copied, "to_standard_module") else copied
+
+
+def _facts_of_first_row(rows: Any) -> tuple[Facts, Facts]:
+    try:
+        inputs, targets = (torch.as_tensor(part)[None] for part in rows[0])
+    except Exception:
+        raise ArgumentError(
+            "data_loader: the first row is not two tensors, inputs and a target, so no rows can be made up: give "
+            "example=, a function of a number of rows that makes so many inputs and targets"
+        ) from None
+    return facts_of(inputs), facts_of(targets)
+
+
+def _facts_of_example(example: Callable[[int], tuple[Any, Any]]) -> tuple[Facts, Facts]:
+    with torch.random.fork_rng():
+        inputs, targets = example(1)
+    return facts_of(inputs), facts_of(targets)

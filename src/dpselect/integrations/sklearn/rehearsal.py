@@ -9,24 +9,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.distributions import finite_choices, numpy_source, spaces_of
 from dpselect.integrations.sklearn.scoring import PublicScores, RowScore, Scoring
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train
+from dpselect.learners.company import ROWS, depends_on_company
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning import Space
 
 __all__ = ["draws_by_itself", "rehearse"]
-
-_ROWS: Final = 32
-_FEWER: Final = (13, 1)
 
 
 def rehearse(
@@ -50,7 +49,7 @@ def rehearse(
     for params in _ends(space):
         try:
             with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
-                model = train(clone(estimator), params, settings, rows.at(range(_ROWS)), source.spawn(len(sizes)))
+                model = train(clone(estimator), params, settings, rows.at(range(ROWS)), source.spawn(len(sizes)))
                 if isinstance(scoring, Scoring):
                     scoring.strict_total(model, rows.X, rows.y)
                     _refuse_answers_by_batch(model, scoring.rule, rows)
@@ -82,7 +81,7 @@ def draws_by_itself(estimator: Any, space: Space, settings: Settings, X: Any, cl
         try:
             with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
                 params = next(iter(_ends(space)))
-                train(estimator, params, known, rows.at(range(_ROWS)), keyed_source("rehearsal"), state_of=state_of)
+                train(estimator, params, known, rows.at(range(ROWS)), keyed_source("rehearsal"), state_of=state_of)
         except Exception:
             return False
         return True
@@ -105,31 +104,29 @@ def _rows_like(X: Any, classes: NDArray[Any] | None) -> TrialRows | None:
     if made_up is None:
         return None
     if classes is None:
-        return TrialRows(made_up, keyed_source("rehearsal").uniform(_ROWS), {})
-    return TrialRows(made_up, np.asarray(classes)[np.arange(_ROWS) % len(classes)], {})
+        return TrialRows(made_up, keyed_source("rehearsal").uniform(ROWS), {})
+    return TrialRows(made_up, np.asarray(classes)[np.arange(ROWS) % len(classes)], {})
 
 
 def _refuse_answers_by_batch(model: Any, rule: RowScore | None, rows: TrialRows) -> None:
     """One row must move a score by its own share only, and so its answer may not change the others'."""
     names = ("predict_proba", "decision_function", "predict")
     asked = getattr(model, next(name for name in names if hasattr(model, name)))
-    for count in _FEWER:
-        X, y, _ = rows.at(np.arange(count))
-        if not _same(asked(rows.X)[:count], asked(X)):
-            raise ArgumentError(
-                "the estimator's answer for a row depends on the rows beside it (a PublicTransformer that looks at the "
-                "whole table?), so that one row could move the score by more than its own share"
-            )
-        if rule is not None and not _same(rule.of_rows(model, rows.X, rows.y)[:count], rule.of_rows(model, X, y)):
-            raise ArgumentError("RowScore's function must score each row from its own label and answer alone")
+    if depends_on_company(lambda places: asked(_safe_indexing(rows.X, places))):
+        raise ArgumentError(
+            "the estimator's answer for a row depends on the rows beside it (a PublicTransformer that looks at the "
+            "whole table?), their order or what it was asked before, so that one row could move the score by more than "
+            "its own share"
+        )
 
+    def scores(places: NDArray[np.intp]) -> Any:
+        return rule and rule.of_rows(model, _safe_indexing(rows.X, places), _safe_indexing(rows.y, places))
 
-def _same(whole: Any, part: Any) -> bool:
-    """Equal but for rounding, which may depend on a row's place in a batch."""
-    first, second = np.asarray(whole), np.asarray(part)
-    if first.dtype.kind in "biuf" and second.dtype.kind in "biuf":
-        return first.shape == second.shape and np.allclose(first, second, rtol=1e-3, atol=1e-6, equal_nan=True)
-    return np.array_equal(first, second)
+    if rule is not None and depends_on_company(scores):
+        raise ArgumentError(
+            "RowScore's function must score each row from its own label and answer alone, not from the rows beside it, "
+            "their order or earlier calls"
+        )
 
 
 def _like(X: Any) -> Any:
@@ -146,7 +143,7 @@ def _like(X: Any) -> Any:
 
 
 def _uniform(columns: int) -> NDArray[np.float64]:
-    return keyed_source("rehearsal").spawn("rows").uniform((_ROWS, columns))
+    return keyed_source("rehearsal").spawn("rows").uniform((ROWS, columns))
 
 
 def _ends(space: Space) -> Iterator[dict[str, Any]]:

@@ -9,9 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.errors import AdjacencyError, ArgumentError, StudyError
+from dpselect.learners.company import ROWS
 from dpselect.preprocessing.maps import MAPS
 from dpselect.privacy import Adjacency, Guarantee
-from dpselect.randomness import RandomSource
+from dpselect.randomness import RandomSource, keyed_source
 from dpselect.study.cells import positions
 from dpselect.study.columns import Column
 from dpselect.study.learners.kind import LEARNERS, StudyLearner
@@ -97,6 +98,25 @@ class Recipe:
         except (ArgumentError, TypeError) as error:
             return str(error)
         return None
+
+    def made_up_fit(self) -> tuple[Any, Any, Any]:
+        """An estimator fitted with little noise to `ROWS` made-up rows; these rows; labels, a third of another row."""
+        source = keyed_source("made-up rows")
+        try:
+            learner = self.estimator(0.1, {}, source.spawn("fit"))
+        except ArgumentError:  # below what this learner takes
+            learner = self.estimator(1.0, {}, source.spawn("fit"))
+        rows = source.uniform((ROWS, max(1, self.features)))
+        share, bounds = rows.mean(axis=1).argsort().argsort() / ROWS, self.target.bounds
+        labels = (
+            np.floor(share * len(self.target.classes)).astype(int)
+            if bounds is None
+            else bounds[0] + share * (bounds[1] - bounds[0])
+        )
+        if "steps" in learner.get_params():
+            learner.set_params(steps=5)
+        learner.fit(rows, labels)
+        return learner, rows, np.where(np.arange(ROWS) % 3 == 0, labels[::-1], labels)
 
     def empty_fit(self, noise: float, drawn: Mapping[str, Any]) -> Any:
         """An estimator fitted to no rows: the shape of what a run returns, made without data."""

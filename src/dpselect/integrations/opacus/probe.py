@@ -1,0 +1,385 @@
+"""Whether each row's gradient comes from that row alone: tried on made-up rows, before anything is drawn.
+
+Clipping bounds what one row adds to a sum only if the row reaches no other row's gradient. The probe compares each row
+alone with the same row in company: loss and per-sample gradients, in batches of 1, 2, 3, 5, 7 and 17, in other orders,
+twice, in training mode, with rows of very different scales, with rows that are not finite, and near to the initial
+weights as well as at them. Drawn numbers (dropout) are held constant at two levels.
+
+It finds mistakes, not malice: code that knows when it is probed, or mixes rows only at batch sizes, values or steps
+that were not tried, passes.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+import numpy as np
+import torch
+from opacus.grad_sample import GradSampleModule
+
+from dpselect.errors import ArgumentError
+from dpselect.integrations.opacus.fixed_draws import FixedDraws
+from dpselect.integrations.opacus.kept_state import refuse_kept_rows
+from dpselect.integrations.opacus.made_up import Facts, Rows, benign, harsh
+
+__all__ = ["Reduction", "refuse_mixed_rows"]
+
+Reduction = Literal["none", "sum", "mean"]
+
+_ROWS: Final = 7
+_ORDERS: Final = ([6, 5, 4, 3, 2, 1, 0], [4, 1, 2], [5, 3, 6, 0, 2], [1, 6])
+_LEVELS: Final = (1e-6, 1.0 - 1e-6)
+"""At the first nothing is dropped, at the second everything is; of drawn conditions one level meets each side."""
+_TOLERANCES: Final = {torch.float64: (1e-5, 1e-11), torch.float32: (1e-2, 1e-5)}
+"""Relative to the largest row of the same parameter, and of all. Sums of 1e5 terms err by 1e5 roundings at most: 1e-11
+and 6e-3. The first is larger, since some layers compute in float32 whatever they are given."""
+_COORDINATES: Final = 2048
+_LARGE: Final = 2_000_000
+"""Parameters above which a batch of 17 would take too long and too much memory."""
+_GIVE_EXAMPLE: Final = "If made-up rows do not suit this module, give example= (see the documentation)"
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """Of one batch: for each row its loss and a digest of its gradient by parameter, shape (rows, digits)."""
+
+    losses: Any
+    outputs: Any
+    gradients: dict[str, Any]
+
+
+def refuse_mixed_rows(
+    module: Any,
+    loss: Callable[..., Any] | None,
+    facts: tuple[Facts, Facts],
+    *,
+    example: Callable[[int], Rows] | None = None,
+    reduction: Reduction = "none",
+) -> tuple[frozenset[str], Rows]:
+    """Raise `ArgumentError` if a row reaches another row's loss or gradient, or the state of the module.
+
+    Args:
+        module: before Opacus wraps it; it is copied, and left as it is, like all global random states.
+        loss: of outputs and targets; None for sums of the outputs.
+        facts: the public shapes and types of inputs and targets, of which rows are made up.
+        example: makes so many made-up rows, where those of the facts do not suit; never rows of the data.
+        reduction: what `loss` gives: one number a row, or their sum or mean.
+
+    Returns: the names of buffers that count calls, which training may change, and one made-up row.
+    """
+    with _left_alone():
+        torch.manual_seed(1)
+        if example is not None:
+            given = example(_ROWS)
+            if len(given[0]) != _ROWS or len(given[1]) != _ROWS:
+                raise ArgumentError(f"example must make as many rows as it is asked for: {_ROWS}")
+        subject, rows, seen = _first_that_runs(module, loss, facts, example, reduction)
+        alone = _refuse_company(subject, rows, seen)
+        small = sum(p.numel() for p in subject.module.parameters()) <= _LARGE
+        if small:
+            order = [k % _ROWS for k in range(17)]
+            _same(alone, subject.run(rows, order), order, subject)
+        drew = subject.drew
+        elsewhere = _refuse_elsewhere(subject, rows)
+        _refuse_contagion(subject, rows, alone)
+        if drew:
+            other = subject.again(level=_LEVELS[1])
+            seen = other.run(rows, range(_ROWS))
+            for k in (0, 4):
+                _same(other.run(rows, [k]), seen, [k], other, at=[k])
+        if not (_differ(alone.outputs) or elsewhere):
+            raise ArgumentError(f"make_module: its outputs are equal for all made-up rows. {_GIVE_EXAMPLE}")
+        counts = refuse_kept_rows(subject.plain, subject.loss, rows, FixedDraws(_LEVELS[0]))
+    return counts, (rows[0][:1].to(facts[0].dtype), rows[1][:1].to(facts[1].dtype))
+
+
+class _Subject:
+    """A copy of the module with Opacus's hooks, run on rows."""
+
+    def __init__(self, module: Any, loss: Any, reduction: Reduction, level: float = _LEVELS[0]) -> None:
+        self.plain, self.loss, self.reduction, self.level = module, loss, reduction, level
+        self.module = copy.deepcopy(module).train()
+        self.asked = copy.deepcopy(loss)
+        self.names = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
+        self.dtype = next((p.dtype for p in self.names.values()), torch.float32)
+        self.drew = False
+        kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+        self.padding = [(m.weight, m.padding_idx) for m in self.module.modules() if isinstance(m, kinds)]
+        try:
+            self.wrapped = GradSampleModule(self.module, loss_reduction="mean" if reduction == "mean" else "sum")
+        except Exception as error:
+            raise ArgumentError(
+                f"make_module: Opacus cannot give this module's per-sample gradients: {error}"
+            ) from error
+
+    def again(self, *, level: float = _LEVELS[0], moved: float = 0.0) -> _Subject:
+        """The same in its first state, at another level of draws or with parameters moved by so much."""
+        plain = copy.deepcopy(self.plain)
+        with torch.no_grad():
+            for p in plain.parameters():
+                if moved and p.dtype.is_floating_point:
+                    p.add_(moved * torch.randn(p.shape, dtype=p.dtype).to(p.device))
+        return _Subject(plain, self.loss, self.reduction, level)
+
+    def run(self, rows: Rows, order: Sequence[int]) -> _Seen:
+        """Losses and gradients of the rows at these places, as training computes them."""
+        chosen = list(order)
+        inputs, targets = rows[0][chosen], rows[1][chosen]
+        for p in self.names.values():
+            p.grad = p.grad_sample = None
+        _seed()
+        draws = FixedDraws(self.level)
+        with draws, torch.enable_grad():
+            outputs = self.wrapped(inputs)
+            losses = _outputs_summed(outputs) if self.asked is None else self.asked(outputs, targets)
+            if self.reduction == "none" and losses.shape != (len(chosen),):
+                raise ArgumentError('loss must give one number for each row of the batch (reduction="none")')
+            losses.sum().backward()
+        self.drew |= draws.drew
+        count = len(chosen) if self.reduction == "mean" else 1
+        flat = {name: self._gradient(name, p, len(chosen)) for name, p in self.names.items()}
+        self._refuse_other_sums(flat, count)
+        gradients = {name: _digest(found).cpu() for name, found in flat.items()}
+        first = next(_tensors(outputs))
+        return _Seen(losses.detach().double().cpu().reshape(-1), first.detach().double().cpu(), gradients)
+
+    def _gradient(self, name: str, parameter: Any, rows: int) -> Any:
+        """Per-sample gradients of a parameter, shape (rows, size)."""
+        found = getattr(parameter, "grad_sample", None)
+        if found is None or isinstance(found, list):
+            raise ArgumentError(
+                f"make_module: Opacus finds no per-sample gradient of parameter {name!r} in one pass (is it unused? "
+                "then freeze it with requires_grad_(False))"
+            )
+        if len(found) != rows:
+            raise ArgumentError(
+                f"make_module: parameter {name!r} has {len(found)} per-sample gradients for a batch of {rows}: rows "
+                "must stay on the first axis, one for each row, in every layer"
+            )
+        return found.detach().reshape(rows, math.prod(parameter.shape))
+
+    def _refuse_other_sums(self, gradients: dict[str, Any], factor: int) -> None:
+        """Per-sample gradients must add up to what torch computes for the batch.
+
+        But for the padding of an embedding, which Opacus gives a gradient.
+        """
+        scales = {name: found.abs().sum(dim=0).max() for name, found in gradients.items()}
+        if not all(bool(scale.isfinite()) for scale in scales.values()):
+            return
+        largest = max((float(scale) for scale in scales.values()), default=0.0)
+        for name, found in gradients.items():
+            parameter = self.names[name]
+            if parameter.grad is None:
+                continue
+            error = (found.sum(dim=0).view_as(parameter) - parameter.grad * factor).abs()
+            for weight, place in self.padding:
+                if weight is parameter and place is not None:
+                    error[place] = 0.0
+            if float(error.max()) > _tolerance(self.dtype, float(scales[name]), largest):
+                raise ArgumentError(
+                    f"make_module: Opacus's per-sample gradients of parameter {name!r} do not add up to its gradient: "
+                    "the module uses it in a way that Opacus does not follow, or its rows mix, or the loss is not "
+                    "reduced as declared"
+                )
+
+
+def _first_that_runs(
+    module: Any, loss: Any, facts: tuple[Facts, Facts], example: Callable[[int], Rows] | None, reduction: Reduction
+) -> tuple[_Subject, Rows, _Seen]:
+    """In float64 if the module can, which tells mixing from rounding; with the first made-up rows that suit."""
+    failure: Exception | None = None
+    for doubled in (True, False):
+        try:
+            plain, measure = copy.deepcopy(module), copy.deepcopy(loss)
+            if doubled:
+                plain = plain.double()
+                measure = measure.double() if isinstance(measure, torch.nn.Module) else measure
+        except Exception as error:
+            raise ArgumentError(f"make_module: this module cannot be copied, and so not be tried: {error}") from error
+        torch.set_default_dtype(torch.float64 if doubled else torch.float32)
+        made = [_typed(example(_ROWS), doubled)] if example else benign(plain, *facts, _ROWS, doubled=doubled)
+        for rows in made:
+            try:
+                subject = _Subject(plain, measure, reduction)
+                return subject, rows, subject.run(rows, range(_ROWS))
+            except ArgumentError:
+                raise
+            except Exception as error:
+                failure = failure or error
+                last = error
+    raise ArgumentError(
+        f"make_module: module or loss fail on {_ROWS} made-up rows: {type(last).__name__}: {last}. Batches have any "
+        f"number of rows. {_GIVE_EXAMPLE}"
+    ) from failure
+
+
+def _typed(rows: Rows, doubled: bool) -> Rows:
+    wide = [each.double() if doubled and each.dtype.is_floating_point else each for each in rows]
+    return wide[0], wide[1]
+
+
+def _refuse_company(subject: _Subject, rows: Rows, seen: _Seen) -> _Seen:
+    """Each row alone; refused if it differs from that row in one of the batches."""
+    try:
+        singles = [subject.run(rows, [k]) for k in range(_ROWS)]
+        alone = _Seen(
+            torch.cat([each.losses for each in singles]),
+            torch.cat([each.outputs.reshape(1, -1) for each in singles]),
+            {name: torch.cat([each.gradients[name] for each in singles]) for name in seen.gradients},
+        )
+        _same(alone, seen, range(_ROWS), subject)
+        for order in _ORDERS:
+            _same(alone, subject.run(rows, order), order, subject)
+        again = subject.run(rows, range(_ROWS))
+    except ArgumentError:
+        raise
+    except Exception as error:
+        raise ArgumentError(
+            f"make_module: module or loss take {_ROWS} made-up rows but fail on batches of other sizes: "
+            f"{type(error).__name__}: {error}. Batches have any number of rows"
+        ) from error
+    _same(alone, again, range(_ROWS), subject)
+    return alone
+
+
+def _refuse_elsewhere(subject: _Subject, rows: Rows) -> bool:
+    """With moved parameters and harsh rows, if they suit; whether outputs of two rows differed."""
+    differ = False
+    # far from the start float32 is too coarse to tell mixing from rounding
+    for moved in (0.1, 1.0) if subject.dtype is torch.float64 else (0.1,):
+        for made in (harsh(rows), rows):
+            other = subject.again(moved=moved)
+            try:
+                seen = other.run(made, range(_ROWS))
+            except ArgumentError:
+                raise
+            except Exception:  # rows or parameters that it does not take
+                continue
+            differ |= _differ(seen.outputs)
+            for order in ([5, 3, 6, 0, 2], [6], [1], [4]):
+                _same(seen, other.run(made, order), order, other)
+            break
+    return differ
+
+
+def _refuse_contagion(subject: _Subject, rows: Rows, alone: _Seen) -> None:
+    """A row that is not finite may spoil its own gradient only (0 times infinity is no zero), and nothing fills it."""
+    if not rows[0].dtype.is_floating_point:
+        return
+    for place, value in ((2, float("nan")), (5, float("inf"))):
+        inputs = rows[0].clone()
+        flat = inputs.view(_ROWS, -1)
+        flat[place, ::2] = value
+        others, spoilt = [k for k in range(_ROWS) if k != place], subject.again()
+        try:
+            seen = spoilt.run((inputs, rows[1]), range(_ROWS))
+            single = spoilt.run((inputs, rows[1]), [place])
+        except ArgumentError:
+            raise
+        except Exception:  # it checks its values
+            continue
+        _same(alone, seen, others, subject, at=others)
+        if seen.outputs.shape[:1] == (_ROWS,):  # gradients of what is no number depend on the processor's vectors
+            _refuse_different({"the output": (single.outputs[0], seen.outputs[place])}, subject.dtype)
+
+
+def _same(alone: _Seen, seen: _Seen, order: Sequence[int], subject: _Subject, at: Sequence[int] | None = None) -> None:
+    """Refuse if rows `order`, each alone, differ from those at these places of a batch; all rows if `at` is None."""
+    places = list(range(len(order)) if at is None else at)
+    single = all(len(each) == 1 for each in alone.gradients.values())
+    chosen = [0] if single else list(order)
+    pairs = {
+        f"the gradient of parameter {name!r}": (alone.gradients[name][chosen], found[places])
+        for name, found in seen.gradients.items()
+    }
+    if subject.reduction == "none":
+        pairs["the loss"] = (alone.losses[chosen].reshape(-1, 1), seen.losses[places].reshape(-1, 1))
+    elif at is None and len(alone.losses) == _ROWS:
+        expected = alone.losses[chosen].sum() / (len(chosen) if subject.reduction == "mean" else 1)
+        pairs["the loss"] = (expected.reshape(1, 1), seen.losses.reshape(1, 1))
+    _refuse_different(pairs, subject.dtype)
+
+
+def _refuse_different(pairs: dict[str, tuple[Any, Any]], dtype: Any) -> None:
+    """Of each thing what it is alone, and in company."""
+    scales = {name: float(alone.nan_to_num(0.0, 0.0, 0.0).abs().max()) for name, (alone, _) in pairs.items()}
+    for name, (alone, other) in pairs.items():
+        allowed = _tolerance(dtype, scales[name], max(scales.values()))
+        if not torch.allclose(alone, other, rtol=0.0, atol=allowed, equal_nan=True):
+            raise ArgumentError(
+                f"make_module, loss: {name} of a row depends on the other rows of its batch or on earlier batches (on "
+                "made-up rows), so one row could move the released sum by more than max_grad_norm. Keep rows on the "
+                "first axis, compute nothing across it, and keep nothing from call to call"
+            )
+
+
+def _tolerance(dtype: Any, scale: float, largest: float) -> float:
+    relative, floor = _TOLERANCES.get(dtype, _TOLERANCES[torch.float32])
+    return relative * scale + floor * largest
+
+
+def _differ(outputs: Any) -> bool:
+    return bool((outputs != outputs[:1]).any())
+
+
+def _digest(flat: Any) -> Any:
+    """Rows of at most `_COORDINATES` numbers: all of a gradient, or some of them, a random sum and the length."""
+    size = flat.shape[1]
+    if size <= _COORDINATES:
+        return flat.double()
+    some, signs = _sketch(size)
+    some, signs = some.to(flat.device), signs.to(flat.device, flat.dtype)
+    sums = torch.stack([flat @ signs / math.sqrt(size), flat.norm(dim=1)], dim=1)
+    return torch.cat([flat[:, some], sums], dim=1).double()
+
+
+@lru_cache(maxsize=4)
+def _sketch(size: int) -> tuple[Any, Any]:
+    """Places of some numbers, and a sign for each."""
+    generator = torch.Generator().manual_seed(size)
+    some = torch.randint(0, size, (_COORDINATES,), generator=generator)
+    return some, torch.randint(0, 2, (size,), generator=generator, dtype=torch.int8) * 2 - 1
+
+
+def _outputs_summed(outputs: Any) -> Any:
+    """A loss for each row that every output enters, each with another weight."""
+    total: Any = 0.0
+    for each in _tensors(outputs):
+        flat = each.reshape(len(each), -1)
+        total = total + (flat * torch.cos(torch.arange(flat.shape[1], device=flat.device))).sum(dim=1)
+    return total
+
+
+def _tensors(outputs: Any) -> Iterator[Any]:
+    if isinstance(outputs, torch.Tensor):
+        yield outputs
+    elif isinstance(outputs, dict):
+        yield from (found for each in outputs.values() for found in _tensors(each))
+    elif isinstance(outputs, (tuple, list)):
+        yield from (found for each in outputs for found in _tensors(each))
+
+
+def _seed() -> None:
+    torch.manual_seed(2)
+    np.random.seed(2)  # noqa: NPY002
+    random.seed(2)
+
+
+@contextmanager
+def _left_alone() -> Iterator[None]:
+    """Global random states and the default type as they were."""
+    numpys, pythons, kind = np.random.get_state(), random.getstate(), torch.get_default_dtype()  # noqa: NPY002
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        np.random.set_state(numpys)  # noqa: NPY002
+        random.setstate(pythons)
+        torch.set_default_dtype(kind)
