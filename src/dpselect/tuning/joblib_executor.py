@@ -19,11 +19,12 @@ import cloudpickle  # type: ignore[import-untyped]
 import joblib
 
 from dpselect.errors import ArgumentError, StudyError
-from dpselect.tuning.executors import Attempt, ExecutorLostError, RunningExecutor
+from dpselect.tuning.executors import Attempt, RunningExecutor
 from dpselect.tuning.joblib_clusters import Cluster, ClusterOptions, cluster_of
 from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
 from dpselect.tuning.trial import Job
+from dpselect.tuning.worker_check import ExecutorLostError, Unequal, UnequalWorkerError, expected_of, packed
 
 __all__ = ["JoblibExecutor"]
 
@@ -58,8 +59,9 @@ class JoblibExecutor(ClusterOptions):
         Raises `ArgumentError` if objective or space cannot be pickled, `StudyError` if there is no cluster, no worker
         with the resources, or a worker that cannot load them, `MissingExtraError` without the packages.
         """
+        expected = expected_of(job)
         try:
-            parcel = Parcel(cloudpickle.dumps(job))
+            parcel = Parcel(packed(expected, cloudpickle.dumps(job)))
         except Exception as error:
             raise ArgumentError(f"objective must be picklable for workers ({type(error).__name__})") from None
         with cluster_of(self, parcel) as cluster:
@@ -84,8 +86,11 @@ class _JoblibSession:
             except Exception as error:  # a worker may die at any time
                 if attempt == REPLAYS or not self._cluster.alive():
                     raise StudyError(f"the cluster does not run tasks ({type(error).__name__})") from None
-        if not all(loaded):
-            raise StudyError(_UNLOADABLE)
+        for answer in loaded:
+            if not isinstance(answer, Unequal):
+                raise StudyError(_UNLOADABLE)
+            if answer:
+                raise UnequalWorkerError(answer)
 
     def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Attempt]:
         groups: list[deque[tuple[int, bytes]]] = []
@@ -129,6 +134,8 @@ class _JoblibSession:
                     return
                 except (Exception, asyncio.CancelledError):
                     raise _BrokenError from None
+                if isinstance(outcome, Unequal):
+                    raise UnequalWorkerError(outcome)
                 if outcome is None:
                     raise ExecutorLostError(_UNLOADABLE)
                 del away[outcome.index]

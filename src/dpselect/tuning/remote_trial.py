@@ -7,7 +7,6 @@ and the job travel inside objects whose `repr` says nothing.
 from __future__ import annotations
 
 import os
-import pickle
 import secrets
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from dpselect.tuning.executors import Attempt, limited_threads
 from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
 from dpselect.tuning.supervised import ChildDiedError, check_child, perform, stop_children
 from dpselect.tuning.trial import Job
+from dpselect.tuning.worker_check import Unequal, UnequalWorkerError, unpacked
 
 __all__ = ["Manners", "Parcel", "Trial", "forget", "greet", "quietly", "run_trial"]
 
@@ -67,22 +67,24 @@ _jobs: Final[dict[bytes, Job]] = {}
 _loading: Final = threading.Lock()
 
 
-def greet(parcel: Parcel, manners: Manners) -> bool:
-    """Load the job, and tell whether that worked."""
+def greet(parcel: Parcel, manners: Manners) -> Unequal | None:
+    """Load the job, and tell what differs here; the empty text if nothing does. None: it cannot be loaded."""
     if _at_home(parcel):
-        return False
+        return None
     with quietly(manners):
-        job = _job(parcel)
         try:
+            job = _job(parcel)
             if job is not None:
                 check_child(job)
+        except UnequalWorkerError as error:
+            return Unequal(error)
         except (Exception, ChildDiedError):
-            return False
-        return job is not None
+            return None
+        return None if job is None else Unequal()
 
 
-def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Attempt | None:
-    """Run one trial. None: this worker cannot load the job, which says nothing about the trial.
+def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Attempt | Unequal | None:
+    """Run one trial. None: this worker cannot load the job, which says nothing about the trial. A text: what differs.
 
     Whatever else the objective raises to get out (`SystemExit`, say) means here what it means in a process of its own:
     the attempt is lost.
@@ -90,11 +92,13 @@ def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Attempt | None:
     if _at_home(parcel):
         return None
     with quietly(manners):
-        job = _job(parcel)
-        if job is None:
-            return None
         try:
+            job = _job(parcel)
+            if job is None:
+                return None
             return Attempt(trial.index, perform(job, trial.index, trial.key))
+        except UnequalWorkerError as error:
+            return Unequal(error)
         except BaseException:
             return Attempt(trial.index, lost=True)
 
@@ -120,7 +124,9 @@ def _job(parcel: Parcel) -> Job | None:
         if parcel.name not in _jobs:
             _jobs.clear()  # one search at a time, so that the data of an earlier one do not stay
             try:
-                _jobs[parcel.name] = pickle.loads(parcel.content)
+                _jobs[parcel.name] = unpacked(parcel.content)
+            except UnequalWorkerError:
+                raise
             except BaseException:
                 return None
         return _jobs[parcel.name]

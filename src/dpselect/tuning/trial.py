@@ -92,12 +92,13 @@ class Followed:
 
 @dataclass(frozen=True, repr=False)
 class Job:
-    """What every trial of a search shares."""
+    """What every trial of a search shares. `reads`: see `Execution`."""
 
     objective: Objective
     space: Space
     payload_bytes: int
     limits: Limits | None = None
+    reads: tuple[str, ...] | None = None
 
 
 def trial_key(master: bytes, index: int) -> bytes:
