@@ -35,6 +35,7 @@ class JoblibExecutor(ClusterOptions):
 
     `workers` is how many run at once, 2 or more (None: all the cluster's). `address` is that of a running scheduler;
     without it Dask takes the client of the caller, and Ray what the caller has started, or a new local cluster.
+    `patience`: so many seconds a search on Dask waits for the first worker, and for a scheduler that answers nothing.
     `resources` is what one trial needs: for Dask, by the names that its workers were started with; for Ray,
     `num_cpus`, `num_gpus`, `memory` and names of its own. `quiet` and `threads` are as for `ProcessExecutor`.
 
@@ -65,7 +66,7 @@ class JoblibExecutor(ClusterOptions):
         except Exception as error:
             raise ArgumentError(f"objective must be picklable for workers ({type(error).__name__})") from None
         with cluster_of(self, parcel) as cluster:
-            session = _JoblibSession(cluster, parcel, Manners(self.quiet, self.threads, cluster.own))
+            session = _JoblibSession(cluster, parcel, Manners(self.quiet, self.threads, cluster.own, cluster.home))
             session.check_loaded()
             yield session
 
@@ -80,13 +81,19 @@ class _JoblibSession:
         """Ask each worker, or about as many times as there are workers."""
         for attempt in range(REPLAYS + 1):
             try:
-                greetings = (joblib.delayed(greet)(self._parcel, self._manners) for _ in range(self._cluster.workers))
-                loaded = list(self._parallel()(greetings))
+                found = self._cluster.everywhere(greet, self._manners)
+                if found is None:
+                    greetings = (
+                        joblib.delayed(greet)(self._parcel, self._manners) for _ in range(self._cluster.workers)
+                    )
+                    found = list(self._parallel()(greetings))
                 break
+            except ExecutorLostError:
+                raise
             except Exception as error:  # a worker may die at any time
                 if attempt == REPLAYS or not self._cluster.alive():
                     raise StudyError(f"the cluster does not run tasks ({type(error).__name__})") from None
-        for answer in loaded:
+        for answer in found or [None]:
             if not isinstance(answer, Unequal):
                 raise StudyError(_UNLOADABLE)
             if answer:
@@ -103,7 +110,8 @@ class _JoblibSession:
             except _BrokenError:
                 unstarted = 0 if away else unstarted + 1
                 if unstarted > REPLAYS or not self._cluster.alive():
-                    raise ExecutorLostError("the cluster is gone; resume the search when there is one") from None
+                    lost = self._cluster.lost or "the cluster is gone; resume the search when there is one"
+                    raise ExecutorLostError(lost) from None
                 if group is not trials:
                     groups.append(group)
                 suspects = sorted(away.items())

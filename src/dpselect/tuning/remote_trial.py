@@ -26,11 +26,15 @@ __all__ = ["Manners", "Parcel", "Trial", "forget", "greet", "quietly", "run_tria
 
 @dataclass(frozen=True)
 class Manners:
-    """How a worker behaves. `own` means that the process serves this search only, so nothing needs to be undone."""
+    """How a worker behaves. `own` means that the process serves this search only, so nothing needs to be undone.
+
+    `home`: it may be a thread of the tuner's process, as its caller has chosen.
+    """
 
     quiet: bool
     threads: int | None
     own: bool
+    home: bool = False
 
 
 _made_here: Final[dict[bytes, int]] = {}
@@ -69,7 +73,7 @@ _loading: Final = threading.Lock()
 
 def greet(parcel: Parcel, manners: Manners) -> Unequal | None:
     """Load the job, and tell what differs here; the empty text if nothing does. None: it cannot be loaded."""
-    if _at_home(parcel):
+    if _at_home(parcel) and not manners.home:
         return None
     with quietly(manners):
         try:
@@ -89,7 +93,7 @@ def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Attempt | Unequ
     Whatever else the objective raises to get out (`SystemExit`, say) means here what it means in a process of its own:
     the attempt is lost.
     """
-    if _at_home(parcel):
+    if _at_home(parcel) and not manners.home:
         return None
     with quietly(manners):
         try:

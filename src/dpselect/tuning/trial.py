@@ -6,9 +6,10 @@ import hashlib
 import hmac
 import io
 import operator
+import os
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final, NamedTuple
@@ -98,7 +99,7 @@ class Job:
     space: Space
     payload_bytes: int
     limits: Limits | None = None
-    reads: tuple[str, ...] | None = None
+    reads: Sequence[str | os.PathLike[str]] | None = None
 
 
 def trial_key(master: bytes, index: int) -> bytes:

@@ -68,7 +68,7 @@ def expected_of(job: Job) -> dict[str, Any]:
     key = system_source().bytes(32)
     module = _module_of(job.objective)
     try:
-        named = None if job.reads is None else [(path, _content(path, key)) for path in job.reads]
+        named = None if job.reads is None else [(str(path), _content(str(path), key)) for path in job.reads]
     except OSError as error:
         raise ArgumentError(f"reads: {error.filename!r} cannot be read here ({error.strerror})") from None
     return {
