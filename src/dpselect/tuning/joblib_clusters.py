@@ -132,10 +132,13 @@ def _dask(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
         raise missing_extra("dask", "an executor on Dask") from None
     with _hushed("distributed", "distributed.client", quiet=options.quiet):
         try:
-            client = get_client() if options.address is None else Client(options.address, set_as_default=False)
+            if options.address is None:
+                client = get_client()
+            else:  # which may wait without end where a scheduler takes connections and says nothing
+                client = _within(float(options.patience), lambda: Client(options.address, set_as_default=False))
         except (OSError, ValueError):  # a timeout is an OSError
             where = "address= or a Dask client" if options.address is None else options.address
-            raise StudyError(f"no Dask scheduler: {where} was not found") from None
+            raise StudyError(f"no Dask scheduler: {where} was not found, or does not answer") from None
         try:
             cluster = _Dask(client, options, parcel)
             cluster.check_resources()
@@ -149,6 +152,20 @@ def _dask(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
             if options.address is not None:
                 with contextlib.suppress(Exception):
                     client.close(timeout=2)
+
+
+def _within(seconds: float, task: Callable[[], Any]) -> Any:
+    """What a task returns or raises; `TimeoutError` where it takes longer, and its thread is left to itself."""
+    found: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            found.set_result(task())
+        except BaseException as error:
+            found.set_exception(error)
+
+    threading.Thread(target=run, name="dpselect-cluster", daemon=True).start()
+    return found.result(timeout=seconds)
 
 
 class _Dask(Cluster):

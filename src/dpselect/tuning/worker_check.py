@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
-from types import CodeType
+from types import CodeType, MethodType
 from typing import Any, Final
 
 import numpy as np
@@ -179,13 +179,13 @@ def _values_in(value: Any, depth: int) -> Iterator[Any]:
         parts = list(value.values()) if len(value) < 100 else []
     elif isinstance(value, (list, tuple, set, frozenset)):
         parts = list(value) if len(value) < 100 else []
+    elif isinstance(value, MethodType):
+        parts = [value.__func__, value.__self__]
     elif isinstance(getattr(value, "__code__", None), CodeType):
         code, known = value.__code__, value.__globals__
         named = [known[name] for name in code.co_names if isinstance(known.get(name), (str, os.PathLike))]
         cells = [cell.cell_contents for cell in value.__closure__ or () if _filled(cell)]
         parts = [code, *named, *cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-    elif hasattr(value, "__func__"):
-        parts = [value.__func__, value.__self__]
     elif not isinstance(value, (type, str, bytes, os.PathLike, np.ndarray)):
         own = getattr(value, "__dict__", None)
         parts = list(own.values()) if isinstance(own, dict) and len(own) < 100 else []
