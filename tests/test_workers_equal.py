@@ -9,15 +9,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
 
 import cloudpickle
+import joblib
 import pytest
 
 import dpselect
 from dpselect.errors import ArgumentError, StudyError
+from dpselect.integrations.sklearn.search import _executor
 from dpselect.testing.executor_contract import SPACE, noisy, tuned
 from dpselect.tuning import (
     Execution,
@@ -301,3 +304,50 @@ def test_a_cluster_that_adapts_and_one_in_this_process():
         tuned(noisy, JoblibExecutor(backend="dask", patience=1), ledger=UnwillingLedger())
     with distributed.Client(processes=False, dashboard_address=None, n_workers=1, threads_per_worker=2):
         assert tuned(noisy, JoblibExecutor(backend="dask")).value == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cpus", "gpus"), [(1, 0), (2, 1)])
+def test_ray_runs_as_many_workers_as_fit(cpus, gpus):
+    ray = pytest.importorskip("ray")
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    try:
+        has = {"num_cpus": cpus, "num_gpus": gpus, "object_store_memory": 200 << 20}
+        ray.init(address="local", log_to_driver=False, include_dashboard=False, _temp_dir=folder, **has)
+        executor = JoblibExecutor(backend="ray", resources={"num_gpus": 1} if gpus else {})
+        assert tuned(noisy, executor).value == tuned(noisy, InlineExecutor()).value
+    finally:
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.full
+def test_a_search_of_scikit_learn_runs_where_joblib_is_told_to():
+    distributed = pytest.importorskip("distributed")
+    plain = {"processes": False, "dashboard_address": None, "n_workers": 1, "threads_per_worker": 2}
+    with distributed.Client(**plain) as client:
+        with joblib.parallel_config(backend="dask"):
+            assert _executor(None) == JoblibExecutor(backend="dask")
+            assert _executor(3) == JoblibExecutor(backend="dask", workers=3)
+        other = distributed.Client(client.scheduler.address, set_as_default=False)
+        with other, joblib.parallel_config(backend="dask", client=other):
+            assert _executor(-1) == JoblibExecutor(backend="dask", address=client.scheduler.address)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        assert _executor(None) == JoblibExecutor(workers=2)
+
+
+def test_a_resume_on_another_host_says_where_the_key_was_sought(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "first"))
+
+    def stops(params, random):
+        raise KeyboardInterrupt
+
+    store = tmp_path / "search.sealed"
+    with pytest.raises(KeyboardInterrupt):
+        tuned(stops, InlineExecutor(), store=SearchStore(path=store))
+    (key,) = (tmp_path / "first").rglob("*.key")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "second"))
+    with pytest.raises(StudyError, match="the key of this search is missing") as caught:
+        tuned(noisy, InlineExecutor(), store=SearchStore(path=store, resume=True))
+    assert str(tmp_path / "second" / key.relative_to(tmp_path / "first")) in str(caught.value)
+    assert "key_variable=" in str(caught.value)

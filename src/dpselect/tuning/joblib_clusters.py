@@ -384,9 +384,9 @@ class _Ray(Cluster):
         named = {"num_cpus": "CPU", "num_gpus": "GPU"}
         room = min(int(has.get(named.get(name, name), 0) / much) for name, much in wanted.items() if much > 0)
         workers = min(room, int(has.get("CPU", 0))) if options.workers is None else options.workers
-        if workers < 2 or workers > room or workers > has.get("CPU", 0):
+        if workers < 1 or workers > room or workers > has.get("CPU", 0):
             # Ray would wait for ever for the actors that it cannot place.
-            raise StudyError(f"the Ray cluster has no room for {max(workers, 2)} workers with resources {wanted}")
+            raise StudyError(f"the Ray cluster has no room for {max(workers, 1)} workers with resources {wanted}")
         builtin = {name: much for name, much in wanted.items() if name in ("num_cpus", "num_gpus", "memory")}
         others = {name: much for name, much in wanted.items() if name not in builtin}
         # A worker that dies is started again, and its task is run again with the same key.
@@ -394,7 +394,8 @@ class _Ray(Cluster):
         super().__init__(workers, own=True)  # every search has actors, which are processes, of its own
 
     def backend(self) -> Mapping[str, Any]:
-        return {"backend": _ray_backend(self._ray, self._arguments), "n_jobs": self.workers}
+        # Of one job `Parallel` thinks that it may as well run in the calling process: two are at a single actor then.
+        return {"backend": _ray_backend(self._ray, self._arguments, self.workers), "n_jobs": max(2, self.workers)}
 
     def alive(self) -> bool:
         try:
@@ -403,13 +404,23 @@ class _Ray(Cluster):
             return False
 
 
-def _ray_backend(ray: Any, arguments: dict[str, Any]) -> Any:
+def _ray_backend(ray: Any, arguments: dict[str, Any], actors: int) -> Any:
+    from joblib.pool import MemmappingPool, PicklingPool
     from ray.util.joblib.ray_backend import RayBackend
+    from ray.util.multiprocessing.pool import Pool
 
     class PinnedRayBackend(RayBackend):  # type: ignore[misc]
         """Ray's, which gives results in the order that they come in, but does not say so."""
 
         supports_return_generator = True
+
+        def configure(self, n_jobs: int = 1, parallel: Any = None, **settings: Any) -> int:
+            if actors > 1:
+                return int(super().configure(n_jobs, parallel, **settings))
+            PicklingPool.__bases__ = (Pool,)  # as Ray's own does
+            self._pool = MemmappingPool(actors, ray_remote_args=arguments)
+            self.parallel = parallel
+            return n_jobs
 
         def terminate(self) -> None:
             # Ray would ask its actors to stop, which those that may be restarted answer with error messages.
