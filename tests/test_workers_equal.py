@@ -150,8 +150,16 @@ def test_a_file_that_the_objective_names_is_missing(holder, tmp_path):
     path.write_text("2")  # may be what trials write
     assert differs(job) == ""
     path.unlink()
-    assert f"{str(path)!r} cannot be read (No such file or directory)" in differs(job)
+    assert f"{str(path)!r} cannot be read (No such file or directory; Execution(reads=()) looks" in differs(job)
     assert differs(ignored) == ""
+
+
+@pytest.mark.parametrize("kept", [list, tuple, set, lambda rows: {"rows": rows[0]}, lambda rows: {"rows": rows}])
+def test_texts_that_may_be_rows_decide_nothing(kept, tmp_path):
+    (tmp_path / "secret.txt").write_text("1")
+    job = shipped(WithPath(kept([str(tmp_path / "secret.txt")])))
+    (tmp_path / "secret.txt").unlink()
+    assert differs(job) == ""
 
 
 def test_files_that_are_declared_hold_the_same(tmp_path):

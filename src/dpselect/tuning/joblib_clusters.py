@@ -139,13 +139,14 @@ def _dask(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
         except (OSError, ValueError):  # a timeout is an OSError
             where = "address= or a Dask client" if options.address is None else options.address
             raise StudyError(f"no Dask scheduler: {where} was not found, or does not answer") from None
+        cluster = None
         try:
             cluster = _Dask(client, options, parcel)
             cluster.check_resources()
             with cluster.watched():
                 yield cluster
         finally:
-            if client.status == "running" and not cluster.lost:  # else it would wait for the scheduler to come back
+            if cluster is not None and not cluster.lost and client.status == "running":  # else it would wait for it
                 with contextlib.suppress(Exception):
                     # not client.run, which has no timeout: a worker may have died just now
                     client.sync(client._run, forget, parcel.name, callback_timeout=10.0)
@@ -239,6 +240,9 @@ class _Dask(Cluster):
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Meanwhile a scheduler that has answered nothing for so long is given up, and with it all tasks."""
+        if self.home:  # a part of this process, which trials may keep busy
+            yield
+            return
         done = threading.Event()
 
         def watch() -> None:

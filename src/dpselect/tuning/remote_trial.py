@@ -68,6 +68,8 @@ class Trial:
 
 
 _jobs: Final[dict[bytes, Job]] = {}
+_proven: Final[set[bytes]] = set()
+"""Parcels that this process is equal for: searches that take turns are not compared each time."""
 _loading: Final = threading.Lock()
 
 
@@ -128,7 +130,8 @@ def _job(parcel: Parcel) -> Job | None:
         if parcel.name not in _jobs:
             _jobs.clear()  # one search at a time, so that the data of an earlier one do not stay
             try:
-                _jobs[parcel.name] = unpacked(parcel.content)
+                _jobs[parcel.name] = unpacked(parcel.content, proven=parcel.name in _proven)
+                _proven.add(parcel.name)
             except UnequalWorkerError:
                 raise
             except BaseException:
@@ -147,7 +150,7 @@ def _behave(manners: Manners) -> Callable[[], None]:
         leave_interrupts_to_the_tuner()
         end_with_parent()
     if manners.quiet:
-        undo.enter_context(silence(descriptors=True))
+        undo.enter_context(silence(descriptors=not manners.home))
     return undo.close
 
 
