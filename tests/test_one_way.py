@@ -202,6 +202,56 @@ def test_a_search_by_hand_is_found(body, found):
 
 
 AMOUNT = re.compile(r"epsilon|delta|noise|price|spent|left\b|remaining|\brho\b|sigma")
+MOMENTS = "numerics/moments.py"
+
+
+def conversions_of_moments(tree: ast.AST) -> Iterator[ast.AST]:
+    """NumPy's types of time stamps and durations, called or named in a text: its conversions wrap around."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="datetime64" | "timedelta64" | "datetime_as_string")):
+                yield node
+            case ast.Call(func=ast.Name(id="datetime64" | "timedelta64")):
+                yield node
+            case ast.Call(func=ast.Attribute(attr="astype" | "dtype" | "asarray" | "array")):
+                named = [part for part in ast.walk(node) if isinstance(part, ast.Attribute | ast.Name)]
+                if any(ast.unparse(part).endswith(("datetime64", "timedelta64")) for part in named):
+                    yield node
+            case ast.Constant(value=str() as text) if re.search(r"^[<>=]?(datetime64|timedelta64|[mM]8)(\[|$)", text):
+                yield node
+
+
+@pytest.mark.cases(372)
+@pytest.mark.parametrize("name", TREES)
+def test_units_of_time_are_converted_in_one_place(name):
+    lines = sorted({node.lineno for node in conversions_of_moments(TREES[name])})
+    if name == MOMENTS:
+        assert lines
+    else:
+        assert not lines, f"{name}, lines {lines}: use dpselect.{MOMENTS[:-3].replace('/', '.')}"
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ('values.astype("datetime64[ns]")', True),
+        ('values.astype(f"datetime64[{unit}]")', True),
+        ('values.astype("<M8[us]")', True),
+        ('cells / np.timedelta64(1, "s")', True),
+        ("np.datetime64(bound, unit)", True),
+        ("np.datetime64(text)", True),
+        ("values.astype(np.datetime64)", True),
+        ('np.dtype("datetime64[us]")', True),
+        ("np.array(rows, dtype=np.timedelta64)", True),
+        ("isinstance(cell, np.datetime64)", False),
+        ("dtype.kind == 'M'", False),
+        ("ticks_in(values, unit)", False),
+    ],
+)
+def test_a_conversion_of_moments_is_found(code, found):
+    assert bool(list(conversions_of_moments(ast.parse(code)))) is found
+
+
 FORMATS = {
     "numerics/digits.py": "the one place",
     "audit/result.py": "what an audit shows at an epsilon that it chose: a finding, and neither spent nor left",

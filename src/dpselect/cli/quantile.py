@@ -16,6 +16,7 @@ from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, number_i
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics import rounded_up
+from dpselect.numerics.moments import instant_of, span
 from dpselect.ordered import Column, PrivateRange, Progress, Quantiles, open_column, quantiles
 from dpselect.ordered.sources.files import is_csv
 from dpselect.privacy import Guarantee, Payment, Receipt, compose
@@ -141,7 +142,10 @@ def _bound(flag: str, text: str | None, kind: str) -> Any:
     if text is None:
         return None
     try:
-        return np.datetime64(text) if kind == "M" else number_in(text)
+        if kind != "M":
+            return number_in(text)
+        instant_of(text)
+        return text
     except ValueError:
         raise ArgumentError(f"{flag} must be a {'timestamp' if kind == 'M' else 'number'}, got {text!r}") from None
 
@@ -153,8 +157,8 @@ def _granularity(text: str | None, kind: str) -> Any:
         return _bound("--granularity", text, kind)
     amount, _, unit = text.partition(" ")
     try:
-        return np.timedelta64(int(amount), unit)  # type: ignore[call-overload]
-    except (ValueError, TypeError):
+        return span(int(amount), unit)
+    except ValueError:
         raise ArgumentError(f"--granularity must be a count and a unit such as '1 D', got {text!r}") from None
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, rational
+from dpselect.numerics.moments import stamp, stamp_type, ticks_in
 
 __all__ = [
     "Binades",
@@ -181,12 +182,12 @@ class Timestamps:
         return (self.upper - self.lower) // self.step + 1
 
     def encode(self, values: Any) -> NDArray[np.uint64]:
-        ticks = np.asarray(values).astype(f"datetime64[{self.unit}]").view(np.int64)
+        ticks = ticks_in(np.asarray(values), self.unit)
         codes = np.asarray(WholeNumbers(self.lower, self.upper).encode(ticks), dtype=np.uint64)
         return np.minimum(codes // np.uint64(self.step), np.uint64(self.size - 1))
 
     def decode(self, code: int) -> np.datetime64:
-        return np.datetime64(self.lower + code * self.step, self.unit)  # type: ignore[call-overload]
+        return stamp(self.lower + code * self.step, self.unit)
 
     threshold = decode
 
@@ -203,7 +204,7 @@ class Ticks:
         return self.timestamps.size
 
     def encode(self, values: Any) -> Codes:
-        return self.timestamps.encode(np.asarray(values, dtype=np.int64).view(f"datetime64[{self.unit}]"))
+        return self.timestamps.encode(np.asarray(values, dtype=np.int64).view(stamp_type(self.unit)))
 
     def decode(self, code: int) -> Any:
         return self.timestamps.decode(code)

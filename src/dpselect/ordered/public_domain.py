@@ -10,8 +10,9 @@ from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import ArgumentError, integer, number, rational
 from dpselect.mechanisms import grid_at_most
+from dpselect.numerics.moments import FIRST, LAST, UNITS, instant_of, span_in, start_of, tick_at
 from dpselect.ordered.domains import Domain, Doubles, Grid, Timestamps, WholeNumbers, exact_decimal
 
 __all__ = ["PublicDomain"]
@@ -71,13 +72,13 @@ class PublicDomain:
     def by_bounds(self, *, doubles: bool = False) -> Domain:
         """The domain where no column says its type: doubles if a bound is a float or there is a granularity.
 
-        Without a granularity those are a fine grid, as for `quantile`, or with `doubles` all of them. Timestamps have
-        the unit of `lower`.
+        Without a granularity those are a fine grid, as for `quantile`, or with `doubles` all of them. Time stamps
+        have the finer unit of the two bounds.
         """
         bounds = (self.lower, self.upper)
-        timestamp = next((bound.dtype for bound in bounds if isinstance(bound, np.datetime64)), None)
-        if timestamp is not None:
-            return self.of_type(timestamp)
+        stamps = [bound.dtype for bound in bounds if isinstance(bound, np.datetime64)]
+        if stamps:
+            return self.of_type(max(stamps, key=_fineness))
         if not any(isinstance(bound, (float, np.floating)) for bound in bounds):
             return self.of_type(np.dtype(object))
         if doubles and self.granularity is None:
@@ -120,7 +121,10 @@ def _of_doubles(dtype: np.dtype[Any], lower: float, upper: float, granularity: A
 def _whole(name: str, bound: Any, rounded: Callable[[Any], int]) -> int:
     if isinstance(bound, int) and not isinstance(bound, bool):
         return bound
-    return rounded(bound if isinstance(bound, np.integer) else number(name, bound))
+    if isinstance(bound, np.integer):
+        return int(bound)  # NumPy's would be rounded to a double first
+    number(name, bound)
+    return rounded(rational(name, bound))
 
 
 def _ordered(low: Any, high: Any) -> None:
@@ -129,14 +133,46 @@ def _ordered(low: Any, high: Any) -> None:
 
 
 def _timestamps(dtype: np.dtype[Any], lower: Any, upper: Any, granularity: Any) -> Timestamps:
+    """Bounds beyond what the unit of the values holds are cut off to it: no value lies beyond."""
     unit, count = np.datetime_data(dtype)
-    if count != 1:
+    if count != 1 or unit == "generic":
         raise ArgumentError("values: timestamps must be in whole units")
-    low, high = (int(np.datetime64(bound, unit).astype(np.int64)) for bound in (lower, upper))  # type: ignore[call-overload]
-    _ordered(low, high)
-    if low == np.iinfo(np.int64).min:
-        raise ArgumentError("lower and upper must be timestamps")
-    step = 1 if granularity is None else int(np.timedelta64(granularity, unit).astype(np.int64))  # type: ignore[call-overload]
+    first, last = _instant("lower", lower, unit), _instant("upper", upper, unit)
+    if first > last:
+        raise ArgumentError(f"lower must be at most upper, got {lower} and {upper}")
+    low, high = max(tick_at(first, unit, up=True), FIRST), min(tick_at(last, unit), LAST)
+    if low > high:
+        raise ArgumentError(
+            f"lower and upper leave no timestamp of the type of the values, {dtype}: give other bounds, or convert the "
+            "values to another unit"
+        )
+    try:
+        step = 1 if granularity is None else span_in(granularity, unit)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"granularity must be a duration of whole units of the values ({unit}), such as "
+            f"numpy.timedelta64(1, {unit!r}), got {granularity!r}"
+        ) from None
     if step < 1:
         raise ArgumentError("granularity must be at least one unit of the values")
-    return Timestamps(low, high, str(unit), step)
+    return Timestamps(low, high, unit, min(step, high - low + 1))
+
+
+def _instant(name: str, bound: Any, unit: str) -> int:
+    """Exactly; a whole number counts units of the values."""
+    if isinstance(bound, (int, np.integer)) and not isinstance(bound, bool):
+        return start_of(int(bound), unit)
+    try:
+        found = instant_of(bound)
+    except (TypeError, ValueError, OverflowError):
+        found = None
+    if found is None:
+        raise ArgumentError(
+            f"{name} must be a timestamp: a numpy.datetime64, a datetime, or text in ISO 8601, got {bound!r:.60}"
+        )
+    return found
+
+
+def _fineness(dtype: np.dtype[Any]) -> int:
+    unit, _ = np.datetime_data(dtype)
+    return -1 if unit == "generic" else UNITS.index(unit)

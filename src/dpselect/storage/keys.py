@@ -29,6 +29,10 @@ class KeyPlace(ABC):
     """The environment variable that the operator must drop in the end, or None."""
 
     @abstractmethod
+    def sought(self, identifier: str) -> str:
+        """Where a key is looked for, and what to do where it is not there."""
+
+    @abstractmethod
     def check(self) -> None:
         """Raise `StudyError` if no key could be kept or found here."""
 
@@ -58,6 +62,14 @@ class KeyFile(KeyPlace):
     folder: Path
 
     variable = None  # the tuner itself destroys the key
+
+    def sought(self, identifier: str) -> str:
+        """The file, which lies on the host of its search."""
+        return (
+            f"it was sought in {self._path(identifier)}, on this host; it lies in that folder of the host and the user "
+            "that began the search: resume there, or copy the file. A search that is to move between hosts begins with "
+            "key_variable=, which names an environment variable with the key"
+        )
 
     def check(self) -> None:
         """Make the folder, private to its owner. Raises `StudyError` if that fails."""
@@ -113,6 +125,10 @@ class KeyVariable(KeyPlace):
     """
 
     variable: str
+
+    def sought(self, identifier: str) -> str:  # noqa: ARG002 - the protocol's
+        """The variable."""
+        return f"it was sought in the environment variable {self.variable} (key_variable)"
 
     def check(self) -> None:
         """Raise `StudyError` if the variable is missing or malformed."""

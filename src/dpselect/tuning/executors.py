@@ -25,6 +25,7 @@ from dpselect.tuning.machine import Candidate
 from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
 from dpselect.tuning.supervised import ChildDiedError, check_child, perform, stop_children
 from dpselect.tuning.trial import Job
+from dpselect.tuning.worker_check import ExecutorLostError, Unequal, UnequalWorkerError, expected_of, packed, unpacked
 
 __all__ = ["Attempt", "Executor", "ExecutorLostError", "InlineExecutor", "ProcessExecutor", "RunningExecutor"]
 
@@ -47,10 +48,6 @@ class Attempt:
     index: int
     candidate: Candidate | None = None
     lost: bool = False
-
-
-class ExecutorLostError(StudyError):
-    """The place where trials run is gone. Nothing is lost with it: the search can be resumed, there or elsewhere."""
 
 
 class RunningExecutor(Protocol):
@@ -97,6 +94,8 @@ class InlineExecutor:
                     check_child(job)
                 except ChildDiedError:
                     raise StudyError(_UNLOADABLE) from None
+                except UnequalWorkerError:
+                    raise
                 except Exception as error:
                     raise ArgumentError(f"objective must be picklable for limits ({type(error).__name__})") from None
                 yield _InlineSession(job, self.quiet)
@@ -160,11 +159,13 @@ class ProcessExecutor:
     def session(self, job: Job) -> Iterator[RunningExecutor]:
         """Start the workers and wait until each has loaded the job.
 
-        Raises `ArgumentError` if objective or space cannot be pickled, `StudyError` if a worker cannot load them,
+        Raises `ArgumentError` if objective or space cannot be pickled, `StudyError` if a worker cannot load them or is
+        not equal to this process (see `Execution.reads`, and the page on executors),
         `StartingProcessError` if a worker ends before that: see `dpselect.randomness.starting`.
         """
+        expected = expected_of(job)
         try:
-            shipped = pickle.dumps(job)
+            shipped = packed(expected, pickle.dumps(job))
         except Exception as error:
             raise ArgumentError(f"objective must be picklable for worker processes ({type(error).__name__})") from None
         pool = _Pool(self, shipped)
@@ -203,7 +204,10 @@ class _Pool:
             if self._receive(worker) != _STARTED:
                 raise StartingProcessError(_NOT_STARTED)
         for worker in self._workers:
-            if self._receive(worker) != _READY:
+            answer = self._receive(worker)
+            if isinstance(answer, Unequal):
+                raise UnequalWorkerError(answer)
+            if answer != _READY:
                 raise StudyError(_UNLOADABLE)
 
     def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Attempt]:
@@ -226,6 +230,8 @@ class _Pool:
 
     def _outcome(self, worker: _Worker) -> Attempt | None:
         message = self._receive(worker)
+        if isinstance(message, Unequal):
+            raise UnequalWorkerError(message)
         if message in (_STARTED, _READY):
             return None
         index = worker.index
@@ -284,11 +290,14 @@ def _serve(pipe: Connection, quiet: bool, threads: int | None) -> None:
     if threads is not None:
         for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that the objective loads later
             os.environ[f"{library}_NUM_THREADS"] = str(threads)
-    job: Job = pickle.loads(pipe.recv_bytes())
     # A broken pipe or its end means that the tuner has died or has no more to do.
     with limited_threads(threads), contextlib.suppress(EOFError, BrokenPipeError):
-        check_child(job)
-        pipe.send(_READY)
-        while True:
-            index, key = pipe.recv()
-            pipe.send((perform(job, index, key),))
+        try:
+            job = unpacked(pipe.recv_bytes())
+            check_child(job)
+            pipe.send(_READY)
+            while True:
+                index, key = pipe.recv()
+                pipe.send((perform(job, index, key),))
+        except UnequalWorkerError as error:
+            pipe.send(Unequal(error))

@@ -10,19 +10,22 @@ import shutil
 import signal
 import tempfile
 import threading
+import time
 import warnings
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, InvalidStateError
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, SupportsFloat
+from weakref import WeakSet
 
 import joblib
 from joblib.executor import get_memmapping_executor
 
 from dpselect.errors import ArgumentError, StudyError, integer, missing_extra, number
 from dpselect.tuning.machine import REPLAYS
-from dpselect.tuning.remote_trial import Parcel, forget
+from dpselect.tuning.remote_trial import Manners, Parcel, forget
+from dpselect.tuning.worker_check import ExecutorLostError
 
 _DASK_TASKS: Final = 32
 """Tasks that the scheduler has at least, because its round trips take longer than short trials."""
@@ -42,8 +45,12 @@ class ClusterOptions:
     address: str | None = None
     resources: Mapping[str, float] = field(default_factory=dict)
     quiet: bool = True
+    patience: SupportsFloat = 60.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "patience", number("patience", self.patience, above=0.0, at_most=threading.TIMEOUT_MAX)
+        )
         if not isinstance(self.backend, str):
             raise TypeError(f"backend must be the name of a backend of joblib, got {type(self.backend).__name__}")
         if self.backend in ("threading", "sequential", "multiprocessing"):
@@ -66,8 +73,12 @@ class ClusterOptions:
 class Cluster:
     """A place that runs tasks, for the time of one session: processes of joblib's own, or somebody else's backend.
 
-    `own`: whether its processes serve this session only.
+    `own`: whether its processes serve this session only. `home`: whether its workers are threads of this process.
+    `lost`: why it takes no more tasks, where that is known.
     """
+
+    home = False
+    lost = ""
 
     def __init__(self, workers: int, *, own: bool, **settings: Any) -> None:
         self.own = own
@@ -86,6 +97,10 @@ class Cluster:
     def alive(self) -> bool:
         """Whether it still takes tasks."""
         return True
+
+    def everywhere(self, task: Callable[[Parcel, Manners], Any], manners: Manners) -> list[Any] | None:  # noqa: ARG002
+        """What a task returns on each worker; None where it cannot be said which they are."""
+        return None
 
 
 def cluster_of(options: ClusterOptions, parcel: Parcel) -> AbstractContextManager[Cluster]:
@@ -117,16 +132,21 @@ def _dask(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
         raise missing_extra("dask", "an executor on Dask") from None
     with _hushed("distributed", "distributed.client", quiet=options.quiet):
         try:
-            client = get_client() if options.address is None else Client(options.address, set_as_default=False)
+            if options.address is None:
+                client = get_client()
+            else:  # which may wait without end where a scheduler takes connections and says nothing
+                client = _within(float(options.patience), lambda: Client(options.address, set_as_default=False))
         except (OSError, ValueError):  # a timeout is an OSError
             where = "address= or a Dask client" if options.address is None else options.address
-            raise StudyError(f"no Dask scheduler: {where} was not found") from None
+            raise StudyError(f"no Dask scheduler: {where} was not found, or does not answer") from None
+        cluster = None
         try:
             cluster = _Dask(client, options, parcel)
             cluster.check_resources()
-            yield cluster
+            with cluster.watched():
+                yield cluster
         finally:
-            if client.status == "running":  # else it would wait for the scheduler to come back
+            if cluster is not None and not cluster.lost and client.status == "running":  # else it would wait for it
                 with contextlib.suppress(Exception):
                     # not client.run, which has no timeout: a worker may have died just now
                     client.sync(client._run, forget, parcel.name, callback_timeout=10.0)
@@ -135,33 +155,123 @@ def _dask(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
                     client.close(timeout=2)
 
 
+def _within(seconds: float, task: Callable[[], Any]) -> Any:
+    """What a task returns or raises; `TimeoutError` where it takes longer, and its thread is left to itself."""
+    found: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            found.set_result(task())
+        except BaseException as error:
+            found.set_exception(error)
+
+    threading.Thread(target=run, name="dpselect-cluster", daemon=True).start()
+    return found.result(timeout=seconds)
+
+
 class _Dask(Cluster):
     def __init__(self, client: Any, options: ClusterOptions, parcel: Parcel) -> None:
         super().__init__(options.workers or 0, own=False)
         self._client = client
         self._options = options
         self._parcel = parcel
+        self._patience = float(options.patience)
+        self._submit: dict[str, Any] = {"resources": dict(options.resources)} if options.resources else {}
+        self._pending: WeakSet[Future[Any]] = WeakSet()
+        self.home = any(name.startswith("inproc://") for name in self._able())
 
     @property
     def workers(self) -> int:
-        return self._workers or sum(self._client.ncores().values())
+        return self._workers or max(2, sum(worker["nthreads"] for worker in self._known().values()))
+
+    def _known(self) -> dict[str, Any]:
+        """The workers by their addresses."""
+        try:
+            found = self._client.sync(self._client.scheduler.identity, n_workers=-1, callback_timeout=self._patience)
+        except Exception:  # it has timed out, or the connection has ended
+            raise ExecutorLostError(self._silent) from None
+        return dict(found["workers"])
+
+    @property
+    def _silent(self) -> str:
+        return (
+            f"the Dask scheduler has not answered for {self._patience:g} s (patience=): see whether it runs, and "
+            "resume the search there or with another executor"
+        )
+
+    def _able(self) -> list[str]:
+        """Addresses of the workers with what one trial needs."""
+        wanted = self._options.resources.items()
+        return [
+            address
+            for address, worker in self._known().items()
+            if all(worker["resources"].get(name, 0) >= much for name, much in wanted)
+        ]
 
     def check_resources(self) -> None:
-        """A task that asks for what no worker has would wait for ever."""
-        wanted = self._options.resources
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        enough = [all(worker["resources"].get(name, 0) >= much for name, much in wanted.items()) for worker in workers]
-        if not any(enough):
-            raise StudyError("no Dask worker has the resources that a trial asks for" if wanted else "no Dask worker")
+        """A task that asks for what no worker has would wait for ever; a cluster without workers may still get some."""
+        if not self._known():
+            with contextlib.suppress(Exception):  # a task, for which clusters that adapt start a worker
+                self._client.submit(_as_it_is, self._parcel.name, **self._submit).result(timeout=self._patience)
+        if not self._able():
+            found = "no Dask worker has the resources that a trial asks for"
+            raise StudyError(found if self._known() else f"no Dask worker within {self._patience:g} s (patience=)")
+
+    def everywhere(self, task: Callable[[Parcel, Manners], Any], manners: Manners) -> list[Any]:
+        sent, found = self._sent(self._submit), []
+        asked = {
+            address: self._client.submit(
+                task, sent, manners, workers=[address], key=secrets.token_hex(16), **self._submit
+            )
+            for address in self._able()
+        }
+        for address, answer in asked.items():
+            while True:
+                try:
+                    found.append(answer.result(timeout=min(1.0, self._patience)))
+                    break
+                except TimeoutError:
+                    if self.lost:
+                        raise ExecutorLostError(self.lost) from None
+                    if address not in self._known():  # it has left, and nobody else takes its task
+                        break
+        return found
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Meanwhile a scheduler that has answered nothing for so long is given up, and with it all tasks."""
+        if self.home:  # a part of this process, which trials may keep busy
+            yield
+            return
+        done = threading.Event()
+
+        def watch() -> None:
+            answered = time.monotonic()
+            while not done.wait(self._patience / 4):
+                with contextlib.suppress(Exception):
+                    self._client.sync(self._client.scheduler.identity, n_workers=0, callback_timeout=self._patience / 2)
+                    answered = time.monotonic()
+                if time.monotonic() - answered >= self._patience and not done.is_set():
+                    self.lost = self._silent
+                    for task in list(self._pending):
+                        with contextlib.suppress(InvalidStateError):
+                            task.set_exception(ConnectionError())
+
+        thread = threading.Thread(target=watch, name="dpselect-scheduler", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
 
     def backend(self) -> Mapping[str, Any]:
-        submit: dict[str, Any] = {"resources": dict(self._options.resources)} if self._options.resources else {}
-        backend = _dask_backend(self._client, submit, self._workers)
+        submit = self._submit
+        backend = _dask_backend(self._client, submit, self._workers or self.workers, self._pending)
         # What joblib does with scatter=[parcel], but for what `_sent` is about. The parcel is found by its identity, so
         # it must be this object in every task.
         backend._scatter = [self._parcel]
         backend.data_futures = {id(self._parcel): self._sent(submit)}
-        return {"backend": backend, "n_jobs": -1, "pre_dispatch": max(_DASK_TASKS, 2 * self.workers)}
+        return {"backend": backend, "n_jobs": -1, "pre_dispatch": max(_DASK_TASKS, 2 * backend.room)}
 
     def _sent(self, submit: Mapping[str, Any]) -> Any:
         """The parcel as the result of a task, which Dask makes again when the worker that holds it dies.
@@ -174,6 +284,8 @@ class _Dask(Cluster):
             return self._client.submit(_as_it_is, self._parcel, key=f"job-{secrets.token_hex(16)}", **submit)
 
     def alive(self) -> bool:
+        if self.lost:
+            return False
         try:
             self._client.sync(self._client.scheduler.identity, callback_timeout=5.0)
         except Exception:
@@ -181,22 +293,24 @@ class _Dask(Cluster):
         return str(self._client.status) == "running"
 
 
-def _as_it_is(parcel: Parcel) -> Parcel:
-    return parcel
+def _as_it_is(argument: Any) -> Any:
+    return argument
 
 
-def _dask_backend(client: Any, submit: dict[str, Any], workers: int) -> Any:
+def _dask_backend(client: Any, submit: dict[str, Any], workers: int, pending: WeakSet[Future[Any]]) -> Any:
     from joblib._dask import DaskDistributedBackend
 
     class DaskBackend(DaskDistributedBackend):  # type: ignore[misc]
         """joblib's, which does not tell `Parallel` of a task whose worker died: it would wait for ever."""
 
-        def effective_n_jobs(self, n_jobs: int) -> int:
-            # Of one job `Parallel` thinks that it may as well run in the calling process.
-            return workers or max(2, int(super().effective_n_jobs(n_jobs)))
+        room = workers
+
+        def effective_n_jobs(self, n_jobs: int) -> int:  # noqa: ARG002
+            return workers  # 2 or more: of one job `Parallel` thinks that it may as well run in the calling process
 
         def submit(self, func: Any, callback: Any = None) -> Any:
             future = super().submit(func, callback)
+            pending.add(future)
             future.add_done_callback(lambda done: callback(done) if done.exception() else None)
             return future
 
@@ -274,9 +388,9 @@ class _Ray(Cluster):
         named = {"num_cpus": "CPU", "num_gpus": "GPU"}
         room = min(int(has.get(named.get(name, name), 0) / much) for name, much in wanted.items() if much > 0)
         workers = min(room, int(has.get("CPU", 0))) if options.workers is None else options.workers
-        if workers < 2 or workers > room or workers > has.get("CPU", 0):
+        if workers < 1 or workers > room or workers > has.get("CPU", 0):
             # Ray would wait for ever for the actors that it cannot place.
-            raise StudyError(f"the Ray cluster has no room for {max(workers, 2)} workers with resources {wanted}")
+            raise StudyError(f"the Ray cluster has no room for {max(workers, 1)} workers with resources {wanted}")
         builtin = {name: much for name, much in wanted.items() if name in ("num_cpus", "num_gpus", "memory")}
         others = {name: much for name, much in wanted.items() if name not in builtin}
         # A worker that dies is started again, and its task is run again with the same key.
@@ -284,7 +398,8 @@ class _Ray(Cluster):
         super().__init__(workers, own=True)  # every search has actors, which are processes, of its own
 
     def backend(self) -> Mapping[str, Any]:
-        return {"backend": _ray_backend(self._ray, self._arguments), "n_jobs": self.workers}
+        # Of one job `Parallel` thinks that it may as well run in the calling process: two are at a single actor then.
+        return {"backend": _ray_backend(self._ray, self._arguments, self.workers), "n_jobs": max(2, self.workers)}
 
     def alive(self) -> bool:
         try:
@@ -293,13 +408,23 @@ class _Ray(Cluster):
             return False
 
 
-def _ray_backend(ray: Any, arguments: dict[str, Any]) -> Any:
+def _ray_backend(ray: Any, arguments: dict[str, Any], actors: int) -> Any:
+    from joblib.pool import MemmappingPool, PicklingPool
     from ray.util.joblib.ray_backend import RayBackend
+    from ray.util.multiprocessing.pool import Pool
 
     class PinnedRayBackend(RayBackend):  # type: ignore[misc]
         """Ray's, which gives results in the order that they come in, but does not say so."""
 
         supports_return_generator = True
+
+        def configure(self, n_jobs: int = 1, parallel: Any = None, **settings: Any) -> int:
+            if actors > 1:
+                return int(super().configure(n_jobs, parallel, **settings))
+            PicklingPool.__bases__ = (Pool,)  # as Ray's own does
+            self._pool = MemmappingPool(actors, ray_remote_args=arguments)
+            self.parallel = parallel
+            return n_jobs
 
         def terminate(self) -> None:
             # Ray would ask its actors to stop, which those that may be restarted answer with error messages.

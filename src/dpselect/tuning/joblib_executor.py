@@ -19,11 +19,12 @@ import cloudpickle  # type: ignore[import-untyped]
 import joblib
 
 from dpselect.errors import ArgumentError, StudyError
-from dpselect.tuning.executors import Attempt, ExecutorLostError, RunningExecutor
+from dpselect.tuning.executors import Attempt, RunningExecutor
 from dpselect.tuning.joblib_clusters import Cluster, ClusterOptions, cluster_of
 from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
 from dpselect.tuning.trial import Job
+from dpselect.tuning.worker_check import ExecutorLostError, Unequal, UnequalWorkerError, expected_of, packed
 
 __all__ = ["JoblibExecutor"]
 
@@ -34,6 +35,7 @@ class JoblibExecutor(ClusterOptions):
 
     `workers` is how many run at once, 2 or more (None: all the cluster's). `address` is that of a running scheduler;
     without it Dask takes the client of the caller, and Ray what the caller has started, or a new local cluster.
+    `patience`: so many seconds a search on Dask waits for the first worker, and for a scheduler that answers nothing.
     `resources` is what one trial needs: for Dask, by the names that its workers were started with; for Ray,
     `num_cpus`, `num_gpus`, `memory` and names of its own. `quiet` and `threads` are as for `ProcessExecutor`.
 
@@ -58,12 +60,13 @@ class JoblibExecutor(ClusterOptions):
         Raises `ArgumentError` if objective or space cannot be pickled, `StudyError` if there is no cluster, no worker
         with the resources, or a worker that cannot load them, `MissingExtraError` without the packages.
         """
+        expected = expected_of(job)
         try:
-            parcel = Parcel(cloudpickle.dumps(job))
+            parcel = Parcel(packed(expected, cloudpickle.dumps(job)))
         except Exception as error:
             raise ArgumentError(f"objective must be picklable for workers ({type(error).__name__})") from None
         with cluster_of(self, parcel) as cluster:
-            session = _JoblibSession(cluster, parcel, Manners(self.quiet, self.threads, cluster.own))
+            session = _JoblibSession(cluster, parcel, Manners(self.quiet, self.threads, cluster.own, cluster.home))
             session.check_loaded()
             yield session
 
@@ -78,14 +81,23 @@ class _JoblibSession:
         """Ask each worker, or about as many times as there are workers."""
         for attempt in range(REPLAYS + 1):
             try:
-                greetings = (joblib.delayed(greet)(self._parcel, self._manners) for _ in range(self._cluster.workers))
-                loaded = list(self._parallel()(greetings))
+                found = self._cluster.everywhere(greet, self._manners)
+                if found is None:
+                    greetings = (
+                        joblib.delayed(greet)(self._parcel, self._manners) for _ in range(self._cluster.workers)
+                    )
+                    found = list(self._parallel()(greetings))
                 break
+            except ExecutorLostError:
+                raise
             except Exception as error:  # a worker may die at any time
                 if attempt == REPLAYS or not self._cluster.alive():
                     raise StudyError(f"the cluster does not run tasks ({type(error).__name__})") from None
-        if not all(loaded):
-            raise StudyError(_UNLOADABLE)
+        for answer in found or [None]:
+            if not isinstance(answer, Unequal):
+                raise StudyError(_UNLOADABLE)
+            if answer:
+                raise UnequalWorkerError(answer)
 
     def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Attempt]:
         groups: list[deque[tuple[int, bytes]]] = []
@@ -98,7 +110,8 @@ class _JoblibSession:
             except _BrokenError:
                 unstarted = 0 if away else unstarted + 1
                 if unstarted > REPLAYS or not self._cluster.alive():
-                    raise ExecutorLostError("the cluster is gone; resume the search when there is one") from None
+                    lost = self._cluster.lost or "the cluster is gone; resume the search when there is one"
+                    raise ExecutorLostError(lost) from None
                 if group is not trials:
                     groups.append(group)
                 suspects = sorted(away.items())
@@ -129,6 +142,8 @@ class _JoblibSession:
                     return
                 except (Exception, asyncio.CancelledError):
                     raise _BrokenError from None
+                if isinstance(outcome, Unequal):
+                    raise UnequalWorkerError(outcome)
                 if outcome is None:
                     raise ExecutorLostError(_UNLOADABLE)
                 del away[outcome.index]

@@ -73,6 +73,9 @@ class Execution:
       that the moment of the release does not tell of the running time. A search that takes longer than one is released
       at the next: the moment then tells which. After a resume the time counts from the resume.
     - `progress(seconds)`: called about once a second from a thread of its own, with public facts only.
+    - `reads`: files and folders that the objective reads by itself. Every worker must hold the same content; a search
+      whose workers do not is refused before it is charged (one with a `Preparation`, after that). By default dpselect
+      looks for names of files in the objective, and workers must have those; with `()` it does not.
     - `operator_progress(done, total)`: counts that reveal K, for the operator's eyes only; warns.
 
     Raises `ArgumentError` or `TypeError` for values out of range.
@@ -86,9 +89,14 @@ class Execution:
     pad_seconds: SupportsFloat | None = None
     progress: Callable[[float], None] | None = None
     operator_progress: Callable[[int, int], None] | None = None
+    reads: Sequence[str | os.PathLike[str]] | None = None
 
     def __post_init__(self) -> None:
         flag("constant_runs", self.constant_runs)
+        if self.reads is not None:
+            if isinstance(self.reads, (str, os.PathLike)):
+                raise TypeError("reads must be a list of paths, not one")
+            object.__setattr__(self, "reads", tuple(os.fspath(path) for path in self.reads))
         if self.limits is not None:
             expect("limits", self.limits, Limits)
         if self.pad_seconds is not None:

@@ -7,7 +7,6 @@ and the job travel inside objects whose `repr` says nothing.
 from __future__ import annotations
 
 import os
-import pickle
 import secrets
 import threading
 from collections.abc import Callable, Iterator
@@ -21,17 +20,22 @@ from dpselect.tuning.executors import Attempt, limited_threads
 from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
 from dpselect.tuning.supervised import ChildDiedError, check_child, perform, stop_children
 from dpselect.tuning.trial import Job
+from dpselect.tuning.worker_check import Unequal, UnequalWorkerError, unpacked
 
 __all__ = ["Manners", "Parcel", "Trial", "forget", "greet", "quietly", "run_trial"]
 
 
 @dataclass(frozen=True)
 class Manners:
-    """How a worker behaves. `own` means that the process serves this search only, so nothing needs to be undone."""
+    """How a worker behaves. `own` means that the process serves this search only, so nothing needs to be undone.
+
+    `home`: it may be a thread of the tuner's process, as its caller has chosen.
+    """
 
     quiet: bool
     threads: int | None
     own: bool
+    home: bool = False
 
 
 _made_here: Final[dict[bytes, object]] = {}
@@ -65,37 +69,43 @@ class Trial:
 
 
 _jobs: Final[dict[bytes, Job]] = {}
+_proven: Final[set[bytes]] = set()
+"""Parcels that this process is equal for: searches that take turns are not compared each time."""
 _loading: Final = threading.Lock()
 
 
-def greet(parcel: Parcel, manners: Manners) -> bool:
-    """Load the job, and tell whether that worked."""
-    if _at_home(parcel):
-        return False
+def greet(parcel: Parcel, manners: Manners) -> Unequal | None:
+    """Load the job, and tell what differs here; the empty text if nothing does. None: it cannot be loaded."""
+    if _at_home(parcel) and not manners.home:
+        return None
     with quietly(manners):
-        job = _job(parcel)
         try:
+            job = _job(parcel)
             if job is not None:
                 check_child(job)
+        except UnequalWorkerError as error:
+            return Unequal(error)
         except (Exception, ChildDiedError):
-            return False
-        return job is not None
+            return None
+        return None if job is None else Unequal()
 
 
-def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Attempt | None:
-    """Run one trial. None: this worker cannot load the job, which says nothing about the trial.
+def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Attempt | Unequal | None:
+    """Run one trial. None: this worker cannot load the job, which says nothing about the trial. A text: what differs.
 
     Whatever else the objective raises to get out (`SystemExit`, say) means here what it means in a process of its own:
     the attempt is lost.
     """
-    if _at_home(parcel):
+    if _at_home(parcel) and not manners.home:
         return None
     with quietly(manners):
-        job = _job(parcel)
-        if job is None:
-            return None
         try:
+            job = _job(parcel)
+            if job is None:
+                return None
             return Attempt(trial.index, perform(job, trial.index, trial.key))
+        except UnequalWorkerError as error:
+            return Unequal(error)
         except BaseException:
             return Attempt(trial.index, lost=True)
 
@@ -121,7 +131,10 @@ def _job(parcel: Parcel) -> Job | None:
         if parcel.name not in _jobs:
             _jobs.clear()  # one search at a time, so that the data of an earlier one do not stay
             try:
-                _jobs[parcel.name] = pickle.loads(parcel.content)
+                _jobs[parcel.name] = unpacked(parcel.content, proven=parcel.name in _proven)
+                _proven.add(parcel.name)
+            except UnequalWorkerError:
+                raise
             except BaseException:
                 return None
         return _jobs[parcel.name]
@@ -138,7 +151,7 @@ def _behave(manners: Manners) -> Callable[[], None]:
         leave_interrupts_to_the_tuner()
         end_with_parent()
     if manners.quiet:
-        undo.enter_context(silence(descriptors=True))
+        undo.enter_context(silence(descriptors=not manners.home))
     return undo.close
 
 

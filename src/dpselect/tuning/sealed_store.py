@@ -189,7 +189,7 @@ class SealedStore:
             return Search(slots=self._shape.slots, stage=self.stage)
         key = self._keys.load(self.identifier)
         if key is None:
-            raise StudyError("the key of this search is missing; without it the search cannot be resumed")
+            raise StudyError(f"the key of this search is missing: {self._keys.sought(self.identifier)}")
         self._cipher = AESGCM(key)
         sealed = self._sealed()
         if len(sealed) != self._shape.sealed_bytes:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from multiprocessing.connection import Connection, Pipe
 from typing import Final
 
@@ -23,10 +24,12 @@ from dpselect.tuning.limits import Limits
 from dpselect.tuning.machine import Candidate
 from dpselect.tuning.orphans import end_with_pipe
 from dpselect.tuning.trial import Job, attempt
+from dpselect.tuning.worker_check import UnequalWorkerError, expected_of, packed, unpacked
 
 __all__ = ["ChildDiedError", "check_child", "perform", "serve", "stop_children"]
 
 _START: Final = "import sys, pickle; sys.path[:] = {path!r}; from dpselect.tuning.supervised import serve; serve()"
+_LOADED: Final = b"loaded"
 _GRACE: Final = 10.0
 """Seconds after its limit at which a child ends itself whose worker has died and left the pipe to another process."""
 
@@ -55,7 +58,9 @@ class _Child:
             )
         try:
             self._send(shipped)
-            self._receive(None)  # loaded: what follows is the trial's own time
+            said = self._receive(None)  # what follows is the trial's own time
+            if said != _LOADED:
+                raise UnequalWorkerError(said.decode())
         except BaseException:
             self.stop()
             raise
@@ -101,8 +106,8 @@ def _by_value(job: Job) -> bytes:
     script = sys.modules.get("__mp_main__")
     if script is not None:
         cloudpickle.register_pickle_by_value(script)
-    shipped: bytes = cloudpickle.dumps(job)
-    return shipped
+    # on this machine, so that files need no second look
+    return packed(expected_of(replace(job, reads=())), cloudpickle.dumps(job))
 
 
 _here: Final = threading.local()
@@ -112,7 +117,8 @@ _children: Final[set[_Child]] = set()
 def check_child(job: Job) -> None:
     """Start this thread's child, if the job's limits need one, so that the first trial finds it running.
 
-    Raises `ChildDiedError` if a child cannot load the job, and whatever pickling raises.
+    Raises `ChildDiedError` if a child cannot load the job, `UnequalWorkerError` if it runs other code than this, and
+    whatever pickling raises.
     """
     if job.limits is not None and job.limits.supervised:
         _child_here(job)
@@ -171,14 +177,18 @@ def serve() -> None:
     with open(os.devnull, "r+b", buffering=0) as null:
         for descriptor in (0, 1, 2):  # what the trial prints must not get among the answers
             os.dup2(null.fileno(), descriptor)
-    job: Job = pickle.loads(questions.recv_bytes())
+    try:
+        job = unpacked(questions.recv_bytes())
+    except UnequalWorkerError as error:
+        answers.send_bytes(str(error).encode())
+        return
     limits = job.limits or Limits()
     with threadpool_limits(1), contextlib.suppress(EOFError, BrokenPipeError):
         if limits.memory_bytes is not None:
             import resource
 
             resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
-        answers.send_bytes(b"loaded")
+        answers.send_bytes(_LOADED)
         while True:
             index, key = pickle.loads(questions.recv_bytes())
             if limits.seconds is not None:

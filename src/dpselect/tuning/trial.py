@@ -6,9 +6,10 @@ import hashlib
 import hmac
 import io
 import operator
+import os
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final, NamedTuple
@@ -92,12 +93,13 @@ class Followed:
 
 @dataclass(frozen=True, repr=False)
 class Job:
-    """What every trial of a search shares."""
+    """What every trial of a search shares. `reads`: see `Execution`."""
 
     objective: Objective
     space: Space
     payload_bytes: int
     limits: Limits | None = None
+    reads: Sequence[str | os.PathLike[str]] | None = None
 
 
 def trial_key(master: bytes, index: int) -> bytes:

@@ -192,7 +192,7 @@ def tune(
         if isinstance(objective, Preparation):  # its runs are known once it is paid for
             begun = begin()
             objective = _made(objective, keyed_source(preparation_key(begun.master)))
-        job = Job(cast(Objective, objective), plan.space, plan.shape.payload_bytes, execution.limits)
+        job = Job(cast(Objective, objective), plan.space, plan.shape.payload_bytes, execution.limits, execution.reads)
         try:
             with (executor or InlineExecutor()).session(job) as session:
                 search = _run_trials(plan, begun or begin(), opened, session)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from os import PathLike
 from typing import Any, Self
@@ -11,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import sklearn
 from joblib import effective_n_jobs
+from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -111,7 +113,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         refit: train a further model with the winner's parameters on all rows, and release it in place of the run's own.
             It is charged on top.
         release_score: set `best_score_`, which costs nothing more.
-        n_jobs: worker processes, as in scikit-learn (loky); or `executor`, any of dpselect's. The result is the same.
+        n_jobs: worker processes, as in scikit-learn (loky, or the Dask or Ray of a `joblib.parallel_config`); or
+            `executor`, any of dpselect's. The result is the same.
         constant_runs, ledger, store, resume, key_variable, payload_bytes, random: see `dpselect.tuning.tune`. With
             `store`, `release(result)` must write the result: it is called before the store's key is destroyed.
         rehearse: run once on made-up rows first, so that wrong arguments are found before anything is charged.
@@ -385,6 +388,11 @@ _NOT_THE_STUDY = {
 
 
 def _executor(n_jobs: int | None) -> Executor:
+    backend = get_active_backend()[0]
+    cluster = {"DaskDistributedBackend": "dask", "RayBackend": "ray"}.get(type(backend).__name__)
+    if cluster is not None:  # of `joblib.parallel_config`
+        count = None if n_jobs is None or n_jobs < 0 else max(2, n_jobs)
+        return JoblibExecutor(backend=cluster, workers=count, address=_address(backend))
     workers = effective_n_jobs(n_jobs)
     return InlineExecutor() if workers == 1 else JoblibExecutor(workers=workers)
 
@@ -396,3 +404,14 @@ def _summary(plan: SearchPlan, delta: float) -> str:
         f"epsilon {rounded_up(plan.guarantee.epsilon(delta))} at delta {delta:g} for all that is released"
     )
     return said if plan.note is None else f"{said}\nnote: {plan.note}"
+
+
+def _address(backend: Any) -> str | None:
+    """Of a Dask scheduler that is not that of the current client; None where the executor finds it by itself."""
+    client = getattr(backend, "client", None)
+    if client is None:
+        return None
+    with suppress(ValueError):  # there is no current one
+        if type(client).current() is client:
+            return None
+    return str(client.scheduler.address)

@@ -291,6 +291,8 @@ def coded(domain: Domain, values: NDArray[Any]) -> Codes:
 def numbers_of(values: Any, name: str, dimensions: int = 1) -> NDArray[Any]:
     """An array of numbers or timestamps. Raises `ArgumentError` and `TypeError` for its shape and its type."""
     found = np.asarray(values)
+    if found.dtype.kind == "M" and not hasattr(values, "dtype"):  # NumPy has made one unit of those in a list
+        raise TypeError(f"{name}: give timestamps as an array of their type")
     if found.ndim != dimensions or (dimensions == 2 and not found.shape[1]):
         raise ArgumentError(
             f"{name} must {'be one-dimensional' if dimensions == 1 else 'have two dimensions, rows and axes'}"

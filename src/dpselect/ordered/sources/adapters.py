@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
+from dpselect.numerics.moments import stamp_type
 from dpselect.ordered.domains import Categories, Domain, Ticks, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn, Window
 from dpselect.ordered.sources.blocks import LARGEST, Block, arrays_of, block_of, chunk_of, present_in
@@ -127,7 +128,7 @@ class SqlTable:
         """int64, float64 or timestamps, as declared. Raises `ArgumentError` for a column that needs categories."""
         self._number()
         if self.unit is not None:
-            return np.dtype(f"datetime64[{self.unit}]")
+            return stamp_type(self.unit)
         return np.dtype(np.int64 if self.whole else np.float64)
 
     def ranked(self, domain: Domain) -> RankedColumn:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
+from dpselect.numerics.moments import stamps_in
 from dpselect.ordered.sources.plain_lists import LARGEST, cells_as, floor, typed, whole_as, whole_cells
 from dpselect.storage import cells_of
 
@@ -19,9 +20,6 @@ __all__ = ["LARGEST", "Block", "arrays_of", "block_of", "chunk_of", "number_type
 
 Block = tuple[NDArray[Any], NDArray[np.bool_] | None]
 """Values, and where there is one; None for everywhere. NaN and NaT are missing as well."""
-
-_MOST = (1 << 63) - 1
-_UNITS = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"]
 
 
 def arrays_of(values: Any) -> list[Any]:
@@ -135,7 +133,7 @@ def _as_type(block: Block, dtype: np.dtype[Any]) -> Block:
     if (kind == "M") != (dtype.kind == "M"):
         return np.zeros(len(values), dtype=dtype), np.zeros(len(values), dtype=bool)
     if dtype.kind == "M":
-        return _timestamps_in(values, dtype), present
+        return stamps_in(values, np.datetime_data(dtype)[0]), present
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             return values.astype(dtype), present
@@ -148,14 +146,3 @@ def _as_type(block: Block, dtype: np.dtype[Any]) -> Block:
     info = np.iinfo(dtype)
     low, high = (max(info.min, np.iinfo(values.dtype).min), min(info.max, np.iinfo(values.dtype).max))
     return np.clip(values, low, high).astype(dtype), present
-
-
-def _timestamps_in(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """In another unit, cut off to what it holds: NumPy would wrap around."""
-    (source, _), (target, _) = np.datetime_data(values.dtype), np.datetime_data(dtype)
-    if source == "generic":  # NaT alone has no unit
-        return np.full(len(values), "NaT", dtype=dtype)
-    if _UNITS.index(source) <= _UNITS.index(target):
-        low, high = np.array([-_MOST, _MOST]).view(dtype).astype(values.dtype)
-        values = np.clip(values, low + np.timedelta64(1), high - np.timedelta64(1))  # NaT stays
-    return values.astype(dtype)

@@ -34,7 +34,8 @@ class Column(PublicDomain):
             or tuple holds doubles: for whole answers give an array of a whole-number type, or a granularity. Unsorted
             arrays take about two passes and little memory, and are not sorted or changed.
         domain_size: answers are the whole numbers 0 .. domain_size - 1. Or:
-        lower, upper: public bounds of answers. Without them use `private_range` first, and compose.
+        lower, upper: public bounds of answers. Without them use `private_range` first, and compose. For timestamps a
+            `numpy.datetime64`, a datetime, or text in ISO 8601; they are cut off to what the unit of the values holds.
         granularity: answers are multiples of it, and rows are rounded to the nearest one before they are compared: 1
             by default for whole-number types, 0.01, a `numpy.timedelta64`. Floats by default have a power of two,
             2**-48 to 2**-49 of the larger bound: 14 digits of it. "float64" makes every double an answer: for data of

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
+from dpselect.numerics.moments import FIRST, LAST, stamp_type, tick_of
 from dpselect.ordered.sources.adapters import DataColumn, TextColumn
-from dpselect.ordered.sources.blocks import Block, block_of, number_type
+from dpselect.ordered.sources.blocks import Block, block_of, chunk_of, number_type
 from dpselect.ordered.sources.opening import ColumnRequest, column_source
 from dpselect.ordered.sources.plain_lists import hardly_any, number_in
-from dpselect.storage import CsvForm, arrow_texts, csv_header, csv_rows, text_type
+from dpselect.storage import CsvForm, cells_of, csv_header, csv_rows, text_type
 
 __all__ = ["is_csv", "open_csv", "open_parquet"]
 
@@ -32,7 +33,11 @@ def is_csv(where: str) -> bool:
 @column_source(".parquet")
 @contextmanager
 def open_parquet(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextColumn]:
-    """A column of a Parquet file or folder, read a batch at a time. Needs pyarrow."""
+    """A column of a Parquet file or folder, read a batch at a time. Needs pyarrow.
+
+    The first file of a folder has the type of the column; the others are read as that type. Time stamps of 96 bits, as
+    Spark and Impala write them, are in microseconds.
+    """
     column, text, progress = request.column, request.text, request.progress
     try:
         import pyarrow as pa
@@ -41,7 +46,7 @@ def open_parquet(path: str, request: ColumnRequest) -> Iterator[DataColumn | Tex
         raise missing_extra("parquet", "reading Parquet") from None
     table = None
     with suppress(pa.ArrowException, OSError):
-        table = dataset.dataset(str(path), format="parquet")
+        table = dataset.dataset(str(path), format=_format("us"))
     if table is None:
         raise ContentError(f"{path} cannot be read as Parquet")
     if column not in table.schema.names:
@@ -53,26 +58,59 @@ def open_parquet(path: str, request: ColumnRequest) -> Iterator[DataColumn | Tex
         what = "needs categories" if text_type(kind) else "has no order here"
         raise ArgumentError(f"column: {column!r} in {path} holds {kind}, which {what}")
 
-    def batches() -> Iterator[Any]:
-        # buffered: by default a whole column of a row group is held, and files may be one row group
-        buffered = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
-        scanner = table.scanner(
-            columns=[column],
-            batch_size=1 << 17,
-            batch_readahead=1,
-            fragment_readahead=1,
-            fragment_scan_options=buffered,
-        )
+    def read(one: Callable[[Any, str], Iterator[Any]]) -> Iterator[Any]:
         with suppress(pa.ArrowException, OSError):  # whose message may quote the data
-            for batch in scanner.to_batches():
-                yield batch.column(0)
+            for fragment in table.get_fragments():
+                yield from one(fragment, column)
             return
         raise ContentError(f"column {column!r} of {path} cannot be read")
 
     if text:
-        yield TextColumn(lambda: ([_plain(cell) for cell in arrow_texts(batch)] for batch in batches()), progress)
+        texts = lambda: ([_plain(cell) for cell in cells_of(batch)] for batch in read(_batches))  # noqa: E731
+        yield TextColumn(texts, progress)
     else:
-        yield DataColumn(block_of(pa.array([], kind))[0].dtype, lambda: map(block_of, batches()), progress=progress)
+        dtype = block_of(pa.array([], kind))[0].dtype
+        yield DataColumn(dtype, lambda: (chunk_of(part, dtype) for part in read(_parts)), progress=progress)
+
+
+def _format(unit: str) -> Any:
+    """Arrow's reader of Parquet, with this unit for time stamps of 96 bits; it would wrap in nanoseconds."""
+    from pyarrow import dataset
+
+    return dataset.ParquetFileFormat(read_options=dataset.ParquetReadOptions(coerce_int96_timestamp_unit=unit))
+
+
+def _batches(fragment: Any, column: str) -> Iterator[Any]:
+    """The column of one file, in the file's own type: Arrow's conversion to another file's fails for some values."""
+    from pyarrow import dataset
+
+    # buffered: by default a whole column of a row group is held, and files may be one row group
+    buffered = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+    if column in fragment.physical_schema.names:
+        for batch in fragment.to_batches(
+            columns=[column], batch_size=1 << 17, batch_readahead=1, fragment_scan_options=buffered
+        ):
+            yield batch.column(0)
+
+
+def _parts(fragment: Any, column: str) -> Iterator[Any]:
+    """The same, but 96 bits in milliseconds too, which hold all of them, where microseconds have wrapped around."""
+    coarse = _format("ms").make_fragment(fragment.path, fragment.filesystem)
+    if coarse.physical_schema == fragment.physical_schema:
+        yield from _batches(fragment, column)
+        return
+    for fine, plain in zip(_batches(fragment, column), _batches(coarse, column), strict=True):
+        yield fine if fine.type == plain.type else _cut_off(fine, plain)
+
+
+def _cut_off(fine: Any, coarse: Any) -> Any:
+    """Microseconds, with the ends of their range for what is beyond it in milliseconds."""
+    import pyarrow as pa
+
+    (ticks, present), (guard, _) = block_of(fine), block_of(coarse)
+    ticks, guard, reach = ticks.view(np.int64), guard.view(np.int64), LAST // 1000
+    found = np.where(guard >= reach, LAST, np.where(guard <= -reach, FIRST, ticks))
+    return pa.array(found, pa.int64(), mask=None if present is None else ~present).view(fine.type)
 
 
 def _plain(cell: Any) -> Any:
@@ -89,13 +127,14 @@ def open_csv(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextCol
     A cell that is no number, or no moment, is missing.
     """
     form, read = request.form, _moment if request.dates else number_in
-    kind = np.dtype("datetime64[us]" if request.dates else np.float64)
+    kind, plain = (stamp_type("us"), np.int64) if request.dates else (np.dtype(np.float64), np.float64)
     place = _place(Path(path), request.column, form)
     if request.look and not request.text:
         _look(path, request, place)
 
     def chunks() -> Iterator[Block]:
-        return ((np.array([read(cell) for cell in block], dtype=kind), None) for block in _cells(path, place, form))
+        for block in _cells(path, place, form):
+            yield np.array([read(cell) for cell in block], dtype=plain).view(kind), None
 
     if request.text:
         yield TextColumn(lambda: _cells(path, place, form), request.progress)
@@ -111,7 +150,7 @@ def _look(path: str, request: ColumnRequest, place: int) -> None:
     that keeps it, with a row to spare, makes a difference.
     """
     cells = [cell for cell in next(_cells(path, place, request.form)) if cell.strip().lower() not in ("", "nan")]
-    found = sum(_moment(cell) is not None if request.dates else not math.isnan(number_in(cell)) for cell in cells)
+    found = sum(_moment(cell) >= FIRST if request.dates else not math.isnan(number_in(cell)) for cell in cells)
     if hardly_any(found, len(cells) - found):
         what = "dates in ISO 8601" if request.dates else "numbers: dates need their kind, text needs categories"
         raise ContentError(f"column {request.column!r} of {path} does not look like {what}")
@@ -131,10 +170,10 @@ def _cells(path: str, place: int, form: CsvForm) -> Iterator[list[str]]:
     yield []
 
 
-def _moment(text: str) -> datetime | None:
-    """A moment in UTC, where it has a time zone, without one; None for what is none, or overflows on the way."""
+def _moment(text: str) -> int:
+    """A moment in microseconds since 1970, in UTC; the tick of NaT for what is none."""
     try:
-        found = datetime.fromisoformat(text.strip())
-        return found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError):
-        return None
+        found = tick_of(datetime.fromisoformat(text.strip()), "us")
+    except ValueError:
+        found = None
+    return FIRST - 1 if found is None else found

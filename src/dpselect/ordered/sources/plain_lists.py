@@ -7,7 +7,6 @@ and an array of objects whole numbers, and a cell that is neither is missing.
 
 from __future__ import annotations
 
-import datetime
 import math
 import operator
 from collections.abc import Iterable, Sequence
@@ -18,6 +17,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpselect.numerics.moments import FIRST, tick_of
 
 __all__ = [
     "LARGEST",
@@ -105,8 +106,9 @@ def with_presence(values: NDArray[Any], *, name: str) -> tuple[NDArray[Any], NDA
 def cells_as(cells: Sequence[Any] | NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Cells of any kind as values of a column's type, and which of them are; text that is a number counts as one."""
     if dtype.kind == "M":
-        timestamps = np.array([_timestamp(cell, dtype) for cell in cells], dtype=dtype)
-        return timestamps, timestamps == timestamps
+        unit = np.datetime_data(dtype)[0]
+        ticks = np.array([_tick(cell, unit) for cell in cells], dtype=np.int64)
+        return ticks.view(dtype), ticks >= FIRST
     numbers = [number_in(cell) if isinstance(cell, str) else cell for cell in cells]
     doubles = [_double(cell) for cell in numbers]
     present = np.array([value == value for value in doubles], dtype=bool)
@@ -142,20 +144,12 @@ def number_in(text: str) -> float:
         return math.nan
 
 
-def _timestamp(cell: Any, dtype: np.dtype[Any]) -> Any:
-    unit: Any = np.datetime_data(dtype)[0]
-    missing = np.datetime64("NaT", unit)
-    known: Any = isinstance(cell, (datetime.date, np.datetime64, str))
-    if not known or str(cell)[:1] not in "-0123456789":
-        return missing  # NumPy would read "now"
-    try:
-        plain: Any = cell.astimezone(datetime.UTC).replace(tzinfo=None) if getattr(cell, "tzinfo", None) else cell
-        found = np.datetime64(plain, unit)
-        # NumPy wraps around where a unit does not reach
-        fits = np.datetime64(plain).astype("datetime64[Y]") == found.astype("datetime64[Y]")
-    except Exception:  # the cell's own code may be anything
-        return missing
-    return found if fits else missing
+def _tick(cell: Any, unit: str) -> int:
+    """That of NaT for a cell that is no time stamp."""
+    with suppress(Exception):  # the cell's own code may be anything
+        found = tick_of(cell, unit)
+        return FIRST - 1 if found is None else int(found)
+    return FIRST - 1
 
 
 def _cells(values: Any) -> NDArray[Any]:

@@ -9,14 +9,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.numerics.moments import seconds_of
 from dpselect.study.columns.kind import KINDS, ColumnKind, each_cell
 
 
 def _read(cells: Any, form: str | None) -> NDArray[np.float64]:
     cells = np.asarray(cells)
     if cells.dtype.kind == "M":
-        seconds = (cells - np.datetime64(0, "s")) / np.timedelta64(1, "s")
-        return np.asarray(seconds, dtype=np.float64)
+        return seconds_of(cells)
     if cells.dtype.kind in "biufcmV":
         raise TypeError("holds numbers or durations, and is declared a date")
     return each_cell(cells, partial(_seconds, form=form))
@@ -24,7 +24,7 @@ def _read(cells: Any, form: str | None) -> NDArray[np.float64]:
 
 def _seconds(cell: Any, form: str | None) -> float:
     if isinstance(cell, np.datetime64):
-        return float((cell - np.datetime64(0, "s")) / np.timedelta64(1, "s"))
+        return float(seconds_of(np.array([cell]))[0])
     if isinstance(cell, str):
         cell = datetime.fromisoformat(cell) if form is None else datetime.strptime(cell, form)
     if not isinstance(cell, datetime) and isinstance(cell, date):

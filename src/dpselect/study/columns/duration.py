@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.numerics.moments import seconds_of
 from dpselect.study.columns.kind import KINDS, ColumnKind, each_cell
 
 _TEXT: Final = re.compile(
@@ -20,7 +21,7 @@ _TEXT: Final = re.compile(
 def _read(cells: Any, form: str | None) -> NDArray[np.float64]:  # noqa: ARG001
     cells = np.asarray(cells)
     if cells.dtype.kind == "m":
-        return np.asarray(cells / np.timedelta64(1, "s"), dtype=np.float64)
+        return seconds_of(cells)
     if cells.dtype.kind in "iuf":
         return np.asarray(cells, dtype=np.float64)
     if cells.dtype.kind in "bcMV":
@@ -32,7 +33,7 @@ def _seconds(cell: Any) -> float:
     if isinstance(cell, timedelta):
         return cell.total_seconds()
     if isinstance(cell, np.timedelta64):
-        return float(cell / np.timedelta64(1, "s"))
+        return float(seconds_of(np.array([cell]))[0])
     found = _TEXT.fullmatch(cell) if isinstance(cell, str) and cell else None
     if found is None:
         return float(cell)

@@ -27,7 +27,9 @@ def open_parquet(origin: Origin) -> Table:
         raise StudyError(f"{origin.key} is not a readable Parquet file")
 
     def read(wanted: Sequence[str]) -> dict[str, Any]:
-        return _cells(parquet.read_table(origin.path, columns=list(wanted)), wanted)
+        # of 96 bits, as Spark writes them, nanoseconds hold the years 1678 to 2262 only, and milliseconds all
+        table = parquet.read_table(origin.path, columns=list(wanted), coerce_int96_timestamp_unit="ms")
+        return _cells(table, wanted)
 
     return Table(tuple(schema.names), read, _types(schema))
 
