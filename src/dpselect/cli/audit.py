@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -11,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -20,7 +18,9 @@ from dpselect.audit import Audit, FiniteSubject, OneRunAudit, audit as black_box
 from dpselect.audit.entry import Auditable, function_of_data, resolve_entry, subject_of, where_it_failed
 from dpselect.cli.described import BASE_HELP, base_of
 from dpselect.cli.options import AsJson, print_result
-from dpselect.errors import ArgumentError, number
+from dpselect.decoding import LimitError, array_of, json_file, json_of
+from dpselect.decoding.limits import AUDITED
+from dpselect.errors import ArgumentError, ContentError, number
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
 from dpselect.randomness import keyed_source
 
@@ -196,20 +196,21 @@ def _json(flag: str, text: str) -> Any:
     """Parse a data set. Neither a message nor a traceback shows it."""
     if text.startswith("@"):
         try:
-            text = Path(text[1:]).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+            return json_file(Path(text[1:]), AUDITED)
+        except OSError:
             raise ArgumentError(f"{flag}: {text[1:]} cannot be read") from None
+        except ContentError as error:
+            raise ArgumentError(f"{flag}: {error}") from None
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ArgumentError(f"{flag} is not JSON: {error.msg} at character {error.pos}") from None
+        return json_of(text, AUDITED, flag)
+    except ContentError as error:
+        raise ArgumentError(str(error)) from None
 
 
 def _array(path: Path) -> Any:
     try:
-        found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+        return array_of(path, AUDITED)
+    except LimitError as error:
+        raise ArgumentError(f"--outputs: {error}") from None
+    except (OSError, ContentError):
         raise ArgumentError(f"--outputs: {path} is not an array of numbers or text that NumPy saved") from None
-    if not isinstance(found, np.ndarray):
-        raise ArgumentError(f"--outputs: {path} holds several arrays")
-    return found

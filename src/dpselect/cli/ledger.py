@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -12,6 +11,8 @@ import typer
 
 from dpselect.cli.commands import group
 from dpselect.cli.options import AsJson, print_result
+from dpselect.decoding import json_file, lines_of
+from dpselect.decoding.limits import DOCUMENT, LINE
 from dpselect.errors import ArgumentError
 from dpselect.ledger import Amounts, Budget, Ledger, export_lines, import_lines
 from dpselect.numerics import rounded_down, rounded_up
@@ -115,7 +116,7 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Make a new ledger from an export, checked entry by entry. Retire the old one: both could be spent from."""
-    with source.open(encoding="utf-8") as lines, import_lines(lines, ledger) as record:
+    with import_lines(lines_of(source, LINE), ledger) as record:
         head = record.head()
     result = {"sequence": head.sequence, "head": head.head}
     print_result(result, as_json, f"{head.sequence} entries imported, head {head.head}")
@@ -178,7 +179,7 @@ def _plot(record: Ledger, name: str, path: Path) -> None:
 
 def _receipt(path: Path) -> Receipt:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json_file(path, DOCUMENT)
         named = found.get("receipt") or found
         sequence, head = named["sequence"], named["head"]
         if not isinstance(sequence, int) or not isinstance(head, str):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import struct
 import zlib
@@ -18,8 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Final
 
+from dpselect.decoding import LimitError, Limits, unpacked
 from dpselect.errors import ContentError
 
 __all__ = ["CsvForm", "csv_header", "csv_rows"]
@@ -50,15 +50,18 @@ class CsvForm:
 _PLAIN: Final = CsvForm()
 
 
-def csv_header(path: Path, form: CsvForm = _PLAIN) -> list[str]:
-    """The first record; empty for an empty file. Raises `ContentError` for one in another encoding, `OSError`."""
+def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: Limits | None = None) -> list[str]:
+    """The first record; empty for an empty file. Raises `ContentError` for one in another encoding, `OSError`.
+
+    With limits, also `LimitError` for what is beyond them.
+    """
     marked, header = False, list[str]()
     try:
         if form.encoding == "utf-8-sig":
-            with _bytes(path) as file:
+            with unpacked(path, limits) as file:
                 marked = file.read(4).startswith(_OTHER_MARKS)
         if not marked:
-            with _opened(path, form, "surrogateescape") as text:
+            with _opened(path, form, "surrogateescape", limits) as text:
                 header = next(_records(text, form), [])
     except (UnicodeError, EOFError, zlib.error):  # the last two of a damaged archive
         marked = True
@@ -67,13 +70,22 @@ def csv_header(path: Path, form: CsvForm = _PLAIN) -> list[str]:
     return header
 
 
-def csv_rows(path: Path, form: CsvForm = _PLAIN, *, strict: bool = False) -> Iterator[list[str]]:
+def csv_rows(
+    path: Path, form: CsvForm = _PLAIN, *, strict: bool = False, limits: Limits | None = None
+) -> Iterator[list[str]]:
     """The records after the header, which `csv_header` has checked. No content makes it raise.
 
-    With `strict`, for files that their reader may know all about, `ContentError` for bytes that are no text.
+    With `strict`, for files that their reader may know all about, `ContentError` for bytes that are no text; with
+    limits, for files of others, `LimitError` for more bytes or rows. Neither is for private rows: what they hold must
+    not decide whether they are read.
     """
-    with _opened(path, form, "strict" if strict else "replace") as file, suppress(UnicodeError):
-        yield from islice(_records(file, form), 1, None)
+    rows = 0
+    with _opened(path, form, "strict" if strict else "replace", limits) as file, suppress(UnicodeError):
+        for row in islice(_records(file, form), 1, None):
+            rows += 1
+            if limits is not None and rows > limits.entries:
+                raise LimitError(f"{path.name} has more than {limits.entries} rows")
+            yield row
         return
     raise _not_text(path, form)  # here, so that no traceback shows the byte
 
@@ -84,15 +96,11 @@ def _not_text(path: Path, form: CsvForm) -> ContentError:
     return ContentError(f"{path.name} is not text in {shown}; save it in that encoding{declare}")
 
 
-def _opened(path: Path, form: CsvForm, errors: str) -> IO[str]:
-    return io.TextIOWrapper(_bytes(path), encoding=form.encoding, errors=errors, newline="")
-
-
-def _bytes(path: Path) -> IO[bytes]:
-    """The content, unpacked when the name says that it is packed."""
-    return cast(IO[bytes], gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb"))
+def _opened(path: Path, form: CsvForm, errors: str, limits: Limits | None) -> IO[str]:
+    return io.TextIOWrapper(unpacked(path, limits), encoding=form.encoding, errors=errors, newline="")
 
 
 def _records(file: IO[str], form: CsvForm) -> Iterator[list[str]]:
     csv.field_size_limit(max(csv.field_size_limit(), _WIDEST))
+    # decodes: the one reader of CSV; `unpacked` bounds what it is given
     return csv.reader(file, delimiter=form.delimiter, skipinitialspace=form.skipinitialspace)

@@ -149,4 +149,6 @@ def _group(known: list[dict[str, Any]], value: float, ends: tuple[float, ...]) -
 
 @cache
 def _measured() -> dict[str, Any]:
-    return json.loads((files("dpselect.study") / "forecast.json").read_text(encoding="utf-8"))
+    return json.loads(
+        (files("dpselect.study") / "forecast.json").read_text(encoding="utf-8")
+    )  # decodes: of this package

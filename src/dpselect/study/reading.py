@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,9 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from dpselect.errors import StudyError
+from dpselect.decoding import read_content, toml_of
+from dpselect.decoding.limits import STUDY
+from dpselect.errors import ContentError, StudyError
 from dpselect.study.columns import Column
 from dpselect.study.schema import CLASHES, FILL_IN, KEYS_ALONE, Study
 from dpselect.study.task import design_clashes, task_clashes
@@ -52,15 +53,11 @@ def load_study(path: Path, *, folder: Path | None = None, resume: bool = False) 
     the price: files, columns, laws, and the output folder, for which `folder` may stand.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        document = toml_of(read_content(path, STUDY), f"the study {str(path)!r}", limits=STUDY)
     except OSError as error:
         raise StudyError(f"cannot read the study {str(path)!r}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise StudyError(f"the study {str(path)!r} is not UTF-8 text") from None
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(f"the study {str(path)!r} is not valid TOML: {error}") from None
+    except ContentError as error:
+        raise StudyError(str(error)) from None
     read = _Reading.of(document)
     if not read.wrong:
         return read.study

@@ -6,12 +6,12 @@ column, never a value or a row.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from dpselect.decoding import json_of, lines_of
+from dpselect.decoding.limits import SUBMISSION
 from dpselect.errors import ContentError
 from dpselect.holdout.files import FORM, read_columns, texts, unique_ids
 from dpselect.storage import CsvForm
@@ -42,7 +42,10 @@ def read_groups(path: Path, id_column: str, cluster_column: str, *, form: CsvFor
 def _rows(path: Path, columns: Sequence[str], form: CsvForm) -> list[list[Any]]:
     if path.suffix.lower() not in (".jsonl", ".ndjson"):
         return [list(row) for row in zip(*read_columns(path, columns, form=form), strict=True)]
-    rows = [_fields(line, path, columns) for line in _lines(path)]
+    rows = []
+    for line in lines_of(path, SUBMISSION):
+        if line.strip(b" \t\xef\xbb\xbf"):
+            rows.append(_fields(line, path, columns))
     if not rows:
         raise ContentError(f"{path.name} has no rows")
     return [[texts([name])[0].strip(), *_flat(values)] for name, *values in rows]
@@ -53,17 +56,8 @@ def _flat(values: Sequence[Any]) -> list[Any]:
     return [one for value in values for one in (value if isinstance(value, list) else [value])]
 
 
-def _lines(path: Path) -> list[str]:
-    with suppress(UnicodeDecodeError):
-        return [line for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
-    # raised here, so that no traceback shows the bytes
-    raise ContentError(f"{path.name} is not text in UTF-8; save it in that encoding")
-
-
-def _fields(line: str, path: Path, columns: Sequence[str]) -> list[Any]:
-    fields = None
-    with suppress(ValueError, RecursionError):
-        fields = json.loads(line)
+def _fields(line: bytes, path: Path, columns: Sequence[str]) -> list[Any]:
+    fields = json_of(line, SUBMISSION, f"a line of {path.name}")
     if not isinstance(fields, dict):
         raise ContentError(f"{path.name} must hold one JSON object in each line")
     for column in columns:
