@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,11 +27,8 @@ _MEMORY: Final = 64 * MIB
 """Bytes that any document may take, beside `_MEMORY_FACTOR` for each of its own."""
 _LIST, _MEMBER, _TEXT, _VALUE = 120, 112, 64, 40
 """Bytes that one takes in memory: a list or a table, a place in a table, a text and a number in a list."""
-_LONG: Final = 309
-"""Digits of a whole number that no float64 holds."""
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b'[]{}"'))
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-_OnePair = Callable[[list[tuple[str, Any]]], Any]
 
 
 def json_of(content: str | bytes, limits: Limits, what: str, *, unique: bool = False) -> Any:
@@ -52,8 +48,7 @@ def json_of(content: str | bytes, limits: Limits, what: str, *, unique: bool = F
         text = content if isinstance(content, str) else raw.removeprefix(_MARK).decode("utf-8")
         if len(raw) > _SAFE:
             _check_memory(_weight(raw), len(raw), sys.getsizeof(text), what)
-        long = limits.finite or _longest_digits(raw, _LONG)
-        return json.loads(text, **(_hooks(limits, unique) if long or unique else {}))  # decodes: after the checks above
+        return json.loads(text, **_hooks(limits, unique))  # decodes: after the checks above
     except LimitError:
         raise
     except (ValueError, RecursionError):
@@ -160,11 +155,9 @@ def _longest_digits(raw: bytes, count: int) -> bool:
 
 
 def _hooks(limits: Limits, unique: bool) -> dict[str, Any]:
-    """What the decoder calls for numbers that could be too long, and for tables."""
+    """What the decoder calls for numbers and for tables; nothing where it may take them as they are."""
     hooks: dict[str, Any] = {"object_pairs_hook": _once} if unique else {}
-    if limits.finite:
-        hooks |= {"parse_float": _finite, "parse_constant": _finite}
-    return {**hooks, "parse_int": _whole}
+    return hooks | {"parse_float": _finite, "parse_constant": _finite, "parse_int": _whole} if limits.finite else hooks
 
 
 def _finite(text: str) -> float:
@@ -175,11 +168,8 @@ def _finite(text: str) -> float:
 
 
 def _whole(text: str) -> int:
-    if len(text) > _LONG:
-        raise LimitError("a number of the document is beyond the range of float64")
-    found = int(text)
     _finite(text)
-    return found
+    return int(text)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
