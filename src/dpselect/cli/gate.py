@@ -14,6 +14,7 @@ from dpselect.cli.commands import group
 from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result, stake_of
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout import Gate, GateRules, advise_gate, plan_gate
+from dpselect.holdout.files import submitted
 from dpselect.holdout.gate.certificates import verify_certificate
 from dpselect.holdout.gate.files import read_groups, read_outcomes
 from dpselect.holdout.gate.outcomes import wins_and_losses
@@ -147,8 +148,9 @@ def ask(
     place = Gate.open(gate)
     columns = place.terms.id_column, place.terms.outcome_columns
     try:
-        outcomes = read_outcomes(candidate, *columns, form=form)
-        again = None if incumbent is None else read_outcomes(incumbent, *columns, form=form)
+        limits = submitted(place.terms.tasks * place.terms.repeats)
+        outcomes = read_outcomes(candidate, *columns, form=form, limits=limits)
+        again = None if incumbent is None else read_outcomes(incumbent, *columns, form=form, limits=limits)
         name = None if content is None else hashlib.sha256(content.read_bytes()).digest()
         accepted = place.ask(outcomes, stake_of(stake), candidate=name, incumbent=again)
     except ContentError as malformed:

@@ -12,7 +12,7 @@ import typer
 from dpselect.cli.commands import group
 from dpselect.cli.options import AsJson, print_result
 from dpselect.decoding import json_file, lines_of
-from dpselect.decoding.limits import DOCUMENT, LINE
+from dpselect.decoding.limits import DOCUMENT, EXPORT
 from dpselect.errors import ArgumentError
 from dpselect.ledger import Amounts, Budget, Ledger, export_lines, import_lines
 from dpselect.numerics import rounded_down, rounded_up
@@ -116,7 +116,7 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Make a new ledger from an export, checked entry by entry. Retire the old one: both could be spent from."""
-    with import_lines(lines_of(source, LINE), ledger) as record:
+    with import_lines(lines_of(source, EXPORT), ledger) as record:
         head = record.head()
     result = {"sequence": head.sequence, "head": head.head}
     print_result(result, as_json, f"{head.sequence} entries imported, head {head.head}")

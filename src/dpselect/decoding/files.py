@@ -24,14 +24,15 @@ def read_content(path: Path, limits: Limits) -> bytes:
 
 
 def lines_of(path: Path, limits: Limits) -> Iterator[bytes]:
-    """The lines of a file one by one, without their ends, blank ones too. `limits.size` is that of one line.
-
-    Raises `LimitError` and `OSError`.
-    """
+    """The lines of a file one by one, without their ends, blank ones too. Raises `LimitError` and `OSError`."""
+    size = 0
     with path.open("rb") as file:
-        while line := file.readline(limits.size + 2):
+        while line := file.readline(limits.line + 2):
+            size += len(line)
+            limits.check_size(size, path.name)
             line = line.rstrip(b"\r\n")
-            limits.check_size(len(line), f"a line of {path.name}")
+            if len(line) > limits.line:
+                raise LimitError(f"{path.name} has a line of more than {shown_bytes(limits.line)}")
             yield line
 
 

@@ -8,7 +8,19 @@ from typing import Final
 
 from dpselect.errors import ContentError
 
-__all__ = ["ACCOUNTANT", "AUDITED", "DOCUMENT", "LINE", "MODEL", "STUDY", "SUBMISSION", "TABLE", "LimitError", "Limits"]
+__all__ = [
+    "ACCOUNTANT",
+    "AUDITED",
+    "DOCUMENT",
+    "ENTRY",
+    "EXPORT",
+    "MODEL",
+    "STUDY",
+    "SUBMISSION",
+    "TABLE",
+    "LimitError",
+    "Limits",
+]
 
 MIB: Final = 1 << 20
 UNLIMITED: Final = sys.maxsize
@@ -25,6 +37,7 @@ class Limits:
     Args:
         size: bytes of the document as it is stored.
         decoded: bytes that are unpacked from it (gzip, zip).
+        line: bytes of one line, or characters of one record of a table.
         depth: how deeply lists and tables are nested; also the parts of a dotted key.
         digits: digits of one number in text.
         exponent: largest decimal exponent of an exact number in text, in either direction.
@@ -37,6 +50,7 @@ class Limits:
 
     size: int
     decoded: int = 64 * MIB
+    line: int = MIB
     depth: int = 64
     digits: int = 4300
     exponent: int = 4300
@@ -60,8 +74,10 @@ def shown_bytes(count: int) -> str:
 
 DOCUMENT: Final = Limits(size=32 * MIB)
 """A release, its facts, a receipt, a certificate, an answer of a server."""
-LINE: Final = Limits(size=16 * MIB)
-"""One entry of a record that was exported."""
+ENTRY: Final = Limits(size=16 * MIB)
+"""One entry of a record."""
+EXPORT: Final = Limits(size=UNLIMITED, line=16 * MIB)
+"""The lines of a record that was exported; no more than one is held at a time."""
 STUDY: Final = Limits(size=4 * MIB, depth=32, digits=300, entries=100_000)
 MODEL: Final = Limits(size=1024 * MIB, decoded=1024 * MIB, entries=1000)
 SUBMISSION: Final = Limits(size=512 * MIB, decoded=512 * MIB, entries=20_000_000, finite=False)

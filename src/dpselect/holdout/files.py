@@ -6,6 +6,7 @@ Errors name a column, never a value, a row or a count.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +18,25 @@ from dpselect.decoding.limits import SUBMISSION
 from dpselect.errors import ContentError
 from dpselect.storage import CsvForm, csv_header, csv_rows
 
-__all__ = ["FORM", "aligned", "class_names", "numbers", "predicted_classes", "read_columns", "texts", "unique_ids"]
+__all__ = [
+    "FORM",
+    "aligned",
+    "class_names",
+    "numbers",
+    "predicted_classes",
+    "read_columns",
+    "submitted",
+    "texts",
+    "unique_ids",
+]
 
 FORM: Final = CsvForm(skipinitialspace=True)
 """How a file is written unless somebody says otherwise."""
+
+
+def submitted(rows: int) -> Limits:
+    """What is read of a submission to something that has so many rows."""
+    return replace(SUBMISSION, decoded=(16 << 20) + 1024 * rows, entries=rows)
 
 
 def read_columns(

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from dpselect.decoding import LimitError, json_of
-from dpselect.decoding.limits import LINE
+from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError
 from dpselect.ledger.entries import canonical
 from dpselect.ledger.fold import MemoryBooks
@@ -65,7 +65,7 @@ def _parsed(lines: Iterable[str | bytes]) -> Iterator[tuple[int, str, str]]:
         if not line.strip():
             continue
         try:
-            record = json_of(line, LINE, f"line {number}")
+            record = json_of(line, ENTRY, f"line {number}")
             yield int(record["sequence"]), str(record["head"]), canonical(record["body"])
         except LimitError as error:
             raise LedgerDamagedError(str(error), number) from None

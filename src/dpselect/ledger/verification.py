@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from dpselect.decoding import json_of
-from dpselect.decoding.limits import LINE
+from dpselect.decoding.limits import ENTRY
 from dpselect.ledger.entries import BOOKS, ORIGIN, Head, canonical, next_head, without_books
 from dpselect.ledger.fold import MemoryBooks
 from dpselect.ledger.refusals import LedgerDamagedError
@@ -22,7 +22,7 @@ def folded(entries: Iterable[tuple[int, str, str]], books: MemoryBooks) -> Itera
             raise LedgerDamagedError(f"entry {tip.sequence + 1} is missing", tip.sequence + 1)
         try:
             expected = next_head(tip, text)
-            body = json_of(text, LINE, "an entry")
+            body = json_of(text, ENTRY, "an entry")
             canonical_text = canonical(body)
         except (ValueError, TypeError):
             raise LedgerDamagedError(f"entry {sequence} cannot be read", sequence) from None

@@ -12,7 +12,7 @@ import csv
 import io
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -62,7 +62,8 @@ def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: Limits | None = No
                 marked = file.read(4).startswith(_OTHER_MARKS)
         if not marked:
             with _opened(path, form, "surrogateescape", limits) as text:
-                header = next(_records(text, form), [])
+                lines = text if limits is None else _Lines(text, limits, path.name)
+                header = next(_records(lines, form), [])
     except (UnicodeError, EOFError, zlib.error):  # the last two of a damaged archive
         marked = True
     if marked or any(letter == "\0" or "\udc80" <= letter <= "\udcff" for name in header for letter in name):
@@ -79,13 +80,17 @@ def csv_rows(
     limits, for files of others, `LimitError` for more bytes or rows. Neither is for private rows: what they hold must
     not decide whether they are read.
     """
-    rows = 0
     with _opened(path, form, "strict" if strict else "replace", limits) as file, suppress(UnicodeError):
-        for row in islice(_records(file, form), 1, None):
-            rows += 1
-            if limits is not None and rows > limits.entries:
+        if limits is None:
+            yield from islice(_records(file, form), 1, None)
+            return
+        lines = _Lines(file, limits, path.name)
+        for number, row in enumerate(_records(lines, form)):
+            if number > limits.entries:
                 raise LimitError(f"{path.name} has more than {limits.entries} rows")
-            yield row
+            lines.taken = 0
+            if number:
+                yield row
         return
     raise _not_text(path, form)  # here, so that no traceback shows the byte
 
@@ -100,7 +105,23 @@ def _opened(path: Path, form: CsvForm, errors: str, limits: Limits | None) -> IO
     return io.TextIOWrapper(unpacked(path, limits), encoding=form.encoding, errors=errors, newline="")
 
 
-def _records(file: IO[str], form: CsvForm) -> Iterator[list[str]]:
+class _Lines:
+    """The lines of a file, until those of one record are longer than the limit; `taken` is what that has so far."""
+
+    def __init__(self, file: IO[str], limits: Limits, name: str) -> None:
+        self._file, self._most, self.taken = file, limits.line, 0
+        self._refusal = f"{name} has a row of more than {limits.line} characters"
+
+    def __iter__(self) -> Iterator[str]:
+        read, most = self._file.readline, self._most
+        while line := read(most + 1):
+            self.taken += len(line)
+            if self.taken > most:
+                raise LimitError(self._refusal)
+            yield line
+
+
+def _records(file: Iterable[str], form: CsvForm) -> Iterator[list[str]]:
     csv.field_size_limit(max(csv.field_size_limit(), _WIDEST))
     # decodes: the one reader of CSV; `unpacked` bounds what it is given
     return csv.reader(file, delimiter=form.delimiter, skipinitialspace=form.skipinitialspace)

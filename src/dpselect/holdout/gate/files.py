@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpselect.decoding import json_of, lines_of
+from dpselect.decoding import LimitError, Limits, json_of, lines_of
 from dpselect.decoding.limits import SUBMISSION
 from dpselect.errors import ContentError
 from dpselect.holdout.files import FORM, read_columns, texts, unique_ids
@@ -20,11 +20,16 @@ __all__ = ["read_groups", "read_outcomes"]
 
 
 def read_outcomes(
-    path: Path, id_column: str, outcome_columns: Sequence[str], *, form: CsvForm = FORM
+    path: Path,
+    id_column: str,
+    outcome_columns: Sequence[str],
+    *,
+    form: CsvForm = FORM,
+    limits: Limits = SUBMISSION,
 ) -> dict[str, list[Any]]:
     """The outcomes of each task, as they stand there. Raises `ContentError` for a file that is not of this form."""
     found: dict[str, list[Any]] = {}
-    for name, *values in _rows(path, [id_column, *outcome_columns], form):
+    for name, *values in _rows(path, [id_column, *outcome_columns], form, limits):
         found.setdefault(name, []).extend(values)
     unique_ids(list(found), id_column)
     return found
@@ -33,17 +38,19 @@ def read_outcomes(
 def read_groups(path: Path, id_column: str, cluster_column: str, *, form: CsvForm = FORM) -> dict[str, str]:
     """The cluster of each task. Raises `ContentError` where a task has two, or none."""
     found: dict[str, str] = {}
-    for name, cluster in _rows(path, [id_column, cluster_column], form):
+    for name, cluster in _rows(path, [id_column, cluster_column], form, SUBMISSION):
         if not (group := texts([cluster])[0]) or found.setdefault(name, group) != group:
             raise ContentError(f"column {cluster_column!r} must have one cluster for each task")
     return found
 
 
-def _rows(path: Path, columns: Sequence[str], form: CsvForm) -> list[list[Any]]:
+def _rows(path: Path, columns: Sequence[str], form: CsvForm, limits: Limits) -> list[list[Any]]:
     if path.suffix.lower() not in (".jsonl", ".ndjson"):
-        return [list(row) for row in zip(*read_columns(path, columns, form=form), strict=True)]
-    rows = []
-    for line in lines_of(path, SUBMISSION):
+        return [list(row) for row in zip(*read_columns(path, columns, form=form, limits=limits), strict=True)]
+    rows: list[list[Any]] = []
+    for line in lines_of(path, limits):
+        if len(rows) >= limits.entries:
+            raise LimitError(f"{path.name} has more than {limits.entries} rows")
         if line.strip(b" \t\xef\xbb\xbf"):
             rows.append(_fields(line, path, columns))
     if not rows:
@@ -52,8 +59,9 @@ def _rows(path: Path, columns: Sequence[str], form: CsvForm) -> list[list[Any]]:
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:
-    """A list in a field is its repeats."""
-    return [one for value in values for one in (value if isinstance(value, list) else [value])]
+    """A list in a field is its repeats. A list or a table in it is no outcome, and is not kept."""
+    flat = (one for value in values for one in (value if isinstance(value, list) else [value]))
+    return [None if isinstance(one, (list, dict)) else one for one in flat]
 
 
 def _fields(line: bytes, path: Path, columns: Sequence[str]) -> list[Any]:
