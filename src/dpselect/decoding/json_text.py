@@ -56,9 +56,9 @@ def json_of(content: str | bytes, limits: Limits, what: str, *, unique: bool = F
     raise ContentError(f"{what} is not JSON in UTF-8")  # here, so that no traceback shows the content
 
 
-def json_file(path: Path, limits: Limits) -> Any:
+def json_file(path: Path, limits: Limits, *, unique: bool = False) -> Any:
     """The value of a JSON file. Raises as `json_of` does, and `OSError`."""
-    return json_of(read_content(path, limits), limits, path.name)
+    return json_of(read_content(path, limits), limits, path.name, unique=unique)
 
 
 class JsonFeed:
