@@ -14,6 +14,7 @@ import typer
 
 from dpselect import __version__
 from dpselect.cli.commands import Commands, Later
+from dpselect.cli.terminal import say, shown_warnings, warn
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
 
 __all__ = ["app", "main"]
@@ -29,7 +30,7 @@ app = typer.Typer(
 
 def _version(shown: bool) -> None:
     if shown:
-        typer.echo(f"dpselect {__version__}")
+        say(f"dpselect {__version__}")
         raise typer.Exit
 
 
@@ -45,7 +46,8 @@ def options(
 def main() -> None:
     """Run the command line; errors become one line on standard error and an exit status."""
     try:
-        app()
+        with shown_warnings():
+            app()
     except BudgetError as error:
         _stop(error, 3)
     except StudyError as error:  # names keys of a study file, or flags where that was the place
@@ -83,5 +85,5 @@ def in_flags(message: str, arguments: list[str]) -> str:
 
 
 def _stop(error: Exception | str, status: int) -> None:
-    sys.stderr.write(f"dpselect: {error}\n")
+    warn(f"dpselect: {error}")
     sys.exit(status)

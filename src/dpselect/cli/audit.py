@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from dpselect.audit import Audit, FiniteSubject, OneRunAudit, audit as black_box, audit_outputs, exact_audit, sampled
 from dpselect.audit.entry import Auditable, function_of_data, resolve_entry, subject_of, where_it_failed
 from dpselect.cli.described import BASE_HELP, base_of
 from dpselect.cli.options import AsJson, print_result
+from dpselect.cli.terminal import bars, plain, warn
 from dpselect.decoding import LimitError, array_of, json_file, json_of
 from dpselect.decoding.limits import AUDITED
 from dpselect.errors import ArgumentError, ContentError, number
@@ -103,7 +102,7 @@ def audit(
                 wanted = _QUICK if quick else _DRAWS if draws is None else draws
                 found = _run(subject, wanted, how, low_bits=not ignore_low_bits)
     except KeyboardInterrupt:
-        typer.echo("dpselect: interrupted; nothing is said about the claim", err=True)
+        warn("dpselect: interrupted; nothing is said about the claim")
         raise typer.Exit(_INTERRUPTED) from None
     print_result(found.describe(), as_json, *found.lines())
     if found.violated:
@@ -154,10 +153,11 @@ def _current_folder() -> Iterator[None]:
 @contextmanager
 def _progress(name: str) -> Iterator[Callable[[float], None]]:
     """The share of the draws, on standard error."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    quiet = not sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False, disable=quiet) as bar:
-        task = bar.add_task(f"drawing: {name}", total=1.0)
+    from rich.progress import BarColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with bars(sys.stderr, *columns, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(plain(f"drawing: {name}"), total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 

@@ -11,6 +11,7 @@ import typer
 
 from dpselect.cli.commands import group
 from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result, stake_of
+from dpselect.cli.terminal import print_json, say
 from dpselect.decoding import json_file
 from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import ArgumentError, ContentError
@@ -214,10 +215,10 @@ def retire(gate: _Where, as_json: AsJson = False) -> None:
     """Close a gate for good, and print how much better the accepted candidates are at least."""
     found = Gate.open(gate).retire()
     if as_json:
-        typer.echo(json.dumps({"gains": found}))
+        print_json({"gains": found})
         return
     for number, gain in enumerate(found, 1):
-        typer.echo(f"accepted candidate {number}: better by at least {rounded_down(gain) if gain > 0 else gain:}")
+        say(f"accepted candidate {number}: better by at least {rounded_down(gain) if gain > 0 else gain:}")
 
 
 @gate_app.command()
@@ -229,7 +230,7 @@ def certify(
     document = Gate.open(gate).certificate()
     with to.open("x", encoding="utf-8") as file:
         file.write(json.dumps(document, indent=2) + "\n")
-    typer.echo(f"{to}: {len(document['asks'])} asks, signed with {document['terms']['public_key']}")
+    say(f"{to}: {len(document['asks'])} asks, signed with {document['terms']['public_key']}")
 
 
 @gate_app.command()

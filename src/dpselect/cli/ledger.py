@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +9,7 @@ import typer
 
 from dpselect.cli.commands import group
 from dpselect.cli.options import AsJson, print_result
+from dpselect.cli.terminal import console, plain, write_data
 from dpselect.decoding import json_file, lines_of
 from dpselect.decoding.limits import DOCUMENT, EXPORT
 from dpselect.errors import ArgumentError
@@ -104,8 +103,11 @@ def export_(
 ) -> None:
     """Write the record as JSON lines. Whoever reads it sees the outputs' cells: it is as private as they are."""
     with Ledger.open(ledger, create=False) as record:
-        target: AbstractContextManager[Any] = nullcontext(sys.stdout)
-        with target if output is None else output.open("x", encoding="utf-8") as file:
+        if output is None:
+            for line in export_lines(record):
+                write_data(f"{line}\n")
+            return
+        with output.open("x", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in export_lines(record))
 
 
@@ -142,14 +144,13 @@ def _amounts(amounts: Amounts) -> dict[str, Any]:
 
 
 def _table(described: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("budget", "within", "counts", "epsilon", "spent", "left", "saved", "delta", "delta left", box=None)
     for row in described:
         table.add_row(
-            row["name"],
-            row["parent"] or "",
+            plain(row["name"]),
+            plain(row["parent"] or ""),
             row["accounting"],
             rounded_down(row["epsilon"]),
             rounded_up(row["spent"]["epsilon"]),
@@ -158,7 +159,7 @@ def _table(described: list[dict[str, Any]]) -> None:
             rounded_down(row["delta"]),
             rounded_down(row["remaining"]["delta"]),
         )
-    Console(file=sys.stdout).print(table)
+    console().print(table)
 
 
 def _plot(record: Ledger, name: str, path: Path) -> None:
