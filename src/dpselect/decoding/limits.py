@@ -78,7 +78,7 @@ ENTRY: Final = Limits(size=16 * MIB)
 """One entry of a record."""
 EXPORT: Final = Limits(size=UNLIMITED, line=16 * MIB)
 """The lines of a record that was exported; no more than one is held at a time."""
-STUDY: Final = Limits(size=4 * MIB, depth=32, digits=300, entries=100_000)
+STUDY: Final = Limits(size=4 * MIB, depth=32, digits=300, entries=40_000)
 MODEL: Final = Limits(size=1024 * MIB, decoded=1024 * MIB, entries=1000)
 SUBMISSION: Final = Limits(size=512 * MIB, decoded=512 * MIB, entries=20_000_000, finite=False)
 """Predictions, outcomes or labels in a file."""

@@ -40,6 +40,8 @@ class Form:
 
 _SHOWN: Final = 20
 """More names of columns are too many to read."""
+_COMPARED: Final = 5_000
+"""Finding what is alike among more names takes seconds."""
 _AS_IT_IS: Final = Form()
 
 
@@ -110,7 +112,8 @@ def open_table(
 def absent(names: Iterable[str], there: Sequence[str]) -> str:
     """What is said of columns that a table lacks: with those that it has, or of many the most alike."""
     missing = list(names)
-    alike = [close for name in missing for close in get_close_matches(name, there, n=3, cutoff=0.5)]
+    compared = there if len(there) <= _COMPARED else ()
+    alike = [close for name in missing[:_SHOWN] for close in get_close_matches(name, compared, n=3, cutoff=0.5)]
     shown = there if len(there) <= _SHOWN else list(dict.fromkeys(alike)) or there[:_SHOWN]
     more = "" if len(shown) == len(there) else f", and others ({len(there)} in all)"
     if len(there) == 1 and (found := re.search(r"[;,|\t]", there[0])):
