@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from dpselect.decoding.limits import LimitError, Limits, shown_bytes
+from dpselect.errors import ContentError
 
 __all__ = ["lines_of", "read_content", "unpacked"]
 
@@ -39,8 +41,9 @@ def lines_of(path: Path, limits: Limits) -> Iterator[bytes]:
 def unpacked(path: Path, limits: Limits | None = None) -> IO[bytes]:
     """A file's content, decompressed when its name ends in `.gz`.
 
-    With limits, reading on raises `LimitError` as soon as the file or what is unpacked of it is larger. What is no
-    gzip archive raises `EOFError`, `zlib.error` and `OSError` as `gzip` does.
+    With limits, reading on raises `LimitError` as soon as the file or what is unpacked of it is larger, and
+    `ContentError` for what is no gzip archive. Without, that raises `EOFError`, `zlib.error` and `OSError`, as `gzip`
+    does.
     """
     packed = path.suffix.lower() == ".gz"
     if packed and limits is None:
@@ -60,13 +63,17 @@ class _Counted(io.RawIOBase):
 
     def __init__(self, stream: BinaryIO, limit: int, name: str, says: str, *, below: BinaryIO | None = None) -> None:
         self._stream, self._below, self._left = stream, below, limit
+        self._name = name
         self._refusal = f"{name} {says} {shown_bytes(limit)}"
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        count = self._stream.readinto(buffer)  # type: ignore[attr-defined]
+        try:
+            count = self._stream.readinto(buffer)  # type: ignore[attr-defined]
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise ContentError(f"{self._name} is no gzip archive, or is damaged") from None
         self._left -= count
         if self._left < 0:
             raise LimitError(self._refusal)
