@@ -130,9 +130,11 @@ def _depth(raw: bytes) -> int:
     left = raw.translate(None, _NO_BRACKETS).replace(b'""', b"")
     if b'"' in left:
         left = b"".join(left.split(b'"')[::2])
-    if not left:
-        return 0
-    return int(np.frombuffer(left.translate(_STEPS), dtype=np.int8).cumsum(dtype=np.int64).max())
+    steps, now, most = np.frombuffer(left.translate(_STEPS), dtype=np.int8), 0, 0
+    for start in range(0, len(steps), _SAFE):
+        levels = steps[start : start + _SAFE].cumsum(dtype=np.int64)
+        most, now = max(most, now + int(levels.max())), now + int(levels[-1])
+    return most
 
 
 def _longest_digits(raw: bytes, count: int) -> bool:

@@ -27,7 +27,7 @@ _TEXTS: Final = re.compile(
 )
 _SIGNS: Final = frozenset(map(ord, "[]{},.=\n"))
 _OTHER: Final = bytes(set(range(256)) - _SIGNS)
-_STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 def toml_of(content: bytes, what: str, *, limits: Limits = STUDY) -> dict[str, Any]:
@@ -62,8 +62,6 @@ def _check(text: str, limits: Limits, what: str) -> None:
         raise LimitError(f"{what} has a key of more than {limits.depth} parts")
     if signs.count(b"=") + signs.count(b",") + signs.count(b"[") > limits.entries:
         raise LimitError(f"{what} has more than {limits.entries} entries")
-    steps = np.zeros(256, dtype=np.int64)
-    for sign, step in _STEPS.items():
-        steps[sign] = step
-    if len(signs) and steps[np.frombuffer(signs, dtype=np.uint8)].cumsum().max() > limits.depth:
+    steps = np.frombuffer(signs.translate(_STEPS, b".,=\n"), dtype=np.int8)
+    if len(steps) and steps.cumsum(dtype=np.int64).max() > limits.depth:
         raise LimitError(f"{what} is nested more than {limits.depth} deep")
