@@ -19,6 +19,9 @@ from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
 
 __all__ = ["app", "main"]
 
+_LONGEST = 2000
+"""Characters of a line of an error: a file may name thousands of columns."""
+
 app = typer.Typer(
     name="dpselect",
     cls=Commands,
@@ -85,5 +88,6 @@ def in_flags(message: str, arguments: list[str]) -> str:
 
 
 def _stop(error: Exception | str, status: int) -> None:
-    warn(f"dpselect: {error}")
+    lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..." for line in str(error).split("\n"))
+    warn("dpselect: " + "\n".join(lines))
     sys.exit(status)
