@@ -82,7 +82,7 @@ CSV = {
 
 PACKED = {
     "bomb": lambda: gzip.compress(b"id,outcome,prediction,label\n" + b"a" * (64 * MIB), 1),
-    "bomb of rows": lambda: gzip.compress(b"id,outcome,prediction,label\n" + b"1,1,1,1\n" * (8 * MIB), 1),
+    "bomb of rows": lambda: gzip.compress(b"id,outcome,prediction,label\n" + b"1,1,1,1\n" * MIB, 1),
     "no archive": lambda: b"hello",
     "cut": lambda: gzip.compress(b"id,outcome,prediction,label\n" + b"1,1,1,1\n" * 1000)[:-20],
     "damaged": lambda: gzip.compress(bytes(range(256)) * 50)[:60] + b"\xff" * 100,

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import sys
+import time
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from itertools import chain
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from dpselect.cli.app import main
+from dpselect.ledger import Ledger
+from dpselect.ledger.entries import ORIGIN, canonical, next_head
 from tests import hostile_documents as hostile
 
 TASKS = 60
@@ -116,7 +121,7 @@ def run(words):
     return status, err.getvalue()
 
 
-def refused(folder, command, content):
+def refused(folder, command, content, *, or_taken=False):
     name, words, _ = COMMANDS[command]
     path = folder / name
     kept = path.read_bytes() if path.exists() else None
@@ -125,10 +130,14 @@ def refused(folder, command, content):
         status, error = run(words)
     finally:
         path.unlink()
-        for made in ("new.db", "new.gate", "n.holdout", "reproduce-tuning-rdp"):
-            assert not (folder / made).is_file(), f"{command} has made {made}"
+        made = [folder / each for each in ("new.db", "new.gate", "n.holdout") if (folder / each).is_file()]
+        for each in made:
+            each.unlink()
         if kept is not None:
             path.write_bytes(kept)
+    if or_taken and status == 0:
+        return
+    assert not made
     assert status in (1, 2, 3), error
     assert "Traceback" not in error
     assert len(error) < 20_000
@@ -138,8 +147,98 @@ def refused(folder, command, content):
     assert all(sign.isprintable() or sign == "\n" for sign in error)
 
 
-@pytest.mark.cases(600)
+@pytest.mark.cases(60)
 @pytest.mark.parametrize(("command", "kind"), CASES)
 def test_a_malformed_file_is_an_error_of_one_line(ready, command, kind):
     content = (COMMANDS[command][2] | hostile.ANY)[kind]()
     refused(ready, command, content)
+
+
+# ---- memory and time, of a process of its own ------------------------------------------------------------------------
+
+MEASURED = """
+import resource, sys
+from dpselect.cli.app import main
+import dpselect.cli.gate, dpselect.cli.holdout, dpselect.cli.ledger, dpselect.cli.tune, dpselect.cli.predict
+import dpselect.study.reading, dpselect.study.model_file, dpselect.holdout.service, dpselect.holdout.gate.service
+before = resource.getrusage(resource.RUSAGE_SELF)
+status = 0
+try:
+    main()
+except SystemExit as left:
+    status = left.code
+after = resource.getrusage(resource.RUSAGE_SELF)
+print(status, after.ru_maxrss - before.ru_maxrss, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+"""
+
+SCORED = ["holdout", "score", "a.csv.gz", "--holdout", "my.holdout"]
+ASKED = ["gate", "ask", "a.csv.gz", "--gate", "my.gate"]
+FINDINGS = {
+    "a model that inflates": ("model.npz", ["predict", "model.npz", "incumbent.csv"], hostile.ARRAYS["bomb"]),
+    "a packed submission": ("a.csv.gz", SCORED, hostile.PACKED["bomb"]),
+    "packed rows": ("a.csv.gz", SCORED, hostile.PACKED["bomb of rows"]),
+    "packed outcomes": ("a.csv.gz", ASKED, hostile.PACKED["bomb of rows"]),
+    "a dotted key": ("a.toml", ["tune", "--check", "a.toml"], hostile.TOML["dotted"]),
+    "unknown keys": ("a.toml", ["tune", "--check", "a.toml"], hostile.TOML["unknown keys"]),
+    "as many as are read": ("a.toml", ["tune", "--check", "a.toml"], lambda: hostile.TOML["unknown keys"]()[:400_000]),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("finding", FINDINGS)
+def test_what_is_refused_has_taken_little(ready, finding):
+    name, words, made = FINDINGS[finding]
+    content = made()
+    (ready / name).write_bytes(content)
+    found = subprocess.run(
+        [sys.executable, "-c", MEASURED, *words], cwd=ready, capture_output=True, text=True, check=True
+    )
+    (ready / name).unlink()
+    status, kilobytes, seconds = found.stdout.split()[-3:]
+    assert status in ("1", "2")
+    assert 1024 * int(kilobytes) <= 8 * len(content) + 64 * hostile.MIB
+    assert float(seconds) <= 1.0 + len(content) / hostile.MIB
+
+
+def test_amounts_of_an_imported_record_are_bounded(ready):
+    with Ledger.open(ready / "budget.db") as ledger:
+        entries = list(ledger.entries())
+    for amount in ("1e999999999999", "1e-99999999", "9" * 5000, "1/0"):
+        tip, lines = ORIGIN, []
+        for _, _, body in entries:
+            if "limits" in body:
+                body = {**body, "limits": dict.fromkeys(body["limits"], amount), "epsilon": amount}
+            tip = next_head(tip, canonical(body))
+            lines.append(canonical({"sequence": tip.sequence, "head": tip.head, "body": body}).encode())
+        assert amount in str(lines)
+        start = time.process_time()
+        refused(ready, "ledger import", b"\n".join(lines))
+        assert time.process_time() - start < 0.5
+
+
+# ---- ten minutes of it -----------------------------------------------------------------------------------------------
+
+FRAGMENTS = [*(bytes([sign]) for sign in b'"[]{},:=.#\n\0\xff'), b"9" * 400, b"1e999", b"-inf", b"NaN"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_ten_minutes_of_changed_documents(ready, command):
+    kinds = [*(COMMANDS[command][2] | hostile.ANY).values()]
+    seeds = [content for content in (make() for make in kinds) if len(content) < 100_000] or [b""]
+    end = time.monotonic() + 600.0
+
+    @settings(max_examples=1_000_000, deadline=None, derandomize=False, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def changed(data):
+        if time.monotonic() > end:
+            return
+        content = bytearray(data.draw(st.sampled_from(seeds)))
+        for _ in range(data.draw(st.integers(1, 8))):
+            at = data.draw(st.integers(0, len(content)))
+            piece = data.draw(st.sampled_from(FRAGMENTS) | st.binary(max_size=4))
+            content[at : at + data.draw(st.integers(0, 4))] = piece
+        refused(ready, command, bytes(content), or_taken=True)
+
+    while time.monotonic() < end:
+        changed()

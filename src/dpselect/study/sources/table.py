@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
@@ -103,9 +104,10 @@ def open_table(
         table = SOURCES[kind](origin)
     except OSError as error:
         raise StudyError(f"cannot read {origin}: {error.strerror or 'not readable'}") from None
-    twice = sorted({name for name in table.columns if table.columns.count(name) > 1})
+    twice = sorted(name for name, count in Counter(table.columns).items() if count > 1)
     if twice:
-        raise StudyError(f"{origin} has more than one column {', '.join(map(repr, twice))}: give each its own name")
+        shown = ", ".join(map(repr, twice[:_SHOWN]))
+        raise StudyError(f"{origin} has more than one column {shown}: give each its own name")
     return table
 
 
