@@ -19,9 +19,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from dpselect.decoding import (
+    DecodingLimits,
     JsonFeed,
     LimitError,
-    Limits,
     archive_headers,
     array_of,
     arrays_of,
@@ -38,7 +38,7 @@ from dpselect.errors import ArgumentError, ContentError
 from dpselect.storage import csv_rows
 
 MIB = 1 << 20
-SMALL = Limits(size=2 * MIB, decoded=4 * MIB, depth=20, entries=200_000)
+SMALL = DecodingLimits(size=2 * MIB, decoded=4 * MIB, depth=20, entries=200_000)
 
 
 def cost(call, size):

@@ -6,6 +6,6 @@ from .arrays import (
 )
 from .files import lines_of as lines_of, read_content as read_content, unpacked as unpacked
 from .json_text import JsonFeed as JsonFeed, json_file as json_file, json_of as json_of
-from .limits import LimitError as LimitError, Limits as Limits
+from .limits import DecodingLimits as DecodingLimits, LimitError as LimitError
 from .numbers import fraction_of as fraction_of
 from .toml_text import toml_of as toml_of

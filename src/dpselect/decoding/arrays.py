@@ -16,7 +16,7 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.decoding.limits import LimitError, Limits, shown_bytes
+from dpselect.decoding.limits import DecodingLimits, LimitError, shown_bytes
 from dpselect.errors import ContentError
 
 __all__ = ["Header", "archive_headers", "array_of", "arrays_of", "check_archive"]
@@ -59,7 +59,7 @@ class Header:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def archive_headers(source: Path | bytes, limits: Limits, what: str) -> dict[str, Header]:
+def archive_headers(source: Path | bytes, limits: DecodingLimits, what: str) -> dict[str, Header]:
     """The type and shape of each array of an `.npz` archive, by its name; no cell is read.
 
     Raises `LimitError`, `OSError`, and `ContentError` for what is no archive of plain arrays.
@@ -71,7 +71,7 @@ def archive_headers(source: Path | bytes, limits: Limits, what: str) -> dict[str
 
 
 def arrays_of(
-    source: Path | bytes, limits: Limits, what: str, *, names: Iterable[str] | None = None
+    source: Path | bytes, limits: DecodingLimits, what: str, *, names: Iterable[str] | None = None
 ) -> dict[str, NDArray[Any]]:
     """The arrays of an `.npz` archive by their names, or those of these names. Raises as `archive_headers` does.
 
@@ -92,7 +92,7 @@ def arrays_of(
         }
 
 
-def array_of(path: Path, limits: Limits) -> NDArray[Any]:
+def array_of(path: Path, limits: DecodingLimits) -> NDArray[Any]:
     """The array of an `.npy` file. Raises as `archive_headers` does."""
     size = path.stat().st_size
     limits.check_size(size, path.name)
@@ -101,12 +101,12 @@ def array_of(path: Path, limits: Limits) -> NDArray[Any]:
         return _cells(file, header, size - begin, limits, path.name)
 
 
-def check_archive(source: Path, limits: Limits, what: str) -> None:
+def check_archive(source: Path, limits: DecodingLimits, what: str) -> None:
     """Raise `LimitError` or `ContentError` unless an archive (zip) unpacks to what the limits take."""
     _opened(source, limits, what).close()
 
 
-def _opened(source: Path | bytes, limits: Limits, what: str) -> zipfile.ZipFile:
+def _opened(source: Path | bytes, limits: DecodingLimits, what: str) -> zipfile.ZipFile:
     """An archive whose directory is as small as its members are few, and whose members are as small as they say."""
     file: IO[bytes] = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
     with file:
@@ -125,7 +125,7 @@ def _opened(source: Path | bytes, limits: Limits, what: str) -> zipfile.ZipFile:
     return archive
 
 
-def _check_members(members: list[zipfile.ZipInfo], limits: Limits, what: str) -> None:
+def _check_members(members: list[zipfile.ZipInfo], limits: DecodingLimits, what: str) -> None:
     if len(members) > limits.entries:
         raise LimitError(f"{what} has more than {limits.entries} members")
     if len({info.filename.removesuffix(".npy") for info in members}) != len(members):
@@ -136,7 +136,7 @@ def _check_members(members: list[zipfile.ZipInfo], limits: Limits, what: str) ->
         raise LimitError(f"{what} unpacks to more than {shown_bytes(limits.decoded)}")
 
 
-def _check_directory(file: IO[bytes], size: int, limits: Limits, what: str) -> None:
+def _check_directory(file: IO[bytes], size: int, limits: DecodingLimits, what: str) -> None:
     """The directory is read as a whole, several times its own size in memory."""
     file.seek(max(0, size - _END - (1 << 16)))
     tail = file.read()
@@ -151,7 +151,7 @@ def _check_directory(file: IO[bytes], size: int, limits: Limits, what: str) -> N
 
 
 def _member(
-    archive: zipfile.ZipFile, info: zipfile.ZipInfo, limits: Limits, what: str, *, cells: bool = False
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, limits: DecodingLimits, what: str, *, cells: bool = False
 ) -> tuple[Header, Any]:
     shown = f"an array of {what}"
     try:
@@ -187,7 +187,7 @@ def _header(file: IO[bytes], what: str) -> tuple[Header, int]:
     return Header(dtype, shape, found[2] == "True"), 8 + width + length
 
 
-def _cells(file: IO[bytes], header: Header, size: int, limits: Limits, what: str) -> NDArray[Any]:
+def _cells(file: IO[bytes], header: Header, size: int, limits: DecodingLimits, what: str) -> NDArray[Any]:
     """The cells, piece by piece, so that no more memory is taken than there are bytes."""
     if header.size > limits.decoded:
         raise LimitError(f"{what} takes more than {shown_bytes(limits.decoded)}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from dpselect.decoding.limits import LimitError, Limits, shown_bytes
+from dpselect.decoding.limits import DecodingLimits, LimitError, shown_bytes
 from dpselect.errors import ContentError
 
 __all__ = ["lines_of", "read_content", "unpacked"]
@@ -17,7 +17,7 @@ __all__ = ["lines_of", "read_content", "unpacked"]
 _CHUNK = 1 << 16
 
 
-def read_content(path: Path, limits: Limits) -> bytes:
+def read_content(path: Path, limits: DecodingLimits) -> bytes:
     """The bytes of a file. Raises `LimitError` for more than the limit, and `OSError`."""
     with path.open("rb") as file:
         content = file.read(limits.size + 1)
@@ -25,7 +25,7 @@ def read_content(path: Path, limits: Limits) -> bytes:
     return content
 
 
-def lines_of(path: Path, limits: Limits) -> Iterator[bytes]:
+def lines_of(path: Path, limits: DecodingLimits) -> Iterator[bytes]:
     """The lines of a file one by one, without their ends, blank ones too. Raises `LimitError` and `OSError`."""
     size = 0
     with path.open("rb") as file:
@@ -38,7 +38,7 @@ def lines_of(path: Path, limits: Limits) -> Iterator[bytes]:
             yield line
 
 
-def unpacked(path: Path, limits: Limits | None = None) -> IO[bytes]:
+def unpacked(path: Path, limits: DecodingLimits | None = None) -> IO[bytes]:
     """A file's content, decompressed when its name ends in `.gz`.
 
     With limits, reading on raises `LimitError` as soon as the file or what is unpacked of it is larger, and

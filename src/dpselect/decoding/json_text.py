@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.decoding.files import read_content
-from dpselect.decoding.limits import MIB, LimitError, Limits
+from dpselect.decoding.limits import MIB, DecodingLimits, LimitError
 from dpselect.errors import ContentError
 
 __all__ = ["JsonFeed", "json_file", "json_of"]
@@ -31,7 +31,7 @@ _NO_BRACKETS: Final = bytes(set(range(256)) - set(b'[]{}"'))
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
-def json_of(content: str | bytes, limits: Limits, what: str, *, unique: bool = False) -> Any:
+def json_of(content: str | bytes, limits: DecodingLimits, what: str, *, unique: bool = False) -> Any:
     """The value of a JSON document.
 
     `what` is what errors call it. With `unique`, a table with one name twice is refused. Raises `LimitError` for a
@@ -56,7 +56,7 @@ def json_of(content: str | bytes, limits: Limits, what: str, *, unique: bool = F
     raise ContentError(f"{what} is not JSON in UTF-8")  # here, so that no traceback shows the content
 
 
-def json_file(path: Path, limits: Limits, *, unique: bool = False) -> Any:
+def json_file(path: Path, limits: DecodingLimits, *, unique: bool = False) -> Any:
     """The value of a JSON file. Raises as `json_of` does, and `OSError`."""
     return json_of(read_content(path, limits), limits, path.name, unique=unique)
 
@@ -72,7 +72,7 @@ class JsonFeed:
     {'a': 1}
     """
 
-    def __init__(self, limits: Limits, what: str, *, unique: bool = False) -> None:
+    def __init__(self, limits: DecodingLimits, what: str, *, unique: bool = False) -> None:
         self._limits, self._what, self._unique = limits, what, unique
         self._content, self._weight, self._entries = bytearray(), 0, 0
 
@@ -91,7 +91,7 @@ class JsonFeed:
         return json_of(content, self._limits, self._what, unique=self._unique)
 
 
-def _check(raw: bytes, limits: Limits, what: str) -> None:
+def _check(raw: bytes, limits: DecodingLimits, what: str) -> None:
     """Depth, digits and entries."""
     if len(raw) > limits.depth and _depth(raw) > limits.depth:
         raise LimitError(f"{what} is nested more than {limits.depth} deep")
@@ -101,7 +101,7 @@ def _check(raw: bytes, limits: Limits, what: str) -> None:
         _check_entries(_entries(raw), limits, what)
 
 
-def _check_entries(entries: int, limits: Limits, what: str) -> None:
+def _check_entries(entries: int, limits: DecodingLimits, what: str) -> None:
     if entries > limits.entries:
         raise LimitError(f"{what} has more than {limits.entries} values")
 
@@ -156,7 +156,7 @@ def _longest_digits(raw: bytes, count: int) -> bool:
     return False
 
 
-def _hooks(limits: Limits, unique: bool) -> dict[str, Any]:
+def _hooks(limits: DecodingLimits, unique: bool) -> dict[str, Any]:
     """What the decoder calls for numbers and for tables; nothing where it may take them as they are."""
     hooks: dict[str, Any] = {"object_pairs_hook": _once} if unique else {}
     return hooks | {"parse_float": _finite, "parse_constant": _finite, "parse_int": _whole} if limits.finite else hooks

@@ -18,8 +18,8 @@ __all__ = [
     "STUDY",
     "SUBMISSION",
     "TABLE",
+    "DecodingLimits",
     "LimitError",
-    "Limits",
 ]
 
 MIB: Final = 1 << 20
@@ -31,7 +31,7 @@ class LimitError(ContentError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class DecodingLimits:
     """What is taken of one document. It is refused before the part beyond a limit is decoded.
 
     Args:
@@ -44,7 +44,7 @@ class Limits:
         entries: values of a document, rows of a table, members of an archive.
         finite: whether infinities and NaN are refused; numbers beyond the range of float64 are infinities.
 
-    >>> Limits(size=1000, depth=8).depth
+    >>> DecodingLimits(size=1000, depth=8).depth
     8
     """
 
@@ -72,19 +72,19 @@ def shown_bytes(count: int) -> str:
     return f"{count // MIB} MiB" if count >= MIB else f"{count} bytes"
 
 
-DOCUMENT: Final = Limits(size=32 * MIB)
+DOCUMENT: Final = DecodingLimits(size=32 * MIB)
 """A release, its facts, a receipt, a certificate, an answer of a server."""
-ENTRY: Final = Limits(size=16 * MIB)
+ENTRY: Final = DecodingLimits(size=16 * MIB)
 """One entry of a record."""
-EXPORT: Final = Limits(size=UNLIMITED, line=16 * MIB)
+EXPORT: Final = DecodingLimits(size=UNLIMITED, line=16 * MIB)
 """The lines of a record that was exported; no more than one is held at a time."""
-STUDY: Final = Limits(size=4 * MIB, depth=32, digits=300, entries=40_000)
-MODEL: Final = Limits(size=1024 * MIB, decoded=1024 * MIB, entries=1000)
-SUBMISSION: Final = Limits(size=512 * MIB, decoded=512 * MIB, entries=20_000_000, finite=False)
+STUDY: Final = DecodingLimits(size=4 * MIB, depth=32, digits=300, entries=40_000)
+MODEL: Final = DecodingLimits(size=1024 * MIB, decoded=1024 * MIB, entries=1000)
+SUBMISSION: Final = DecodingLimits(size=512 * MIB, decoded=512 * MIB, entries=20_000_000, finite=False)
 """Predictions, outcomes or labels in a file."""
-AUDITED: Final = Limits(size=1024 * MIB, decoded=1024 * MIB, finite=False)
+AUDITED: Final = DecodingLimits(size=1024 * MIB, decoded=1024 * MIB, finite=False)
 """Data sets and scores that an audit is given."""
-ACCOUNTANT: Final = Limits(size=4096 * MIB, decoded=4096 * MIB, entries=1_000_000, finite=False)
+ACCOUNTANT: Final = DecodingLimits(size=4096 * MIB, decoded=4096 * MIB, entries=1_000_000, finite=False)
 """A checkpoint, or the past searches of another library."""
-TABLE: Final = Limits(size=UNLIMITED, decoded=UNLIMITED, entries=1_000_000)
+TABLE: Final = DecodingLimits(size=UNLIMITED, decoded=UNLIMITED, entries=1_000_000)
 """A table of private rows. Only its public header is limited: a refusal must not depend on what the rows are."""

@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from typing import Final
 
-from dpselect.decoding.limits import DOCUMENT, LimitError, Limits
+from dpselect.decoding.limits import DOCUMENT, DecodingLimits, LimitError
 from dpselect.errors import ArgumentError
 
 __all__ = ["fraction_of"]
@@ -17,7 +17,7 @@ _NUMBER: Final = re.compile(
 _SHOWN: Final = 40
 
 
-def fraction_of(text: str, *, what: str = "the number", limits: Limits = DOCUMENT) -> Fraction:
+def fraction_of(text: str, *, what: str = "the number", limits: DecodingLimits = DOCUMENT) -> Fraction:
     """The exact number that a text says: 3, 0.1, 1e-6 or 1/3.
 
     Raises `LimitError` for more digits or a larger exponent than the limits take, and `ArgumentError` for what is no

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpselect.decoding.limits import STUDY, LimitError, Limits
+from dpselect.decoding.limits import STUDY, DecodingLimits, LimitError
 from dpselect.errors import ContentError
 
 __all__ = ["toml_of"]
@@ -30,7 +30,7 @@ _OTHER: Final = bytes(set(range(256)) - _SIGNS)
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
-def toml_of(content: bytes, what: str, *, limits: Limits = STUDY) -> dict[str, Any]:
+def toml_of(content: bytes, what: str, *, limits: DecodingLimits = STUDY) -> dict[str, Any]:
     """The tables of a TOML document.
 
     Raises `LimitError` for a document beyond the limits and `ContentError`, with the line, for what is not TOML in
@@ -53,7 +53,7 @@ def toml_of(content: bytes, what: str, *, limits: Limits = STUDY) -> dict[str, A
         raise ContentError(f"{what} is not valid TOML") from None
 
 
-def _check(text: str, limits: Limits, what: str) -> None:
+def _check(text: str, limits: DecodingLimits, what: str) -> None:
     bare = _TEXTS.sub('""', text)  # texts and comments are gone: what is left are keys, numbers and signs
     if re.search(rf"(?<![0-9A-Fa-f])[0-9A-Fa-f]{{{limits.digits + 1}}}", bare.replace("_", "")):
         raise LimitError(f"{what} has a number of more than {limits.digits} digits")

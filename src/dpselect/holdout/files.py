@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.decoding import Limits
+from dpselect.decoding import DecodingLimits
 from dpselect.decoding.limits import SUBMISSION
 from dpselect.errors import ContentError
 from dpselect.storage import CsvForm, csv_header, csv_rows
@@ -34,13 +34,13 @@ FORM: Final = CsvForm(skipinitialspace=True)
 """How a file is written unless somebody says otherwise."""
 
 
-def submitted(rows: int) -> Limits:
+def submitted(rows: int) -> DecodingLimits:
     """What is read of a submission to something that has so many rows."""
     return replace(SUBMISSION, decoded=(16 << 20) + 1024 * rows, entries=rows)
 
 
 def read_columns(
-    path: Path, columns: Sequence[str], *, form: CsvForm = FORM, limits: Limits = SUBMISSION
+    path: Path, columns: Sequence[str], *, form: CsvForm = FORM, limits: DecodingLimits = SUBMISSION
 ) -> list[list[str]]:
     """Columns of a CSV file with a header, as texts without blanks around them.
 

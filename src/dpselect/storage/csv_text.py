@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Final
 
-from dpselect.decoding import LimitError, Limits, unpacked
+from dpselect.decoding import DecodingLimits, LimitError, unpacked
 from dpselect.errors import ContentError
 
 __all__ = ["CsvForm", "csv_header", "csv_rows"]
@@ -50,7 +50,7 @@ class CsvForm:
 _PLAIN: Final = CsvForm()
 
 
-def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: Limits | None = None) -> list[str]:
+def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: DecodingLimits | None = None) -> list[str]:
     """The first record; empty for an empty file. Raises `ContentError` for one in another encoding, `OSError`.
 
     With limits, also `LimitError` for what is beyond them.
@@ -72,7 +72,7 @@ def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: Limits | None = No
 
 
 def csv_rows(
-    path: Path, form: CsvForm = _PLAIN, *, strict: bool = False, limits: Limits | None = None
+    path: Path, form: CsvForm = _PLAIN, *, strict: bool = False, limits: DecodingLimits | None = None
 ) -> Iterator[list[str]]:
     """The records after the header, which `csv_header` has checked. No content makes it raise.
 
@@ -101,14 +101,14 @@ def _not_text(path: Path, form: CsvForm) -> ContentError:
     return ContentError(f"{path.name} is not text in {shown}; save it in that encoding{declare}")
 
 
-def _opened(path: Path, form: CsvForm, errors: str, limits: Limits | None) -> IO[str]:
+def _opened(path: Path, form: CsvForm, errors: str, limits: DecodingLimits | None) -> IO[str]:
     return io.TextIOWrapper(unpacked(path, limits), encoding=form.encoding, errors=errors, newline="")
 
 
 class _Lines:
     """The lines of a file, until those of one record are longer than the limit; `taken` is what that has so far."""
 
-    def __init__(self, file: IO[str], limits: Limits, name: str) -> None:
+    def __init__(self, file: IO[str], limits: DecodingLimits, name: str) -> None:
         self._file, self._most, self.taken = file, limits.line, 0
         self._refusal = f"{name} has a row of more than {limits.line} characters"
 

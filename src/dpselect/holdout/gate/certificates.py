@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dpselect.decoding import LimitError, Limits, fraction_of
+from dpselect.decoding import DecodingLimits, LimitError, fraction_of
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout.gate.purse import Purse
 from dpselect.holdout.gate.terms import GateTerms
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 NO_KEY: Final = "no trusted key"
-_FRACTIONS: Final = Limits(size=1 << 20, digits=4300, exponent=0)
+_FRACTIONS: Final = DecodingLimits(size=1 << 20, digits=4300, exponent=0)
 """Python writes whole numbers of no more digits, so that no gate has longer ones."""
 _BITS: Final = 14_300
 _PINNED: Final = "gate-keys"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpselect.decoding import LimitError, Limits, json_of, lines_of
+from dpselect.decoding import DecodingLimits, LimitError, json_of, lines_of
 from dpselect.decoding.limits import SUBMISSION
 from dpselect.errors import ContentError
 from dpselect.holdout.files import FORM, read_columns, texts, unique_ids
@@ -25,7 +25,7 @@ def read_outcomes(
     outcome_columns: Sequence[str],
     *,
     form: CsvForm = FORM,
-    limits: Limits = SUBMISSION,
+    limits: DecodingLimits = SUBMISSION,
 ) -> dict[str, list[Any]]:
     """The outcomes of each task, as they stand there. Raises `ContentError` for a file that is not of this form."""
     found: dict[str, list[Any]] = {}
@@ -44,7 +44,7 @@ def read_groups(path: Path, id_column: str, cluster_column: str, *, form: CsvFor
     return found
 
 
-def _rows(path: Path, columns: Sequence[str], form: CsvForm, limits: Limits) -> list[list[Any]]:
+def _rows(path: Path, columns: Sequence[str], form: CsvForm, limits: DecodingLimits) -> list[list[Any]]:
     if path.suffix.lower() not in (".jsonl", ".ndjson"):
         return [list(row) for row in zip(*read_columns(path, columns, form=form, limits=limits), strict=True)]
     rows: list[list[Any]] = []
