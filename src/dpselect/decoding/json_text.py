@@ -22,6 +22,8 @@ __all__ = ["JsonFeed", "json_file", "json_of"]
 
 _MARK: Final = b"\xef\xbb\xbf"
 _SAFE: Final = MIB
+_SHORT: Final = 4096
+"""Bytes of a line, of which counting brackets is quicker than nesting them."""
 _MEMORY_FACTOR: Final = 8
 _MEMORY: Final = 64 * MIB
 """Bytes that any document may take, beside `_MEMORY_FACTOR` for each of its own."""
@@ -48,6 +50,8 @@ def json_of(content: str | bytes, limits: DecodingLimits, what: str, *, unique: 
         text = content if isinstance(content, str) else raw.removeprefix(_MARK).decode("utf-8")
         if len(raw) > _SAFE:
             _check_memory(_weight(raw), len(raw), sys.getsizeof(text), what)
+        if not limits.finite and not unique:
+            return json.loads(text)  # decodes: after the checks above
         return json.loads(text, **_hooks(limits, unique))  # decodes: after the checks above
     except LimitError:
         raise
@@ -93,7 +97,11 @@ class JsonFeed:
 
 def _check(raw: bytes, limits: DecodingLimits, what: str) -> None:
     """Depth, digits and entries."""
-    if len(raw) > limits.depth and _depth(raw) > limits.depth:
+    size = len(raw)
+    short = size <= min(_SHORT, limits.digits, limits.entries)  # too short for all but depth, as lines are
+    if short and raw.count(b"[") + raw.count(b"{") <= limits.depth:
+        return
+    if _depth(raw) > limits.depth:
         raise LimitError(f"{what} is nested more than {limits.depth} deep")
     if _longest_digits(raw, limits.digits + 1):
         raise LimitError(f"{what} has a number of more than {limits.digits} digits")

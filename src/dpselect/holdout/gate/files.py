@@ -51,7 +51,7 @@ def _rows(path: Path, columns: Sequence[str], form: CsvForm, limits: DecodingLim
     for line in lines_of(path, limits):
         if len(rows) >= limits.entries:
             raise LimitError(f"{path.name} has more than {limits.entries} rows")
-        if line.strip(b" \t\xef\xbb\xbf"):
+        if line and line.strip(b" \t\xef\xbb\xbf"):
             rows.append(_fields(line, path, columns))
     if not rows:
         raise ContentError(f"{path.name} has no rows")
@@ -60,12 +60,14 @@ def _rows(path: Path, columns: Sequence[str], form: CsvForm, limits: DecodingLim
 
 def _flat(values: Sequence[Any]) -> list[Any]:
     """A list in a field is its repeats. A list or a table in it is no outcome, and is not kept."""
+    if not any(isinstance(value, (list, dict)) for value in values):
+        return list(values)
     flat = (one for value in values for one in (value if isinstance(value, list) else [value]))
     return [None if isinstance(one, (list, dict)) else one for one in flat]
 
 
 def _fields(line: bytes, path: Path, columns: Sequence[str]) -> list[Any]:
-    fields = json_of(line, SUBMISSION, f"a line of {path.name}")
+    fields = json_of(line, SUBMISSION, "a line of the file")
     if not isinstance(fields, dict):
         raise ContentError(f"{path.name} must hold one JSON object in each line")
     for column in columns:
