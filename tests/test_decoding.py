@@ -161,6 +161,7 @@ def test_any_text_is_json_or_refused(text):
 
 @given(st.integers(1, 60), st.integers(0, 60), st.sampled_from(["", "[", "1,"]))
 def test_long_rows_of_digits_are_found_wherever_they_are(digits, before, sign):
+    assert json_of(json.dumps(["7" * 100]), replace(DOCUMENT, digits=20), "it") == ["7" * 100]  # a text
     text = "[" + " " * before + sign + "7" * digits + ("]" if sign == "[" else "") + "]"
     limits = replace(DOCUMENT, digits=20)
     if digits > 20:

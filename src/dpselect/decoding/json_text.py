@@ -50,9 +50,9 @@ def json_of(content: str | bytes, limits: DecodingLimits, what: str, *, unique: 
         text = content if isinstance(content, str) else raw.removeprefix(_MARK).decode("utf-8")
         if len(raw) > _SAFE:
             _check_memory(_weight(raw), len(raw), sys.getsizeof(text), what)
-        if not limits.finite and not unique:
-            return json.loads(text)  # decodes: after the checks above
-        return json.loads(text, **_hooks(limits, unique))  # decodes: after the checks above
+        long = len(raw) > limits.digits and _long_digits(raw, limits.digits + 1)  # of a number, or within a text
+        hooks = _hooks(limits, what, long=long, unique=unique) if limits.finite or long or unique else {}
+        return json.loads(text, **hooks)  # decodes: after the checks above
     except LimitError:
         raise
     except (ValueError, RecursionError):
@@ -96,15 +96,13 @@ class JsonFeed:
 
 
 def _check(raw: bytes, limits: DecodingLimits, what: str) -> None:
-    """Depth, digits and entries."""
+    """Depth and entries."""
     size = len(raw)
-    short = size <= min(_SHORT, limits.digits, limits.entries)  # too short for all but depth, as lines are
+    short = size <= min(_SHORT, limits.entries)  # too short for all but depth, as lines are
     if short and raw.count(b"[") + raw.count(b"{") <= limits.depth:
         return
     if _depth(raw) > limits.depth:
         raise LimitError(f"{what} is nested more than {limits.depth} deep")
-    if _longest_digits(raw, limits.digits + 1):
-        raise LimitError(f"{what} has a number of more than {limits.digits} digits")
     if len(raw) > limits.entries:
         _check_entries(_entries(raw), limits, what)
 
@@ -145,7 +143,7 @@ def _depth(raw: bytes) -> int:
     return most
 
 
-def _longest_digits(raw: bytes, count: int) -> bool:
+def _long_digits(raw: bytes, count: int) -> bool:
     """Whether there are so many digits in a row: every row of them has one at a multiple of `count`."""
     at = count - 1
     while at < len(raw):
@@ -164,10 +162,21 @@ def _longest_digits(raw: bytes, count: int) -> bool:
     return False
 
 
-def _hooks(limits: DecodingLimits, unique: bool) -> dict[str, Any]:
+def _hooks(limits: DecodingLimits, what: str, *, long: bool, unique: bool) -> dict[str, Any]:
     """What the decoder calls for numbers and for tables; nothing where it may take them as they are."""
     hooks: dict[str, Any] = {"object_pairs_hook": _once} if unique else {}
-    return hooks | {"parse_float": _finite, "parse_constant": _finite, "parse_int": _whole} if limits.finite else hooks
+    if limits.finite:
+        hooks |= {"parse_float": _finite, "parse_constant": _finite, "parse_int": _whole}
+    if long:
+        whole = hooks.get("parse_int", int)
+
+        def bounded(text: str) -> int:
+            if len(text) > limits.digits:
+                raise LimitError(f"{what} has a number of more than {limits.digits} digits")
+            return int(whole(text))
+
+        hooks["parse_int"] = bounded
+    return hooks
 
 
 def _finite(text: str) -> float:
