@@ -88,6 +88,7 @@ def test_the_command_line_is_not_loaded_to_say_what_it_is(arguments):
     assert {name for name in ours(modules) if ".cli." in name} == {
         "dpselect.cli.app",
         "dpselect.cli.commands",
+        "dpselect.cli.terminal",
     }
 
 

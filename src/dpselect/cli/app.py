@@ -14,9 +14,13 @@ import typer
 
 from dpselect import __version__
 from dpselect.cli.commands import Commands, Later
+from dpselect.cli.terminal import say, shown_warnings, warn
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
 
 __all__ = ["app", "main"]
+
+_LONGEST = 2000
+"""Characters of a line of an error: a file may name thousands of columns."""
 
 app = typer.Typer(
     name="dpselect",
@@ -29,7 +33,7 @@ app = typer.Typer(
 
 def _version(shown: bool) -> None:
     if shown:
-        typer.echo(f"dpselect {__version__}")
+        say(f"dpselect {__version__}")
         raise typer.Exit
 
 
@@ -45,7 +49,8 @@ def options(
 def main() -> None:
     """Run the command line; errors become one line on standard error and an exit status."""
     try:
-        app()
+        with shown_warnings():
+            app()
     except BudgetError as error:
         _stop(error, 3)
     except StudyError as error:  # names keys of a study file, or flags where that was the place
@@ -83,5 +88,6 @@ def in_flags(message: str, arguments: list[str]) -> str:
 
 
 def _stop(error: Exception | str, status: int) -> None:
-    sys.stderr.write(f"dpselect: {error}\n")
+    lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..." for line in str(error).split("\n"))
+    warn("dpselect: " + "\n".join(lines))
     sys.exit(status)

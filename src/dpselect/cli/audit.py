@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -11,16 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from dpselect.audit import Audit, FiniteSubject, OneRunAudit, audit as black_box, audit_outputs, exact_audit, sampled
 from dpselect.audit.entry import Auditable, function_of_data, resolve_entry, subject_of, where_it_failed
 from dpselect.cli.described import BASE_HELP, base_of
 from dpselect.cli.options import AsJson, print_result
-from dpselect.errors import ArgumentError, number
+from dpselect.cli.terminal import bars, plain, warn
+from dpselect.decoding import LimitError, array_of, json_file, json_of
+from dpselect.decoding.limits import AUDITED
+from dpselect.errors import ArgumentError, ContentError, number
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
 from dpselect.randomness import keyed_source
 
@@ -103,7 +102,7 @@ def audit(
                 wanted = _QUICK if quick else _DRAWS if draws is None else draws
                 found = _run(subject, wanted, how, low_bits=not ignore_low_bits)
     except KeyboardInterrupt:
-        typer.echo("dpselect: interrupted; nothing is said about the claim", err=True)
+        warn("dpselect: interrupted; nothing is said about the claim")
         raise typer.Exit(_INTERRUPTED) from None
     print_result(found.describe(), as_json, *found.lines())
     if found.violated:
@@ -154,10 +153,11 @@ def _current_folder() -> Iterator[None]:
 @contextmanager
 def _progress(name: str) -> Iterator[Callable[[float], None]]:
     """The share of the draws, on standard error."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    quiet = not sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False, disable=quiet) as bar:
-        task = bar.add_task(f"drawing: {name}", total=1.0)
+    from rich.progress import BarColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with bars(sys.stderr, *columns, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(plain(f"drawing: {name}"), total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 
@@ -196,20 +196,21 @@ def _json(flag: str, text: str) -> Any:
     """Parse a data set. Neither a message nor a traceback shows it."""
     if text.startswith("@"):
         try:
-            text = Path(text[1:]).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+            return json_file(Path(text[1:]), AUDITED)
+        except OSError:
             raise ArgumentError(f"{flag}: {text[1:]} cannot be read") from None
+        except ContentError as error:
+            raise ArgumentError(f"{flag}: {error}") from None
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ArgumentError(f"{flag} is not JSON: {error.msg} at character {error.pos}") from None
+        return json_of(text, AUDITED, flag)
+    except ContentError as error:
+        raise ArgumentError(str(error)) from None
 
 
 def _array(path: Path) -> Any:
     try:
-        found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+        return array_of(path, AUDITED)
+    except LimitError as error:
+        raise ArgumentError(f"--outputs: {error}") from None
+    except (OSError, ContentError):
         raise ArgumentError(f"--outputs: {path} is not an array of numbers or text that NumPy saved") from None
-    if not isinstance(found, np.ndarray):
-        raise ArgumentError(f"--outputs: {path} holds several arrays")
-    return found

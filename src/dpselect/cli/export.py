@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dpselect.cli.terminal import say
+
 __all__ = ["export"]
 
 
@@ -21,4 +23,4 @@ def export(
     from dpselect.study import export_model
 
     export_model(model, to)
-    typer.echo(f"wrote {to}")
+    say(f"wrote {to}")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from dpselect.cli.commands import group
 from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result, stake_of
+from dpselect.cli.terminal import print_json, say
+from dpselect.decoding import json_file
+from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.holdout import Gate, GateRules, advise_gate, plan_gate
-from dpselect.holdout.gate.certificates import verify_certificate
+from dpselect.holdout import Gate, GateRules, GateTerms, advise_gate, plan_gate
+from dpselect.holdout.files import submitted
+from dpselect.holdout.gate.certificates import NO_KEY, parse_key, pin_key, pinned_key, verify_certificate
 from dpselect.holdout.gate.files import read_groups, read_outcomes
 from dpselect.holdout.gate.outcomes import wins_and_losses
 from dpselect.holdout.shared_record import name_of
@@ -147,8 +150,9 @@ def ask(
     place = Gate.open(gate)
     columns = place.terms.id_column, place.terms.outcome_columns
     try:
-        outcomes = read_outcomes(candidate, *columns, form=form)
-        again = None if incumbent is None else read_outcomes(incumbent, *columns, form=form)
+        limits = submitted(place.terms.tasks * place.terms.repeats)
+        outcomes = read_outcomes(candidate, *columns, form=form, limits=limits)
+        again = None if incumbent is None else read_outcomes(incumbent, *columns, form=form, limits=limits)
         name = None if content is None else hashlib.sha256(content.read_bytes()).digest()
         accepted = place.ask(outcomes, stake_of(stake), candidate=name, incumbent=again)
     except ContentError as malformed:
@@ -210,10 +214,10 @@ def retire(gate: _Where, as_json: AsJson = False) -> None:
     """Close a gate for good, and print how much better the accepted candidates are at least."""
     found = Gate.open(gate).retire()
     if as_json:
-        typer.echo(json.dumps({"gains": found}))
+        print_json({"gains": found})
         return
     for number, gain in enumerate(found, 1):
-        typer.echo(f"accepted candidate {number}: better by at least {rounded_down(gain) if gain > 0 else gain:}")
+        say(f"accepted candidate {number}: better by at least {rounded_down(gain) if gain > 0 else gain:}")
 
 
 @gate_app.command()
@@ -225,39 +229,64 @@ def certify(
     document = Gate.open(gate).certificate()
     with to.open("x", encoding="utf-8") as file:
         file.write(json.dumps(document, indent=2) + "\n")
-    typer.echo(f"{to}: {len(document['asks'])} asks, signed with {document['terms']['public_key']}")
+    say(f"{to}: {len(document['asks'])} asks, signed with {document['terms']['public_key']}")
 
 
 @gate_app.command()
 def verify(
     certificate: Annotated[Path | None, typer.Argument(metavar="[CERTIFICATE.json]", help="A certificate.")] = None,
     gate: Annotated[str | None, typer.Option("--gate", help="The gate's file, where it is at hand.")] = None,
-    public_key: Annotated[str | None, typer.Option(help="The gate's public key, from somebody who is trusted.")] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            "--public-key",
+            help="The gate's public key, from somebody who is trusted: its digits, or a file with them.",
+        ),
+    ] = None,
+    pin: Annotated[
+        bool, typer.Option("--pin", help="Keep the key in the state folder, for later certificates of this gate.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a gate's record, a certificate, or a certificate against its gate. Exit status 1 when it does not hold."""
+    """Check a gate's record, a certificate, or a certificate against its gate. Exit status 1 when it does not hold.
+
+    No certificate is valid without a key that is trusted: by --gate, by --key, or pinned before by --pin.
+    """
     if certificate is None and gate is None:
         raise ArgumentError("give a certificate, --gate or both")
     known = None if gate is None else Gate.open(gate).certificate()
-    document: Any = known if certificate is None else _document(certificate)
-    if known is not None:
-        if public_key not in (None, known["terms"]["public_key"]):
-            raise ContentError("the gate has another public key")
-        public_key = known["terms"]["public_key"]
-    terms = verify_certificate(document, public_key=public_key)
-    if known is not None and document["asks"] != known["asks"][: len(document["asks"])]:
-        raise ContentError("the certificate says something else than the gate's record")
+    trusted = None if key is None else parse_key(key)
+    try:
+        document: Any = known if certificate is None else json_file(certificate, DOCUMENT, unique=True)
+        terms = _verified(document, known, trusted)
+    except ContentError as error:
+        _refuse(str(error), as_json)
+    if pin:
+        pin_key(document["gate"], terms.public_key)
     accepted = sum(one["verdict"] == "accepted" for one in document["asks"])
-    trusted = public_key is not None
-    found = {"valid": True, "asked": len(document["asks"]), "accepted": accepted, "key_checked": trusted}
+    found = {"valid": True, "asked": len(document["asks"]), "accepted": accepted, "key": terms.public_key}
     said = f"valid: {len(document['asks'])} asks, {accepted} accepted; accepted means: {terms.claim}"
     print_result({**found, "claim": terms.claim}, as_json, said)
-    if not (trusted or as_json):
-        sys.stderr.write(f"dpselect: whose key {terms.public_key} is, was not checked (--public-key or --gate)\n")
 
 
-def _document(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        raise ContentError(f"{path.name} is not a JSON document") from None
+def _verified(document: Any, known: dict[str, Any] | None, trusted: str | None) -> GateTerms:
+    """The terms of a certificate that holds by a trusted key; raises `ContentError`."""
+    if known is not None:
+        if trusted not in (None, known["terms"]["public_key"]):
+            raise ContentError("the gate has another public key")
+        trusted = known["terms"]["public_key"]
+    if trusted is None and isinstance(document, dict):
+        trusted = pinned_key(document.get("gate"))
+    terms = verify_certificate(document, public_key=trusted)
+    if known is not None and document["asks"] != known["asks"][: len(document["asks"])]:
+        raise ContentError("the certificate says something else than the gate's record")
+    return terms
+
+
+def _refuse(reason: str, as_json: bool) -> NoReturn:
+    if as_json:
+        print_result({"valid": False, "reason": reason}, as_json)
+        raise typer.Exit(1)
+    what = f"{reason}; anybody can sign with a key of their own. Give --key or --gate" if reason == NO_KEY else reason
+    raise ContentError(f"not valid: {what}")

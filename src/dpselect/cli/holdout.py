@@ -13,7 +13,7 @@ from dpselect.cli.holdout_server import invite, revoke, serve, submit
 from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import MECHANISMS, Holdout, HoldoutLabels, HoldoutRequest
-from dpselect.holdout.files import read_columns
+from dpselect.holdout.files import read_columns, submitted
 from dpselect.holdout.planning import fresh_error, most_fresh_answers, rows_needed
 from dpselect.holdout.shared_record import name_of
 from dpselect.ledger import Ledger
@@ -131,7 +131,8 @@ def score(
     """Check a claimed score of predictions, or answer with a score. Ids are in the column the holdout was made with."""
     form = csv_form(delimiter, encoding)
     place = Holdout.open(holdout)
-    ids, values = read_columns(predictions, [place.terms.id_column, prediction_column], form=form)
+    columns = [place.terms.id_column, prediction_column]
+    ids, values = read_columns(predictions, columns, form=form, limits=submitted(place.terms.rows))
     found = place.score(ids=ids, predictions=values, claim=claim, column=prediction_column, metric=metric)
     name = place.terms.of(metric)[0].name
     if found.agrees:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import urllib.parse
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.cli.options import AsJson, print_result, stake_of
+from dpselect.cli.terminal import say, warn
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout.server import HoldoutClient, ServerSettings, Submitters, serve as run_server
 
@@ -64,7 +64,7 @@ def serve(
         submitters=submitters,
         listen=listen,
         settings=settings,
-        ready=lambda url: print(f"dpselect: serving at {url}{root_path}", file=sys.stderr),
+        ready=lambda url: warn(f"dpselect: serving at {url}{root_path}"),
     )
 
 
@@ -107,7 +107,7 @@ def revoke(
     """End a submitter's token. Invited again, they have what is left of their quota."""
     with Submitters(submitters) as people:
         people.revoke(name)
-    typer.echo(f"{name}: the token is no longer valid")
+    say(f"{name}: the token is no longer valid")
 
 
 def submit(

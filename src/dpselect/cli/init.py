@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpselect.cli.options import Decimal, Delimiter, Encoding, Table
+from dpselect.cli.terminal import ask, say, warn, write_data
 from dpselect.errors import ArgumentError, number
 
 if TYPE_CHECKING:
@@ -58,26 +59,26 @@ def init(
     columns = guessed_columns([name for name in found.columns if name != label], found.types)
     facts = Facts(epsilon=repr(epsilon), task=task)
     if _in_terminal():
-        typer.echo("Say only what is public without looking at the rows; nothing leaves a blank.", err=True)
-        rows = _ask("rows, about")
+        warn("Say only what is public without looking at the rows; nothing leaves a blank.")
+        rows = ask("rows, about")
         facts = replace(_answered(facts, label), nominal_rows=rows)
         columns = [_asked(column) for column in columns]
     text = draft_study(_beside(data, to), label, columns, facts, form=form)
     if to is None:
-        typer.echo(text, nl=False)
+        write_data(text)
     else:
         try:
             with to.open("x", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
             raise ArgumentError(f"--to: {str(to)!r} cannot be written: {error.strerror}") from None
-        typer.echo(f"wrote {to}")
+        say(f"wrote {to}")
     for column in columns:
         if column.kind == "none":
-            typer.echo(f"{column.name}: left out, {column.why}", err=True)
+            warn(f"{column.name}: left out, {column.why}")
         elif column.why.startswith("by its name"):
-            typer.echo(f"{column.name}: taken for a {column.kind} {column.why}", err=True)
-    typer.echo("no row was read; fill in what is public, then: dpselect tune --check", err=True)
+            warn(f"{column.name}: taken for a {column.kind} {column.why}")
+    warn("no row was read; fill in what is public, then: dpselect tune --check")
 
 
 def _in_terminal() -> bool:
@@ -91,13 +92,8 @@ def _beside(data: str, to: Path | None) -> str:
     return str(Path(data).resolve())
 
 
-def _ask(question: str, default: str = "") -> str:
-    answer: str = typer.prompt(question, default=default, show_default=bool(default), err=True)
-    return answer.strip()
-
-
 def _words(question: str) -> tuple[str, ...]:
-    answer = _ask(f"{question}, with commas between")
+    answer = ask(f"{question}, with commas between")
     return tuple(word.strip() for word in answer.split(",")) if answer else ()
 
 
@@ -115,7 +111,7 @@ def _asked(column: DraftedColumn) -> DraftedColumn:
     """What a person says of a column."""
     kind = ""
     while kind not in _KINDS:
-        kind = _ask(f"{column.name!r}: {', '.join(_KINDS)}", column.kind)
+        kind = ask(f"{column.name!r}: {', '.join(_KINDS)}", column.kind)
     told = "" if kind == column.kind else "as was said"
     column = replace(column, kind=kind, why=told or column.why)
     if kind == "none":

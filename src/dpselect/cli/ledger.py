@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +9,9 @@ import typer
 
 from dpselect.cli.commands import group
 from dpselect.cli.options import AsJson, print_result
+from dpselect.cli.terminal import console, plain, write_data
+from dpselect.decoding import json_file, lines_of
+from dpselect.decoding.limits import DOCUMENT, EXPORT
 from dpselect.errors import ArgumentError
 from dpselect.ledger import Amounts, Budget, Ledger, export_lines, import_lines
 from dpselect.numerics import rounded_down, rounded_up
@@ -103,8 +103,11 @@ def export_(
 ) -> None:
     """Write the record as JSON lines. Whoever reads it sees the outputs' cells: it is as private as they are."""
     with Ledger.open(ledger, create=False) as record:
-        target: AbstractContextManager[Any] = nullcontext(sys.stdout)
-        with target if output is None else output.open("x", encoding="utf-8") as file:
+        if output is None:
+            for line in export_lines(record):
+                write_data(f"{line}\n")
+            return
+        with output.open("x", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in export_lines(record))
 
 
@@ -115,7 +118,7 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Make a new ledger from an export, checked entry by entry. Retire the old one: both could be spent from."""
-    with source.open(encoding="utf-8") as lines, import_lines(lines, ledger) as record:
+    with import_lines(lines_of(source, EXPORT), ledger) as record:
         head = record.head()
     result = {"sequence": head.sequence, "head": head.head}
     print_result(result, as_json, f"{head.sequence} entries imported, head {head.head}")
@@ -141,14 +144,13 @@ def _amounts(amounts: Amounts) -> dict[str, Any]:
 
 
 def _table(described: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("budget", "within", "counts", "epsilon", "spent", "left", "saved", "delta", "delta left", box=None)
     for row in described:
         table.add_row(
-            row["name"],
-            row["parent"] or "",
+            plain(row["name"]),
+            plain(row["parent"] or ""),
             row["accounting"],
             rounded_down(row["epsilon"]),
             rounded_up(row["spent"]["epsilon"]),
@@ -157,7 +159,7 @@ def _table(described: list[dict[str, Any]]) -> None:
             rounded_down(row["delta"]),
             rounded_down(row["remaining"]["delta"]),
         )
-    Console(file=sys.stdout).print(table)
+    console().print(table)
 
 
 def _plot(record: Ledger, name: str, path: Path) -> None:
@@ -178,7 +180,7 @@ def _plot(record: Ledger, name: str, path: Path) -> None:
 
 def _receipt(path: Path) -> Receipt:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json_file(path, DOCUMENT)
         named = found.get("receipt") or found
         sequence, head = named["sequence"], named["head"]
         if not isinstance(sequence, int) or not isinstance(head, str):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from dpselect.cli.terminal import print_json, say
 from dpselect.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -53,4 +53,7 @@ def stake_of(text: str | None) -> float | Literal["all"] | None:
 
 def print_result(found: Any, as_json: bool, *lines: str) -> None:
     """Print a result: one JSON object, or lines for people."""
-    typer.echo(json.dumps(found) if as_json else "\n".join(lines))
+    if as_json:
+        print_json(found)
+    else:
+        say(*lines)

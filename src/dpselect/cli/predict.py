@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dpselect.cli.options import Decimal, Delimiter, Encoding, Table
+from dpselect.cli.terminal import say, write_data
 from dpselect.errors import ArgumentError
 
 __all__ = ["predict"]
@@ -45,10 +46,10 @@ def predict(
     form = Form(delimiter, encoding, decimal, table)
     text = predict_table(model, data, form=form, keep=keep or (), probabilities=probabilities)
     if to is None:
-        typer.echo(text, nl=False)
+        write_data(text)
         return
     try:
         write_atomically(to, text.encode())
     except OSError as error:
         raise ArgumentError(f"--to: {str(to)!r} cannot be written: {error.strerror}") from None
-    typer.echo(f"wrote {to}")
+    say(f"wrote {to}")

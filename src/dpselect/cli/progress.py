@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from dpselect.cli.terminal import bars, plain, put
 from dpselect.repetitions import Repetitions
 
 __all__ = ["Shown", "law_in_words", "showing"]
@@ -31,28 +32,23 @@ def showing(law: Repetitions, *, quiet: bool, operator: bool) -> Iterator[Shown]
     if operator:
 
         def count(done: int, total: int) -> None:
-            stream.write(f"\roperator only: {done} of {total} trials ")
-            stream.flush()
+            put(stream, f"operator only: {done} of {total} trials ")
 
         yield Shown(operator_progress=count)
-        stream.write("\n")
+        put(stream, "")
         return
     if quiet or not stream.isatty():
         yield Shown()
         return
-    from rich.console import Console  # with this module it would be imported where nothing is shown
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TimeElapsedColumn  # here, or it would be imported where nothing is shown
 
-    console = Console(file=stream)
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
-    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
-    with bar:
+    with bars(stream, BarColumn(bar_width=24), TimeElapsedColumn()) as bar:
 
         def begins(name: str) -> None:
             for task in bar.task_ids:
                 bar.update(task, total=1, completed=1)
             words = f"{name}: {law_in_words(law)}" if name == "searching" else name
-            bar.add_task(words, total=None)
+            bar.add_task(plain(words), total=None)
 
         yield Shown(stage=begins)
 

@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, number_in, print_result
+from dpselect.cli.terminal import put
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics import rounded_up
@@ -188,11 +189,10 @@ def _progress() -> Iterator[Progress | None]:
     start = time.monotonic()
 
     def show(_: int) -> None:
-        stream.write(f"\rreading ... {int(time.monotonic() - start)} s ")
-        stream.flush()
+        put(stream, f"reading ... {int(time.monotonic() - start)} s ")
 
     yield show
-    stream.write("\n")
+    put(stream, "")
 
 
 def _draw(path: Path, column: str, points: list[tuple[float, Any]], category: list[str] | None) -> None:

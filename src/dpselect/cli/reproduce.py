@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -11,10 +10,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn
 
 from dpselect.cli.options import AsJson
+from dpselect.cli.terminal import bars, console, plain, print_json, warn
 from dpselect.errors import ArgumentError
 from dpselect.randomness import keyed_source
 from dpselect.reproduce import PAPERS, Context, Paper, Part, Reproduction, describe, paper_named, tables, write
@@ -48,22 +47,22 @@ def reproduce(
     _prepare(folder)
     done = _run(chosen, quick=quick, files=given, folder=folder)
     if not done.parts:
-        sys.stderr.write("interrupted: nothing is written\n")
+        warn("interrupted: nothing is written")
         raise typer.Exit(_INTERRUPTED)
     paths = write(done, folder)
     if as_json:
-        typer.echo(json.dumps(describe(done)))
+        print_json(describe(done))
     else:
-        console = Console(width=None if sys.stdout.isatty() else 160)
-        console.print(chosen.citation, markup=False)
+        page = console(width=None if sys.stdout.isatty() else 160)
+        page.print(chosen.citation)
         for table in tables(done):
-            console.print(table)
+            page.print(table)
         for name, part in done.parts.items():
             for line in part.unspecified:
-                console.print(f"{part.source}, {name}: not specified in the paper: {line}", markup=False)
-        console.print(f"{len(done.rows)} rows in {done.seconds:.0f} s; written: {folder} ({len(paths)} files)")
+                page.print(f"{part.source}, {name}: not specified in the paper: {line}")
+        page.print(plain(f"{len(done.rows)} rows in {done.seconds:.0f} s; written: {folder} ({len(paths)} files)"))
     if done.missing:
-        sys.stderr.write(f"interrupted: {folder} has {len(done.parts)} of {len(chosen.parts)} parts\n")
+        warn(f"interrupted: {folder} has {len(done.parts)} of {len(chosen.parts)} parts")
         raise typer.Exit(_INTERRUPTED)
     if not done.reproduced:
         raise typer.Exit(1)
@@ -73,14 +72,13 @@ def _run(paper: Paper, *, quick: bool, files: dict[str, str], folder: Path) -> R
     start = time.perf_counter()
     expected = f" (about {paper.quick_seconds if quick else paper.full_seconds:.0f} s in all)"
     parts: dict[str, Part] = {}
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+    with bars(sys.stderr, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()) as shown:
         task = shown.add_task(paper.name, total=len(paper.parts))
         context = Context(
             quick,
             keyed_source(_SEED),
             files,
-            lambda what: shown.update(task, description=f"{paper.name}{'' if files else expected}: {what}"),
+            lambda what: shown.update(task, description=plain(f"{paper.name}{'' if files else expected}: {what}")),
             folder,
         )
         with suppress(KeyboardInterrupt):  # what is done is shown and written

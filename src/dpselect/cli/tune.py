@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import warnings
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -13,6 +11,7 @@ import typer
 from dpselect.cli.options import AsJson, print_result
 from dpselect.cli.progress import law_in_words, showing
 from dpselect.cli.stopping import status_of, terminable
+from dpselect.cli.terminal import print_json, warn
 from dpselect.errors import ArgumentError, NothingFoundWarning
 from dpselect.numerics import rounded_up
 from dpselect.privacy.nothing_found import nothing_found
@@ -27,7 +26,7 @@ def _schema(asked: bool) -> None:
     if asked:
         from dpselect.study import study_schema
 
-        typer.echo(json.dumps(study_schema(), indent=2))
+        print_json(study_schema(), indent=2)
         raise typer.Exit
 
 
@@ -88,7 +87,7 @@ def tune(
         print_result(found, as_json, _checked(found, law_in_words(law)))
         return
     if operator_progress:
-        sys.stderr.write("warning: trial counts are shown; no privacy guarantee covers whoever sees them\n")
+        warn("warning: trial counts are shown; no privacy guarantee covers whoever sees them")
         warnings.filterwarnings("ignore", message="operator_progress")  # said above, in the user's words
     warnings.filterwarnings("ignore", category=NothingFoundWarning)  # said below
     from dpselect.study import run_study
@@ -104,12 +103,12 @@ def tune(
                 operator_progress=shown.operator_progress,
             )
     except KeyboardInterrupt as interruption:
-        sys.stderr.write("interrupted: --resume goes on with this search, and charges nothing again\n")
+        warn("interrupted: --resume goes on with this search, and charges nothing again")
         raise typer.Exit(status_of(interruption)) from None
     if not finished.release["found"]:
-        sys.stderr.write(f"warning: {nothing_found(law.zero_probability)}\n")
+        warn(f"warning: {nothing_found(law.zero_probability)}")
     if finished.key_variable is not None:
-        sys.stderr.write(f"drop the environment variable {finished.key_variable} now: it holds the key\n")
+        warn(f"drop the environment variable {finished.key_variable} now: it holds the key")
     print_result(finished.release, as_json, _released(finished.release, finished.folder))
 
 

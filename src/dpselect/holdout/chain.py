@@ -60,7 +60,7 @@ class Sealed:
     @property
     def terms(self) -> dict[str, Any]:
         """What anybody may know, once `secret` has been read without an error."""
-        found: dict[str, Any] = json.loads(self._row["terms"])
+        found: dict[str, Any] = json.loads(self._row["terms"])  # decodes: bound to the seal that `secret` opens
         return found
 
     def secret(self) -> bytes:
@@ -90,7 +90,7 @@ class Sealed:
         entries, tips, last, found = self.entries, list(self._read.tips), self._read.last, []
         for sequence, sealed in rows:
             head, last = tips[-1].head, bytes(sealed)
-            entry = json.loads(self._opened(last, _place(head, sequence)))
+            entry = json.loads(self._opened(last, _place(head, sequence)))  # decodes: sealed
             if "lost" in entry and entries and "lost" not in entries[-1]:
                 entries.pop()
             entries.append(entry)

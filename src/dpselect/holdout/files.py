@@ -6,39 +6,63 @@ Errors name a column, never a value, a row or a count.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.decoding import DecodingLimits
+from dpselect.decoding.limits import SUBMISSION
 from dpselect.errors import ContentError
 from dpselect.storage import CsvForm, csv_header, csv_rows
 
-__all__ = ["FORM", "aligned", "class_names", "numbers", "predicted_classes", "read_columns", "texts", "unique_ids"]
+__all__ = [
+    "FORM",
+    "aligned",
+    "class_names",
+    "numbers",
+    "predicted_classes",
+    "read_columns",
+    "submitted",
+    "texts",
+    "unique_ids",
+]
 
 FORM: Final = CsvForm(skipinitialspace=True)
 """How a file is written unless somebody says otherwise."""
 
 
-def read_columns(path: Path, columns: Sequence[str], *, form: CsvForm = FORM) -> list[list[str]]:
+def submitted(rows: int) -> DecodingLimits:
+    """What is read of a submission to something that has so many rows."""
+    return replace(SUBMISSION, decoded=(16 << 20) + 1024 * rows, entries=rows)
+
+
+def read_columns(
+    path: Path, columns: Sequence[str], *, form: CsvForm = FORM, limits: DecodingLimits = SUBMISSION
+) -> list[list[str]]:
     """Columns of a CSV file with a header, as texts without blanks around them.
 
-    Raises `ContentError` for a file that is empty, uneven, not in its encoding or lacks a column.
+    Raises `ContentError` for a file that is empty, uneven, not in its encoding or lacks a column, and `LimitError` for
+    one beyond the limits. No more than these columns is held in memory.
     """
-    header = [name.strip() for name in csv_header(path, form)]
-    rows = [row for row in csv_rows(path, form, strict=True) if row]
+    header = [name.strip() for name in csv_header(path, form, limits=limits)]
     places = []
     for column in columns:
         if header.count(column) != 1:
             there = ", ".join(map(repr, filter(None, header))) or "none"
             raise ContentError(f"{path.name} must have one column {column!r}; there are {there}")
         places.append(header.index(column))
-    if not rows:
+    found: list[list[str]] = [[] for _ in columns]
+    for row in csv_rows(path, form, strict=True, limits=limits):
+        if row and len(row) != len(header):
+            raise ContentError(f"{path.name} has a row whose length differs from the header's")
+        for values, place in zip(found, places if row else (), strict=False):
+            values.append(row[place].strip())
+    if not found[0]:
         raise ContentError(f"{path.name} has no rows")
-    if any(len(row) != len(header) for row in rows):
-        raise ContentError(f"{path.name} has a row whose length differs from the header's")
-    return [[row[place].strip() for row in rows] for place in places]
+    return found
 
 
 def texts(values: Iterable[Any]) -> list[str]:

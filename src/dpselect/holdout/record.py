@@ -30,6 +30,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+from dpselect.decoding import json_of
+from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import StudyError
 from dpselect.holdout.chain import Sealed, Tip, check_row, discard_key, new_row
 from dpselect.randomness.starting import refuse_while_starting
@@ -218,7 +220,7 @@ class Record(Sealed):
         known, tip = Tip(found[0], bytes(found[1])), tips[-1]
         if known == tip:
             return True
-        exposure = tuple(json.loads(found[2]))
+        exposure = tuple(json_of(found[2], DOCUMENT, "the counter"))
         if tip.sequence < known.sequence:
             after = Tip(known.sequence, tip.head)  # leaves out the numbers of the entries that were lost
             self._append(counter, after, {"lost": exposure}, exposure)

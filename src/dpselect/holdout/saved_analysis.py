@@ -68,7 +68,7 @@ class SavedAnalysis(Session):
 
     def __init__(self, record: Record, data: Any, jobs: int | None, spender: Spender | None, label: str) -> None:
         super().__init__()
-        secret = json.loads(record.secret())
+        secret = json.loads(record.secret())  # decodes: sealed
         self._record, self._jobs, self._spender, self._label = record, jobs, spender, label
         self._key = bytes.fromhex(secret["key"])
         if joblib.hash(data) != secret["data"]:

@@ -135,7 +135,7 @@ class Holdout(Unrepeatable):
 
     def __init__(self, record: AnyRecord) -> None:
         self._record = record
-        secret = json.loads(record.secret())
+        secret = json.loads(record.secret())  # decodes: sealed
         self._terms = Terms.parse(record.terms)
         self._key = bytes.fromhex(secret["key"])
         self._places: dict[str, int] = {name: place for place, name in enumerate(secret["ids"])}

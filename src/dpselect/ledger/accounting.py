@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dpselect.errors import ArgumentError, BudgetError
-from dpselect.ledger.entries import amounts_to_text, canonical, cell_text
+from dpselect.ledger.entries import amounts_to_text, canonical, cell_text, exact
 from dpselect.ledger.fold import Account
 from dpselect.ledger.refusals import InsufficientBudget
 from dpselect.privacy import Guarantee, OutputGuarantee, compose
@@ -134,7 +134,7 @@ class OutputAccounting(Accounting):
                 "delta": charged_amount("delta", guarantee.failure),
             }
             return ReservedPrice(charge)
-        at = Fraction(terms["delta_each"]) if delta is None else delta
+        at = exact(terms["delta_each"]) if delta is None else delta
         epsilon = guarantee.epsilon(below(at))
         if not math.isfinite(epsilon):
             raise BudgetError(f"no finite epsilon is proved at delta {float(at):g}: give delta=, or delta_each= above")
@@ -186,7 +186,7 @@ class SequenceAccounting(Accounting):
     def reading(self, account: Account) -> Amounts:
         """The whole sequence, whether or not it has run."""
         totals = MappingProxyType(account.totals())
-        return Amounts(Fraction(account.terms["composed"]), Fraction(account.terms["delta"]), totals)
+        return Amounts(exact(account.terms["composed"]), exact(account.terms["delta"]), totals)
 
 
 def digest(guarantee: Guarantee) -> str:

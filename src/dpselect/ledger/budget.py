@@ -13,7 +13,7 @@ from typing import Any
 
 from dpselect.errors import ArgumentError, public_text
 from dpselect.ledger.accounting import Accounting, Amounts, Budgeted, OutputAccounting, SequenceAccounting, worst
-from dpselect.ledger.entries import Body, Head, amounts_from_text, amounts_to_text, cell_text, without_books
+from dpselect.ledger.entries import Body, Head, amounts_from_text, amounts_to_text, cell_text, exact, without_books
 from dpselect.ledger.filters import RenyiAccounting
 from dpselect.ledger.fold import WHOLE, Account, Reservation
 from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, LedgerError, StaleRecordError
@@ -94,12 +94,12 @@ class Budget:
     @property
     def epsilon(self) -> Fraction:
         """The epsilon of the whole budget, exact."""
-        return Fraction(self._terms["epsilon"])
+        return exact(self._terms["epsilon"])
 
     @property
     def delta(self) -> Fraction:
         """The delta of the whole budget, exact."""
-        return Fraction(self._terms["delta"])
+        return exact(self._terms["delta"])
 
     @property
     def parent(self) -> str | None:
@@ -347,4 +347,4 @@ def _same(transaction: Transaction, booked: Reservation, body: Body) -> Head:
 
 def _charged(reserved: Body, settled: Body) -> dict[str, Fraction]:
     charge = amounts_from_text(settled.get("charge") or reserved["charge"])
-    return charge if settled["epsilon"] is None else {**charge, "epsilon": Fraction(settled["epsilon"])}
+    return charge if settled["epsilon"] is None else {**charge, "epsilon": exact(settled["epsilon"])}

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dpselect.decoding import fraction_of
 from dpselect.errors import ArgumentError
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "amounts_to_text",
     "canonical",
     "cell_text",
+    "exact",
     "next_head",
     "without_books",
 ]
@@ -74,7 +76,14 @@ def amounts_to_text(amounts: Mapping[str, Fraction]) -> dict[str, str]:
 
 def amounts_from_text(amounts: Mapping[str, str]) -> dict[str, Fraction]:
     """Amounts read back."""
-    return {unit: Fraction(amount) for unit, amount in amounts.items()}
+    return {unit: exact(amount) for unit, amount in amounts.items()}
+
+
+def exact(amount: str) -> Fraction:
+    """One amount read back. Raises `ArgumentError` for what is none, and for digits that nothing recorded has."""
+    if not isinstance(amount, str):
+        raise ArgumentError("an amount of the record must be a text")
+    return fraction_of(amount, what="an amount of the record")
 
 
 def cell_text(cell: Hashable) -> str:

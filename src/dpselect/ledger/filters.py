@@ -27,7 +27,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger.accounting import Accounting, Amounts, Budgeted, Options, ReservedPrice, below, worst
-from dpselect.ledger.entries import amounts_to_text
+from dpselect.ledger.entries import amounts_to_text, exact
 from dpselect.ledger.fold import ALTERNATIVE, Account
 from dpselect.numerics import ROUND_UP, first_true, root_between
 from dpselect.privacy import Guarantee, OutputGuarantee, gaussian
@@ -103,9 +103,9 @@ class RenyiAccounting(Accounting):
         """
         totals = account.totals()
         terms = account.terms
-        inside = below(Fraction(terms["delta"]) - Fraction(terms["failure"]))
+        inside = below(exact(terms["delta"]) - exact(terms["failure"]))
         spent = {unit: amount for unit, amount in totals.items() if unit != "failure"}
-        step = Fraction(terms["epsilon"]) / _STEPS
+        step = exact(terms["epsilon"]) / _STEPS
         if not any(totals.values()):
             return Amounts(Fraction(0), Fraction(0), MappingProxyType(totals))
         chosen = _named(terms["filter"])
@@ -117,7 +117,7 @@ class RenyiAccounting(Accounting):
         level = first_true(fits, 1, 1 << 60, start=_STEPS)
         if level is None:
             raise ArgumentError("the odometer has no finite reading")
-        return Amounts(step * level, Fraction(terms["delta"]), MappingProxyType(totals))
+        return Amounts(step * level, exact(terms["delta"]), MappingProxyType(totals))
 
 
 class _Renyi:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from dpselect.errors import AdjacencyError, ArgumentError
-from dpselect.ledger.entries import Body, amounts_from_text, amounts_to_text, canonical
+from dpselect.ledger.entries import Body, amounts_from_text, amounts_to_text, canonical, exact
 from dpselect.ledger.refusals import (
     AdaptiveReservationError,
     AlreadySettledError,
@@ -106,7 +106,7 @@ class Account:
         return cls(
             terms=terms,
             buckets={part: amounts_from_text(bucket) for part, bucket in state["buckets"].items()},
-            refunded=Fraction(state["refunded"]),
+            refunded=exact(state["refunded"]),
             outstanding=int(state["outstanding"]),
             locked_by=state["locked_by"],
         )
@@ -247,7 +247,7 @@ def _create_budget(books: Books, _sequence: int, body: Body) -> None:
     _check_part(parent, body["part"])
     _check_unlocked(books, _root(books, parent))
     if body["block"]:
-        cost = {"epsilon": Fraction(body["epsilon"]), "delta": Fraction(body["delta"])}
+        cost = {"epsilon": exact(body["epsilon"]), "delta": exact(body["delta"])}
         if set(cost) != set(parent.terms["limits"]):
             raise ArgumentError(f"budget {parent.name!r} does not add epsilons up: it holds no blocks")
         _post(books, parent.name, body["part"], cost, guard=True)
@@ -289,7 +289,7 @@ def _reserve(books: Books, sequence: int, body: Body) -> None:
     charge = amounts_from_text(body["charge"])
     if set(charge) != set(terms["limits"]) or any(amount < 0 for amount in charge.values()):
         raise ArgumentError("the charge is not in the units of the budget")
-    if body["cells"] and max(Fraction(price) for price in body["cells"].values()) > charge["epsilon"]:
+    if body["cells"] and max(exact(price) for price in body["cells"].values()) > charge["epsilon"]:
         raise ArgumentError("a cell is dearer than what is reserved")
     if terms["sequence"] is not None:
         _check_next(account, body["mechanism"])
@@ -336,13 +336,13 @@ def _settle(books: Books, sequence: int, body: Body) -> None:
 
 def _refund(reserved: Body, body: Body) -> Fraction:
     """What comes back: only of a reservation with cells, only epsilon, and the price the reservation named."""
-    price = Fraction(body["epsilon"])
+    price = exact(body["epsilon"])
     if reserved["cells"] is None:
         raise ArgumentError("the reservation has no cells: nothing comes back")
     named = reserved["cells"].get(body["cell"])
-    if reserved["cells"] and (named is None or Fraction(named) != price):
+    if reserved["cells"] and (named is None or exact(named) != price):
         raise ArgumentError("the cell is not in the reservation's partition, or has another price there")
-    refund = Fraction(reserved["charge"]["epsilon"]) - price
+    refund = exact(reserved["charge"]["epsilon"]) - price
     if refund < 0 or price < 0:
         raise ArgumentError("the cell is dearer than what was reserved")
     return refund

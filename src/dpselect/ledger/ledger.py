@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from dpselect.decoding import json_of
+from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError, BoundUnavailableError, public_text
 from dpselect.ledger.accounting import Amounts, Budgeted, Options
 from dpselect.ledger.budget import ACCOUNTINGS, Budget
@@ -226,7 +227,7 @@ class Ledger:
             with self._store.read() as transaction:
                 page = transaction.page(last)
             for sequence, head, body in page[: end - last]:
-                yield sequence, head, json.loads(body)
+                yield sequence, head, json_of(body, ENTRY, "an entry")
             if not page:
                 return
             last = page[-1][0]

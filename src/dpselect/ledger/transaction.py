@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
+from dpselect.decoding import json_of
+from dpselect.decoding.limits import ENTRY
 from dpselect.ledger.engines import Database
 from dpselect.ledger.entries import BOOKS, ORIGIN, Body, Head, canonical, next_head
 from dpselect.ledger.fold import Account, MemoryBooks, Reservation, account_digest, apply, books_digest
@@ -116,7 +117,7 @@ class Transaction:
         self._known[name] = terms
         try:
             same = account_digest(terms, state) == self._digests().get(name)
-            account = Account.restored(json.loads(terms), json.loads(state))
+            account = Account.restored(json_of(terms, ENTRY, "the terms"), json_of(state, ENTRY, "the sums"))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise LedgerDamagedError(f"the kept sums of budget {name!r} cannot be read") from None
         if not same or account.name != name:
@@ -246,7 +247,7 @@ def _followed(before: Head, head: Head, written: str) -> Body:
         raise LedgerDamagedError(f"entry {head.sequence - 1} is missing", head.sequence - 1)
     try:
         fits = next_head(before, written) == head
-        body: Body = json.loads(written)
+        body: Body = json_of(written, ENTRY, "an entry")
     except (ValueError, TypeError):
         raise LedgerDamagedError(f"entry {head.sequence} cannot be read", head.sequence) from None
     if not fits:

@@ -6,10 +6,11 @@ move retire the old one. Whoever reads an export sees the cells that occurred.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator
 
+from dpselect.decoding import LimitError, json_of
+from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError
 from dpselect.ledger.entries import canonical
 from dpselect.ledger.fold import MemoryBooks
@@ -30,7 +31,7 @@ def export_lines(ledger: Ledger) -> Iterator[str]:
 
 
 def import_lines(
-    lines: Iterable[str], where: str | os.PathLike[str], *, timeout: float = 30.0, witness: WitnessPlace = True
+    lines: Iterable[str | bytes], where: str | os.PathLike[str], *, timeout: float = 30.0, witness: WitnessPlace = True
 ) -> Ledger:
     """A new ledger with these entries, checked like a record that is verified; all of them or none.
 
@@ -52,19 +53,21 @@ def import_lines(
     return Ledger(store)
 
 
-def _checked(lines: Iterable[str], books: MemoryBooks) -> Iterator[tuple[int, str, str]]:
+def _checked(lines: Iterable[str | bytes], books: MemoryBooks) -> Iterator[tuple[int, str, str]]:
     for head, text in folded(_parsed(lines), books):
         yield head.sequence, head.head, text
     if not books.seen:
         raise ArgumentError("there is no entry to import")
 
 
-def _parsed(lines: Iterable[str]) -> Iterator[tuple[int, str, str]]:
+def _parsed(lines: Iterable[str | bytes]) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = json_of(line, ENTRY, f"line {number}")
             yield int(record["sequence"]), str(record["head"]), canonical(record["body"])
-        except (ValueError, KeyError, TypeError):
+        except LimitError as error:
+            raise LedgerDamagedError(str(error), number) from None
+        except (ValueError, KeyError, TypeError, OverflowError):
             raise LedgerDamagedError(f"line {number} is not an entry", number) from None

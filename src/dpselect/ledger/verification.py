@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 
+from dpselect.decoding import json_of
+from dpselect.decoding.limits import ENTRY
 from dpselect.ledger.entries import BOOKS, ORIGIN, Head, canonical, next_head, without_books
 from dpselect.ledger.fold import MemoryBooks
 from dpselect.ledger.refusals import LedgerDamagedError
@@ -21,7 +22,7 @@ def folded(entries: Iterable[tuple[int, str, str]], books: MemoryBooks) -> Itera
             raise LedgerDamagedError(f"entry {tip.sequence + 1} is missing", tip.sequence + 1)
         try:
             expected = next_head(tip, text)
-            body = json.loads(text)
+            body = json_of(text, ENTRY, "an entry")
             canonical_text = canonical(body)
         except (ValueError, TypeError):
             raise LedgerDamagedError(f"entry {sequence} cannot be read", sequence) from None
@@ -31,7 +32,7 @@ def folded(entries: Iterable[tuple[int, str, str]], books: MemoryBooks) -> Itera
             raise LedgerDamagedError("entry 1 does not begin a ledger", 1)
         try:
             books.apply(sequence, without_books(body))
-        except (ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, RuntimeError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise LedgerDamagedError(f"entry {sequence} breaks a rule of the record: {error}", sequence) from None
         if body.get(BOOKS) != books.digest():
             raise LedgerDamagedError(f"entry {sequence} breaks a rule of the record: its sums are others", sequence)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError
+from dpselect.decoding import arrays_of, unpacked
+from dpselect.decoding.limits import MODEL
+from dpselect.errors import ArgumentError, ContentError
 
 __all__ = ["Mnist", "read_mnist"]
 
@@ -53,9 +52,9 @@ def _within(values: Array, highest: int) -> bool:
 
 def _npz(path: Path) -> list[Array]:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return [np.asarray(arrays[name]) for name in _ARRAYS]
-    except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile, zlib.error):
+        arrays = arrays_of(path, MODEL, path.name, names=_ARRAYS)
+        return [arrays[name] for name in _ARRAYS]
+    except (OSError, ContentError, KeyError):
         raise ArgumentError(f"data: {path} must be an .npz file of the arrays {', '.join(_ARRAYS)}") from None
 
 
@@ -74,8 +73,9 @@ def _found(folder: Path, name: str) -> Path:
 def _idx(path: Path, dimensions: int) -> Array:
     """Two zero bytes, the type (8: bytes), the number of dimensions, each of these in four bytes, high byte first."""
     try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError, zlib.error):
+        with unpacked(path, MODEL) as file:
+            content = file.read()
+    except (OSError, ContentError):
         raise ArgumentError(f"data: {path} cannot be read") from None
     start = 4 + 4 * dimensions
     if content[:4] == bytes((0, 0, 8, dimensions)) and len(content) >= start:

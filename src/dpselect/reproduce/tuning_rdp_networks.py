@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from dpselect import __version__
 from dpselect.accounting import calibrate
+from dpselect.decoding import json_file
+from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import missing_extra
 from dpselect.learners import DPSGDClassifier
 from dpselect.numerics import Array
@@ -95,8 +97,8 @@ def _read(path: Path | None, settings: dict[str, Any]) -> dict[str, float]:
     if path is None or not path.is_file():
         return {}
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content["settings"] == json.loads(json.dumps(settings)):
+        content = json_file(path, DOCUMENT)
+        if content["settings"] == json.loads(json.dumps(settings)):  # decodes: what was just written
             return {str(name): float(value) for name, value in content["accuracies"].items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         pass  # not ours, or cut short

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Final
 
+from dpselect.decoding import DecodingLimits, LimitError, unpacked
 from dpselect.errors import ContentError
 
 __all__ = ["CsvForm", "csv_header", "csv_rows"]
@@ -50,16 +50,20 @@ class CsvForm:
 _PLAIN: Final = CsvForm()
 
 
-def csv_header(path: Path, form: CsvForm = _PLAIN) -> list[str]:
-    """The first record; empty for an empty file. Raises `ContentError` for one in another encoding, `OSError`."""
+def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: DecodingLimits | None = None) -> list[str]:
+    """The first record; empty for an empty file. Raises `ContentError` for one in another encoding, `OSError`.
+
+    With limits, also `LimitError` for what is beyond them.
+    """
     marked, header = False, list[str]()
     try:
         if form.encoding == "utf-8-sig":
-            with _bytes(path) as file:
+            with unpacked(path, limits) as file:
                 marked = file.read(4).startswith(_OTHER_MARKS)
         if not marked:
-            with _opened(path, form, "surrogateescape") as text:
-                header = next(_records(text, form), [])
+            with _opened(path, form, "surrogateescape", limits) as text:
+                lines = text if limits is None else _Lines(text, limits, path.name)
+                header = next(_records(lines, form), [])
     except (UnicodeError, EOFError, zlib.error):  # the last two of a damaged archive
         marked = True
     if marked or any(letter == "\0" or "\udc80" <= letter <= "\udcff" for name in header for letter in name):
@@ -67,13 +71,26 @@ def csv_header(path: Path, form: CsvForm = _PLAIN) -> list[str]:
     return header
 
 
-def csv_rows(path: Path, form: CsvForm = _PLAIN, *, strict: bool = False) -> Iterator[list[str]]:
+def csv_rows(
+    path: Path, form: CsvForm = _PLAIN, *, strict: bool = False, limits: DecodingLimits | None = None
+) -> Iterator[list[str]]:
     """The records after the header, which `csv_header` has checked. No content makes it raise.
 
-    With `strict`, for files that their reader may know all about, `ContentError` for bytes that are no text.
+    With `strict`, for files that their reader may know all about, `ContentError` for bytes that are no text; with
+    limits, for files of others, `LimitError` for more bytes or rows. Neither is for private rows: what they hold must
+    not decide whether they are read.
     """
-    with _opened(path, form, "strict" if strict else "replace") as file, suppress(UnicodeError):
-        yield from islice(_records(file, form), 1, None)
+    with _opened(path, form, "strict" if strict else "replace", limits) as file, suppress(UnicodeError):
+        if limits is None:
+            yield from islice(_records(file, form), 1, None)
+            return
+        lines = _Lines(file, limits, path.name)
+        for number, row in enumerate(_records(lines, form)):
+            if number > limits.entries:
+                raise LimitError(f"{path.name} has more than {limits.entries} rows")
+            lines.taken = 0
+            if number:
+                yield row
         return
     raise _not_text(path, form)  # here, so that no traceback shows the byte
 
@@ -84,15 +101,27 @@ def _not_text(path: Path, form: CsvForm) -> ContentError:
     return ContentError(f"{path.name} is not text in {shown}; save it in that encoding{declare}")
 
 
-def _opened(path: Path, form: CsvForm, errors: str) -> IO[str]:
-    return io.TextIOWrapper(_bytes(path), encoding=form.encoding, errors=errors, newline="")
+def _opened(path: Path, form: CsvForm, errors: str, limits: DecodingLimits | None) -> IO[str]:
+    return io.TextIOWrapper(unpacked(path, limits), encoding=form.encoding, errors=errors, newline="")
 
 
-def _bytes(path: Path) -> IO[bytes]:
-    """The content, unpacked when the name says that it is packed."""
-    return cast(IO[bytes], gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb"))
+class _Lines:
+    """The lines of a file, until those of one record are longer than the limit; `taken` is what that has so far."""
+
+    def __init__(self, file: IO[str], limits: DecodingLimits, name: str) -> None:
+        self._file, self._most, self.taken = file, limits.line, 0
+        self._refusal = f"{name} has a row of more than {limits.line} characters"
+
+    def __iter__(self) -> Iterator[str]:
+        read, most = self._file.readline, self._most
+        while line := read(most + 1):
+            self.taken += len(line)
+            if self.taken > most:
+                raise LimitError(self._refusal)
+            yield line
 
 
-def _records(file: IO[str], form: CsvForm) -> Iterator[list[str]]:
+def _records(file: Iterable[str], form: CsvForm) -> Iterator[list[str]]:
     csv.field_size_limit(max(csv.field_size_limit(), _WIDEST))
+    # decodes: the one reader of CSV; `unpacked` bounds what it is given
     return csv.reader(file, delimiter=form.delimiter, skipinitialspace=form.skipinitialspace)

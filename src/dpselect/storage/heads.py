@@ -113,7 +113,7 @@ def _latest(descriptor: int) -> tuple[KeptHead | None, int]:
         slot = os.read(descriptor, _SLOT).strip(b" \0")
         digest, _, text = slot.partition(b" ")
         if text and hashlib.sha256(text).hexdigest().encode("ascii") == digest:
-            found.append((KeptHead(**json.loads(text)), place))
+            found.append((KeptHead(**json.loads(text)), place))  # decodes: a kilobyte of the state folder
     if not found:
         if slot:  # the second one
             raise ValueError("both of its slots are damaged")

@@ -34,7 +34,7 @@ def category(value: Any) -> str | Decimal:
     if text.lower() in _TRUTH:
         return _TRUTH[text.lower()]
     try:
-        number = Decimal("x" if "_" in text else text)
+        number = Decimal("x" if "_" in text else text)  # decodes: a private cell, of which none may fail
     except InvalidOperation:
         return text
     return number if number.is_finite() else text

@@ -149,4 +149,5 @@ def _group(known: list[dict[str, Any]], value: float, ends: tuple[float, ...]) -
 
 @cache
 def _measured() -> dict[str, Any]:
-    return json.loads((files("dpselect.study") / "forecast.json").read_text(encoding="utf-8"))
+    ours = files("dpselect.study") / "forecast.json"
+    return json.loads(ours.read_text(encoding="utf-8"))  # decodes: a file of this package

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from dpselect.decoding import LimitError, arrays_of, json_of, read_content
+from dpselect.decoding.limits import DOCUMENT, MODEL
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.numerics import Array
 from dpselect.privacy import Adjacency
@@ -30,11 +31,8 @@ _EARLIER = {
     1: "which lost the order of its columns: its predictions may be wrong",
     2: "whose features lay between 0 and 1, where they now have their middle at 0",
 }
-# whatever zipfile, NumPy, json and the checks below raise for bytes that are no such file
-_UNREADABLE = (
-    *(OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, SyntaxError, RuntimeError, MemoryError),
-    *(ArithmeticError, zipfile.BadZipFile, zlib.error),
-)
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+"""What the checks below raise for a description and weights that are none, or do not belong together."""
 
 
 class _NamedColumn(BaseModel):
@@ -88,23 +86,22 @@ def load_model(path: str | Path) -> ReleasedModel:
     executed.
     """
     try:
-        content = Path(path).read_bytes()
+        content = read_content(Path(path), MODEL)
     except IsADirectoryError:
         raise StudyError(f"cannot read the model {str(path)!r}: it is a folder; give the model.npz in it") from None
     except OSError as error:
         raise StudyError(f"cannot read the model {str(path)!r}: {error.strerror or 'not readable'}") from None
+    except LimitError as error:
+        raise StudyError(f"cannot read the model {str(path)!r}: {error}") from None
     return read_model(content, str(path))
 
 
 def read_model(content: bytes, shown: str) -> ReleasedModel:
     """The model in these bytes; `shown` is what errors call them. Raises `StudyError` as `load_model` does."""
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            arrays = {
-                name: np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
-                for name in archive.namelist()
-            }
-        document = json.loads(arrays.pop("description.npy").tobytes())
+        # a release is not compressed: it unpacks to less than there is
+        arrays = arrays_of(content, replace(MODEL, decoded=len(content)), "the model")
+        document = json_of(arrays.pop("description").tobytes(), DOCUMENT, "the model's description")
         _check_format(document, shown)
         return _model_of(_Description.model_validate(document), arrays)
     except _Refused:
@@ -141,7 +138,7 @@ def _model_of(description: _Description, arrays: Mapping[str, NDArray[Any]]) -> 
     rows, adjacency = description.nominal_rows or 1.0, description.adjacency
     recipe = Recipe(description.learner, description.shared, target, rows, adjacency, columns)
     estimator = recipe.empty_fit(description.noise, description.parameters)
-    weights = [arrays.get(f"weights_{i}.npy") for i in range(len(arrays))]
+    weights = [arrays.get(f"weights_{i}") for i in range(len(arrays))]
     right = [
         w is not None and w.dtype == np.float64 and w.shape == empty.shape
         for w, empty in zip(weights, estimator.weights_, strict=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,9 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from dpselect.errors import StudyError
+from dpselect.decoding import read_content, toml_of
+from dpselect.decoding.limits import STUDY
+from dpselect.errors import ContentError, StudyError
 from dpselect.study.columns import Column
 from dpselect.study.schema import CLASHES, FILL_IN, KEYS_ALONE, Study
 from dpselect.study.task import design_clashes, task_clashes
@@ -23,6 +24,8 @@ __all__ = ["load_study", "parse_study"]
 
 Where = tuple[str, ...]
 """Of a key: its tables and its name."""
+_SHOWN: Final = 100
+"""Wrong keys that are named; more are too many to read."""
 _STAND_IN: Final = {"bounds": [0, 1]}
 """For a column of which nothing can be used."""
 
@@ -52,15 +55,11 @@ def load_study(path: Path, *, folder: Path | None = None, resume: bool = False) 
     the price: files, columns, laws, and the output folder, for which `folder` may stand.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        document = toml_of(read_content(path, STUDY), f"the study {str(path)!r}", limits=STUDY)
     except OSError as error:
         raise StudyError(f"cannot read the study {str(path)!r}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise StudyError(f"the study {str(path)!r} is not UTF-8 text") from None
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(f"the study {str(path)!r} is not valid TOML: {error}") from None
+    except ContentError as error:
+        raise StudyError(str(error)) from None
     read = _Reading.of(document)
     if not read.wrong:
         return read.study
@@ -70,8 +69,10 @@ def load_study(path: Path, *, folder: Path | None = None, resume: bool = False) 
     raise _invalid([*read.lines, *unsettled(read.study, place, tuple(read.wrong))])
 
 
-def _invalid(lines: Iterable[str]) -> StudyError:
-    return StudyError("the study is not valid:\n  " + "\n  ".join(lines))
+def _invalid(lines: Sequence[str]) -> StudyError:
+    left = len(lines) - _SHOWN
+    shown = [*lines[:_SHOWN], f"and {left} more"] if left > 0 else lines
+    return StudyError("the study is not valid:\n  " + "\n  ".join(shown))
 
 
 @dataclass(frozen=True)
@@ -88,22 +89,54 @@ class _Reading:
     @classmethod
     def of(cls, document: dict[str, Any]) -> _Reading:
         """Validate again and again, each time without what was wrong, until nothing is."""
-        wrong = dict.fromkeys(_blanks(document), "still to be filled in")
+        wrong = _Wrong()
+        for blank in _blanks(document):
+            wrong.add(blank, "still to be filled in")
         study, rest, before = None, copy.deepcopy(document), None
         while rest != before:
             before = copy.deepcopy(rest)
             try:
                 study = Study.model_validate(rest)
             except ValidationError as error:
-                for place, found in groupby(error.errors(), partial(_place, before)):
+                for place, found in groupby(error.errors(include_url=False), partial(_place, before)):
                     problem, *others = found
                     for where, what in _said(place, problem, others):
-                        if not _known(where, what if problem["type"] in (CLASHES, "value_error") else "", wrong):
-                            wrong[where] = what
+                        if not wrong.explains(where, what if problem["type"] in (CLASHES, "value_error") else ""):
+                            wrong.add(where, what)
                     _mend(rest, place, problem)
         study = study or Study.model_validate(rest, context=KEYS_ALONE)
         clashes = (*task_clashes(study), *design_clashes(study))
-        return cls(study, wrong | {where: what for where, what in clashes if not _known(where, what, wrong)})
+        return cls(study, wrong.said | {where: what for where, what in clashes if not wrong.explains(where, what)})
+
+
+class _Wrong:
+    """The wrong keys so far, found by themselves, by their tables and by the tables above them."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, str] = {}
+        self._names: dict[str, set[str]] = {}
+        self._above: set[str] = set()
+
+    def add(self, where: str, what: str) -> None:
+        self.said[where] = what
+        table, _, name = where.rpartition(".")
+        self._names.setdefault(table, set()).add(name)
+        self._above.update(_tables(where))
+
+    def explains(self, where: str, what: str) -> bool:
+        """Whether one of them is this key or a table of it, or is of the same table and spoken of."""
+        above = where in self.said or any(table in self.said for table in _tables(where))
+        if where.startswith("data.columns.") and "exactly one of bounds and categories" in what:
+            above |= where in self._above  # one of them is probably misspelt
+        named = self._names.get(where.rpartition(".")[0], set())
+        return above or not named.isdisjoint(re.findall(r"[\w-]+", what))
+
+
+def _tables(where: str) -> Iterator[str]:
+    """The tables that a key is in."""
+    while "." in where:
+        where = where.rpartition(".")[0]
+        yield where
 
 
 def _said(place: Where, problem: Any, others: Sequence[Any]) -> Iterator[tuple[str, str]]:
@@ -126,16 +159,6 @@ def _said(place: Where, problem: Any, others: Sequence[Any]) -> Iterator[tuple[s
         if _table(place[:-1]) is Column and isinstance(problem["input"], Mapping):
             what = f"a name with a dot is one name in quotation marks: {'.'.join(place[2:])!r}".replace("'", '"')
     yield ".".join(place) or "study", what
-
-
-def _known(where: str, what: str, wrong: Mapping[str, str]) -> bool:
-    """Whether a wrong key explains this already: it is the same or its table, or of the same table and spoken of."""
-    table = where.rpartition(".")[0]
-    named = {key.rpartition(".")[2] for key in wrong if key.rpartition(".")[0] == table} - {""}
-    above = any(f"{where}.".startswith(f"{key}.") for key in wrong)
-    if where.startswith("data.columns.") and "exactly one of bounds and categories" in what:
-        above |= any(key.startswith(f"{where}.") for key in wrong)  # one of them is probably misspelt
-    return above or any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", what) for name in named)
 
 
 def _in_words(said: str) -> str:

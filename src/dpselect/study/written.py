@@ -10,7 +10,9 @@ from typing import Any
 
 import dpselect
 from dpselect import report
-from dpselect.errors import StudyError
+from dpselect.decoding import json_file
+from dpselect.decoding.limits import DOCUMENT
+from dpselect.errors import ContentError, StudyError
 from dpselect.privacy import Receipt
 from dpselect.storage import write_atomically
 from dpselect.study.columns import Column
@@ -86,11 +88,11 @@ def _json(content: Mapping[str, Any]) -> bytes:
 def read_release(folder: Path, name: str = RELEASE) -> dict[str, Any]:
     """The content of release.json, or of another file beside it; raises `StudyError`."""
     try:
-        content = json.loads((folder / name).read_text(encoding="utf-8"))
+        content = json_file(folder / name, DOCUMENT)
     except OSError:
         raise StudyError(f"{str(folder)!r} holds no {name}: it is not the folder of a release") from None
-    except ValueError:
-        raise StudyError(f"{str(folder / name)!r} is not JSON") from None
+    except ContentError as error:
+        raise StudyError(f"{str(folder)!r}: {error}") from None
     if not isinstance(content, dict):
         raise StudyError(f"{str(folder / name)!r} is not the {name} of a release")
     return content

@@ -147,7 +147,7 @@ class LearnerContract:
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stderr
         for name, line in zip(folders, run.stdout.splitlines(), strict=True):
-            found = json.loads(line)
+            found = json.loads(line)  # decodes: of a child process of the test
             assert found["wrong"] == [], f"{name}: {found['wrong']}"
             assert found["right"] > 0, name
 

@@ -110,8 +110,9 @@ class Tally:
 
 def check_folder(folder: Path) -> dict[str, Any]:
     """How many predictions were right and refused, and what was wrong."""
-    cells: dict[str, list[Any]] = json.loads((folder / "rows.json").read_text(encoding="utf-8"))
-    with np.load(folder / "expected.npz", allow_pickle=False) as archive:
+    rows = (folder / "rows.json").read_text(encoding="utf-8")
+    cells: dict[str, list[Any]] = json.loads(rows)  # decodes: what the test has written
+    with np.load(folder / "expected.npz", allow_pickle=False) as archive:  # decodes: what the test has written
         tally = Tally(dict(archive))
     if (folder / "model.npz").exists():
         _check_study(dpselect.load_model(folder / "model.npz"), cells, tally)

@@ -23,6 +23,8 @@ from typing import Any, Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from dpselect.decoding import json_of
+from dpselect.decoding.limits import ENTRY
 from dpselect.errors import StudyError
 from dpselect.privacy import Receipt
 from dpselect.randomness import system_source
@@ -149,7 +151,7 @@ class SealedStore:
     @property
     def receipt(self) -> Receipt | None:
         """The receipt of the reservation, if the study has a ledger."""
-        fields = json.loads(self._receipt)
+        fields = json_of(self._receipt, ENTRY, "the receipt")
         return Receipt(**fields) if fields else None
 
     def reserved(self, receipt: Receipt | None) -> None:
@@ -270,7 +272,7 @@ Store = SealedStore | MemoryStore
 def _changes(before: str, now: str) -> list[str]:
     """Names of the parts that differ, of the first group where any does; none where there are no parts."""
     try:
-        groups = zip(json.loads(before), json.loads(now), strict=True)
+        groups = zip(json_of(before, ENTRY, "the record"), json_of(now, ENTRY, "the study"), strict=True)
         found = [[name for name in old | new if old.get(name) != new.get(name)] for old, new in groups]
     except (TypeError, ValueError, AttributeError):
         return []

@@ -6,12 +6,12 @@ column, never a value or a row.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from dpselect.decoding import DecodingLimits, LimitError, json_of, lines_of
+from dpselect.decoding.limits import SUBMISSION
 from dpselect.errors import ContentError
 from dpselect.holdout.files import FORM, read_columns, texts, unique_ids
 from dpselect.storage import CsvForm
@@ -20,11 +20,16 @@ __all__ = ["read_groups", "read_outcomes"]
 
 
 def read_outcomes(
-    path: Path, id_column: str, outcome_columns: Sequence[str], *, form: CsvForm = FORM
+    path: Path,
+    id_column: str,
+    outcome_columns: Sequence[str],
+    *,
+    form: CsvForm = FORM,
+    limits: DecodingLimits = SUBMISSION,
 ) -> dict[str, list[Any]]:
     """The outcomes of each task, as they stand there. Raises `ContentError` for a file that is not of this form."""
     found: dict[str, list[Any]] = {}
-    for name, *values in _rows(path, [id_column, *outcome_columns], form):
+    for name, *values in _rows(path, [id_column, *outcome_columns], form, limits):
         found.setdefault(name, []).extend(values)
     unique_ids(list(found), id_column)
     return found
@@ -33,37 +38,36 @@ def read_outcomes(
 def read_groups(path: Path, id_column: str, cluster_column: str, *, form: CsvForm = FORM) -> dict[str, str]:
     """The cluster of each task. Raises `ContentError` where a task has two, or none."""
     found: dict[str, str] = {}
-    for name, cluster in _rows(path, [id_column, cluster_column], form):
+    for name, cluster in _rows(path, [id_column, cluster_column], form, SUBMISSION):
         if not (group := texts([cluster])[0]) or found.setdefault(name, group) != group:
             raise ContentError(f"column {cluster_column!r} must have one cluster for each task")
     return found
 
 
-def _rows(path: Path, columns: Sequence[str], form: CsvForm) -> list[list[Any]]:
+def _rows(path: Path, columns: Sequence[str], form: CsvForm, limits: DecodingLimits) -> list[list[Any]]:
     if path.suffix.lower() not in (".jsonl", ".ndjson"):
-        return [list(row) for row in zip(*read_columns(path, columns, form=form), strict=True)]
-    rows = [_fields(line, path, columns) for line in _lines(path)]
+        return [list(row) for row in zip(*read_columns(path, columns, form=form, limits=limits), strict=True)]
+    rows: list[list[Any]] = []
+    for line in lines_of(path, limits):
+        if len(rows) >= limits.entries:
+            raise LimitError(f"{path.name} has more than {limits.entries} rows")
+        if line and line.strip(b" \t\xef\xbb\xbf"):
+            rows.append(_fields(line, path, columns))
     if not rows:
         raise ContentError(f"{path.name} has no rows")
     return [[texts([name])[0].strip(), *_flat(values)] for name, *values in rows]
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:
-    """A list in a field is its repeats."""
-    return [one for value in values for one in (value if isinstance(value, list) else [value])]
+    """A list in a field is its repeats. A list or a table in it is no outcome, and is not kept."""
+    if not any(isinstance(value, (list, dict)) for value in values):
+        return list(values)
+    flat = (one for value in values for one in (value if isinstance(value, list) else [value]))
+    return [None if isinstance(one, (list, dict)) else one for one in flat]
 
 
-def _lines(path: Path) -> list[str]:
-    with suppress(UnicodeDecodeError):
-        return [line for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
-    # raised here, so that no traceback shows the bytes
-    raise ContentError(f"{path.name} is not text in UTF-8; save it in that encoding")
-
-
-def _fields(line: str, path: Path, columns: Sequence[str]) -> list[Any]:
-    fields = None
-    with suppress(ValueError, RecursionError):
-        fields = json.loads(line)
+def _fields(line: bytes, path: Path, columns: Sequence[str]) -> list[Any]:
+    fields = json_of(line, SUBMISSION, "a line of the file")
     if not isinstance(fields, dict):
         raise ContentError(f"{path.name} must hold one JSON object in each line")
     for column in columns:

@@ -58,7 +58,7 @@ class Gate(Session):
     def __init__(self, record: AnyRecord) -> None:
         super().__init__()
         self._record = record
-        self._secret = json.loads(record.secret())
+        self._secret = json.loads(record.secret())  # decodes: sealed
         self._terms = GateTerms.parse(record.terms)
         self._layout = Layout(tuple(map(tuple, self._secret["units"])), self._terms.repeats)
         self._folded = Folded(fold_gate, _start(self._terms))

@@ -12,6 +12,8 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
+from dpselect.decoding import json_of
+from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import ArgumentError, BudgetError, ContentError, number
 from dpselect.holdout.files import read_columns, texts
 from dpselect.holdout.gate.files import read_outcomes
@@ -145,7 +147,7 @@ class HoldoutClient:
             request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         try:
             with self._opener.open(request, timeout=self._timeout) as response:
-                return json.loads(response.read())
+                return json_of(response.read(DOCUMENT.size + 1), DOCUMENT, "the answer")
         except urllib.error.HTTPError as refused:
             problem = _problem(refused)
         except (OSError, ValueError, HTTPException):  # the last: killed while it answered
@@ -158,7 +160,7 @@ class HoldoutClient:
 
 def _problem(refused: urllib.error.HTTPError) -> Exception:
     try:
-        error = json.loads(refused.read(1 << 16))["error"]
+        error = json_of(refused.read(1 << 16), DOCUMENT, "the answer")["error"]
         code, message = _printable(error["code"]), _printable(error["message"])
     except (OSError, ValueError, KeyError, TypeError, HTTPException):
         return ServerError("unknown", f"the server has answered with status {refused.code}")

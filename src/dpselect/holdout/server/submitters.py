@@ -20,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from dpselect.decoding import json_of
+from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError, BudgetError, StudyError, integer, number, public_text
 from dpselect.holdout.server.boards import BoardAnswer
 from dpselect.ledger.engines import Database, is_server, opened, unusable
@@ -236,7 +238,8 @@ class Submitters:
         if row is None:
             return None
         name, questions, answers, boards, own_stakes, max_bytes, rate = row
-        return Submitter(name, questions, answers, tuple(json.loads(boards)), bool(own_stakes), max_bytes, rate, hashed)
+        allowed = tuple(json_of(boards, ENTRY, "the boards"))
+        return Submitter(name, questions, answers, allowed, bool(own_stakes), max_bytes, rate, hashed)
 
     def valid(self, submitter: Submitter) -> bool:
         """Whether the token with which the submitter came is still theirs."""

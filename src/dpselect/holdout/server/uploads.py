@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from dpselect.decoding import json_of
+from dpselect.decoding.limits import SUBMISSION
 from dpselect.errors import ArgumentError, ContentError, public_text
 from dpselect.holdout.files import read_columns
 from dpselect.holdout.gate.files import read_outcomes
@@ -106,15 +107,8 @@ class Upload:
 
 def _object(body: bytes) -> dict[str, Any]:
     found: Any = None
-    with suppress(ValueError, RecursionError):
-        found = json.loads(body.decode("utf-8"), object_pairs_hook=_once)
+    with suppress(ContentError):
+        found = json_of(body, SUBMISSION, "the body", unique=True)
     if not isinstance(found, dict):  # raised here, so that no traceback shows the text
         raise ContentError("the body must be a JSON object in UTF-8, no name in it twice")
-    return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError
     return found

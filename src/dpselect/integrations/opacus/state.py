@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from dpselect.decoding import check_archive, json_file
+from dpselect.decoding.limits import ACCOUNTANT, DOCUMENT
 from dpselect.errors import ArgumentError, ContentError, missing_extra, number
 from dpselect.privacy import Guarantee, compose, dp_sgd
 
@@ -18,6 +19,9 @@ CALLER_ENSURES: Final = (
 )
 _SAMPLING: Final = 2.0**-23
 """Opacus compares single-precision uniforms, multiples of 2**-24, with the rate: so much likelier is a row at most."""
+
+_START: Final = 1 << 12
+"""Bytes that tell JSON from an archive."""
 
 History = Sequence[tuple[float, float, int]]
 
@@ -59,20 +63,20 @@ def read_history(path: str | Path) -> list[tuple[float, float, int]]:
 
     Raises `ContentError` for anything else, `MissingExtraError` when torch is needed and absent, `OSError`.
     """
-    raw = Path(path).read_bytes()
-    if raw.lstrip()[:1] == b"{":
-        try:
-            state = json.loads(raw)
-        except ValueError:
-            raise ContentError("this file looks like JSON and is not") from None
-    elif raw[:2] == b"PK":
+    path = Path(path)
+    with path.open("rb") as file:
+        start = file.read(_START)
+    if start.lstrip()[:1] == b"{":
+        state = json_file(path, DOCUMENT)
+    elif start[:2] == b"PK":
+        check_archive(path, ACCOUNTANT, path.name)
         state = _load_weights(path)
     else:
         raise ContentError("this file is neither JSON nor an archive written by torch.save (a pickle is not opened)")
     state = state.get("privacy_accountant_state_dict", state) if isinstance(state, Mapping) else {}
     try:
         return [(noise, rate, steps) for noise, rate, steps in state["history"]]
-    except (KeyError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError):
         raise ContentError("this file holds no accountant state: a 'history' of (noise, rate, steps)") from None
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dpselect.accounting import best_of
+from dpselect.decoding import json_of
+from dpselect.decoding.limits import ACCOUNTANT
 from dpselect.errors import ArgumentError, number
 from dpselect.integrations.optuna.study import PastStudy, PastTrial
 from dpselect.privacy import Guarantee, compose
@@ -102,7 +103,8 @@ def _noises(runs: list[PastTrial], name: str | None) -> tuple[list[float | None]
     noises = [_noise(trial, name) for trial in runs]
     if not any(noises):
         raise ArgumentError(f"noise_parameter: no run holds {name!r}, among its parameters or its user attributes")
-    ranges = [json.loads(trial.distributions[name])["attributes"] for trial in runs if name in trial.distributions]
+    laws = [trial.distributions[name] for trial in runs if name in trial.distributions]
+    ranges = [json_of(law, ACCOUNTANT, "the storage")["attributes"] for law in laws]
     possible = [value for one in ranges for value in (one.get("choices") or [one.get("low"), one.get("high")])]
     known = [value for value in (_number(value, name) for value in possible) if value is not None]
     # that all runs took one value says nothing where each could have taken another

@@ -6,7 +6,6 @@ own readers would create what is missing and upgrade what is old.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any, Final
 
 import sqlalchemy
 
+from dpselect.decoding import json_of, read_content
+from dpselect.decoding.limits import ACCOUNTANT
 from dpselect.errors import ArgumentError, ContentError, missing_extra
 
 __all__ = ["PastStudy", "PastTrial", "read_study"]
@@ -83,7 +84,7 @@ class PastTrial:
         return tuple(
             name
             for name, law in self.distributions.items()
-            if self.system_attributes.get(DRAWN + name) != MARK_VERSION and not _single(json.loads(law))
+            if self.system_attributes.get(DRAWN + name) != MARK_VERSION and not _single(_decoded(law))
         )
 
 
@@ -187,9 +188,9 @@ def _select_study(connection: sqlalchemy.Connection, name: str | None) -> PastSt
         trial.parameters[row.param_name] = _external(row.param_value, row.distribution_json)
         trial.distributions[row.param_name] = row.distribution_json
     for trial, row in details("key, value_json", "trial_user_attributes"):
-        trial.user_attributes[row.key] = json.loads(row.value_json)
+        trial.user_attributes[row.key] = _decoded(row.value_json)
     for trial, row in details("key, value_json", "trial_system_attributes"):
-        trial.system_attributes[row.key] = json.loads(row.value_json)
+        trial.system_attributes[row.key] = _decoded(row.value_json)
     for trial, _ in details("step", "trial_intermediate_values"):
         trial.intermediate_values += 1
     (directions,) = next(iter(rows("SELECT COUNT(*) FROM study_directions WHERE study_id = :study", study=study)))
@@ -264,12 +265,12 @@ class _Journal:
 
 def _from_journal(path: Path, name: str | None) -> PastStudy:
     journal = _Journal()
-    lines = path.read_bytes().split(b"\n")
+    lines = read_content(path, ACCOUNTANT).split(b"\n")
     # the last piece is empty, or a line whose writing was cut short, which Optuna does not count either
     for position, line in enumerate(lines[:-1], 1):
         try:
-            journal.apply(json.loads(line))
-        except (ValueError, LookupError, TypeError, AttributeError):
+            journal.apply(_decoded(line))
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
             raise ContentError(f"line {position} of this file is no entry of an Optuna journal") from None
     if not journal.created:
         raise ContentError("this file is neither an SQLite database nor an Optuna journal with a study")
@@ -285,9 +286,13 @@ def _from_journal(path: Path, name: str | None) -> PastStudy:
     )
 
 
+def _decoded(text: str | bytes) -> Any:
+    return json_of(text, ACCOUNTANT, "the storage")
+
+
 def _external(value: float | None, law: str) -> Any:
     """A parameter as the objective saw it; the storage holds a number, for a choice its position."""
-    described = json.loads(law)
+    described = _decoded(law)
     if "choices" in described["attributes"]:
         return described["attributes"]["choices"][int(value or 0)]
     return int(value or 0) if described["name"].startswith("Int") else value

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from dpselect.decoding import LimitError, fraction_of
 from dpselect.errors import ArgumentError, rational
 from dpselect.numerics import fraction_up
 
@@ -81,7 +82,12 @@ def _amount(name: str, value: Exact, *, up: bool) -> Fraction:
         raise TypeError(f"{name} must be a number, got {value!r}")
     try:
         # NumPy's doubles are floats whose repr is not a number
-        exact = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+        if isinstance(value, float):
+            exact = Fraction(repr(float(value)))
+        else:
+            exact = fraction_of(value, what=name) if isinstance(value, str) else Fraction(value)
+    except LimitError:
+        raise
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise ArgumentError(f"{name} must be a finite number, got {value!r}") from None
     if exact < 0:

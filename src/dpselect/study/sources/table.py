@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
@@ -40,6 +41,8 @@ class Form:
 
 _SHOWN: Final = 20
 """More names of columns are too many to read."""
+_COMPARED: Final = 5_000
+"""Finding what is alike among more names takes seconds."""
 _AS_IT_IS: Final = Form()
 
 
@@ -101,16 +104,18 @@ def open_table(
         table = SOURCES[kind](origin)
     except OSError as error:
         raise StudyError(f"cannot read {origin}: {error.strerror or 'not readable'}") from None
-    twice = sorted({name for name in table.columns if table.columns.count(name) > 1})
+    twice = sorted(name for name, count in Counter(table.columns).items() if count > 1)
     if twice:
-        raise StudyError(f"{origin} has more than one column {', '.join(map(repr, twice))}: give each its own name")
+        shown = ", ".join(map(repr, twice[:_SHOWN]))
+        raise StudyError(f"{origin} has more than one column {shown}: give each its own name")
     return table
 
 
 def absent(names: Iterable[str], there: Sequence[str]) -> str:
     """What is said of columns that a table lacks: with those that it has, or of many the most alike."""
     missing = list(names)
-    alike = [close for name in missing for close in get_close_matches(name, there, n=3, cutoff=0.5)]
+    compared = there if len(there) <= _COMPARED else ()
+    alike = [close for name in missing[:_SHOWN] for close in get_close_matches(name, compared, n=3, cutoff=0.5)]
     shown = there if len(there) <= _SHOWN else list(dict.fromkeys(alike)) or there[:_SHOWN]
     more = "" if len(shown) == len(there) else f", and others ({len(there)} in all)"
     if len(there) == 1 and (found := re.search(r"[;,|\t]", there[0])):

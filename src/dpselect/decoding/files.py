@@ -1,0 +1,87 @@
+"""Bytes of files under limits: whole, in lines, and unpacked."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+from dpselect.decoding.limits import DecodingLimits, LimitError, shown_bytes
+from dpselect.errors import ContentError
+
+__all__ = ["lines_of", "read_content", "unpacked"]
+
+_CHUNK = 1 << 16
+
+
+def read_content(path: Path, limits: DecodingLimits) -> bytes:
+    """The bytes of a file. Raises `LimitError` for more than the limit, and `OSError`."""
+    with path.open("rb") as file:
+        content = file.read(limits.size + 1)
+    limits.check_size(len(content), path.name)
+    return content
+
+
+def lines_of(path: Path, limits: DecodingLimits) -> Iterator[bytes]:
+    """The lines of a file one by one, without their ends, blank ones too. Raises `LimitError` and `OSError`."""
+    size = 0
+    with path.open("rb") as file:
+        while line := file.readline(limits.line + 2):
+            size += len(line)
+            limits.check_size(size, path.name)
+            line = line.rstrip(b"\r\n")
+            if len(line) > limits.line:
+                raise LimitError(f"{path.name} has a line of more than {shown_bytes(limits.line)}")
+            yield line
+
+
+def unpacked(path: Path, limits: DecodingLimits | None = None) -> IO[bytes]:
+    """A file's content, decompressed when its name ends in `.gz`.
+
+    With limits, reading on raises `LimitError` as soon as the file or what is unpacked of it is larger, and
+    `ContentError` for what is no gzip archive. Without, that raises `EOFError`, `zlib.error` and `OSError`, as `gzip`
+    does.
+    """
+    packed = path.suffix.lower() == ".gz"
+    if packed and limits is None:
+        return cast(IO[bytes], gzip.open(path, "rb"))  # decodes: private rows, of which no size may make it fail
+    file: BinaryIO = path.open("rb")
+    if limits is not None:
+        file = cast(BinaryIO, io.BufferedReader(_Counted(file, limits.size, path.name, "is larger than"), _CHUNK))
+    if not packed or limits is None:
+        return file
+    opened = cast(BinaryIO, gzip.GzipFile(fileobj=file, mode="rb"))  # decodes: read under the limits
+    counted = _Counted(opened, limits.decoded, path.name, "unpacks to more than", below=file)
+    return cast(IO[bytes], io.BufferedReader(counted, _CHUNK))
+
+
+class _Counted(io.RawIOBase):
+    """A stream that refuses to give more than so many bytes."""
+
+    def __init__(self, stream: BinaryIO, limit: int, name: str, says: str, *, below: BinaryIO | None = None) -> None:
+        self._stream, self._below, self._left = stream, below, limit
+        self._name = name
+        self._refusal = f"{name} {says} {shown_bytes(limit)}"
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            count = self._stream.readinto(buffer)  # type: ignore[attr-defined]
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise ContentError(f"{self._name} is no gzip archive, or is damaged") from None
+        self._left -= count
+        if self._left < 0:
+            raise LimitError(self._refusal)
+        return int(count)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+            if self._below is not None:
+                self._below.close()
+        super().close()
