@@ -188,7 +188,8 @@ class Budget:
 
         Raises `InsufficientBudget` with both amounts, `AdjacencyError`, `InteractionOpenError`,
         `AdaptiveReservationError`, `StaleRecordError`, `AlreadySettledError`, `ClaimError` for another binding,
-        `ArgumentError` for an identifier with other terms; nothing is charged then. `LedgerUnavailableError` may leave a charge, never a run without one.
+        `ArgumentError` for an identifier with other terms; nothing is charged then. `LedgerUnavailableError` may leave
+        a charge, never a run without one.
         """
         adjacency = worst(guarantee).adjacency
         asked = None if delta is None else charged_amount("delta", delta)

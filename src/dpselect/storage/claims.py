@@ -118,8 +118,8 @@ class ClaimFile:
             if path.exists():
                 raise StudyError(f"the claims {path} cannot be used: {error.strerror}") from None
             warnings.warn(
-                f"{self.folder} cannot be written ({error.strerror}): nothing outside of a search's store knows whether "
-                "it has released, so a copy could again. Set XDG_STATE_HOME to a folder that can be written",
+                f"{self.folder} cannot be written ({error.strerror}): nothing outside of a search's store knows "
+                "whether it has released, so a copy could again. Set XDG_STATE_HOME to a folder that can be written",
                 UnwitnessedSearchWarning,
                 stacklevel=2,
             )

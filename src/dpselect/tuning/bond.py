@@ -11,6 +11,7 @@ import hmac
 import struct
 from typing import Final
 
+from dpselect.errors import StudyError
 from dpselect.randomness import system_source
 from dpselect.tuning.machine import Bond, Search
 
@@ -48,8 +49,11 @@ def bond_of(identifier: str, *, counted: int, executed: int, master: bytes, rows
 def new_master(search: Search, rows: bytes | None) -> tuple[bytes, bytes] | None:
     """The master key and the digest of a search that finds other rows than it had; None where they are the same.
 
-    A key that was used with some rows is never used with others.
+    A key that was used with some rows is never used with others. Raises `StudyError` where nothing is known of the rows
+    and something was.
     """
+    if rows is None and search.bond.rows != _NO_ROWS:
+        raise StudyError("rows_digest: this search was begun with one; give it again")
     digest = rows_digest(search.master, rows)
     if rows is None or hmac.compare_digest(digest, search.bond.rows):
         return None

@@ -113,7 +113,6 @@ def make_plan(request: SearchRequest, store: SearchStore, execution: Execution, 
                 **({} if request.beside is None else {"beside": _described(request.beside)}),
                 **({} if proposal is None else {"proposal": proposal.describe()}),
                 **({} if execution.limits is None else {"limits": execution.limits.describe()}),
-                **({} if store.rows is None else {"rows": "known"}),
             },
         ),
     )

@@ -75,7 +75,7 @@ class OperatorProgressWarning(UserWarning):
 
 
 def tune(
-    objective: Objective | NoisyRun | Preparation,
+    objective: Objective | NoisyRun | Preparation | Followed,
     *,
     space: Space | Mapping[str, Any],
     base: Guarantee | Sequence[Guarantee] | Callable[[float], Guarantee | Sequence[Guarantee]],
@@ -277,7 +277,7 @@ def _begin(
     plan: Plan, store: Store, search: Search, ledger: Spender | None, label: str, source: RandomSource
 ) -> Search:
     """From wherever the search is to RUNNING, with nothing drawn or charged twice."""
-    rows = plan.store.rows
+    rows = plan.store.rows_digest
     if search.stage is Stage.NEW:
         store.create_key()
         counted, limit = plan.repetitions.sample(source), plan.repetitions.limit
@@ -401,7 +401,8 @@ def _close(
     """
     receipt = None
     if search.stage is Stage.CHOSEN:
-        receipt = _payment(store, search, ledger).settle(search.bond.claim.hex(), release_hash(search))
+        payment = _payment(store, search, ledger)
+        receipt = payment.settle(search.bond.claim.hex(), release_hash(search))
         search = search.settle()
         store.save(search)
     if search.stage is Stage.SETTLED:
