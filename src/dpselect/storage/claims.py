@@ -72,6 +72,15 @@ class ClaimFile:
         """The file of a search in the state folder."""
         return cls(identifier, state_folder() / "searches")
 
+    @property
+    def _path(self) -> Path:
+        return self.folder / f"{self.identifier}.head"
+
+    def check_unclaimed(self) -> None:
+        """Raise `ClaimError` where the search of this identifier was claimed before: to be called before it draws."""
+        if self._path.exists():
+            raise bound_otherwise(f"search {self.identifier}")
+
     def claim(self, binding: str, claim: str) -> str | None:
         """Take the search over: None, or the hash of the release that it is settled with; durable on return.
 
@@ -111,7 +120,7 @@ class ClaimFile:
             sequence = 1 if kept is None else kept.sequence + 1
             return KeptHead(self.identifier, sequence, " ".join((binding, *changed)), "")
 
-        path = self.folder / f"{self.identifier}.head"
+        path = self._path
         try:
             HeadFile(path).change(next_head)
         except OSError as error:

@@ -279,6 +279,8 @@ def _begin(
     """From wherever the search is to RUNNING, with nothing drawn or charged twice."""
     rows = plan.store.rows_digest
     if search.stage is Stage.NEW:
+        if store.outside is not None:
+            store.outside.check_unclaimed()  # a copy that draws would put its key in the place of the other one's
         store.create_key()
         counted, limit = plan.repetitions.sample(source), plan.repetitions.limit
         draws: dict[str, Any] = {
