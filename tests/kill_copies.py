@@ -5,8 +5,9 @@ a file), `folder` (a ledger that is copied with the store), `plain` (a spender t
 With `broken-` before it nobody is asked when a search is resumed or settled.
 
 The key is in a variable that never goes, so every copy can be opened for ever. Kills are exceptions, raised before or
-after a write becomes durable; a run can also be halted there while other copies go on, and every copy is resumed in the
-end. With a shared ledger copies are on two machines, whose state folders know nothing of each other.
+after a write becomes durable, or with `real-` before the mode of forked children; a run can also be halted there while
+other copies go on, and every copy is resumed in the end. With a shared ledger copies are on two machines, whose state
+folders know nothing of each other.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import json
 import os
 import random as stdlib_random
 import shutil
+import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,10 +64,11 @@ class World:
     chance: stdlib_random.Random
     url: str | None = None
     plain: Plain = field(default_factory=Plain)
-    released: set = field(default_factory=set)
+    real: bool = False
     copies: list[Path] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     kills: int = 0
+    parent: int = field(default_factory=os.getpid)
     longest: int = 0  # durable writes of a whole search
     names: dict[Path, str] = field(default_factory=dict)
     opening: Path | None = None
@@ -77,6 +80,14 @@ class World:
             return self.plain
         return budget_at(folder / "budget.db" if self.mode == "folder" else self.url or self.root / "budget.db", 10**6)
 
+    def released(self) -> set[tuple[str, str]]:
+        """Which search released what."""
+        try:
+            lines = (self.root / "released").read_text().splitlines()
+        except FileNotFoundError:
+            return set()
+        return {tuple(json.loads(line)) for line in lines}
+
     def copy(self, of: Path) -> Path:
         to = self.root / f"copy{len(self.copies)}"
         shutil.copytree(of, to, dirs_exist_ok=True)
@@ -87,7 +98,8 @@ class World:
 class Writes:
     """Counts durable writes, and does something before or after a given one."""
 
-    def __init__(self):
+    def __init__(self, *, real: bool = False):
+        self.real = real
         self.hooks: list[tuple[int, bool, Callable[[str], None]]] = []
         self.count = 0
         for name in ("commit", "sync", "sync_content"):
@@ -109,11 +121,35 @@ class Writes:
         return wrapped
 
     def kill(self, _name):
+        if self.real:
+            os.kill(os.getpid(), signal.SIGKILL)
         raise Killed
 
 
 def attempt(world: World, writes: Writes, folder: Path, hooks=()) -> str:
     """One process that resumes a copy, with hooks at its own durable writes; how it ended."""
+    if not world.real or os.getpid() != world.parent:
+        return resumed(world, writes, folder, hooks)
+    seed = world.chance.random()
+    child = os.fork()
+    if child == 0:
+        world.chance.seed(seed)
+        told = resumed(world, writes, folder, hooks)
+        (world.root / "told").write_text(told if told != "wrong" else world.wrong[-1])
+        os._exit(told == "wrong")
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    world.copies = [world.root / "first", *(path for path in sorted(world.root.glob("copy*")) if path.is_dir())]
+    if status < 0:
+        world.kills += 1
+        return "killed"
+    told = (world.root / "told").read_text()
+    if status:
+        world.wrong.append(told)
+    return told
+
+
+def resumed(world: World, writes: Writes, folder: Path, hooks=()) -> str:
+    """The same in this process."""
     shared, machines = world.mode == "ledger", 2
     os.environ["XDG_STATE_HOME"] = str(world.root / f"state{world.chance.randrange(machines) if shared else 0}")
     os.environ["COPIES_KEY"] = base64.b64encode(b"k" * 32).decode()
@@ -124,7 +160,8 @@ def attempt(world: World, writes: Writes, folder: Path, hooks=()) -> str:
         return float(random.laplace(1)[0]), f"{params['x']} {rows} {random.bits(40)}"
 
     def release(result):
-        world.released.add((world.names[folder], repr((result.value, result.params))))
+        with open(world.root / "released", "a", encoding="utf-8") as file:
+            file.write(json.dumps([world.names[folder], repr((result.value, result.params))]) + "\n")
 
     try:
         ledger, world.opening = world.ledger(folder), folder
@@ -200,7 +237,7 @@ def history(world: World, writes: Writes) -> list[str]:
 
 def verdict(world: World) -> list[str]:
     """What is wrong: several releases of one reservation, an error that is no refusal, nothing from a lone copy."""
-    searches = [search for search, _ in world.released]
+    searches = [search for search, _ in world.released()]
     twice = [f"{searches.count(each)} releases" for each in set(searches) if searches.count(each) > 1]
     return world.wrong + twice + (["no release"] if not searches and len(world.copies) == 1 else [])
 
@@ -222,30 +259,27 @@ def break_tuner() -> None:
     paying.BoundPayment.settle = lambda self, *_: None if self.spender is None else self.spender.settle(self.identifier)
 
 
-def main(root: Path, mode: str, count: int, seed: int, url: str | None = None) -> None:
-    if mode.startswith("broken-"):
+def reports(root: Path, mode: str, count: int, seed: int, url: str | None = None) -> Iterator[dict]:
+    """What came of each history."""
+    if "broken-" in mode:
         break_tuner()
     warnings.simplefilter("ignore", NothingFoundWarning)
-    writes, now, longest = Writes(), [], 0
+    real, mode = mode.startswith("real-"), mode.removeprefix("real-")
+    writes, now, longest = Writes(real=real), [], 0
     names_of_searches(lambda: now[-1])
     for number in range(-1, count):
         with tempfile.TemporaryDirectory(dir=root) as folder:
             chance = stdlib_random.Random(f"{seed} {number}")
-            world = World(Path(folder), mode.removeprefix("broken-"), chance, url, longest=longest)
+            world = World(Path(folder), mode.removeprefix("broken-"), chance, url, real=real, longest=longest)
             now.append(world)
             if number < 0:  # how many writes there are
-                attempt(world, writes, Path(folder))
+                resumed(world, writes, Path(folder))
                 longest = world.longest
                 continue
             told = history(world, writes)
-            report = {
-                "wrong": verdict(world),
-                "released": len(world.released),
-                "kills": world.kills,
-                "told": told,
-            }
-            print(json.dumps(report), flush=True)
+            yield {"wrong": verdict(world), "released": len(world.released()), "kills": world.kills, "told": told}
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), *sys.argv[5:])
+    for report in reports(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), *sys.argv[5:]):
+        print(json.dumps(report), flush=True)
