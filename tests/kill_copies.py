@@ -71,7 +71,6 @@ class World:
     parent: int = field(default_factory=os.getpid)
     longest: int = 0  # durable writes of a whole search
     names: dict[Path, str] = field(default_factory=dict)
-    opening: Path | None = None
 
     def ledger(self, folder: Path):
         if self.mode == "none":
@@ -164,7 +163,7 @@ def resumed(world: World, writes: Writes, folder: Path, hooks=()) -> str:
             file.write(json.dumps([world.names[folder], repr((result.value, result.params))]) + "\n")
 
     try:
-        ledger, world.opening = world.ledger(folder), folder
+        ledger = world.ledger(folder)
         tune(
             objective,
             space={"x": Uniform(0.0, 1.0)},
@@ -246,9 +245,10 @@ def names_of_searches(world: Callable[[], World]) -> None:
     """Have every store that is opened say whose search it is."""
     real = sealed_store.SealedStore.__init__
 
-    def noted(store, *arguments):
-        real(store, *arguments)
-        world().names[world().opening] = store.identifier
+    def noted(store, connection, *arguments):
+        real(store, connection, *arguments)
+        (_, _, file), *_ = connection.execute("PRAGMA database_list").fetchall()
+        world().names[Path(file).parent] = store.identifier
 
     sealed_store.SealedStore.__init__ = noted
 
