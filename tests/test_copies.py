@@ -368,24 +368,6 @@ def bound(budget, **changes):
     return budget.reserve(pure_dp(epsilon=1), **terms)
 
 
-def test_the_latest_claim_alone_settles_and_one_release_is_settled(path):
-    budget = budget_at(path)
-    bound(budget)
-    assert bound(budget, claim="second").sequence == 3  # charged once
-    assert budget.claim("i", binding="draws", claim="third") is None
-    for claim in ("first", "second", "fourth"):
-        with pytest.raises(ClaimError, match="that copy alone"):
-            budget.settle("i", claim=claim, release="hash")
-    receipt = budget.settle("i", claim="third", release="hash")
-    assert budget.settle("i", claim="fifth", release="hash") == receipt
-    assert budget.claim("i", binding="draws", claim="sixth") == "hash"
-    with pytest.raises(ClaimError, match="released already"):
-        budget.settle("i", claim="third", release="another")
-    with pytest.raises(ClaimError, match="released already"):
-        bound(budget, claim="seventh")
-    assert budget.spent().epsilon == 1
-
-
 def test_other_draws_and_other_reservations_are_refused(path):
     budget = budget_at(path)
     bound(budget)
