@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -154,6 +155,15 @@ class Budget:
     def at(self, *, delta: Exact) -> PricedBudget:
         """This budget as a `Spender` that prices every guarantee at this delta."""
         return PricedBudget(self, charged_amount("delta", delta))
+
+    def asked_at(self, *, delta: Exact) -> Budget | PricedBudget:
+        """This budget with a delta in the place of `delta_each`, for a search whose caller has asked for that delta.
+
+        What has an epsilon of its own keeps it, and a filter or a sequence is priced as a whole.
+        """
+        if self.accounting != "output":
+            return self
+        return PricedBudget(self, charged_amount("delta", delta), own=True)
 
     def reserve(
         self,
@@ -348,11 +358,12 @@ class Budget:
 
 
 class PricedBudget:
-    """A budget as a `Spender`, with the delta at which every guarantee is priced."""
+    """A budget as a `Spender`, with the delta at which guarantees are priced; with `own`, those that have none."""
 
-    def __init__(self, budget: Budget, delta: Fraction) -> None:
+    def __init__(self, budget: Budget, delta: Fraction, *, own: bool = False) -> None:
         self._budget = budget
         self._delta = delta
+        self._own = own
 
     def reserve(
         self,
@@ -365,11 +376,12 @@ class PricedBudget:
         claim: str | None = None,
     ) -> Charge:
         """`Budget.reserve` at this delta; an output guarantee keeps its own."""
+        has_one = isinstance(guarantee, OutputGuarantee) or (self._own and math.isfinite(guarantee.pure_epsilon))
         return self._budget.reserve(
             guarantee,
             label=label,
             identifier=identifier,
-            delta=None if isinstance(guarantee, OutputGuarantee) else self._delta,
+            delta=None if has_one else self._delta,
             interactive=interactive,
             binding=binding,
             claim=claim,

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast, runtime_checkable
 
 from dpselect.errors import BudgetError, expect, public_text
 from dpselect.privacy.guarantee import Guarantee
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # a type checker has it, whether it is installed or not
 
     _Release = TypeVar("_Release", default=Release)
 
-__all__ = ["IN_FULL", "BoundPayment", "PaidSession", "Payment", "paid"]
+__all__ = ["IN_FULL", "BoundPayment", "PaidSession", "Payment", "asked_at", "paid"]
 
 IN_FULL: Final[Any] = object()
 """In the place of an output: what came out is not known."""
@@ -93,6 +93,12 @@ class Payment:
         if by_function and isinstance(self.receipt, _Charge):
             return self.receipt.settle(output)
         return self.spender.settle(self.identifier, cell=self.guarantee.cell(output))
+
+
+def asked_at(spender: Spender | None, delta: Any) -> Spender | None:
+    """The spender that prices at the delta that a caller asked for, if it is one that would else choose a delta."""
+    at = getattr(spender, "asked_at", None)
+    return spender if at is None or delta is None else cast(Spender, at(delta=delta))
 
 
 @dataclass(frozen=True)

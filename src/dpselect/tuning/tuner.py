@@ -33,7 +33,7 @@ from dpselect.errors import StartingProcessError, expect, public_text
 from dpselect.privacy import Guarantee, Receipt, Spender
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.nothing_found import warn_if_nothing_found
-from dpselect.privacy.paying import BoundPayment
+from dpselect.privacy.paying import BoundPayment, asked_at
 from dpselect.randomness import RandomSource, keyed_source, resolve
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
@@ -125,7 +125,8 @@ def tune(
       `SearchStore`, which says more: to resume, where the key lies, how much room a run's value has.
     - `executor`: where trials run, by default in this process. `execution`: limits of a trial, what hides the number of
       runs from a clock, who is told of progress; see `Execution`.
-    - `ledger`: where the price is reserved and settled; None charges nothing anywhere.
+    - `ledger`: where the price is reserved and settled; None charges nothing anywhere. A budget charges the `delta` of
+      the search, if one is given.
     - `random`: where K and the master key are drawn from; a caller's keyed source marks the result `replayable`.
     - `release(result)`: writes the result durably, once it is settled; called again after a crash, so it must be
       idempotent
@@ -186,6 +187,7 @@ def tune(
     last = objective.last if isinstance(objective, Followed) else None
     objective = objective.objective if isinstance(objective, Followed) else objective
     plan = make_plan(request, SearchStore.of(store), execution, has_ledger=ledger is not None)
+    ledger = asked_at(ledger, request.delta)
     source = resolve(random)
     if execution.operator_progress is not None:
         warnings.warn(

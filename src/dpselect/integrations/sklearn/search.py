@@ -40,6 +40,7 @@ from dpselect.integrations.sklearn.trial import SearchRun, TrialRows
 from dpselect.learners.rows import column_names, table_shape
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
+from dpselect.privacy.paying import asked_at
 from dpselect.randomness import RandomSource
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
@@ -294,7 +295,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             if self.release is not None:
                 self.release(kept[0])
 
-        ledger = self.ledger
+        ledger = asked_at(self.ledger, None if self.epsilon is None else self.delta)
         if ledger is not None and plan.final is not None:
             ledger = whole_price(ledger, plan.guarantee)
         result = tune(
