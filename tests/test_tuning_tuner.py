@@ -360,8 +360,8 @@ def test_trials_print_nothing(capfd, caplog, drawn):
 
 
 def test_progress_tells_seconds_by_the_clock(drawn, monkeypatch):
-    real = tuner._ticking
-    monkeypatch.setattr(tuner, "_ticking", lambda progress: real(progress, interval=0.02))
+    real = tuner.ticking
+    monkeypatch.setattr(tuner, "ticking", lambda progress: real(progress, interval=0.02))
     drawn(1)
     seconds = []
 

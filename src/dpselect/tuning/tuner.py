@@ -16,14 +16,12 @@ claim alone can settle it, once: of all copies one releases, and after that the 
 from __future__ import annotations
 
 import logging
-import math
 import os
-import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,6 +38,7 @@ from dpselect.repetitions import Repetitions
 from dpselect.selection.rehearsal import Rehearsal
 from dpselect.storage import key_place
 from dpselect.tuning.bond import bond_of, fresh_claim, new_master, release_hash
+from dpselect.tuning.clock import ticking, wait_for_a_multiple
 from dpselect.tuning.designs import Design, NoisyRun, by_design
 from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, RunningExecutor
 from dpselect.tuning.machine import Candidate, Search, Stage
@@ -198,7 +197,7 @@ def tune(
     if not isinstance(objective, Preparation):
         rehearse_objective(objective, rehearse, plan.space, payload_bytes=plan.shape.payload_bytes)
     started = time.monotonic()
-    with _opened(plan) as opened, _ticking(execution.progress):
+    with _opened(plan) as opened, ticking(execution.progress):
         _refuse_finished(opened)
         search = opened.load()
         if search.stage in _BEFORE_THE_CHOICE:
@@ -222,7 +221,7 @@ def tune(
             search = _claimed(opened, search)
             _payment(opened, search, ledger).claim(search.bond.claim.hex(), release=release_hash(search))
         if execution.pad_seconds is not None and search.stage is Stage.CHOSEN:
-            _wait_for_a_multiple(float(execution.pad_seconds), since=started)
+            wait_for_a_multiple(float(execution.pad_seconds), since=started)
         return _told(_close(plan, opened, search, ledger, release), plan)
 
 
@@ -383,11 +382,6 @@ def _run_trials(plan: Plan, search: Search, store: Store, session: RunningExecut
     return search
 
 
-def _wait_for_a_multiple(seconds: float, *, since: float) -> None:
-    elapsed = time.monotonic() - since
-    time.sleep(max(1, math.ceil(elapsed / seconds)) * seconds - elapsed)
-
-
 def _trials_done(search: Search) -> int:
     return min(search.executed, search.rounds_done * search.slots + sum(search.done))
 
@@ -438,25 +432,3 @@ def _result(
         replayable=search.replayable,
         key_variable=key_variable,
     )
-
-
-@contextmanager
-def _ticking(progress: Callable[[float], None] | None, interval: float = 1.0) -> Iterator[None]:
-    """Call `progress` by the clock, never by the trial: the moments themselves would tell of trials."""
-    if progress is None:
-        yield
-        return
-    done = threading.Event()
-    start = time.monotonic()
-
-    def tick() -> None:
-        while not done.wait(interval):
-            progress(time.monotonic() - start)
-
-    thread = threading.Thread(target=tick, name="dpselect-progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
