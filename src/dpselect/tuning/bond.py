@@ -37,8 +37,8 @@ def rows_digest(master: bytes, rows: bytes | None) -> bytes:
 def bond_of(identifier: str, *, counted: int, executed: int, master: bytes, rows: bytes | None) -> Bond:
     """The bond of fresh draws, with a first claim.
 
-    Claim: nothing of the draws can be read from the binding. Source: HMAC-SHA-256 under a fresh 256-bit key is taken
-    for a pseudorandom function, and the key is used for this and for one hash of the release alone.
+    Nothing of the draws can be read from the binding if HMAC-SHA-256 under a fresh 256-bit key is a pseudorandom
+    function. The key is used for this and for one hash of the release alone.
     """
     blinding, digest = system_source().bytes(_BLINDING_BYTES), rows_digest(master, rows)
     draws = _DRAWS.pack(counted, executed, master, digest)
