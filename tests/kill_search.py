@@ -167,7 +167,7 @@ def lines(path: Path) -> list[str]:
 
 def wanting(folder: Path) -> str | None:
     """What is wrong right after a kill, if anything."""
-    begun = (folder / "trials").exists() or (folder / "drawn").exists() or (folder / "release.txt").exists()
+    begun = (folder / "trials").exists() or (folder / "release.txt").exists()
     return "a trial or release without a reservation" if begun and len(charges(folder / "budget.db")) != 1 else None
 
 
