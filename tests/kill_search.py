@@ -167,7 +167,7 @@ def lines(path: Path) -> list[str]:
 
 def wanting(folder: Path) -> str | None:
     """What is wrong right after a kill, if anything."""
-    begun = (folder / "trials").exists() or (folder / "drawn").exists() or (folder / "release.txt").exists()
+    begun = (folder / "trials").exists() or (folder / "release.txt").exists()
     return "a trial or release without a reservation" if begun and len(charges(folder / "budget.db")) != 1 else None
 
 
@@ -187,7 +187,7 @@ def verdict(folder: Path, expected: str | None) -> list[str]:
         wrong.append("nothing released")
     elif expected is not None and (folder / "release.txt").read_text() != expected:
         wrong.append("not the value of the uninterrupted search")
-    if any(path.is_file() for path in (folder / "state").rglob("*")):
+    if any(path.is_file() for path in (folder / "state" / "dpselect" / "keys").iterdir()):
         wrong.append("the key is still there")
     return wrong + lines(folder / "errors")
 

@@ -32,6 +32,7 @@ from dpselect.privacy.below import AttainedGaussian, Below
 from dpselect.privacy.losses import pairs
 from dpselect.privacy.losses.discretise import PairEnclosure
 from dpselect.privacy.losses.pairs import ProfilePairs
+from dpselect.privacy.losses.pld import LossProfile
 from dpselect.privacy.profile import RenyiProfile
 from dpselect.repetitions import (
     BetaBinomial,
@@ -245,3 +246,65 @@ def test_optimistic_pairs_are_below_the_curve_and_near_it(name):
         pair, values = enclosure.optimistic, curve(epsilons)
         assert np.all(pair.hockey_stick(epsilons) <= values * (1 + 1e-9) + 1e-16)
         assert np.all(pair.hockey_stick(epsilons) >= values * 0.99 - 1e-9)
+
+
+TINY = {
+    "a loss of 1e-8": compose(
+        from_profile(epsilons=[0.0, 0.5, 1.5], deltas=[0.36, 0.2, 0.0]),
+        from_profile(epsilons=[0.0, 1e-8], deltas=[2.5e-9, 0.0]),
+    ),
+    "a loss of 500": compose(gaussian(noise_multiplier=1e6), from_profile(epsilons=[0.0, 500.0], deltas=[0.5, 0.1])),
+    "much mass at infinity": compose(
+        gaussian(noise_multiplier=0.1), from_profile(epsilons=[0.0, 1.5], deltas=[0.99999, 0.7]), pure_dp(epsilon=0.1)
+    ),
+}
+
+
+LONGEST = {"a loss of 1e-8": 1.5, "a loss of 500": 500.0, "much mass at infinity": 200.0}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_mesh_has_about_a_million_cells_whatever_the_losses(name: str) -> None:
+    """The mesh of the lower end divided the least loss, so that one of 1e-8 took 1e8 cells; a loss of 500 took 5e6."""
+    guarantee, lower = TINY[name], TINY[name].lower_profile
+    assert isinstance(guarantee.profile, LossProfile)
+    assert isinstance(lower, below.ComposedBelow)
+    assert lower.width > 0.4 * guarantee.profile.interval
+    assert LONGEST[name] / lower.width < 2e6
+
+
+def test_a_tiny_loss_costs_no_accuracy() -> None:
+    lower, upper = TINY["a loss of 1e-8"].epsilon_bracket(0.1)
+    assert upper - 1e-6 < lower <= upper
+
+
+@pytest.mark.full
+def test_the_lower_end_at_delta_0_is_that_of_every_positive_delta() -> None:
+    search = best_of(pure_dp(epsilon=1.0), Geometric(gamma=0.05))
+    for guarantee in (search, laplace(scale=1.0), compose(laplace(scale=1.0), pure_dp(epsilon=0.3))):
+        ends = [guarantee.epsilon_bracket(delta) for delta in (0.0, 1e-300, 1e-200, 1e-12, 1e-3, 0.1)]
+        lowers, uppers = zip(*ends, strict=True)
+        # a search finds each lower end by itself, to about 1e-8 of it
+        assert all(one >= other * (1.0 - 1e-7) for one, other in itertools.pairwise(lowers))
+        assert all(one >= other for one, other in itertools.pairwise(uppers))
+        assert lowers[0] > 0.0
+
+
+def test_a_part_that_releases_much_keeps_its_statement_in_a_composition() -> None:
+    """With half of its mass or more past the last point all was lost."""
+    for mass in (0.499, 0.5, 0.7, 0.9):
+        part = from_profile(epsilons=[0.0, 0.5], deltas=[max(0.7, mass), mass])
+        both = compose(part, pure_dp(epsilon=0.4))
+        # exactly: at epsilon 0.9 and above only what is past the last point is left
+        assert both.epsilon(mass + 1e-6) <= 0.9 + 1e-3
+        assert mass <= both.delta(3.0) <= mass + 1e-9
+        # as if the rest had a loss of 0.5 and 0.4 surely
+        assert both.delta(0.2) >= both.delta(0.3) >= mass
+        assert compose(both, pure_dp(epsilon=0.1)).epsilon(mass + 1e-6) <= 1.0 + 1e-3
+
+
+def test_a_part_that_may_release_everything_can_be_composed_again() -> None:
+    nothing = compose(from_profile(epsilons=[0.0, 0.5], deltas=[1.0, 1.0]), pure_dp(epsilon=0.4))
+    again = compose(nothing, pure_dp(epsilon=0.1))
+    assert again.epsilon(0.5) == nothing.epsilon(0.5) == math.inf
+    assert again.delta(1.0) == 1.0

@@ -166,6 +166,23 @@ def test_a_ledger_is_charged_question_by_question(path):
         assert float(budget.spent().epsilon) == pytest.approx(one + run, rel=1e-6)
 
 
+@pytest.mark.full
+def test_a_file_and_a_state_folder_that_are_put_back_pay_for_another_run(path, tmp_path):
+    """The answers of a run of verifications are in no file: another run has a charge of its own."""
+    with Ledger.open(tmp_path / "ledger.db", witness=False) as record:
+        budget = record.create_budget("rows", epsilon=100, delta="1e-4", delta_each="1e-6", adjacency="replace_one")
+        SavedAnalysis.create(path, ROWS, **FINE, spender=budget)
+        shutil.copytree(tmp_path / "state", tmp_path / "old-state")
+        shutil.copy2(path, tmp_path / "old")
+        opened(path, spender=budget).verify("a", np.mean, 0.3, axis=True)
+        one = budget.spent().epsilon
+        shutil.rmtree(tmp_path / "state")
+        shutil.copytree(tmp_path / "old-state", tmp_path / "state")
+        shutil.copy2(tmp_path / "old", path)
+        opened(path, spender=budget).verify("b", np.mean, 0.31, axis=True)
+        assert budget.spent().epsilon == 2 * one
+
+
 def test_other_data_are_refused(path):
     SavedAnalysis.create(path, ROWS, **TERMS)
     with pytest.raises(ContentError, match="the same rows"):

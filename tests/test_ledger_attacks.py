@@ -73,7 +73,8 @@ FOUND_BY_VERIFY = {
     "where it was reserved": "UPDATE ledger_reservation SET sequence = 5 WHERE identifier = '0'",
     "an identifier": "UPDATE ledger_reservation SET identifier = 'z' WHERE identifier = '0'",
     "a reservation gone": "DELETE FROM ledger_reservation WHERE identifier = '0'",
-    "a reservation more": "INSERT INTO ledger_reservation VALUES ('b', 'z', 3, NULL)",
+    "a reservation more": "INSERT INTO ledger_reservation VALUES ('b', 'z', 3, NULL, NULL)",
+    "a claim": "UPDATE ledger_reservation SET claimed = 3 WHERE identifier = '0'",
 }
 
 

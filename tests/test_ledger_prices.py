@@ -20,7 +20,7 @@ from dpselect.ledger import (
 )
 from dpselect.mechanisms import InterquantileRange, SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Spender, approximate_dp, compose, gaussian, pure_dp, renyi_dp
-from dpselect.repetitions import Harmonic
+from dpselect.repetitions import Fixed, Harmonic
 from dpselect.testing.ledger_contract import GATE
 from dpselect.tuning import Categorical, tune
 
@@ -317,3 +317,46 @@ def test_nothing_is_priced_at_a_larger_delta_than_is_booked(path, monkeypatch):
             ledger.create_budget(str(delta), epsilon=9, delta=delta).reserve(gaussian(noise_multiplier=5.0), label="s")
             assert seen
             assert all(Fraction(asked) <= delta for asked in seen)
+
+
+# -- the delta that a search is asked for
+
+
+def test_a_search_is_charged_the_delta_that_its_caller_asks_for(path):
+    """Not all of the budget's: what has an epsilon of its own keeps it, and a filter is priced as a whole."""
+    ledger = Ledger.open(path)
+    budget = ledger.create_budget("b", epsilon=4, delta="1e-5")
+    asked = {"space": {"x": Categorical([1])}, "repetitions": Fixed(count=1), "epsilon": 1.0, "delta": 1e-6}
+
+    def run(ledger, base):
+        tune(lambda params, random: (0.0, None), base=base, ledger=ledger, rehearse=False, **asked)
+
+    for number in range(1, 4):
+        run(budget, gaussian(noise_multiplier=5.0))
+        assert budget.spent().delta == number * Fraction(1, 10**6)
+    assert budget.spent().epsilon <= 3
+    spent = budget.spent()
+    run(budget, pure_dp(epsilon=0.5))
+    assert budget.spent().delta == spent.delta
+    filtered = ledger.create_budget("f", epsilon=4, delta="1e-5", accounting="renyi")
+    run(filtered, gaussian(noise_multiplier=5.0))
+    assert filtered.asked_at(delta=1e-6) is filtered
+
+
+def test_a_search_of_scikit_learn_is_charged_its_own_delta(path):
+    pytest.importorskip("sklearn")
+    from dpselect.integrations.sklearn import PrivateSearchCV
+    from dpselect.learners import DPSGDClassifier
+
+    budget = Ledger.open(path).create_budget("b", epsilon=4, delta="1e-5")
+    X = np.array([[0.5, -0.5], [-0.5, 0.5]] * 20)
+    PrivateSearchCV(
+        DPSGDClassifier(steps=2, nominal_rows=40),
+        {"learning_rate": [0.5, 1.0]},
+        epsilon=1.0,
+        delta=1e-6,
+        ledger=budget,
+        nominal_rows=40,
+        rehearse=False,
+    ).fit(X, [0, 1] * 20)
+    assert budget.spent().delta == Fraction(1, 10**6)

@@ -172,21 +172,27 @@ def test_a_file_from_before_the_first_release_is_refused(path):
 
 
 def test_migrations_run_in_order_and_keep_the_record(written, monkeypatch):
+    """By the first write; a ledger that is read alone stays as it is."""
     with Ledger.open(written) as ledger:
         head = ledger.head()
     ran = []
 
-    def to_three(database):
+    def to_four(database):
         ran.append(1)
         database.execute("CREATE INDEX ledger_reservation_sequence ON ledger_reservation (sequence)")
 
-    monkeypatch.setattr(ledger_schema, "SCHEMA_VERSION", 3)
-    monkeypatch.setattr("dpselect.ledger.store.SCHEMA_VERSION", 3)
-    monkeypatch.setattr(ledger_schema, "MIGRATIONS", {2: to_three})
-    for _ in range(2):
+    monkeypatch.setattr(ledger_schema, "SCHEMA_VERSION", 4)
+    monkeypatch.setattr("dpselect.ledger.store.SCHEMA_VERSION", 4)
+    monkeypatch.setattr(ledger_schema, "MIGRATIONS", {**ledger_schema.MIGRATIONS, 3: to_four})
+    with Ledger.open(written) as ledger:
+        assert ledger.verify()
+        assert ledger.head() == head
+    assert ran == []
+    for number in range(2):
         with Ledger.open(written) as ledger:
+            ledger.budget("b").reserve(GATE, label="s", identifier=f"new {number}")
             assert ledger.verify()
-            assert ledger.head() == head
+            assert ledger.head().sequence == head.sequence + 1 + number
     assert ran == [1]
 
 

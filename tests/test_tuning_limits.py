@@ -23,10 +23,10 @@ from dpselect.tuning import (
     JoblibExecutor,
     Limits,
     ProcessExecutor,
+    clock,
     count,
     supervised,
     tune,
-    tuner,
 )
 from dpselect.tuning.supervised import perform, stop_children
 from dpselect.tuning.trial import Job
@@ -293,9 +293,9 @@ def test_bad_limits(limits, name):
 @pytest.mark.parametrize(("elapsed", "wait"), [(0.0, 10.0), (3.0, 7.0), (10.0, 0.0), (10.5, 9.5), (39.0, 1.0)])
 def test_the_release_waits_for_a_multiple(elapsed, wait, monkeypatch):
     slept = []
-    monkeypatch.setattr(tuner.time, "monotonic", lambda: 100.0 + elapsed)
-    monkeypatch.setattr(tuner.time, "sleep", slept.append)
-    tuner._wait_for_a_multiple(10.0, since=100.0)
+    monkeypatch.setattr(clock.time, "monotonic", lambda: 100.0 + elapsed)
+    monkeypatch.setattr(clock.time, "sleep", slept.append)
+    clock.wait_for_a_multiple(10.0, since=100.0)
     assert slept == [pytest.approx(wait, abs=1e-9)]
 
 

@@ -8,31 +8,47 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from dpselect.tuning.machine import REPLAYS, TRANSITIONS, Candidate, Event, IllegalStepError, Search, Stage, advance
+from dpselect.tuning.machine import (
+    REPLAYS,
+    TRANSITIONS,
+    Bond,
+    Candidate,
+    Event,
+    IllegalStepError,
+    Search,
+    Stage,
+    advance,
+)
 
 LEGAL = {
-    ("new", "reserve", "reserved"),
-    ("reserved", "seal", "sealed"),
-    ("sealed", "start", "running"),
+    ("new", "seal", "sealed"),
+    ("sealed", "reserve", "reserved"),
+    ("sealed", "begin anew", "sealed"),
+    ("reserved", "start", "running"),
+    ("reserved", "begin anew", "reserved"),
     ("running", "resume", "running"),
     ("running", "finish trial", "running"),
     ("running", "lose trial", "running"),
-    ("running", "interrupt", "sealed"),
-    ("running", "release", "released"),
-    ("released", "settle", "settled"),
-    ("settled", "wipe", "wiped"),
+    ("running", "interrupt", "reserved"),
+    ("running", "begin anew", "reserved"),
+    ("running", "choose", "chosen"),
+    ("chosen", "settle", "settled"),
+    ("settled", "release", "released"),
+    ("released", "wipe", "wiped"),
 }
 
 EVENTS = {
+    Event.SEAL: lambda s: s.seal(counted=1, executed=1, master=b"m" * 32, replayable=False, bond=Bond()),
     Event.RESERVE: lambda s: s.reserve(),
-    Event.SEAL: lambda s: s.seal(counted=1, executed=1, master=b"m" * 32, replayable=False),
     Event.START: lambda s: s.start(),
     Event.RESUME: lambda s: s.resume(),
     Event.FINISH_TRIAL: lambda s: s.finish(0, None),
     Event.LOSE_TRIAL: lambda s: s.lose(0),
     Event.INTERRUPT: lambda s: s.interrupt(),
-    Event.RELEASE: lambda s: s.release(),
+    Event.BEGIN_ANEW: lambda s: s.begin_anew(master=b"n" * 32, rows=b"r" * 32),
+    Event.CHOOSE: lambda s: s.choose(None),
     Event.SETTLE: lambda s: s.settle(),
+    Event.RELEASE: lambda s: s.release(),
     Event.WIPE: lambda s: s.wipe(),
 }
 
@@ -40,8 +56,14 @@ EVENTS = {
 def running(*, slots: int = 3, counted: int = 3, executed: int | None = None) -> Search:
     sealed = (
         Search(slots=slots)
+        .seal(
+            counted=counted,
+            executed=counted if executed is None else executed,
+            master=b"m" * 32,
+            replayable=False,
+            bond=Bond(),
+        )
         .reserve()
-        .seal(counted=counted, executed=counted if executed is None else executed, master=b"m" * 32, replayable=False)
     )
     return sealed.start()
 
@@ -58,7 +80,7 @@ def test_the_table_is_the_one_that_was_meant():
 def test_every_event_in_every_stage(stage, event):
     """Methods follow the table; an event outside it raises, and the value it was sent to is as before."""
     search = Search(slots=1, stage=stage, counted=1, executed=1)
-    if event is Event.RELEASE and stage is Stage.RUNNING:
+    if event is Event.CHOOSE and stage is Stage.RUNNING:
         search = search.finish(0, None)
     after = {e: b for a, e, b in LEGAL if a == stage.value}.get(event.value)
     if after is None:
@@ -74,17 +96,26 @@ def test_every_event_in_every_stage(stage, event):
 def test_the_draw_happens_once():
     search = running()
     with pytest.raises(IllegalStepError):
-        search.seal(counted=9, executed=9, master=b"x" * 32, replayable=False)
+        search.seal(counted=9, executed=9, master=b"x" * 32, replayable=False, bond=Bond())
     interrupted = search.interrupt()
     with pytest.raises(IllegalStepError):
-        interrupted.seal(counted=9, executed=9, master=b"x" * 32, replayable=False)
+        interrupted.seal(counted=9, executed=9, master=b"x" * 32, replayable=False, bond=Bond())
 
 
-def test_no_release_before_the_last_turn():
+def test_nothing_is_chosen_before_the_last_turn():
     search = running(slots=3, counted=1).finish(0, candidate())
     with pytest.raises(IllegalStepError):
-        search.release()
-    assert search.finish(1, None).finish(2, None).release().stage is Stage.RELEASED
+        search.choose(search.best)
+    assert search.finish(1, None).finish(2, None).choose(candidate()).stage is Stage.CHOSEN
+
+
+def test_with_other_rows_every_run_is_made_again_with_another_key():
+    """The number of runs stays, and what the reservation is bound to."""
+    begun = running(slots=2, counted=3).finish(0, candidate()).finish(1, None).lose(2)
+    anew = begun.begin_anew(master=b"n" * 32, rows=b"r" * 32)
+    assert (anew.counted, anew.executed, anew.master, anew.bond.rows) == (3, 3, b"n" * 32, b"r" * 32)
+    assert (anew.best, anew.rounds_done, sum(anew.done), sum(anew.losses)) == (None, 0, 0, 0)
+    assert anew.bond.binding == begun.bond.binding
 
 
 @given(slots=st.integers(1, 5), executed=st.integers(0, 17), order=st.randoms())
@@ -206,4 +237,5 @@ def test_nothing_secret_shows():
     with pytest.raises(IllegalStepError) as caught:
         search.finish(0, None)
     assert not any(character.isdigit() for character in str(caught.value))
-    assert search.finish(1, None).finish(2, None).release().settle().wipe().master == bytes(32)
+    released = search.finish(1, None).finish(2, None).choose(None).settle().release()
+    assert released.wipe().master == bytes(32)

@@ -17,7 +17,7 @@ from dpselect.errors import StudyError
 from dpselect.privacy import Receipt
 from dpselect.storage import durable
 from dpselect.storage.keys import KeyFile, KeyVariable, key_place, state_folder
-from dpselect.tuning.machine import Candidate, Search, Stage
+from dpselect.tuning.machine import Bond, Candidate, Search, Stage
 from dpselect.tuning.sealed_store import SealedStore, Shape
 
 SHAPE = Shape(slots=5, payload_bytes=100)
@@ -37,8 +37,9 @@ def opened(path, keys, *, resume=False, fingerprint="f", shape=SHAPE):
 def sealed_search(store) -> Search:
     store.reserved(RECEIPT)
     store.create_key()
-    search = Search(slots=SHAPE.slots).reserve()
-    return search.seal(counted=3, executed=5, master=MASTER, replayable=True).start()
+    search = Search(slots=SHAPE.slots)
+    bond = Bond(b"b" * 32, b"c" * 32, b"r" * 32, b"l" * 16)
+    return search.seal(counted=3, executed=5, master=MASTER, replayable=True, bond=bond).reserve().start()
 
 
 @pytest.fixture
@@ -70,6 +71,7 @@ def test_a_search_comes_back(path, keys):
     assert (search.stage, search.counted, search.executed, search.master) == (Stage.RUNNING, 3, 5, MASTER)
     assert (search.best.index, search.best.score, search.best.payload) == (1, 0.25, b"winner")
     assert search.replayable
+    assert search.bond == Bond(b"b" * 32, b"c" * 32, b"r" * 32, b"l" * 16)
     assert search.pending() == [0, 2, 3, 4]
     assert search.losses == bytes((0, 0, 1, 0, 0))
 
@@ -199,7 +201,7 @@ def test_a_changed_stage(path, keys, stage):
 
 
 def test_a_stage_set_back_does_not_redraw(path, keys):
-    edit(path, "UPDATE search SET stage = 'reserved'")
+    edit(path, "UPDATE search SET stage = 'new'")
     with opened(path, keys, resume=True) as store:
         store.load()
         with pytest.raises(StudyError, match="changed"):

@@ -134,10 +134,12 @@ def test_a_total_buys_the_longest_law_it_can_pay():
         search(repetitions=None, epsilon=0.01, delta=1e-6)
 
 
-def test_a_ledger_that_refuses_leaves_nothing_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr(Harmonic, "sample", lambda *_, **__: pytest.fail("drawn"))
-    with pytest.raises(BudgetError):
-        search(store=tmp_path / "s.db", ledger=budget_at(tmp_path / "b.db", epsilon="0.01"))
+def test_a_ledger_that_refuses_leaves_nothing_run(tmp_path):
+    ledger = budget_at(tmp_path / "b.db", epsilon="0.01")
+    for resume in (False, True):
+        with pytest.raises(BudgetError):
+            search(lambda *_: pytest.fail("run"), store=tmp_path / "s.db", ledger=ledger, resume=resume)
+    assert charges(tmp_path / "b.db") == []
 
 
 def test_reserved_once_and_settled(tmp_path):
@@ -175,9 +177,9 @@ def test_order_of_durable_steps(tmp_path, monkeypatch):
     search(objective, store=tmp_path / "s.db", ledger=budget, release=lambda result: steps.append("released"))
     shown = [step for step, previous in zip(steps, [None, *steps], strict=False) if step != previous]
     start = shown.index("trial")
-    assert shown[:start] == ["reserved", "drawn", "saved running"]
-    assert set(shown[start:-5]) == {"trial", "saved running"}
-    assert shown[-5:] == ["released", "saved released", "settled", "saved settled", "wiped"]
+    assert shown[:start] == ["drawn", "saved sealed", "reserved", "saved running"]
+    assert set(shown[start:-6]) == {"trial", "saved running"}
+    assert shown[-6:] == ["saved chosen", "settled", "saved settled", "released", "saved released", "wiped"]
 
 
 # Failures
@@ -358,8 +360,8 @@ def test_trials_print_nothing(capfd, caplog, drawn):
 
 
 def test_progress_tells_seconds_by_the_clock(drawn, monkeypatch):
-    real = tuner._ticking
-    monkeypatch.setattr(tuner, "_ticking", lambda progress: real(progress, interval=0.02))
+    real = tuner.ticking
+    monkeypatch.setattr(tuner, "ticking", lambda progress: real(progress, interval=0.02))
     drawn(1)
     seconds = []
 

@@ -212,15 +212,15 @@ def test_a_second_stage_that_fails_looks_like_nothing_found(tmp_path, monkeypatc
 @pytest.mark.full
 def test_the_winning_model_of_the_search_does_not_leave(tmp_path, monkeypatch):
     values = []
-    from dpselect.study import run
+    from dpselect.study import refitted
 
-    original = run.refit
+    original = refitted._last_run
 
-    def noting(opened, result):
-        values.append(result.value)
-        return original(opened, result)
+    def noting(opened, params, value):
+        values.append(value)
+        return original(opened, params, value)
 
-    monkeypatch.setattr(run, "refit", noting)
+    monkeypatch.setattr(refitted, "_last_run", noting)
     run_study(two_stages(), base_folder=tmp_path, random=keyed_source(3))
     assert [[each.dtype for each in value] for value in values] == [[np.dtype(np.uint8)]]
     assert math.prod(itertools.chain.from_iterable(each.shape for each in values[0])) == 32

@@ -16,6 +16,7 @@ __all__ = [
     "BoundUnavailableError",
     "BracketError",
     "BudgetError",
+    "ClaimError",
     "ContentError",
     "ForkedSourceError",
     "MissingExtraError",
@@ -24,6 +25,7 @@ __all__ = [
     "SessionError",
     "StartingProcessError",
     "StudyError",
+    "UnwitnessedSearchWarning",
     "expect",
     "flag",
     "integer",
@@ -63,6 +65,13 @@ class BudgetError(RuntimeError):
     """The budget does not allow what was asked. The command line exits with status 3."""
 
 
+class ClaimError(BudgetError):
+    """A reservation pays for one release of one search, and this is another one, or another copy of it.
+
+    Which copies were resumed and which was the last decides, never what any of them found.
+    """
+
+
 class StudyError(ArgumentError):
     """A study file, a schema or a folder is not as it must be; found before a row of data is read."""
 
@@ -85,6 +94,10 @@ class SessionError(RuntimeError):
 
 class NothingFoundWarning(UserWarning):
     """A release holds nothing: no run met what was asked, every run failed, or there was none."""
+
+
+class UnwitnessedSearchWarning(UserWarning):
+    """The per-user state folder cannot be written, so that a copy of a search's store would not be found."""
 
 
 class StartingProcessError(RuntimeError):

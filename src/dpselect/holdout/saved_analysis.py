@@ -5,7 +5,8 @@ sealed key: the cut into blocks is the same in every process, and the noise of a
 and of how many were asked before it. So a crash before an answer is on record costs nothing, and one after it neither.
 
 The noise of a run of verifications is kept in memory only. A run is put on record and charged when it begins, as if it
-had been refused; when its process ends, it is closed. Its certificate allows for that many runs, however they end.
+had been refused; when its process ends, it is closed. Every run has a charge and a noise of its own. Its certificate
+allows for that many runs, however they end.
 """
 
 from __future__ import annotations
@@ -244,10 +245,15 @@ class SavedAnalysis(Session):
             asked, checked, runs = _exposure(turn.entries)
             if runs >= planned.plan.refusals:
                 raise BudgetError("all runs of verifications were used: each refusal and each restart ends one")
-            identifier = f"{self._record.identifier}-run-{runs}"
+            # a file and a state folder that are put back together know nothing of a run's answers: another run has a
+            # charge and a noise of its own
+            token = system_source().bytes(16).hex()
+            identifier = f"{self._record.identifier}-run-{runs}-{token}"
             receipt = self._reserve(planned.run_guarantee, f"{self._label}/verify", identifier)
             turn.append({"kind": "run"}, (asked, checked, runs + 1))
-        planned.resume(asked=min(checked, planned.plan.queries), refused=runs, random=self._source(f"run {runs}"))
+        planned.resume(
+            asked=min(checked, planned.plan.queries), refused=runs, random=self._source(f"run {runs} {token}")
+        )
         self._run = runs
         return receipt
 

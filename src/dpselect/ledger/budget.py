@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from dpselect.errors import ArgumentError, public_text
+from dpselect.errors import ArgumentError, ClaimError, public_text
 from dpselect.ledger.accounting import Accounting, Amounts, Budgeted, OutputAccounting, SequenceAccounting, worst
 from dpselect.ledger.entries import Body, Head, amounts_from_text, amounts_to_text, cell_text, exact, without_books
 from dpselect.ledger.filters import RenyiAccounting
@@ -23,6 +24,7 @@ from dpselect.numerics import rounded_down
 from dpselect.privacy import Adjacency, OutputGuarantee, Receipt
 from dpselect.privacy.notebook import grid
 from dpselect.privacy.output.amounts import Exact, charged_amount
+from dpselect.storage.claims import already_released, bound_otherwise
 
 __all__ = ["ACCOUNTINGS", "Budget", "Charge", "PricedBudget"]
 
@@ -154,6 +156,15 @@ class Budget:
         """This budget as a `Spender` that prices every guarantee at this delta."""
         return PricedBudget(self, charged_amount("delta", delta))
 
+    def asked_at(self, *, delta: Exact) -> Budget | PricedBudget:
+        """This budget with a delta in the place of `delta_each`, for a search whose caller has asked for that delta.
+
+        What has an epsilon of its own keeps it, and a filter or a sequence is priced as a whole.
+        """
+        if self.accounting != "output":
+            return self
+        return PricedBudget(self, charged_amount("delta", delta), own=True)
+
     def reserve(
         self,
         guarantee: Budgeted,
@@ -164,6 +175,8 @@ class Budget:
         part: str | None = None,
         interactive: bool = False,
         after: Receipt | str | None = None,
+        binding: str | None = None,
+        claim: str | None = None,
     ) -> Charge:
         """Charge the worst case of a guarantee; on disk when this returns. Only then may the mechanism run.
 
@@ -178,12 +191,15 @@ class Budget:
           stopping points): until it is settled nothing else may run on the budget's tree, and nothing may be running.
           A guarantee that says so itself is locked whatever is given here.
         - `after`: a receipt, or its head, that the record must hold; an older copy is refused.
+        - `binding`, `claim`: texts that bind the reservation to one search, so that copies of it release once: see
+          `ClaimSpender`. Reserving again with the same binding and another claim takes the reservation over.
 
         What runs must be fixed when it is reserved, and use no data before (the caller must ensure it).
 
         Raises `InsufficientBudget` with both amounts, `AdjacencyError`, `InteractionOpenError`,
-        `AdaptiveReservationError`, `StaleRecordError`, `AlreadySettledError`, `ArgumentError` for an identifier with
-        other terms; nothing is charged then. `LedgerUnavailableError` may leave a charge, never a run without one.
+        `AdaptiveReservationError`, `StaleRecordError`, `AlreadySettledError`, `ClaimError` for another binding,
+        `ArgumentError` for an identifier with other terms; nothing is charged then. `LedgerUnavailableError` may leave
+        a charge, never a run without one.
         """
         adjacency = worst(guarantee).adjacency
         asked = None if delta is None else charged_amount("delta", delta)
@@ -200,28 +216,73 @@ class Budget:
             "part": WHOLE if part is None else public_text("part", part),
             "interactive": bool(interactive) or guarantee.interactive,
         }
+        if binding is not None or claim is not None:
+            body |= {"binding": public_text("binding", binding or ""), "claim": public_text("claim", claim or "")}
         with self._store.write() as transaction:
             transaction.prefetch(self.name, body["identifier"])
             _check_fresh(transaction, after)
             booked = transaction.reservation(self.name, body["identifier"])
             if booked is not None:
                 head = _same(transaction, booked, body)
+                if claim is not None:
+                    self._take_over(transaction, booked, body["identifier"], claim)
             else:
                 dated = {**body, "date": datetime.now(UTC).date().isoformat()} if self._origin["dates"] else body
                 head = transaction.append(dated)
         receipt = self._receipt(body["identifier"], price.charge, head)
         return Charge(**vars(receipt), _settle=partial(self._settle_output, guarantee, receipt.identifier))
 
-    def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
+    def claim(self, identifier: str, *, binding: str, claim: str) -> str | None:
+        """Take a bound reservation over, so that nothing that claimed it before can settle it; durable on return.
+
+        None: it is open, and `claim` holds it. Else it is settled, and this is the hash of the one release that it paid
+        for, or "" where it was settled without one.
+
+        Raises `ClaimError` for a reservation that is not there or is bound to another search.
+        """
+        identifier = public_text("identifier", identifier)
+        with self._store.write() as transaction:
+            transaction.prefetch(self.name, identifier)
+            booked = transaction.reservation(self.name, identifier)
+            if booked is None:
+                raise ClaimError(
+                    f"budget {self.name!r} has no reservation {identifier!r}, which this search made: the ledger is "
+                    "another one. Resume it with its own ledger, or begin a new search with its own charge"
+                )
+            if transaction.body(booked.sequence).get("binding") != public_text("binding", binding):
+                raise bound_otherwise(f"reservation {identifier!r}")
+            if booked.settled is not None:
+                return str(transaction.body(booked.settled).get("release", ""))
+            self._take_over(transaction, booked, identifier, public_text("claim", claim))
+        return None
+
+    def _take_over(self, transaction: Transaction, booked: Reservation, identifier: str, claim: str) -> None:
+        if transaction.body(booked.holder)["claim"] != claim:
+            transaction.append({"kind": "claim", "budget": self.name, "identifier": identifier, "claim": claim})
+
+    def settle(
+        self,
+        identifier: str,
+        *,
+        cell: Hashable | None = None,
+        claim: str | None = None,
+        release: str | None = None,
+    ) -> Receipt:
         """Close a reservation by its identifier: at a cell of its partition, or in full. Durable, idempotent.
 
         Also frees the lock of an interactive mechanism whose process died. A guarantee whose prices are a function is
         not in the record: reserve it again under the same identifier, which charges nothing, and settle that.
 
-        Raises `ArgumentError` for an unknown identifier or cell, and `AlreadySettledError` when it was settled
-        otherwise; the reservation then stands.
+        `claim`, `release`: of a bound reservation, the claim that holds it, and the hash of what is released. Without
+        them it is closed for good, and nothing of that search can be released any more.
+
+        Raises `ArgumentError` for an unknown identifier or cell, `ClaimError` for a claim that is not the latest, and
+        `AlreadySettledError` when it was settled otherwise; the reservation then stands.
         """
         identifier = public_text("identifier", identifier)
+        bound = {}
+        if claim is not None or release is not None:
+            bound = {"claim": public_text("claim", claim or ""), "release": public_text("release", release or "")}
         with self._store.write() as transaction:
             reserved, booked = self._reserved(transaction, identifier)
             named, price = None, None
@@ -236,8 +297,8 @@ class Budget:
                     raise ArgumentError("cell: the reservation does not price it")
                 price = reserved["cells"][named]
             if booked.settled is not None:
-                return self._settled(transaction, reserved, booked.settled, named)
-            settlement = self._settlement(identifier, named, {"epsilon": price})
+                return self._settled(transaction, reserved, booked.settled, named, release)
+            settlement = {**self._settlement(identifier, named, {"epsilon": price}), **bound}
             head = transaction.append(settlement)
         return self._receipt(identifier, _charged(reserved, settlement), head)
 
@@ -262,9 +323,13 @@ class Budget:
         body = {"kind": "settle", "budget": self.name, "identifier": identifier, "cell": named, "epsilon": None}
         return {**body, **price}
 
-    def _settled(self, transaction: Transaction, reserved: Body, settled: int, named: str | None) -> Receipt:
+    def _settled(
+        self, transaction: Transaction, reserved: Body, settled: int, named: str | None, release: str | None
+    ) -> Receipt:
         head, body = transaction.entry(settled)
-        if body["cell"] != named:
+        if release is not None and body.get("release") not in (None, release):
+            raise already_released(f"reservation {reserved['identifier']!r}")
+        if body["cell"] != named or (release is not None and "release" not in body):
             raise AlreadySettledError(f"reservation {reserved['identifier']!r} is settled otherwise (entry {settled})")
         transaction.touch()
         return self._receipt(reserved["identifier"], _charged(reserved, body), Head(settled, head))
@@ -293,20 +358,49 @@ class Budget:
 
 
 class PricedBudget:
-    """A budget as a `Spender`, with the delta at which every guarantee is priced."""
+    """A budget as a `Spender`, with the delta at which guarantees are priced; with `own`, those that have none."""
 
-    def __init__(self, budget: Budget, delta: Fraction) -> None:
+    def __init__(self, budget: Budget, delta: Fraction, *, own: bool = False) -> None:
         self._budget = budget
         self._delta = delta
+        self._own = own
 
-    def reserve(self, guarantee: Budgeted, *, label: str, identifier: str, interactive: bool = False) -> Charge:
+    def reserve(
+        self,
+        guarantee: Budgeted,
+        *,
+        label: str,
+        identifier: str,
+        interactive: bool = False,
+        binding: str | None = None,
+        claim: str | None = None,
+    ) -> Charge:
         """`Budget.reserve` at this delta; an output guarantee keeps its own."""
-        delta = None if isinstance(guarantee, OutputGuarantee) else self._delta
-        return self._budget.reserve(guarantee, label=label, identifier=identifier, delta=delta, interactive=interactive)
+        has_one = isinstance(guarantee, OutputGuarantee) or (self._own and math.isfinite(guarantee.pure_epsilon))
+        return self._budget.reserve(
+            guarantee,
+            label=label,
+            identifier=identifier,
+            delta=None if has_one else self._delta,
+            interactive=interactive,
+            binding=binding,
+            claim=claim,
+        )
 
-    def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
+    def claim(self, identifier: str, *, binding: str, claim: str) -> str | None:
+        """`Budget.claim`."""
+        return self._budget.claim(identifier, binding=binding, claim=claim)
+
+    def settle(
+        self,
+        identifier: str,
+        *,
+        cell: Hashable | None = None,
+        claim: str | None = None,
+        release: str | None = None,
+    ) -> Receipt:
         """`Budget.settle`."""
-        return self._budget.settle(identifier, cell=cell)
+        return self._budget.settle(identifier, cell=cell, claim=claim, release=release)
 
 
 def _chain(transaction: Transaction, name: str) -> Iterator[Account]:
@@ -335,14 +429,23 @@ def _check_fresh(transaction: Transaction, after: Receipt | str | None) -> None:
 def _same(transaction: Transaction, booked: Reservation, body: Body) -> Head:
     """The entry of an equal reservation that is open; raises if the identifier stands for something else."""
     head, found = transaction.entry(booked.sequence)
-    if {**without_books(found), "date": None} != {**body, "date": None}:
+    if found.get("binding") != body.get("binding"):
+        raise bound_otherwise(f"reservation {body['identifier']!r}")
+    if _terms_of(found) != _terms_of(body):
         raise ArgumentError(f"identifier {body['identifier']!r} is already reserved with other terms")
+    if booked.settled is not None and "binding" in body:
+        raise already_released(f"reservation {body['identifier']!r}")
     if booked.settled is not None:
         raise AlreadySettledError(
             f"reservation {body['identifier']!r} is settled already (entry {booked.settled}): it pays for no other run"
         )
     transaction.touch()
     return Head(booked.sequence, head)
+
+
+def _terms_of(body: Body) -> Body:
+    """What makes two reservations the same."""
+    return {key: value for key, value in without_books(body).items() if key not in ("date", "claim")}
 
 
 def _charged(reserved: Body, settled: Body) -> dict[str, Fraction]:

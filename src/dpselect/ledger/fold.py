@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from dpselect.ledger.refusals import (
     LedgerDamagedError,
 )
 from dpselect.privacy import Adjacency
+from dpselect.storage.claims import superseded
 
 __all__ = [
     "ALTERNATIVE",
@@ -124,10 +125,16 @@ def books_digest(digests: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Reservation:
-    """Where a reservation stands in the record, and where it was settled."""
+    """Where a reservation stands in the record, where it was settled, and where it was claimed again last."""
 
     sequence: int
     settled: int | None = None
+    claimed: int | None = None
+
+    @property
+    def holder(self) -> int:
+        """The entry with the latest claim, if the reservation is bound."""
+        return self.sequence if self.claimed is None else self.claimed
 
 
 class Books(Protocol):
@@ -173,13 +180,14 @@ class MemoryBooks:
         self.reservations[budget, identifier] = reservation
         if reservation.settled is not None:
             self.bodies.pop(reservation.sequence, None)
+            self.bodies.pop(reservation.holder, None)
 
     def body(self, sequence: int) -> Body:
         return self.bodies[sequence]
 
     def apply(self, sequence: int, body: Body) -> None:
         """Fold one more entry in."""
-        if body.get("kind") == "reserve":
+        if body.get("kind") in ("reserve", "claim"):
             self.bodies[sequence] = body
         apply(self, sequence, body)
         self.seen += 1
@@ -293,6 +301,7 @@ def _reserve(books: Books, sequence: int, body: Body) -> None:
         raise ArgumentError("a cell is dearer than what is reserved")
     if terms["sequence"] is not None:
         _check_next(account, body["mechanism"])
+    _check_claim(body, "binding", "claim")
     _post(books, account.name, body["part"], charge, guard=True)
     root = _root(books, account)
     root.outstanding += 1
@@ -311,13 +320,34 @@ def _check_next(account: Account, mechanism: str | None) -> None:
         )
 
 
-def _settle(books: Books, sequence: int, body: Body) -> None:
+def _check_claim(body: Body, *names: str) -> None:
+    """All of these are there, each a text, or none is."""
+    if any(name in body for name in names) and not all(isinstance(body.get(name), str) for name in names):
+        raise ArgumentError(f"{' and '.join(names)} go together, and are texts")
+
+
+def _open(books: Books, body: Body) -> tuple[Reservation, Body]:
+    """The reservation that an entry is about, which must be open, and what was reserved."""
     booked = books.reservation(body["budget"], body["identifier"])
     if booked is None:
         raise ArgumentError(f"identifier {body['identifier']!r} has no reservation in budget {body['budget']!r}")
     if booked.settled is not None:
         raise AlreadySettledError(f"reservation {body['identifier']!r} is settled already (entry {booked.settled})")
-    reserved = books.body(booked.sequence)
+    return booked, books.body(booked.sequence)
+
+
+def _claim(books: Books, sequence: int, body: Body) -> None:
+    booked, reserved = _open(books, body)
+    if "binding" not in reserved or not isinstance(body["claim"], str):
+        raise ArgumentError(f"reservation {body['identifier']!r} is not bound to a search: it is not claimed")
+    books.book(body["budget"], body["identifier"], replace(booked, claimed=sequence))
+
+
+def _settle(books: Books, sequence: int, body: Body) -> None:
+    booked, reserved = _open(books, body)
+    _check_claim(body, "claim", "release")
+    if "claim" in body and ("binding" not in reserved or books.body(booked.holder)["claim"] != body["claim"]):
+        raise superseded(f"reservation {body['identifier']!r}")
     if body["epsilon"] is not None:
         refund = _refund(reserved, body)
         _post(books, body["budget"], reserved["part"], {"epsilon": -refund}, guard=False)
@@ -331,7 +361,7 @@ def _settle(books: Books, sequence: int, body: Body) -> None:
     if root.locked_by == booked.sequence:
         root.locked_by = None
     books.save(root)
-    books.book(body["budget"], body["identifier"], Reservation(booked.sequence, settled=sequence))
+    books.book(body["budget"], body["identifier"], replace(booked, settled=sequence))
 
 
 def _refund(reserved: Body, body: Body) -> Fraction:
@@ -364,5 +394,6 @@ _RULES: dict[str, Callable[[Books, int, Body], None]] = {
     "ledger": _open_ledger,
     "budget": _create_budget,
     "reserve": _reserve,
+    "claim": _claim,
     "settle": _settle,
 }

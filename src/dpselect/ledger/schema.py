@@ -12,14 +12,22 @@ from collections.abc import Callable, Mapping
 from dpselect.ledger.engines import APPLICATION_ID, Database
 from dpselect.ledger.refusals import LedgerDamagedError, SchemaVersionError
 
-__all__ = ["MIGRATIONS", "SCHEMA_VERSION", "create_tables", "is_there", "migrate", "schema_version"]
+__all__ = ["CLAIMS", "MIGRATIONS", "SCHEMA_VERSION", "create_tables", "is_there", "migrate", "schema_version"]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _OLDEST = 2  # entries of version 1 said nothing about the sums after them
 
-MIGRATIONS: Mapping[int, Callable[[Database], None]] = {}
+
+def _with_claims(database: Database) -> None:
+    database.execute("ALTER TABLE ledger_reservation ADD COLUMN claimed BIGINT")
+
+
+MIGRATIONS: Mapping[int, Callable[[Database], None]] = {2: _with_claims}
 """From a version to the next. Entries are never rewritten: a migration changes tables and the fold, not the record."""
+
+CLAIMS = 3
+"""The version from which on reservations have claims."""
 
 _TABLES = (
     "CREATE TABLE ledger_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -27,7 +35,7 @@ _TABLES = (
     "CREATE TABLE ledger_account (name TEXT PRIMARY KEY, terms TEXT NOT NULL, state TEXT NOT NULL, "
     "digest TEXT NOT NULL)",
     "CREATE TABLE ledger_reservation (budget TEXT NOT NULL, identifier TEXT NOT NULL, sequence BIGINT NOT NULL, "
-    "settled BIGINT, PRIMARY KEY (budget, identifier))",
+    "settled BIGINT, claimed BIGINT, PRIMARY KEY (budget, identifier))",
 )
 
 # An INSERT OR REPLACE deletes without firing delete triggers, so the order of insertion is checked too.

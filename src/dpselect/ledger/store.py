@@ -55,6 +55,7 @@ class Store:
         self._database = opened(where, timeout=timeout)
         self._witness = witness_at(witness, is_file=self._path is not None, timeout=timeout)
         self._origin: Body | None = None
+        self._current = True  # older tables are read as they are, and brought up to date by the first write
         self._alone = threading.RLock()
         _STORES.add(self)
         try:
@@ -87,11 +88,7 @@ class Store:
             with self._plain(write=False) as transaction:
                 if not is_there(transaction.database):
                     return False
-                current = schema_version(transaction.database) == SCHEMA_VERSION
-            if not current:
-                with self._plain(write=True, lock=_LOCK_CREATION) as transaction:
-                    migrate(transaction.database)
-            with self._plain(write=False) as transaction:
+                self._current = schema_version(transaction.database) == SCHEMA_VERSION
                 origin = _begun(transaction)
             self._origin = origin
         with self.read():  # an older copy is refused at once, and an unknown one witnessed
@@ -176,7 +173,10 @@ class Store:
             seen = self._seen(ledger)
             with self._plain(write=write, lock=lock) as transaction:
                 first = self._check_witness(transaction, seen)
+                if write and not self._current:
+                    migrate(transaction.database)
                 yield transaction
+            self._current |= write
             tip = transaction.tip() if write else first
             if self._witness is not None and (seen is None or (write and tip.sequence > seen.sequence)):
                 self._witness.advance(ledger, tip, self._place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from dpselect.decoding import json_of
@@ -11,6 +12,7 @@ from dpselect.ledger.engines import Database
 from dpselect.ledger.entries import BOOKS, ORIGIN, Body, Head, canonical, next_head
 from dpselect.ledger.fold import Account, MemoryBooks, Reservation, account_digest, apply, books_digest
 from dpselect.ledger.refusals import LedgerDamagedError
+from dpselect.ledger.schema import CLAIMS, schema_version
 
 __all__ = ["Transaction"]
 
@@ -31,15 +33,22 @@ _ACCOUNT = "SELECT terms, state FROM ledger_account WHERE name = :name"
 _ACCOUNTS = "SELECT name FROM ledger_account"
 _OPEN_ACCOUNT = "INSERT INTO ledger_account (name, terms, state, digest) VALUES (:name, :terms, :state, :digest)"
 _SAVE_ACCOUNT = "UPDATE ledger_account SET state = :state, digest = :digest WHERE name = :name"
-_RESERVATION = "SELECT sequence, settled FROM ledger_reservation WHERE budget = :budget AND identifier = :identifier"
-_RESERVATIONS = "SELECT budget, identifier, sequence, settled FROM ledger_reservation"
-_BOOK = (
-    "INSERT INTO ledger_reservation (budget, identifier, sequence, settled) "
-    "VALUES (:budget, :identifier, :sequence, :settled)"
+_RESERVATION = (
+    "SELECT sequence, settled, claimed FROM ledger_reservation WHERE budget = :budget AND identifier = :identifier"
 )
-_SETTLE = "UPDATE ledger_reservation SET settled = :settled WHERE budget = :budget AND identifier = :identifier"
+_RESERVATIONS = "SELECT budget, identifier, sequence, settled, claimed FROM ledger_reservation"
+_UNCLAIMED = "SELECT budget, identifier, sequence, settled, NULL AS claimed FROM ledger_reservation"
+_BOOK = (
+    "INSERT INTO ledger_reservation (budget, identifier, sequence, settled, claimed) "
+    "VALUES (:budget, :identifier, :sequence, :settled, :claimed)"
+)
+_REBOOK = (
+    "UPDATE ledger_reservation SET settled = :settled, claimed = :claimed "
+    "WHERE budget = :budget AND identifier = :identifier"
+)
 _SPENDING = (
     "SELECT a.terms AS terms, a.state AS state, r.sequence AS reserved, r.settled AS settled, "
+    "r.claimed AS claimed, "
     "e.head AS reserved_head, e.body AS reserved_body, p.head AS before_head "
     "FROM ledger_account a "
     "LEFT JOIN ledger_reservation r ON r.budget = :budget AND r.identifier = :identifier "
@@ -100,7 +109,7 @@ class Transaction:
             return
         if row.terms is not None:
             self._restore(budget, row.terms, row.state)
-        found = None if row.reserved is None else Reservation(row.reserved, row.settled)
+        found = None if row.reserved is None else Reservation(row.reserved, row.settled, row.claimed)
         self._reservations[budget, identifier] = found
         if row.reserved_body is not None:
             self._read(Head(row.reserved, row.reserved_head), row.reserved_body, row.before_head)
@@ -131,16 +140,17 @@ class Transaction:
     def reservation(self, budget: str, identifier: str) -> Reservation | None:
         if (budget, identifier) not in self._reservations:
             row = self.database.execute(_RESERVATION, budget=budget, identifier=identifier).fetchone()
-            self._reservations[budget, identifier] = None if row is None else Reservation(row.sequence, row.settled)
+            self._reservations[budget, identifier] = None if row is None else Reservation(*row)
         return self._reservations[budget, identifier]
 
     def book(self, budget: str, identifier: str, reservation: Reservation) -> None:
         self._reservations[budget, identifier] = reservation
         fields: dict[str, Any] = {"budget": budget, "identifier": identifier, "settled": reservation.settled}
-        if reservation.settled is None:
+        fields["claimed"] = reservation.claimed
+        if reservation.settled is None and reservation.claimed is None:
             self.database.execute(_BOOK, **fields, sequence=reservation.sequence)
         else:
-            self.database.execute(_SETTLE, **fields)
+            self.database.execute(_REBOOK, **fields)
 
     def body(self, sequence: int) -> Body:
         return self.entry(sequence)[1]
@@ -214,8 +224,9 @@ class Transaction:
 
     def reservations(self) -> Iterator[tuple[str, str, Reservation]]:
         """Every booked reservation."""
-        for row in self.database.stream(_RESERVATIONS):
-            yield row.budget, row.identifier, Reservation(row.sequence, row.settled)
+        claimed = schema_version(self.database) >= CLAIMS
+        for row in self.database.stream(_RESERVATIONS if claimed else _UNCLAIMED):
+            yield row.budget, row.identifier, Reservation(row.sequence, row.settled, row.claimed)
 
     def write_whole(self, entries: Iterator[tuple[int, str, str]], books: MemoryBooks) -> None:
         """Append entries that were checked; `books` is their fold once they have all been read."""
@@ -227,7 +238,7 @@ class Transaction:
         self.database.execute_all(
             _BOOK,
             (
-                {"budget": budget, "identifier": identifier, "sequence": found.sequence, "settled": found.settled}
+                {"budget": budget, "identifier": identifier, **asdict(found)}
                 for (budget, identifier), found in books.reservations.items()
             ),
         )

@@ -11,4 +11,4 @@ from .mechanisms.poisson_samples import dp_sgd as dp_sgd
 from .mechanisms.pure import approximate_dp as approximate_dp, pure_dp as pure_dp
 from .output.guarantee import OutputGuarantee as OutputGuarantee, RealisedPrice as RealisedPrice
 from .paying import Payment as Payment, paid as paid
-from .release import Receipt as Receipt, Release as Release, Spender as Spender
+from .release import ClaimSpender as ClaimSpender, Receipt as Receipt, Release as Release, Spender as Spender

@@ -252,7 +252,8 @@ def parts_below(parts: Sequence[tuple[Any, int]], interval: float | None) -> Pri
         return gaussian
     if interval is None:
         return None
-    units = [part.unit for part, _ in parts if isinstance(part, AttainedPair) and part.unit < math.inf]
-    if units and min(units) > 0.0:
+    # smaller losses than the mesh are moved to 0: a mesh that divides one of 1e-8 would have some 1e8 cells
+    units = [part.unit for part, _ in parts if isinstance(part, AttainedPair) and interval <= part.unit < math.inf]
+    if units:
         interval = min(units) * (1.0 - 32.0 * _UNIT) / math.ceil(min(units) / interval)
     return ComposedBelow((*parts, *([(gaussian, 1)] if gaussian is not None else [])), interval)

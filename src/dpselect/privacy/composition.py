@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -14,13 +15,17 @@ from dpselect.privacy.adjacency import Adjacency, common_adjacency
 from dpselect.privacy.below import composed_below
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.composition import BothLosses, compose_distributions
-from dpselect.privacy.losses.pld import LossProfile, LossSource, composed_interval, discretisable
+from dpselect.privacy.losses.pld import WIDEST, LossProfile, LossSource, composed_interval, discretisable, farthest
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.profile import RandomizedResponseProfile, epsilon_at
 from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
 
 __all__ = ["compose", "worst_of"]
+
+
+_NOTHING: Final = RandomizedResponseProfile(0.0, 1.0)
+"""The profile that is 1 everywhere: of a composition with a part that may release everything."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,11 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     pure = sum_up([g.pure_epsilon for g in guarantees])
     curve = SumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None
     loss = ComposedLoss(tuple((g.loss_source(), counts[key]) for key, g in distinct.items()))
-    interval = composed_interval(curve, pure, loss.parts)
+    reach = pure
+    if curve is None and math.isinf(pure):
+        far = sum(min(g.pure_epsilon, farthest(g.best_profile())) * counts[key] for key, g in distinct.items())
+        reach = min(far, WIDEST)
+    interval = composed_interval(curve, reach, loss.parts)
     if not all(
         g.loss is not None or discretisable(g.best_profile(), g.renyi_curve, g.failure) for g in distinct.values()
     ):
@@ -75,7 +84,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
         failure=min(product, sum_up(failures), 1.0),
         pure_epsilon=pure,
         renyi_curve=curve,
-        profile=LossProfile(loss, interval) if interval is not None else None,
+        profile=LossProfile(loss, interval) if interval is not None else None if curve or pure < math.inf else _NOTHING,
         lower_profile=composed_below([(g.lower_profile, counts[key]) for key, g in distinct.items()], interval),
         loss=loss if interval is not None else None,
         interactive=interactive,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, SupportsFloat, overload
+from typing import Any, Final, SupportsFloat, overload
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
 
 __all__ = ["Guarantee", "Statement"]
 
+_SMALLEST_DELTA: Final = 1e-300
+
 
 def _without_infinity(value: Any) -> Any:
     if isinstance(value, dict):
@@ -40,6 +42,12 @@ def _without_infinity(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_infinity(part) for part in value]
     return None if isinstance(value, float) and np.isinf(value) else value
+
+
+def _exceeded(attained: PrivacyProfile, delta: float) -> float:
+    """The lower end at a delta. A tail below the range of doubles is lost at 0, where what exceeds 1e-300 serves."""
+    found = exceeded_epsilon(attained, delta)
+    return found if delta >= _SMALLEST_DELTA else max(found, exceeded_epsilon(attained, _SMALLEST_DELTA))
 
 
 @dataclass(frozen=True)
@@ -153,7 +161,7 @@ class Guarantee:
         """
         upper = self.epsilon(delta)
         attained = self.lower_profile
-        lower = 0.0 if attained is None or float(delta) >= 1.0 else exceeded_epsilon(attained, float(delta))
+        lower = 0.0 if attained is None or float(delta) >= 1.0 else _exceeded(attained, float(delta))
         if lower > upper:
             raise BracketError(
                 f"{self!r} has a lower end above its upper one at delta {float(delta)!r}: {lower!r} > {upper!r}. One "

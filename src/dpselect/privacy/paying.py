@@ -10,22 +10,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast, runtime_checkable
 
 from dpselect.errors import BudgetError, expect, public_text
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.output.guarantee import OutputGuarantee
 from dpselect.privacy.promises import promise_or_output
-from dpselect.privacy.release import Receipt, Release, Spender
+from dpselect.privacy.release import ClaimSpender, Receipt, Release, Spender
 from dpselect.randomness.session import Session, answers
 from dpselect.randomness.starting import refuse_while_starting
+from dpselect.storage.claims import ClaimFile, already_released, closed
 
 if TYPE_CHECKING:  # a type checker has it, whether it is installed or not
     from typing_extensions import TypeVar
 
     _Release = TypeVar("_Release", default=Release)
 
-__all__ = ["IN_FULL", "PaidSession", "Payment", "paid"]
+__all__ = ["IN_FULL", "BoundPayment", "PaidSession", "Payment", "asked_at", "paid"]
 
 IN_FULL: Final[Any] = object()
 """In the place of an output: what came out is not known."""
@@ -92,6 +93,71 @@ class Payment:
         if by_function and isinstance(self.receipt, _Charge):
             return self.receipt.settle(output)
         return self.spender.settle(self.identifier, cell=self.guarantee.cell(output))
+
+
+def asked_at(spender: Spender | None, delta: Any) -> Spender | None:
+    """The spender that prices at the delta that a caller asked for, if it is one that would else choose a delta."""
+    at = getattr(spender, "asked_at", None)
+    return spender if at is None or delta is None else cast(Spender, at(delta=delta))
+
+
+@dataclass(frozen=True)
+class BoundPayment:
+    """The reservation of a search whose store may be copied, killed and resumed: it pays for one release.
+
+    `binding` is the search's commitment to its draws. `outside` keeps the claims of a store on disk apart from it; a
+    spender that can be claimed keeps them too, for all who share it. Which comes first does not matter: nothing is
+    drawn from the data before both have a claim, and nothing is released before both are settled.
+    """
+
+    spender: Spender | None
+    identifier: str
+    binding: str
+    outside: ClaimFile | None
+
+    def reserve(self, guarantee: Guarantee, *, label: str, claim: str) -> Receipt | None:
+        """Reserve and claim; durable on return. Again after a crash it charges nothing more.
+
+        Raises `ClaimError` for a search that has released, and `BudgetError` when the spender refuses.
+        """
+        label = public_text("label", label)
+        if self.outside is not None and self.outside.claim(self.binding, claim) is not None:
+            raise already_released(f"search {self.identifier}")
+        if not isinstance(self.spender, ClaimSpender):
+            opened = Payment.open(guarantee, spender=self.spender, label=label, identifier=self.identifier)
+            return opened.receipt
+        refuse_while_starting("a paid run")
+        return self.spender.reserve(
+            guarantee, label=label, identifier=self.identifier, binding=self.binding, claim=claim
+        )
+
+    def claim(self, claim: str, *, release: str | None) -> None:
+        """Take the reservation over, before a search that has reserved goes on; durable on return.
+
+        Raises `ClaimError` where it is not there, is bound otherwise, or is settled with another release than
+        `release`, this search's own once it is known.
+        """
+        settled = [None if self.outside is None else self.outside.claim(self.binding, claim)]
+        if isinstance(self.spender, ClaimSpender):
+            settled.append(self.spender.claim(self.identifier, binding=self.binding, claim=claim))
+        if "" in settled:
+            raise closed(f"search {self.identifier}")
+        if any(found not in (None, release) for found in settled):
+            raise already_released(f"search {self.identifier}")
+
+    def settle(self, claim: str, release: str) -> Receipt | None:
+        """Settle with the hash of what will be released; only then may it leave. Again it gives the same receipt.
+
+        Raises `ClaimError` when another claim came later, or another release was settled.
+        """
+        receipt = None
+        if isinstance(self.spender, ClaimSpender):
+            receipt = self.spender.settle(self.identifier, claim=claim, release=release)
+        if self.outside is not None:
+            self.outside.settle(self.binding, claim, release)
+        if self.spender is None or isinstance(self.spender, ClaimSpender):
+            return receipt
+        return self.spender.settle(self.identifier)
 
 
 def paid(

@@ -11,7 +11,7 @@ from dpselect.privacy.notebook import card
 from dpselect.privacy.output.guarantee import OutputGuarantee, RealisedPrice
 from dpselect.privacy.promises import promise
 
-__all__ = ["Receipt", "Release", "Spender"]
+__all__ = ["ClaimSpender", "Receipt", "Release", "Spender"]
 
 
 @dataclass(frozen=True)
@@ -90,4 +90,41 @@ class Spender(Protocol):
 
     def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
         """Close a reservation: at the observed cell of an output guarantee, or in full."""
+        ...
+
+
+@runtime_checkable
+class ClaimSpender(Protocol):
+    """A `Spender` whose reservations can be bound to one search, so that copies of its store release once.
+
+    A search binds its reservation to its draws, by a text from which nothing of them can be read, and claims it again
+    whenever it is resumed. Only the latest claim can settle, once, and names the hash of the release before that is
+    written. `Budget` is one. Refusals raise `ClaimError`, and never depend on what a search found.
+    """
+
+    def reserve(
+        self,
+        guarantee: Guarantee | OutputGuarantee,
+        *,
+        label: str,
+        identifier: str,
+        binding: str | None = None,
+        claim: str | None = None,
+    ) -> Receipt:
+        """As `Spender.reserve`; with the same binding and another claim it takes an open reservation over."""
+        ...
+
+    def claim(self, identifier: str, *, binding: str, claim: str) -> str | None:
+        """Take an open reservation over: None; or the hash of the release that it is settled with, "" without one."""
+        ...
+
+    def settle(
+        self,
+        identifier: str,
+        *,
+        cell: Hashable | None = None,
+        claim: str | None = None,
+        release: str | None = None,
+    ) -> Receipt:
+        """As `Spender.settle`; refuses a claim that is not the latest, and a second release."""
         ...

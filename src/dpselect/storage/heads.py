@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -66,9 +66,14 @@ class HeadFile:
 
     def advance(self, kept: KeptHead) -> None:
         """Keep this head unless a later one is kept already. Raises as `read` does."""
+        self.change(lambda known: None if known is not None and known.sequence >= kept.sequence else kept)
+
+    def change(self, change: Callable[[KeptHead | None], KeptHead | None]) -> None:
+        """Keep the head that follows from the one that is kept, or none; nothing comes in between. Raises as `read`."""
         with self._locked() as descriptor:
             known, place = _latest(descriptor)
-            if known is not None and known.sequence >= kept.sequence:
+            kept = change(known)
+            if kept is None:
                 return
             os.lseek(descriptor, place, os.SEEK_SET)
             os.write(descriptor, _written(kept))

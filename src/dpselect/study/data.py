@@ -7,6 +7,7 @@ become indicator columns (`columns/`). Content errors name a column at most, nev
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,6 +38,14 @@ class Rows:
     labels: NDArray[Any]
     digests: Digests
     numbers: Mapping[str, Array] = field(default_factory=dict)
+
+    def digest(self) -> bytes:
+        """A digest of all that a search takes from the rows, private like them."""
+        found = hashlib.sha256(self.digests.joined)
+        for part in (self.features, self.labels, *self.numbers.values()):
+            found.update(f"{part.dtype.str} {part.shape}".encode())
+            found.update(np.ascontiguousarray(part).data)
+        return found.digest()
 
     def with_columns(self, columns: Mapping[str, Column]) -> Rows:
         """The same rows, in the same parts, with features by the bounds of these columns."""

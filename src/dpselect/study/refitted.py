@@ -1,11 +1,15 @@
-"""Step 6 of a study: the model that was found, and of a search in two stages the run on all rows that makes it.
+"""Step 6 of a study: the model that was found, of a search in two stages from one run more on all rows.
 
-The same at every call, so that it can be called again after a crash.
+That run is made once its search has a winner and before anything is released. The model follows from what it gives
+alone, so that it can be made again after a crash.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +18,13 @@ from dpselect.study.bounds import known_columns
 from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.model_file import model_bytes
 from dpselect.study.opened import Opened
-from dpselect.tuning import TuneResult
+from dpselect.study.priced import Priced
+from dpselect.study.second_stage import SecondStage
+from dpselect.study.settled import Settled
+from dpselect.tuning import Preparation, TuneResult
+from dpselect.tuning.trial import Followed, Objective
 
-__all__ = ["Refitted", "refit"]
+__all__ = ["Refitted", "followed", "refit"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,28 +36,54 @@ class Refitted:
     cells: NDArray[np.int64] | None
 
 
+def followed(opened: Opened, run: Objective | Preparation) -> Objective | Preparation | Followed:
+    """The runs of a study, and where its design has one the run on all rows after them."""
+    return run if opened.priced.price.second is None else Followed(run, partial(_last_run, opened))
+
+
+def _last_run(opened: Opened, params: Mapping[str, Any], value: Any) -> tuple[Any, ...]:
+    """The value of a run of the search with the weights of the run on all rows in the place of its key."""
+    key, *beside = value
+    settled = _with_bounds(opened.priced, beside)
+    stage = _second(opened.priced, settled)
+    rows = opened.rows.with_columns(settled.columns)
+    settings = stage.carried(PortfolioCandidate(params, settled.recipe).parameters)
+    weights = stage.trained(settings, (rows.features, rows.labels), key.tobytes())
+    if weights is None:
+        raise RuntimeError("the run on all rows failed")
+    return (*weights, *beside)
+
+
+def _with_bounds(priced: Priced, value: list[Any]) -> Settled:
+    """With the bounds that were bought, which stand last in the value of a run."""
+    purchase, settled = priced.price.purchase, priced.settled
+    if purchase is None:
+        return settled
+    return settled.with_columns(known_columns(purchase, settled.columns, value[-1]))
+
+
+def _second(priced: Priced, settled: Settled) -> SecondStage:
+    second = priced.price.second
+    assert second is not None
+    return replace(second, recipe=replace(second.recipe, columns=settled.columns))
+
+
 def refit(opened: Opened, result: TuneResult) -> Refitted | None:
     """The model that the value of a search stands for; None where nothing was found."""
     if result.value is None:
         return None
-    settled, price = opened.priced.settled, opened.priced.price
-    weights, cells = result.value, None
+    price, weights, cells = opened.priced.price, list(result.value), None
+    settled = _with_bounds(opened.priced, weights)
     if price.purchase is not None:
-        *weights, limits = weights
-        settled = settled.with_columns(known_columns(price.purchase, settled.columns, limits))
+        weights.pop()
     if settled.shows_score:
-        *weights, last = weights
-        cells = np.asarray(last, dtype=np.int64)
+        cells = np.asarray(weights.pop(), dtype=np.int64)
     chosen, noise = PortfolioCandidate(result.params or {}, settled.recipe), price.noise
     if price.portfolio is not None:
-        place, *weights = weights
-        chosen, noise = settled.candidates[int(place)], price.portfolio.noises[int(place)]
+        place = int(weights.pop(0))
+        chosen, noise = settled.candidates[place], price.portfolio.noises[place]
     if price.second is not None:
-        stage = replace(price.second, recipe=replace(price.second.recipe, columns=settled.columns))
-        rows = opened.rows.with_columns(settled.columns)
+        stage = _second(opened.priced, settled)
         chosen, noise = PortfolioCandidate(stage.carried(chosen.parameters), stage.recipe), stage.noise
-        weights = stage.trained(chosen.parameters, (rows.features, rows.labels), weights[0].tobytes())
-        if weights is None:
-            return None
     parameters = chosen.parameters if price.portfolio is None else {}
     return Refitted(chosen, model_bytes(chosen.recipe, noise=noise, parameters=parameters, weights=weights), cells)

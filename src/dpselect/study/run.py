@@ -16,7 +16,7 @@ from dpselect.randomness import RandomSource
 from dpselect.study.forecast import left_unsearched, lost_by_searching
 from dpselect.study.opened import open_rows
 from dpselect.study.priced import admit, price
-from dpselect.study.refitted import refit
+from dpselect.study.refitted import followed, refit
 from dpselect.study.schema import Study
 from dpselect.study.searched import search
 from dpselect.study.settled import Place, settle
@@ -70,7 +70,7 @@ def run_study(
             _LOG.warning("note: %s", said)
     begins("reading the rows")
     opened = open_rows(priced)
-    run = prepared(opened)
+    run = followed(opened, prepared(opened))
     begins("searching" if settled.design in ("one-stage", "two-stage") else "training")
 
     def release(result: TuneResult) -> None:
@@ -78,5 +78,5 @@ def run_study(
 
     # the tuner calls it between the last trial and the end of its key
     watched = replace(settled.execution, progress=progress, operator_progress=operator_progress)
-    found = search(priced, run, execution=watched, write=release, random=random)
+    found = search(priced, run, rows_digest=opened.rows.digest(), execution=watched, write=release, random=random)
     return StudyRun(settled.place.folder, read_release(settled.place.folder), found.key_variable)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from dpselect.errors import BudgetError, StudyError
 from dpselect.ledger import Budget, Ledger, LedgerMissingError
@@ -14,7 +15,7 @@ from dpselect.randomness import RandomSource
 from dpselect.study.priced import Priced
 from dpselect.study.settled import budget_of
 from dpselect.tuning import Execution, Preparation, TuneResult, tune
-from dpselect.tuning.trial import Objective
+from dpselect.tuning.trial import Followed, Objective
 
 __all__ = ["search"]
 
@@ -24,8 +25,9 @@ _LOG = logging.getLogger("dpselect.study")
 
 def search(
     priced: Priced,
-    run: Objective | Preparation,
+    run: Objective | Preparation | Followed,
     *,
+    rows_digest: bytes,
     execution: Execution,
     write: Callable[[TuneResult], None],
     random: RandomSource | None,
@@ -50,7 +52,7 @@ def search(
             base=request.base,
             repetitions=request.repetitions,
             declare_score=request.declare_score,
-            store=priced.store,
+            store=replace(priced.store, rows_digest=rows_digest),
             executor=settled.executor,
             execution=execution,
             ledger=spender,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TypeVar
 
-from dpselect.errors import AdjacencyError, ArgumentError, BudgetError
+from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, ClaimError
 from dpselect.ledger import (
     AlreadySettledError,
     InsufficientBudget,
@@ -25,7 +25,7 @@ from dpselect.ledger import (
     export_lines,
     import_lines,
 )
-from dpselect.privacy import OutputGuarantee, gaussian, pure_dp
+from dpselect.privacy import OutputGuarantee, Receipt, gaussian, pure_dp
 
 __all__ = ["GATE", "LedgerContract", "refusal"]
 
@@ -108,6 +108,29 @@ class LedgerContract:
             # a second run under it would not be paid for
             refusal(lambda: budget.reserve(GATE, label="one", identifier="x"), AlreadySettledError)
             assert budget.spent().epsilon == 1
+
+    def test_a_bound_reservation_is_settled_by_its_latest_claim_with_one_release(self, where: str) -> None:
+        with Ledger.open(where) as ledger:
+            budget = ledger.create_budget("b", epsilon=3)
+
+            def bound(binding: str, claim: str) -> Receipt:
+                return budget.reserve(pure_dp(epsilon=1), label="s", identifier="x", binding=binding, claim=claim)
+
+            bound("draws", "first")
+            bound("draws", "second")
+            assert budget.claim("x", binding="draws", claim="third") is None
+            for claim in ("first", "second", "fourth"):
+                refusal(lambda claim=claim: budget.settle("x", claim=claim, release="hash"), ClaimError)  # type: ignore[misc]
+            refusal(lambda: bound("others", "fourth"), ClaimError)
+            refusal(lambda: budget.claim("x", binding="others", claim="fourth"), ClaimError)
+            refusal(lambda: budget.claim("y", binding="draws", claim="fourth"), ClaimError)
+            receipt = budget.settle("x", claim="third", release="hash")
+            assert budget.claim("x", binding="draws", claim="fifth") == "hash"
+            assert budget.settle("x", claim="fifth", release="hash") == receipt
+            refusal(lambda: budget.settle("x", claim="fifth", release="another"), ClaimError)
+            refusal(lambda: bound("draws", "sixth"), ClaimError)
+            assert budget.spent().epsilon == 1
+            assert ledger.verify()
 
     def test_settling_wrongly_leaves_the_reservation(self, where: str) -> None:
         signs = OutputGuarantee(cell=lambda x: "up" if x > 0 else "odd", epsilons={"up": 0.5})

@@ -23,7 +23,6 @@ from dpselect.errors import ArgumentError, BudgetError, PromiseError, flag, numb
 from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.boundary import result_of
-from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise, promises, refusal
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Fixed, Repetitions, ZeroTruncatedPoisson
@@ -132,7 +131,7 @@ class _Designed:
     space: Space
     base: tuple[Guarantee, ...]
     repetitions: Repetitions
-    finish: Callable[[Mapping[str, Any], Any], tuple[Mapping[str, Any], Any] | None]
+    shown: Callable[[Mapping[str, Any], Any], tuple[Mapping[str, Any], Any]]
     described: list[Any]
     """What must be the same when the search is resumed, which its price need not tell: a guarantee may be unnamed."""
 
@@ -151,21 +150,12 @@ def by_design(
     """`tune` the search that a design is, and release what that says in the place of what the search found."""
     found = _designed(objective, design, request, execution)
     _rehearse(objective, design, rehearse, _space(request), payload_bytes=store.payload_bytes)
-    kept: list[tuple[Mapping[str, Any], Any] | None] = []
 
-    def finished(result: TuneResult) -> TuneResult:
+    def shown(result: TuneResult) -> TuneResult:
         if result.params is None:
             return result
-        if not kept:  # what runs last is run once
-            kept.append(found.finish(result.params, result.value))
-        params, value = kept[0] or (None, None)
+        params, value = found.shown(result.params, result.value)
         return replace(result, params=params, value=value)
-
-    def write(result: TuneResult) -> None:
-        """The last run is made here, while a kill can be recovered from."""
-        complete = finished(result)
-        if release is not None:
-            release(complete)
 
     result = tune(
         found.objective,
@@ -181,12 +171,9 @@ def by_design(
         ),
         execution=execution,
         rehearse=False,
-        release=write,
+        release=None if release is None else lambda result: release(shown(result)),
     )
-    complete = finished(result)
-    if result.params is not None:  # else `tune` has said so
-        warn_if_nothing_found(complete.params)
-    return complete
+    return shown(result)
 
 
 def _space(request: SearchRequest) -> Space:
@@ -302,13 +289,13 @@ def _two_stages(
     parts = base(noise)
     paid = [SearchPrice((part,), law).guarantee for part in parts]
     final = least_last(last, paid, epsilon=epsilon, delta=delta)
-    search = _SearchRun(objective, noise)
+    run = partial(_last_run, objective if design.last is None else design.last, design.last is None, final)
     return _Designed(
-        objective=Followed(search, last(final)),
+        objective=Followed(_SearchRun(objective, noise), run, last(final)),
         space=space,
         base=parts,
         repetitions=law,
-        finish=partial(_last_run, objective if design.last is None else design.last, design.last is None, final),
+        shown=lambda params, value: (params, value),
         described=["two stages", noise, final, design.last is None],
     )
 
@@ -325,19 +312,12 @@ class _SearchRun:
         return TrialOutput(score, random.spawn("last").bytes(_KEY_BYTES))
 
 
-def _last_run(
-    last: NoisyRun, scored: bool, noise: float, params: Mapping[str, Any], key: bytes
-) -> tuple[Mapping[str, Any], Any] | None:
-    """The value that these parameters and this key give, the same at every call; that it fails is private output."""
-
-    def run() -> Any:
-        found = last(dict(params), keyed_source(key), noise)
-        if scored:
-            _, found = found
-        return decode_value(encode_value(found))
-
-    value = result_of(run, _FAILED)
-    return None if value is _FAILED else (params, value)
+def _last_run(last: NoisyRun, scored: bool, noise: float, params: Mapping[str, Any], key: bytes) -> Any:
+    """The value that these parameters and this key give, the same at every call."""
+    found = last(dict(params), keyed_source(key), noise)
+    if scored:
+        _, found = found
+    return found
 
 
 def _portfolio(
@@ -376,7 +356,7 @@ def _portfolio(
         space=Space({}),
         base=(price.guarantee,),
         repetitions=Fixed(count=1),
-        finish=partial(_chosen, candidates),
+        shown=partial(_chosen, candidates),
         described=["portfolio", space.describe(), price.trials, price.noises],
     )
 

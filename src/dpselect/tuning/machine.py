@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["REPLAYS", "TRANSITIONS", "Candidate", "Event", "IllegalStepError", "Search", "Stage", "advance"]
+__all__ = ["REPLAYS", "TRANSITIONS", "Bond", "Candidate", "Event", "IllegalStepError", "Search", "Stage", "advance"]
 
 REPLAYS: Final = 3
 """How often a trial lost to a dead worker is run again with its own key before it counts as the worst score."""
@@ -23,16 +23,18 @@ class Stage(StrEnum):
 
     NEW = "new"
     """The search has an identifier; nothing is charged and nothing is drawn."""
-    RESERVED = "reserved"
-    """The price of the whole search is charged, durably."""
     SEALED = "sealed"
-    """The number of runs and the master key are drawn, once and for all; no trial is under way."""
+    """The number of runs and the master key are drawn, once and for all; nothing is known to be charged."""
+    RESERVED = "reserved"
+    """The price of the whole search is charged, durably, for these draws; no trial is under way."""
     RUNNING = "running"
     """Trials run. Whoever finds a search here finds one whose process died."""
+    CHOSEN = "chosen"
+    """All that will be released is sealed; nothing of it has left."""
+    SETTLED = "settled"
+    """The reservation is settled with the hash of the release, which may leave now."""
     RELEASED = "released"
     """The caller has written the release."""
-    SETTLED = "settled"
-    """The reservation is settled."""
     WIPED = "wiped"
     """The key is destroyed."""
 
@@ -40,30 +42,36 @@ class Stage(StrEnum):
 class Event(StrEnum):
     """What can happen to a search."""
 
-    RESERVE = "reserve"
     SEAL = "seal"
+    RESERVE = "reserve"
     START = "start"
     RESUME = "resume"
     FINISH_TRIAL = "finish trial"
     LOSE_TRIAL = "lose trial"
     INTERRUPT = "interrupt"
-    RELEASE = "release"
+    BEGIN_ANEW = "begin anew"
+    CHOOSE = "choose"
     SETTLE = "settle"
+    RELEASE = "release"
     WIPE = "wipe"
 
 
 TRANSITIONS: Final[Mapping[tuple[Stage, Event], Stage]] = MappingProxyType(
     {
-        (Stage.NEW, Event.RESERVE): Stage.RESERVED,
-        (Stage.RESERVED, Event.SEAL): Stage.SEALED,
-        (Stage.SEALED, Event.START): Stage.RUNNING,
+        (Stage.NEW, Event.SEAL): Stage.SEALED,
+        (Stage.SEALED, Event.RESERVE): Stage.RESERVED,
+        (Stage.SEALED, Event.BEGIN_ANEW): Stage.SEALED,
+        (Stage.RESERVED, Event.START): Stage.RUNNING,
+        (Stage.RESERVED, Event.BEGIN_ANEW): Stage.RESERVED,
         (Stage.RUNNING, Event.RESUME): Stage.RUNNING,
         (Stage.RUNNING, Event.FINISH_TRIAL): Stage.RUNNING,
         (Stage.RUNNING, Event.LOSE_TRIAL): Stage.RUNNING,
-        (Stage.RUNNING, Event.INTERRUPT): Stage.SEALED,
-        (Stage.RUNNING, Event.RELEASE): Stage.RELEASED,
-        (Stage.RELEASED, Event.SETTLE): Stage.SETTLED,
-        (Stage.SETTLED, Event.WIPE): Stage.WIPED,
+        (Stage.RUNNING, Event.INTERRUPT): Stage.RESERVED,
+        (Stage.RUNNING, Event.BEGIN_ANEW): Stage.RESERVED,
+        (Stage.RUNNING, Event.CHOOSE): Stage.CHOSEN,
+        (Stage.CHOSEN, Event.SETTLE): Stage.SETTLED,
+        (Stage.SETTLED, Event.RELEASE): Stage.RELEASED,
+        (Stage.RELEASED, Event.WIPE): Stage.WIPED,
     }
 )
 
@@ -75,7 +83,7 @@ class IllegalStepError(RuntimeError):
 def advance(stage: Stage, event: Event) -> Stage:
     """The stage after `event`, or `IllegalStepError`.
 
-    >>> advance(Stage.NEW, Event.RESERVE).value
+    >>> advance(Stage.SEALED, Event.RESERVE).value
     'reserved'
     """
     try:
@@ -107,6 +115,20 @@ class Candidate:
 
 
 @dataclass(frozen=True, repr=False)
+class Bond:
+    """What ties a search to its reservation, to its rows and to its release. Secret.
+
+    `binding` is what the reservation knows of the draws. `rows` is a digest of the private rows under the master key,
+    or zeros. `claim` is the latest one that this store has made. `blinding` hides what a hash is of.
+    """
+
+    blinding: bytes = bytes(32)
+    binding: bytes = bytes(32)
+    rows: bytes = bytes(32)
+    claim: bytes = bytes(16)
+
+
+@dataclass(frozen=True, repr=False)
 class Search:
     """All that a search knows. Secret but for `stage`.
 
@@ -129,6 +151,7 @@ class Search:
     losses: bytes = b""
     best: Candidate | None = None
     history: bytes = b""
+    bond: Bond = Bond()
 
     def __post_init__(self) -> None:
         if not self.done:
@@ -154,14 +177,26 @@ class Search:
         """Whether a trial was lost more often than it may be replayed."""
         return self.losses[index % self.slots] > REPLAYS
 
+    def seal(self, *, counted: int, executed: int, master: bytes, replayable: bool, bond: Bond) -> Search:
+        """The number of runs and the master key are drawn. Can happen once only."""
+        stage = advance(self.stage, Event.SEAL)
+        drawn = replace(self, counted=counted, executed=executed, master=master, replayable=replayable)
+        return replace(drawn, stage=stage, bond=bond)
+
     def reserve(self) -> Search:
         """The price is charged."""
         return replace(self, stage=advance(self.stage, Event.RESERVE))
 
-    def seal(self, *, counted: int, executed: int, master: bytes, replayable: bool) -> Search:
-        """The number of runs and the master key are drawn. Can happen once only."""
-        stage = advance(self.stage, Event.SEAL)
-        return replace(self, stage=stage, counted=counted, executed=executed, master=master, replayable=replayable)
+    def claimed(self, claim: bytes) -> Search:
+        """The same with the claim that is made next."""
+        return replace(self, bond=replace(self.bond, claim=claim))
+
+    def begin_anew(self, *, master: bytes, rows: bytes) -> Search:
+        """The rows are others: every run is made again, of another master key. The number of runs stays."""
+        stage = advance(self.stage, Event.BEGIN_ANEW)
+        bond = replace(self.bond, rows=rows)
+        fresh = Search(slots=self.slots, counted=self.counted, executed=self.executed, replayable=self.replayable)
+        return replace(fresh, stage=stage, master=master, bond=bond)
 
     def start(self) -> Search:
         """Trials begin."""
@@ -200,16 +235,20 @@ class Search:
         """The operator stopped the search in an orderly way: no trial counts as lost."""
         return replace(self, stage=advance(self.stage, Event.INTERRUPT))
 
-    def release(self) -> Search:
-        """The release is written. Raises `IllegalStepError` while a turn is unfinished."""
-        stage = advance(self.stage, Event.RELEASE)
+    def choose(self, winner: Candidate | None) -> Search:
+        """All runs are done, and this is what is released. Raises `IllegalStepError` while a turn is unfinished."""
+        stage = advance(self.stage, Event.CHOOSE)
         if not self.finished:
-            raise IllegalStepError("a search with unfinished trials cannot release")
-        return replace(self, stage=stage)
+            raise IllegalStepError("a search with unfinished trials cannot choose")
+        return replace(self, stage=stage, best=winner)
 
     def settle(self) -> Search:
         """The reservation is settled."""
         return replace(self, stage=advance(self.stage, Event.SETTLE))
+
+    def release(self) -> Search:
+        """The release is written."""
+        return replace(self, stage=advance(self.stage, Event.RELEASE))
 
     def wipe(self) -> Search:
         """The key is destroyed; what it sealed is forgotten."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, SupportsFloat
 
 from dpselect.errors import expect, flag, integer, number
@@ -29,6 +29,9 @@ class SearchStore:
       `example`, a value like those that runs return but made without the data, is checked against it at once.
     - `slots`: room for trials, by default the law's limit, or its 0.999 quantile where the limit is above 10,000 or
       missing. More runs than slots take another round of slots, which the number of writes then shows.
+    - `rows_digest`: of the private rows (SHA-256, say), kept sealed and shown nowhere. A resume on other rows then
+      makes every run again, with noise of its own. Without it the rows must be the same at a resume (the caller must
+      ensure it): noise that two sets of rows share can be taken off.
     - `fingerprint`: public text, such as a study file, that must not change before a resume; or several texts by name,
       of which a resume that is refused names those that changed. Nothing drawn from data.
 
@@ -45,12 +48,15 @@ class SearchStore:
     example: Any = None
     slots: int | None = None
     fingerprint: str | Mapping[str, str] = ""
+    rows_digest: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         flag("resume", self.resume)
         integer("payload_bytes", self.payload_bytes, at_least=1)
         if self.slots is not None:
             integer("slots", self.slots, at_least=1)
+        if self.rows_digest is not None:
+            expect("rows_digest", self.rows_digest, bytes)
 
     @property
     def marks(self) -> dict[str, str]:

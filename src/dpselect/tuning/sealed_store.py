@@ -30,13 +30,14 @@ from dpselect.privacy import Receipt
 from dpselect.randomness import system_source
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.storage import KeyPlace, durable
-from dpselect.tuning.machine import Candidate, Search, Stage
+from dpselect.storage.claims import ClaimFile
+from dpselect.tuning.machine import Bond, Candidate, Search, Stage
 from dpselect.tuning.trial import TAG_BYTES
 
 __all__ = ["MemoryStore", "SealedStore", "SearchFinishedError", "Shape", "Store"]
 
-_FORMAT: Final = 1
-_HEAD: Final = struct.Struct(">QQ32s?Q")
+_FORMAT: Final = 2
+_HEAD: Final = struct.Struct(">QQ32s?Q32s32s32s16s")
 _BEST: Final = struct.Struct(f">?Qd{TAG_BYTES}sQ")
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
@@ -55,7 +56,7 @@ CREATE TABLE search (
 
 
 class SearchFinishedError(StudyError):
-    """The search is done: its release was written, its reservation settled and its key destroyed."""
+    """The search is done: its reservation is settled, its release was written and its key destroyed."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,12 @@ class Shape:
         return _NONCE_BYTES + self.plain_bytes + _TAG_BYTES
 
     def pack(self, search: Search) -> bytes:
-        """The record of a search, padded."""
-        head = _HEAD.pack(search.counted, search.executed, search.master, search.replayable, search.rounds_done)
+        """The record of a search, padded. What is released at last may be longer than that."""
+        bond = search.bond
+        head = _HEAD.pack(
+            *(search.counted, search.executed, search.master, search.replayable, search.rounds_done),
+            *(bond.blinding, bond.binding, bond.rows, bond.claim),
+        )
         best = search.best or Candidate(0, 0.0, bytes(TAG_BYTES), b"")
         tail = _BEST.pack(search.best is not None, best.index, best.score, best.tag, len(best.payload))
         middle = search.done + search.losses + search.history.ljust(self.history_bytes, b"\0")
@@ -86,7 +91,7 @@ class Shape:
 
     def unpack(self, record: bytes, stage: Stage) -> Search:
         """The search of a record."""
-        counted, executed, master, replayable, rounds_done = _HEAD.unpack_from(record)
+        counted, executed, master, replayable, rounds_done, *bond = _HEAD.unpack_from(record)
         middle = _HEAD.size + self.slots
         history = middle + self.slots
         end = history + self.history_bytes
@@ -104,6 +109,7 @@ class Shape:
             losses=record[middle:history],
             history=record[history:end],
             best=Candidate(index, score, tag, payload) if found else None,
+            bond=Bond(*bond),
         )
 
 
@@ -118,6 +124,7 @@ class SealedStore:
         self._receipt = str(row["receipt"])
         self._cipher: AESGCM | None = None
         self.identifier = str(row["identifier"])
+        self.outside: ClaimFile | None = ClaimFile.of(self.identifier)
         self.stage: Stage = row["stage"]
 
     @classmethod
@@ -155,7 +162,7 @@ class SealedStore:
         return Receipt(**fields) if fields else None
 
     def reserved(self, receipt: Receipt | None) -> None:
-        """Note that the price is charged."""
+        """Note that the price is charged; durable with the next `save`."""
         fields = receipt and {
             "account": receipt.account,
             "identifier": receipt.identifier,
@@ -164,8 +171,6 @@ class SealedStore:
             "head": receipt.head,
         }
         self._receipt = json.dumps(fields)
-        self._write("UPDATE search SET stage = ?, receipt = ?", (Stage.RESERVED.value, self._receipt))
-        self.stage = Stage.RESERVED
 
     def create_key(self) -> None:
         """Make the key. Nothing may be sealed yet: it could never be read again."""
@@ -182,19 +187,20 @@ class SealedStore:
         assert self._cipher is not None
         nonce = system_source().bytes(_NONCE_BYTES)
         record = self._cipher.encrypt(nonce, self._shape.pack(search), self._bound_to(search.stage))
-        self._write("UPDATE search SET stage = ?, sealed = ?", (search.stage.value, nonce + record))
+        values = (search.stage.value, self._receipt, nonce + record)
+        self._write("UPDATE search SET stage = ?, receipt = ?, sealed = ?", values)
         self.stage = search.stage
 
     def load(self) -> Search:
         """Open the sealed search. Raises `StudyError` for a missing or wrong key and for a changed record."""
-        if self.stage in (Stage.NEW, Stage.RESERVED):
+        if self.stage is Stage.NEW:
             return Search(slots=self._shape.slots, stage=self.stage)
         key = self._keys.load(self.identifier)
         if key is None:
             raise StudyError(f"the key of this search is missing: {self._keys.sought(self.identifier)}")
         self._cipher = AESGCM(key)
         sealed = self._sealed()
-        if len(sealed) != self._shape.sealed_bytes:
+        if len(sealed) < self._shape.sealed_bytes:
             raise _damaged()
         try:
             record = self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], self._bound_to(self.stage))
@@ -210,7 +216,7 @@ class SealedStore:
         """
         self._keys.destroy(self.identifier)
         self._cipher = None
-        noise = system_source().bytes(self._shape.sealed_bytes)
+        noise = system_source().bytes(max(self._shape.sealed_bytes, len(self._sealed())))
         self._write("UPDATE search SET stage = ?, sealed = ?", (Stage.WIPED.value, noise))
         self.stage = Stage.WIPED
         return self._keys.variable
@@ -236,6 +242,7 @@ class MemoryStore:
 
     def __init__(self, slots: int) -> None:
         self.identifier = system_source().bytes(16).hex()
+        self.outside: ClaimFile | None = None
         self.stage = Stage.NEW
         self.receipt: Receipt | None = None
         self._slots = slots
@@ -243,7 +250,6 @@ class MemoryStore:
     def reserved(self, receipt: Receipt | None) -> None:
         """Note that the price is charged."""
         self.receipt = receipt
-        self.stage = Stage.RESERVED
 
     def create_key(self) -> None:
         """Nothing to do."""

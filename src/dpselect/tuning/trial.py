@@ -9,7 +9,7 @@ import operator
 import os
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final, NamedTuple
@@ -85,10 +85,16 @@ class Preparation:
 
 @dataclass(frozen=True, repr=False)
 class Followed:
-    """An objective, and what is promised of a run with its winner, which is composed with the price of the search."""
+    """An objective, and one run more with its winner, of which `last(params, value)` is released in the value's place.
 
-    objective: Objective
-    guarantee: Guarantee
+    It is run before the reservation is settled, and sealed, so that a resume after that writes the same release again.
+    `guarantee` is what it promises, which is composed with the price of the search; None: that is said elsewhere.
+    Where it raises, nothing is found.
+    """
+
+    objective: Objective | Preparation
+    last: Callable[[Mapping[str, Any], Any], Any]
+    guarantee: Guarantee | None = None
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,36 +3,42 @@
 Algorithm: Papernot and Steinke, "Hyperparameter Tuning with Renyi Differential Privacy", section 3.3. What is added
 here is the order of durable steps, which makes a crash at any instant harmless:
 
-1. the price of the whole search is reserved, durably, before anything is drawn;
-2. the number of runs and one master key are drawn once and sealed before the first trial;
+1. the number of runs and one master key are drawn once and sealed;
+2. the price of the whole search is reserved, durably, for these draws, before the first trial;
 3. every trial's key, parameters, noise and tie-break derive from the master key and the trial's index;
-4. the release is written, by the caller's function; 5. the reservation is settled; 6. the key is destroyed.
+4. what won is sealed; 5. the reservation is settled with a hash of it; 6. the caller's function writes the release;
+7. the key is destroyed.
+
+A store can be copied between any two of these. So whoever starts or resumes one claims its reservation, and the latest
+claim alone can settle it, once: of all copies one releases, and after that the same release only.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import os
-import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, SupportsFloat, cast
+from typing import Any, Final, SupportsFloat, cast
 
 from dpselect.errors import StartingProcessError, expect, public_text
-from dpselect.privacy import Guarantee, Payment, Receipt, Spender
+from dpselect.privacy import Guarantee, Receipt, Spender
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.nothing_found import warn_if_nothing_found
+from dpselect.privacy.paying import BoundPayment, asked_at
 from dpselect.randomness import RandomSource, keyed_source, resolve
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.selection.rehearsal import Rehearsal
 from dpselect.storage import key_place
+from dpselect.tuning.bond import bond_of, fresh_claim, new_master, release_hash
+from dpselect.tuning.clock import ticking, wait_for_a_multiple
 from dpselect.tuning.designs import Design, NoisyRun, by_design
 from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, RunningExecutor
 from dpselect.tuning.machine import Candidate, Search, Stage
@@ -49,6 +55,7 @@ from dpselect.tuning.trial import (
     Preparation,
     TrialOutput,
     decode_value,
+    encode_value,
     preparation_key,
     trial_params,
 )
@@ -59,13 +66,15 @@ __all__ = ["OperatorProgressWarning", "check_store", "tune"]
 # what is logged is public: never a count, a parameter, a score or a key
 _LOG = logging.getLogger("dpselect.tuning")
 
+_BEFORE_THE_CHOICE: Final = (Stage.NEW, Stage.SEALED, Stage.RESERVED, Stage.RUNNING)
+
 
 class OperatorProgressWarning(UserWarning):
     """Counts of trials are being shown, which the privacy guarantee does not cover."""
 
 
 def tune(
-    objective: Objective | NoisyRun | Preparation,
+    objective: Objective | NoisyRun | Preparation | Followed,
     *,
     space: Space | Mapping[str, Any],
     base: Guarantee | Sequence[Guarantee] | Callable[[float], Guarantee | Sequence[Guarantee]],
@@ -115,9 +124,11 @@ def tune(
       `SearchStore`, which says more: to resume, where the key lies, how much room a run's value has.
     - `executor`: where trials run, by default in this process. `execution`: limits of a trial, what hides the number of
       runs from a clock, who is told of progress; see `Execution`.
-    - `ledger`: where the price is reserved and settled; None charges nothing anywhere.
+    - `ledger`: where the price is reserved and settled; None charges nothing anywhere. A budget charges the `delta` of
+      the search, if one is given.
     - `random`: where K and the master key are drawn from; a caller's keyed source marks the result `replayable`.
-    - `release(result)`: writes the result durably; called again after a crash, so it must be idempotent
+    - `release(result)`: writes the result durably, once it is settled; called again after a crash, so it must be
+      idempotent
       (`dpselect.storage.durable.write_atomically` is). Without it the value exists in what `tune` returns and, once the
       key is destroyed, nowhere else.
     - `rehearse`: the objective bound to made-up or public rows, `rehearse(params, random) -> (score, value)`. It is
@@ -130,9 +141,11 @@ def tune(
     counts as failed. `KeyboardInterrupt`, and `ExecutorLostError` when a cluster is gone, leave a store that can be
     resumed and count against no trial.
 
-    Raises, before anything is drawn or charged: `ArgumentError` or `TypeError` for arguments, `BudgetError` if the
+    Raises, before a run is made or anything charged: `ArgumentError` or `TypeError` for arguments, `BudgetError` if the
     price is above `epsilon` or the ledger refuses it, `StudyError` for a store that is in use, changed, damaged or
-    meant for another study, `SearchFinishedError` (a `StudyError`) for one that is done.
+    meant for another study, `SearchFinishedError` (a `StudyError`) for one that is done. `ClaimError` (a `BudgetError`)
+    for a copy of a store: when the search has released already, and, before anything leaves, when another copy was
+    resumed later. Which copies were resumed decides that, never what they found.
 
     Source of the price: Papernot and Steinke, Theorems 2 and 6, and the bounds of `dpselect.accounting.best_of`.
 
@@ -157,7 +170,7 @@ def tune(
         max_runs=max_runs,
         proposal=proposal,
         declare_score=declare_score,
-        beside=objective.guarantee if isinstance(objective, Preparation | Followed) else None,
+        beside=_beside(objective),
     )
     if not isinstance(design, str) or design != "one-stage":
         return by_design(
@@ -170,8 +183,10 @@ def tune(
             rehearse=rehearse,
             release=release,
         )
+    last = objective.last if isinstance(objective, Followed) else None
     objective = objective.objective if isinstance(objective, Followed) else objective
     plan = make_plan(request, SearchStore.of(store), execution, has_ledger=ledger is not None)
+    ledger = asked_at(ledger, request.delta)
     source = resolve(random)
     if execution.operator_progress is not None:
         warnings.warn(
@@ -182,32 +197,41 @@ def tune(
     if not isinstance(objective, Preparation):
         rehearse_objective(objective, rehearse, plan.space, payload_bytes=plan.shape.payload_bytes)
     started = time.monotonic()
-    with _opened(plan) as opened, _ticking(execution.progress):
+    with _opened(plan) as opened, ticking(execution.progress):
         _refuse_finished(opened)
         search = opened.load()
-        if opened.stage in (Stage.RELEASED, Stage.SETTLED):
-            return _told(_close(plan, opened, search, ledger), plan)
-        begin = partial(_begin, plan, opened, search, ledger, label, source)
-        begun = None
-        if isinstance(objective, Preparation):  # its runs are known once it is paid for
-            begun = begin()
-            objective = _made(objective, keyed_source(preparation_key(begun.master)))
-        job = Job(cast(Objective, objective), plan.space, plan.shape.payload_bytes, execution.limits, execution.reads)
-        try:
-            with (executor or InlineExecutor()).session(job) as session:
-                search = _run_trials(plan, begun or begin(), opened, session)
-        except StartingProcessError as error:
-            paid = "the price is charged, and a store can be resumed: that charges nothing again"
-            raise StartingProcessError(
-                f"{error}; {'this call has drawn and charged nothing' if begun is None else paid}"
-            ) from None
-        if execution.pad_seconds is not None:
-            _wait_for_a_multiple(float(execution.pad_seconds), since=started)
-        if release is not None:
-            release(_result(plan, opened, search))
-        search = search.release()
-        opened.save(search)
-        return _told(_close(plan, opened, search, ledger), plan)
+        if search.stage in _BEFORE_THE_CHOICE:
+            begin = partial(_begin, plan, opened, search, ledger, label, source)
+            begun = None
+            if isinstance(objective, Preparation):  # its runs are known once it is paid for
+                begun = begin()
+                objective = _made(objective, keyed_source(preparation_key(begun.master)))
+            job = Job(
+                cast(Objective, objective), plan.space, plan.shape.payload_bytes, execution.limits, execution.reads
+            )
+            try:
+                with (executor or InlineExecutor()).session(job) as session:
+                    search = _run_trials(plan, begun or begin(), opened, session)
+            except StartingProcessError as error:
+                paid = "the price is charged, and a store can be resumed: that charges nothing again"
+                raise StartingProcessError(
+                    f"{error}; {'this call has drawn and charged nothing' if begun is None else paid}"
+                ) from None
+            search = search.choose(_winner(plan, search, last))
+            opened.save(search)
+        elif search.stage is Stage.CHOSEN:
+            search = _claimed(opened, search)
+            _payment(opened, search, ledger).claim(search.bond.claim.hex(), release=release_hash(search))
+        if execution.pad_seconds is not None and search.stage is Stage.CHOSEN:
+            wait_for_a_multiple(float(execution.pad_seconds), since=started)
+        return _told(_close(plan, opened, search, ledger, release), plan)
+
+
+def _beside(objective: Any) -> Guarantee | None:
+    """What is promised of what an objective brings along beside its runs."""
+    if isinstance(objective, Followed):
+        return objective.guarantee or _beside(objective.objective)
+    return objective.guarantee if isinstance(objective, Preparation) else None
 
 
 def _made(preparation: Preparation, random: RandomSource) -> Objective:
@@ -246,7 +270,7 @@ def _opened(plan: Plan) -> AbstractContextManager[Store]:
 
 
 def _refuse_finished(store: Store) -> None:
-    if store.stage is Stage.SETTLED and not store.has_key():
+    if store.stage is Stage.RELEASED and not store.has_key():
         store.wipe()  # killed between destroying the key and noting it
     if store.stage is Stage.WIPED:
         raise SearchFinishedError("this search is done: its release was written and its key is destroyed")
@@ -256,25 +280,61 @@ def _begin(
     plan: Plan, store: Store, search: Search, ledger: Spender | None, label: str, source: RandomSource
 ) -> Search:
     """From wherever the search is to RUNNING, with nothing drawn or charged twice."""
+    rows = plan.store.rows_digest
     if search.stage is Stage.NEW:
-        payment = Payment.open(plan.total, spender=ledger, label=label, identifier=store.identifier)
-        search = search.reserve()
-        store.reserved(payment.receipt)
-        _LOG.info("%r: the price of the whole search is reserved", label)
-    if search.stage is Stage.RESERVED:
+        if store.outside is not None:
+            store.outside.check_unclaimed()  # a copy that draws would put its key in the place of the other one's
         store.create_key()
-        counted = plan.repetitions.sample(source)
-        limit = plan.repetitions.limit
-        search = search.seal(
-            counted=counted,
-            executed=limit if plan.execution.constant_runs and limit is not None else counted,
-            master=source.bytes(32),
-            replayable=source.replayable,
-        )
+        counted, limit = plan.repetitions.sample(source), plan.repetitions.limit
+        draws: dict[str, Any] = {
+            "counted": counted,
+            "executed": limit if plan.execution.constant_runs and limit is not None else counted,
+            "master": source.bytes(32),
+        }
+        bond = bond_of(store.identifier, **draws, rows=rows)
+        search = search.seal(**draws, replayable=source.replayable, bond=bond)
+        store.save(search)
         _LOG.info("%r: the number of runs is drawn and sealed", label)
-    search = _proposed(plan, search.start() if search.stage is Stage.SEALED else search.resume())
+    else:
+        other = new_master(search, rows)
+        search = _claimed(store, search if other is None else search.begin_anew(master=other[0], rows=other[1]))
+    payment, claim = _payment(store, search, ledger), search.bond.claim.hex()
+    if search.stage is Stage.SEALED:
+        store.reserved(payment.reserve(plan.total, label=label, claim=claim))
+        search = search.reserve()
+        _LOG.info("%r: the price of the whole search is reserved", label)
+    else:
+        payment.claim(claim, release=None)
+    search = _proposed(plan, search.start() if search.stage is Stage.RESERVED else search.resume())
     store.save(search)
     return search
+
+
+def _claimed(store: Store, search: Search) -> Search:
+    """With a claim that this store alone has, which is durable before anybody else sees it."""
+    search = search.claimed(fresh_claim())
+    store.save(search)
+    return search
+
+
+def _payment(store: Store, search: Search, ledger: Spender | None) -> BoundPayment:
+    return BoundPayment(ledger, store.identifier, search.bond.binding.hex(), store.outside)
+
+
+def _winner(plan: Plan, search: Search, last: Callable[[Mapping[str, Any], Any], Any] | None) -> Candidate | None:
+    """What is released: the best run, or what the run after it gives. That this one fails is private output."""
+    best = search.best
+    if best is None or last is None:
+        return best
+    params = trial_params(plan.space, trial_token(search, best.index))
+
+    def run() -> bytes:
+        payload = encode_value(last(params, decode_value(best.payload)))
+        decode_value(payload)
+        return payload
+
+    payload = result_of(run, None)
+    return None if payload is None else replace(best, payload=payload)
 
 
 def _proposed(plan: Plan, search: Search) -> Search:
@@ -324,20 +384,31 @@ def _run_trials(plan: Plan, search: Search, store: Store, session: RunningExecut
     return search
 
 
-def _wait_for_a_multiple(seconds: float, *, since: float) -> None:
-    elapsed = time.monotonic() - since
-    time.sleep(max(1, math.ceil(elapsed / seconds)) * seconds - elapsed)
-
-
 def _trials_done(search: Search) -> int:
     return min(search.executed, search.rounds_done * search.slots + sum(search.done))
 
 
-def _close(plan: Plan, store: Store, search: Search, ledger: Spender | None) -> TuneResult:
-    """Settle, destroy the key, and return what was released."""
-    receipt = Payment(ledger, plan.total, store.identifier).close()
-    if search.stage is Stage.RELEASED:
+def _close(
+    plan: Plan,
+    store: Store,
+    search: Search,
+    ledger: Spender | None,
+    release: Callable[[TuneResult], None] | None,
+) -> TuneResult:
+    """Settle, have the release written, destroy the key, and return what was released.
+
+    What is sealed as settled or released stays so whatever copies there are, so nobody is asked again.
+    """
+    receipt = None
+    if search.stage is Stage.CHOSEN:
+        payment = _payment(store, search, ledger)
+        receipt = payment.settle(search.bond.claim.hex(), release_hash(search))
         search = search.settle()
+        store.save(search)
+    if search.stage is Stage.SETTLED:
+        if release is not None:
+            release(_result(plan, store, search))
+        search = search.release()
         store.save(search)
     key_variable = store.wipe()
     _LOG.info("settled: the store's key is destroyed, or the operator's to drop")
@@ -363,25 +434,3 @@ def _result(
         replayable=search.replayable,
         key_variable=key_variable,
     )
-
-
-@contextmanager
-def _ticking(progress: Callable[[float], None] | None, interval: float = 1.0) -> Iterator[None]:
-    """Call `progress` by the clock, never by the trial: the moments themselves would tell of trials."""
-    if progress is None:
-        yield
-        return
-    done = threading.Event()
-    start = time.monotonic()
-
-    def tick() -> None:
-        while not done.wait(interval):
-            progress(time.monotonic() - start)
-
-    thread = threading.Thread(target=tick, name="dpselect-progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()

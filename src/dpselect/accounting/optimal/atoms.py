@@ -112,6 +112,35 @@ class Atoms:
         """1 - F'[a, b): the P'-mass outside the atoms a .. b-1."""
         return np.minimum(self.below_q[a] + self.above_q[b], 1.0)
 
+    @cached_property
+    def uncertainty(self) -> float:
+        """By how much a mass outside an interval may be wrong: the rounding of sums, and what the masses lack of 1.
+
+        It matters where an interval has hardly any mass, and phi' there is much smaller than elsewhere: for a law of K
+        without K = 1, at single runs of epsilon 20 and more.
+        """
+        lacking = max(abs(1.0 - float(self.below_p[-1]) - self.infinite), abs(1.0 - float(self.below_q[-1])))
+        return 4.0 * (_ROUNDING + lacking)
+
+    def larger(self, outside: Array) -> Array:
+        """The mass outside an interval, rounded up: the interval's own is rounded down."""
+        return np.minimum(outside + self.uncertainty, 1.0)
+
+    def smaller(self, outside: Array) -> Array:
+        """The mass outside an interval, rounded down."""
+        return np.maximum(outside - self.uncertainty, 0.0)
+
+    def increments(self, law: Repetitions, a: Index, b: Index, last: Index, *, up: bool) -> tuple[Array, Array]:
+        """What phi grows by under P and under P' when the atom `last` is put on top and makes it [a, b).
+
+        Rounded so that the first less a multiple of the second is rounded up, or down.
+        """
+        toward, away = (self.smaller, self.larger) if up else (self.larger, self.smaller)
+        return (
+            _increment(law, toward(self.outside_p(a, b)), self.p[last]),
+            _increment(law, away(self.outside_q(a, b)), self.q[last]),
+        )
+
     def apart(self, a: Index, b: Index) -> tuple[Array, Array]:
         """F[a, b) - F'[a, b), bounded from both sides against rounding."""
         below, above = self.excess_below[a], self.excess_above[b]
@@ -127,6 +156,12 @@ class Atoms:
         one = b == a + 1
         inside = np.minimum(a, self.size - 1)
         return np.where(one, self.p[inside], np.maximum(p, 0.0)), np.where(one, self.q[inside], np.maximum(q, 0.0))
+
+
+def _increment(law: Repetitions, outside: Array, mass: Array) -> Array:
+    """phi's increment by a mass, with `outside` left outside; at least P(K = 1) times the mass, which is its limit."""
+    alone = float(law.pmf(1.0)) * mass
+    return np.maximum(np.where(outside < 1.0, law.increment(complement_after=outside, mass=mass), alone), alone)
 
 
 def _running(start: float, masses: Array) -> Array:

@@ -41,6 +41,7 @@ _SECANTS = 12
 _LEAST_SLOPE = 1e-3
 _SCAN = 49
 _FLAT_SHARE = 0.2
+_LOST = 1e-4
 _DEEP = 20.0
 """Knots are fewer where log delta has fallen by more than this: what is that small matters less in a composition."""
 
@@ -140,6 +141,17 @@ class Direction(Bracketed):
     def _finer(self) -> Direction:
         return Direction(self.cut, 3 * self.pieces, self.law, final=True)
 
+    @cached_property
+    def _settled(self) -> bool:
+        """Whether more effort changes nothing: it was made already, or phi' at F' is lost in rounding.
+
+        That is so for laws of K without K = 1 and bases with outcomes of epsilon 25 and more. The bounds stay valid.
+        """
+        median = min(int(np.searchsorted(-self.fine.above_p, -0.5)), self.fine.size)
+        mass = max(float(self.fine.above_q[median]), self.fine.uncertainty)
+        lost = self.fine.uncertainty * self.law.second_derivative(1.0 - mass)
+        return self.final or lost > _LOST * math.exp(self.law.log_derivative(1.0 - mass))
+
     def upper(self, epsilon: float) -> float:
         """A bound on delta at epsilon >= 0 that holds for every splitting of the atoms; rounded up."""
         return min(1.0, column_bounds(self.fine, self.law, min(epsilon, LARGEST_EPSILON)).upper * ROUND_UP)
@@ -187,7 +199,7 @@ class Direction(Bracketed):
 
     def _sharpened(self, delta: float, root: float, epsilon: float, limit: float) -> float:
         """A smaller safe epsilon than `epsilon`, with more effort where it is far from the attained `root`."""
-        if epsilon > root * (1.0 + _WIDE) and not self.final:
+        if epsilon > root * (1.0 + _WIDE) and not self._settled:
             epsilon = min(epsilon, self._finer.smallest_safe(delta, limit))
             root, near = max(root, self._finer._attained_root(delta)[0]), _NEAR
             wide = epsilon > root * (1.0 + _STILL_WIDE)
@@ -201,7 +213,7 @@ class Direction(Bracketed):
     def largest_unsafe(self, delta: float) -> float:
         """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
         root = self._below_root(delta)
-        if self.final or not 0.0 < root < LARGEST_EPSILON or self.upper(root * (1.0 + _WIDE)) <= delta:
+        if self._settled or not 0.0 < root < LARGEST_EPSILON or self.upper(root * (1.0 + _WIDE)) <= delta:
             return root
         root = max(root, self._finer.largest_unsafe(delta))
         if self.upper(root * (1.0 + _VERY_WIDE)) > delta:

@@ -77,7 +77,9 @@ def _costs(tries: Repetitions, epsilon: float, left: Array, right: Array) -> tup
         near_left, far_left = large - small * np.expm1(ends), small - large * np.expm1(ends)
         h_near, h_far = released(tries, near), released(tries, far)
         slope_near = np.exp(tries.log_derivative(np.minimum(near, 1.0)))
-        slope_far = np.exp(tries.log_derivative(np.minimum(far, 1.0)))
+        # 1 - u' may be lost in rounding
+        slope_far = np.exp(tries.log_derivative(np.minimum(far * (1.0 + _ROUNDING), 1.0)))
+        steep_far = np.exp(tries.log_derivative(np.minimum(far, 1.0) * (1.0 - _ROUNDING)))
         none_near, none_far = nothing(tries, near, near_left), nothing(tries, far, far_left)
 
         def means(start: int, end: int) -> tuple[Array, Array]:
@@ -96,7 +98,7 @@ def _costs(tries: Repetitions, epsilon: float, left: Array, right: Array) -> tup
 
         rise = np.maximum(
             slope_near[0] / h_near[1] - slope_far[1] / h_far[0],
-            far[1] * slope_far[0] / none_far[1] - near[0] * slope_near[1] / none_near[0],
+            far[1] * steep_far[0] / none_far[1] - near[0] * slope_near[1] / none_near[0],
         )
         sharp = cost(0, 0, _ROUNDING) + np.maximum(rise, 0.0) * (right - left)
         return np.fmin(cost(0, 1, _ROUNDING), np.where(np.isfinite(left), sharp, np.inf)), cost(1, 1, -_ROUNDING)

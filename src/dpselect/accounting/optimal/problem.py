@@ -116,9 +116,7 @@ class Problem:
         Rounded up; less a share `rounding` of both terms, where it must not be too large.
         """
         t, b = self.atoms, self.ends
-        within = np.minimum(a, b)
-        rise = self.law.increment(complement_after=t.outside_p(within, b + 1), mass=t.p[b])
-        cost = self.law.increment(complement_after=t.outside_q(within, b + 1), mass=t.q[b])
+        rise, cost = t.increments(self.law, np.minimum(a, b), b + 1, b, up=rounding < 0.0)
         alone = float(self.law.pmf(1.0))
         rise, cost = np.where(a > b, alone * t.p[b], rise), np.where(a > b, alone * t.q[b], cost)
         return np.asarray(rise * (1.0 - rounding) - scaled(self.epsilon, cost) * (1.0 + rounding))
@@ -135,12 +133,13 @@ class Problem:
         within = np.minimum(a, b)
         v_p, v_q = ((outside(within, b), outside(within, b + 1)) for outside in (t.outside_p, t.outside_q))
         v_p, v_q = ((start, np.where(a <= b, end, start)) for start, end in (v_p, v_q))
+        # the interval has less mass at the start: bounds need that rounded down, and the end's rounded up
+        v_p, v_q = ((t.larger(start), t.smaller(end)) for start, end in (v_p, v_q))
         p_start, p_end = (t.p[b] * np.exp(law.log_derivative(v)) for v in v_p)
         q_start, q_end = (scaled(epsilon, t.q[b] * np.exp(law.log_derivative(v))) for v in v_q)
         # the derivative is p^2 phi''(F) - E q^2 phi''(F'), and only its relative size tells near terms apart
         masses = t.between(within, b), t.between(within, b + 1)
         low, high = self._tilt(
-            (masses[0][0], masses[1][0]),
             (masses[0][1], masses[1][1]),
             v_p,
             v_q,
@@ -152,6 +151,10 @@ class Problem:
         with np.errstate(over="ignore"):
             p_slow, p_fast = (p * law.second_derivative(v) for v in v_p)
             q_slow, q_fast = (scaled(epsilon, q * law.second_derivative(v)) for v in v_q)
+            p_bend, q_bend = (
+                t.p[b] * law.second_derivative(v_p[1]),
+                scaled(epsilon, t.q[b] * law.second_derivative(v_q[1])),
+            )
             least, most = (np.expm1(np.minimum(twice + x, _LARGEST_EXPONENT)) for x in (low, high))
             fall = np.maximum(p_slow - q_fast, least * np.where(least < 0.0, q_fast, q_slow))
             rise = np.minimum(p_fast - q_slow, most * np.where(most > 0.0, q_fast, q_slow))
@@ -162,7 +165,7 @@ class Problem:
             steepest_rise=rise,
             least=p_start - q_end,
             most=p_end - q_start,
-            rounding=ROUNDING * (p_end + q_end),
+            rounding=ROUNDING * (p_end + q_end) + 2.0 * t.uncertainty * (p_bend + q_bend),
         )
 
     def rises(self, a: Index, columns: Index) -> Truth:
@@ -194,6 +197,7 @@ class Problem:
         inner = np.minimum(i_end, j)
         p_1 = np.where(apart, t.outside_p(inner, j), 1.0)
         q_1 = np.where(apart, t.outside_q(inner, j), 1.0)
+        p_0, q_0, p_1, q_1 = t.smaller(p_0), t.smaller(q_0), t.larger(p_1), t.larger(q_1)
         p_large, q_large, p_small, q_small = second(p_0), second(q_0), second(p_1), second(q_1)
         largest = t.losses[i_end - 1] + t.losses[j_end - 1] - epsilon
         ratio_1 = np.exp(np.minimum(largest, _LARGEST_EXPONENT))
@@ -215,16 +219,19 @@ class Problem:
             p_third, q_third = (third(p_1[k]), third(p_0[k])), (third(q_1[k]), third(q_0[k]))
             p_rows, q_rows = (np.where(apart, x, 0.0) for x in t.between(i, i_end))
             p_columns, q_columns = t.between(j, j_end)
-            p_middle = second(np.minimum(p_0[k] + 0.5 * (p_rows + p_columns), 1.0))
-            q_middle = second(np.minimum(q_0[k] + 0.5 * (q_rows + q_columns), 1.0))
+            p_middle, q_middle = p_0[k] + 0.5 * (p_rows + p_columns), q_0[k] + 0.5 * (q_rows + q_columns)
+            # both were rounded down once
+            (p_least, p_most), (q_least, q_most) = (
+                (second(t.larger(t.larger(x))), second(t.smaller(np.minimum(x, 1.0)))) for x in (p_middle, q_middle)
+            )
             # masses of P and P' grow along a curve, not a chord, where losses differ inside the block
             bend = 0.25 * (q_rows * _spread(t.losses, i, i_end) + q_columns * _spread(t.losses, j, j_end))
             reach_0, reach_1 = ratio_0 * p_third[1] * bend, ratio_1 * p_third[1] * bend
             for p, q in ((p_rows, q_rows), (p_columns, q_columns)):
                 reach_0 = reach_0 + 0.5 * _largest(ratio_0 * p, q, p_third, q_third)
                 reach_1 = reach_1 + 0.5 * _largest(ratio_1 * p, q, p_third, q_third)
-            top[k] = np.minimum(top[k], ratio_1 * p_middle - q_middle + reach_1)
-            bottom[k] = np.maximum(bottom[k], ratio_0 * p_middle - q_middle - reach_0)
+            top[k] = np.minimum(top[k], ratio_1 * p_most - q_least + reach_1)
+            bottom[k] = np.maximum(bottom[k], ratio_0 * p_least - q_most - reach_0)
         return np.where((largest > _LARGEST_EXPONENT) & (p_large > 0.0), np.inf, top), bottom
 
     def _elastic_bounds(self, i: Index, i_end: Index, j: Index, j_end: Index, epsilon: Array) -> tuple[Array, Array]:
@@ -235,7 +242,6 @@ class Problem:
         # where excess_below is largest among the nodes of the rows
         peak = np.clip(self.first, i, end)
         low, high = self._tilt(
-            (np.where(apart, smallest[0], 0.0), largest[0]),
             (np.where(apart, smallest[1], 0.0), largest[1]),
             (t.outside_p(inner, j), t.outside_p(i, j_end)),
             (t.outside_q(inner, j), t.outside_q(i, j_end)),
@@ -248,9 +254,9 @@ class Problem:
         )
 
     def _tilt(
-        self, p: _Range, q: _Range, outside_p: _Range, outside_q: _Range, apart: _Range, losses: _Range
+        self, q: _Range, outside_p: _Range, outside_q: _Range, apart: _Range, losses: _Range
     ) -> tuple[Array, Array]:
-        """Lower and upper bounds on log(phi''(F) / phi''(F')), from ranges of F, F', 1 - F, 1 - F', F - F', and losses.
+        """Lower and upper bounds on log(phi''(F) / phi''(F')), from ranges of F', 1 - F, 1 - F', F - F', and losses.
 
         log(F / F') lies between the extreme losses, and follows from F - F', which is small where losses are. The
         elasticity m(x) = x phi'''(x) / phi''(x) of a power sum with non-negative coefficients does not fall with x. If
@@ -263,13 +269,15 @@ class Problem:
             high = np.log1p(np.fmax(more / np.where(more >= 0.0, q[0], q[1]), -1.0))
         # where F' may be 0 the losses alone say something
         low, high = (np.clip(np.where(np.isnan(x), y, x), *losses) for x, y in zip((low, high), losses, strict=True))
-        m_p = self._elasticity(p[1], outside_p[1]), self._elasticity(p[0], outside_p[0])
-        m_q = self._elasticity(q[0], outside_q[0]), self._elasticity(q[1], outside_q[1])
-        return low * np.where(low >= 0.0, *m_q), high * np.where(high >= 0.0, *m_p)
+        m_p, m_q = (
+            (self._elasticity(self.atoms.larger(least)), self._elasticity(self.atoms.smaller(most)))
+            for least, most in (outside_p, outside_q)
+        )
+        return low * np.where(low >= 0.0, *m_q), high * np.where(high >= 0.0, *m_p[::-1])
 
-    def _elasticity(self, mass: Array, complement: Array) -> Array:
-        """x phi'''(x) / phi''(x) at x = mass = 1 - complement; its limit where x is 0 or phi'' underflows."""
-        second = self.law.second_derivative(complement)
+    def _elasticity(self, complement: Array) -> Array:
+        """x phi'''(x) / phi''(x) at x = 1 - complement; its limit where x is 0 or phi'' underflows."""
+        mass, second = 1.0 - complement, self.law.second_derivative(complement)
         inside = (second > 0.0) & (mass > 0.0)
         third = self.law.third_derivative(complement)
         return np.where(inside, mass * third / np.where(inside, second, 1.0), self._lowest_power)

@@ -46,18 +46,18 @@ def certified(atoms: Atoms, law: Repetitions, epsilons: Array) -> Array:
     n, factors = atoms.size, _factors(epsilons)
     oscillation = _self_oscillation(atoms, law, factors)
     values = _corners(oscillation)
-    shorter, same = _derivatives(atoms, law, 0), _derivatives(atoms, law, 1)
+    shorter, same = _derivatives(atoms, law, 0, up=False), _derivatives(atoms, law, 1, up=False)
     for length in range(1, n + 1):
         a = np.arange(n - length + 1)
         values = np.maximum(values[:, 1:], values[:, :-1] + _gains(atoms, law, factors, a, a + length))
         if length == n:
             break
-        longer = _derivatives(atoms, law, length + 1)
+        longer = _derivatives(atoms, law, length + 1, up=True)
         # cells (i, i + length): F runs from F[i+1, i+length) to F[i, i+length+1)
         bottom = tuple(d[1:-1] for d in shorter)
         oscillation = _oscillation(atoms, factors, length, bottom, longer)
         values += _corners(oscillation)
-        shorter, same = same, longer
+        shorter, same = same, _derivatives(atoms, law, length + 1, up=False)
     return np.minimum(_finish(atoms, law, values), 1.0)
 
 
@@ -68,8 +68,7 @@ def _factors(epsilons: Array) -> Array:
 def _gains(
     atoms: Atoms, law: Repetitions, factors: Array, a: NDArray[np.intp], b: NDArray[np.intp], rounding: float = 0.0
 ) -> Array:
-    rise = law.increment(complement_after=atoms.outside_p(a, b), mass=atoms.p[b - 1])
-    cost = law.increment(complement_after=atoms.outside_q(a, b), mass=atoms.q[b - 1])
+    rise, cost = atoms.increments(law, a, b, b - 1, up=rounding == 0.0)
     return np.asarray(rise * (1.0 - rounding) - factors * cost * (1.0 + rounding))
 
 
@@ -84,12 +83,13 @@ def _corners(cells: Array) -> Array:
     return np.maximum(np.concatenate((cells, none), axis=1), np.concatenate((none, cells), axis=1))
 
 
-def _derivatives(atoms: Atoms, law: Repetitions, length: int) -> tuple[Array, Array, Array, Array]:
-    """phi'' and phi''' at F[a, a + length) and at F'[a, a + length), for every a."""
+def _derivatives(atoms: Atoms, law: Repetitions, length: int, *, up: bool) -> tuple[Array, Array, Array, Array]:
+    """phi'' and phi''' at F[a, a + length) and at F'[a, a + length), for every a, for masses rounded up or down."""
     a = np.arange(atoms.size - length + 1)
     v_p, v_q = atoms.outside_p(a, a + length), atoms.outside_q(a, a + length)
     if length == 0:
         v_p, v_q = np.ones(a.size), np.ones(a.size)
+    v_p, v_q = (atoms.smaller(v) if up else atoms.larger(v) for v in (v_p, v_q))
     return law.second_derivative(v_p), law.second_derivative(v_q), law.third_derivative(v_p), law.third_derivative(v_q)
 
 
@@ -118,8 +118,9 @@ def _self_oscillation(atoms: Atoms, law: Repetitions, factors: Array) -> Array:
     total = np.zeros((factors.shape[0], atoms.size))
     for k in range(_SELF_STEPS):
         low, high = k / _SELF_STEPS, (k + 1) / _SELF_STEPS
-        p_low, p_high = (law.second_derivative(1.0 - atoms.p * s) * atoms.p**2 for s in (low, high))
-        q_low, q_high = (factors * (law.second_derivative(1.0 - atoms.q * s) * atoms.q**2) for s in (low, high))
+        ends = (atoms.larger, low), (atoms.smaller, high)
+        p_low, p_high = (law.second_derivative(to(1.0 - atoms.p * s)) * atoms.p**2 for to, s in ends)
+        q_low, q_high = (factors * (law.second_derivative(to(1.0 - atoms.q * s)) * atoms.q**2) for to, s in ends)
         largest = np.maximum(np.maximum(p_high - q_low, 0.0), np.maximum(q_high - p_low, 0.0))
         total += (1.0 - low) / _SELF_STEPS * largest
     return total

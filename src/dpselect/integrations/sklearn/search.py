@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from os import PathLike
 from typing import Any, Self
 
@@ -35,19 +36,20 @@ from dpselect.integrations.sklearn.released import ReleasedEstimator, explain_fo
 from dpselect.integrations.sklearn.requested import request_of
 from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring, scoring_of
-from dpselect.integrations.sklearn.spending import WholePriceSpender
+from dpselect.integrations.sklearn.spending import whole_price
 from dpselect.integrations.sklearn.split import rows_to_parts
 from dpselect.integrations.sklearn.trial import SearchRun, TrialRows
 from dpselect.learners.rows import column_names, table_shape
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
-from dpselect.privacy.nothing_found import warn_if_nothing_found
+from dpselect.privacy.paying import asked_at
 from dpselect.randomness import RandomSource
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.row_parts import SPLIT
 from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, Space, TuneResult, tune
+from dpselect.tuning.trial import Followed
 
 __all__ = ["PrivateSearchCV"]
 
@@ -272,8 +274,6 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         if self.verbose:
             print(_summary(plan, self.delta), file=sys.stderr)
         result, sums = self._search(run, plan, request, room)
-        if result.params is not None:  # else `tune` has said so
-            warn_if_nothing_found(result.value)
         self._set_outcome(plan, result)
         if sums is not None and isinstance(scoring, Scoring):
             self.best_score_interval_ = scoring.interval(sums, runs=plan.repetitions.mean)
@@ -298,11 +298,11 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             if self.release is not None:
                 self.release(kept[0])
 
-        ledger = self.ledger
+        ledger = asked_at(self.ledger, None if self.epsilon is None else self.delta)
         if ledger is not None and plan.final is not None:
-            ledger = WholePriceSpender(ledger, plan.guarantee)
+            ledger = whole_price(ledger, plan.guarantee)
         result = tune(
-            run,
+            Followed(run, partial(run.last, final)) if isinstance(run, SearchRun) and run.keyed else run,
             space=Space({}) if plan.candidates else request.space,
             base=plan.parts,
             repetitions=plan.repetitions,
@@ -312,6 +312,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 key_variable=self.key_variable,
                 payload_bytes=room,
                 fingerprint=self._fingerprint(),
+                rows_digest=None if self.store is None else run.rows.digest(),
             ),
             executor=self.executor or _executor(self.n_jobs),
             ledger=ledger,

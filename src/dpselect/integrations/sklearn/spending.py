@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from dpselect.errors import BudgetError
-from dpselect.privacy import Guarantee, OutputGuarantee, Receipt, Spender
+from dpselect.privacy import ClaimSpender, Guarantee, OutputGuarantee, Receipt, Spender
 
-__all__ = ["LedgerNotPickled", "WholePriceSpender"]
+__all__ = ["LedgerNotPickled", "whole_price"]
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,15 @@ class LedgerNotPickled:
     settle = reserve
 
 
-@dataclass(frozen=True)
-class WholePriceSpender:
+def whole_price(spender: Spender, whole: Guarantee) -> Spender:
     """A spender that reserves `whole`, of which the guarantee that it is asked for is a part."""
+    if isinstance(spender, ClaimSpender):
+        return _WholePriceOnce(spender, whole)
+    return _WholePrice(spender, whole)
 
+
+@dataclass(frozen=True)
+class _WholePrice:
     spender: Spender
     whole: Guarantee
 
@@ -40,3 +45,23 @@ class WholePriceSpender:
     def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
         """Settle it in full."""
         return self.spender.settle(identifier, cell=cell)
+
+
+@dataclass(frozen=True)
+class _WholePriceOnce:
+    """With the claims of a spender that has them."""
+
+    spender: ClaimSpender
+    whole: Guarantee
+
+    def reserve(self, guarantee: Guarantee | OutputGuarantee, **terms: Any) -> Receipt:  # noqa: ARG002
+        """Reserve the whole."""
+        return self.spender.reserve(self.whole, **terms)
+
+    def claim(self, identifier: str, *, binding: str, claim: str) -> str | None:
+        """Take it over."""
+        return self.spender.claim(identifier, binding=binding, claim=claim)
+
+    def settle(self, identifier: str, **terms: Any) -> Receipt:
+        """Settle it in full."""
+        return self.spender.settle(identifier, **terms)

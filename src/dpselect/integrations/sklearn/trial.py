@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
@@ -32,7 +33,6 @@ from dpselect.integrations.sklearn.scoring import PublicScores, Scoring
 from dpselect.integrations.sklearn.split import Part
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.privacy import Adjacency
-from dpselect.privacy.boundary import result_of
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.study.learners import LEARNERS
 from dpselect.tuning import TrialOutput
@@ -109,6 +109,10 @@ class TrialRows:
     X: Any
     y: Any
     beside: Mapping[str, Any]
+
+    def digest(self) -> bytes:
+        """A digest of all that a run takes, private like the rows."""
+        return bytes.fromhex(joblib.hash((self.X, self.y, dict(self.beside)), hash_name="sha1"))
 
     def at(self, positions: Any) -> tuple[Any, Any, dict[str, Any]]:
         """The rows at these positions."""
@@ -212,24 +216,22 @@ class SearchRun:
         sums = self.scoring.noisy(total, random.spawn("score"))
         return TrialOutput(self.scoring.score(sums), (value, sums) if self.shows_sums else value)
 
-    def released(self, value: Any, params: Mapping[str, Any], final: Settings) -> tuple[dict[str, Any], Any]:
-        """The winner's parameters and its model, or the one of the further run, with the `final` settings."""
-        packed = value[0] if self.shows_sums else value
-        if not self.keyed:
-            return dict(params), unpack(packed)
-        if final.noise != self.settings.noise:
-            params = self._carried(params, final)
+    def last(self, final: Settings, params: Mapping[str, Any], key: bytes) -> bytes:
+        """The packed model of the further run, with the `final` settings."""
         rows = self.rows.at(np.arange(len(self.rows.y)))
+        with threadpool_limits(1):
+            return pack(train(self.estimator, self._carried(params, final), final, rows, keyed_source(key)))
 
-        def refit() -> Any:
-            with threadpool_limits(1):
-                return unpack(pack(train(self.estimator, params, final, rows, keyed_source(packed))))
-
-        return dict(params), result_of(refit, None)  # that and how training fails is part of its private output
+    def released(self, value: Any, params: Mapping[str, Any], final: Settings) -> tuple[dict[str, Any], Any]:
+        """The parameters and the model of the winner, or of the further run."""
+        packed = value[0] if self.shows_sums else value
+        return self._carried(params, final), unpack(packed)
 
     def _carried(self, params: Mapping[str, Any], final: Settings) -> dict[str, Any]:
         """The parameters that won, those that depend on noise and rows changed as the learner's rule does."""
         found, carry = dict(params), LEARNERS["dp-sgd"].carry
+        if not self.keyed or final.noise == self.settings.noise:
+            return found
         first, second = (each.steps(with_params(self.estimator, found)) for each in (self.settings, final))
         for old, new in zip(first, second, strict=True):
             name = f"{old.path}learning_rate"

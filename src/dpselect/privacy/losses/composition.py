@@ -163,7 +163,7 @@ def compose_losses(parts: Sequence[Part]) -> Losses:
         if all(part.infinite < 1.0 for part, _ in parts)
         else 1.0
     )
-    if infinite >= 1.0:
+    if infinite >= 1.0 - 1e-9:  # the rest is of the size of what rounding loses
         return Losses(width, 0, np.zeros(1), 1.0)
     lowest = sum(count * part.first for part, count in parts)
     highest = sum(count * part.last for part, count in parts)
@@ -198,7 +198,7 @@ def window(parts: Sequence[Part], width: float, lowest: int, highest: int) -> tu
     end = min(max(math.ceil(high / width), start), highest)
     # beyond a tilt under which the largest sum is about as likely as any, none helps; what rounding has put above the
     # largest loss of a part is not counted
-    tops = [(part, int(np.flatnonzero(part.masses > 1e-9)[-1])) for part, _ in parts]
+    tops = [(part, int(np.flatnonzero(part.masses > 1e-9 * np.max(part.masses))[-1])) for part, _ in parts]
     log_top = sum(c * math.log(float(p.masses[top])) for (p, top), (_, c) in zip(tops, parts, strict=True))
     loss_top = sum(c * float(p.values[top]) for (p, top), (_, c) in zip(tops, parts, strict=True))
     useful = strongest

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.copied_by_fields import CopiedByFields
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics import ROUND_UP, Array, root_on_grids
 from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions, cut_to, unit_mass
 from dpselect.privacy.losses.connect_the_dots import connect_the_dots, on_mesh
 from dpselect.privacy.losses.discretise import DominatingPair
@@ -24,10 +24,12 @@ from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_dire
 from dpselect.privacy.renyi import RenyiCurve
 
 __all__ = [
+    "WIDEST",
     "LossProfile",
     "LossSource",
     "composed_interval",
     "discretisable",
+    "farthest",
     "pair_from_losses",
     "profile_loss",
     "sampled_gaussian_loss",
@@ -39,7 +41,8 @@ LossSource = Callable[[float], BothLosses]
 
 DEFAULT_INTERVAL = 1e-4
 _CELLS = 2.0**14
-_WIDEST = 2e4
+WIDEST = 2e4
+"""Losses are not discretised past this."""
 _FARTHEST = 600.0
 _SPREAD_ORDERS = 1.0 + np.array([0.03, 0.1, 0.4, 1.2, 3.0, 7.0, 15.0, 30.0, 60.0, 150.0, 620.0, 5e3, 1e5, 2e6])
 
@@ -64,7 +67,7 @@ def suitable_interval(
     cells = 5e5 if finest is None else 2e5
     if spread > cells * interval:
         interval *= 2.0 ** math.ceil(math.log2(spread / (cells * interval)))
-    return interval if spread <= _WIDEST else None
+    return interval if spread <= WIDEST else None
 
 
 def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int) -> float | None:
@@ -98,7 +101,15 @@ def discretisable(profile: PrivacyProfile, curve: RenyiCurve | None = None, fail
     """
     if curve is not None and failure < 0.25 and float(curve(np.array([2.0]))[0]) < _FARTHEST - 2.0:
         return True
-    return bool(np.all(both_directions(profile, np.array([_FARTHEST])) < 0.5))
+    return bool(np.all(both_directions(profile, np.array([_FARTHEST])) < 1.0))
+
+
+def farthest(profile: PrivacyProfile) -> float:
+    """About the largest finite loss: where a profile has fallen to what it never falls below, or near it."""
+    floor = float(both_directions(profile, np.array([_FARTHEST]))[0])
+    return root_on_grids(
+        lambda epsilons: both_directions(profile, epsilons) <= floor + 1e-12, safe=_FARTHEST, unsafe=0.0, relative=1e-2
+    )
 
 
 def pair_from_losses(losses: Losses) -> DominatingPair:

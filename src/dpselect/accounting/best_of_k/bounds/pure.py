@@ -25,6 +25,8 @@ from dpselect.repetitions import Repetitions
 __all__ = ["pure", "pure_best_of", "pure_shift", "searched_shift"]
 
 
+_ROUNDING = 4e-15
+_POWERS = 64
 _LARGEST = 600.0
 """Beyond it exp leaves double precision, and no promise is left anyway."""
 
@@ -59,9 +61,10 @@ def searched_shift(law: Repetitions, epsilon: float) -> float:
     if epsilon > _LARGEST:
         return math.inf
     kink = 1.0 / (1.0 + math.exp(epsilon))
+    lowest = _lowest_term(law)
     edges = np.concatenate(([0.0], kink * np.exp(-np.linspace(120.0, 0.0, 1201))))
     found = supremum_over_cells(
-        lambda cells, _: _cell_shifts(law, epsilon, *cells), np.array([edges[:-1], edges[1:]]), split=_halves
+        lambda cells, _: _cell_shifts(law, epsilon, lowest, *cells), np.array([edges[:-1], edges[1:]]), split=_halves
     )
     # logarithms of phi' are rounded absolutely
     scale = max(abs(float(law.log_derivative(0.0))), abs(float(law.log_derivative(2.0 * kink))))
@@ -74,25 +77,42 @@ def _halves(cells: Array) -> Array:
     return np.array([np.concatenate((left, middle)), np.concatenate((middle, right))])
 
 
-def _cell_shifts(law: Repetitions, epsilon: float, left: Array, right: Array) -> tuple[Array, Array]:
+def _lowest_term(law: Repetitions) -> tuple[float, float]:
+    """log(k P(K = k)) and k - 1 for the smallest possible k >= 1: phi'(F) is at least k P(K = k) F^(k - 1)."""
+    k = np.arange(1.0, _POWERS + 1.0)
+    masses = np.asarray(law.pmf(k))
+    first = int(np.argmax(masses > 0.0))
+    return (
+        (math.log(k[first] * masses[first] * (1.0 - 1e-12)), float(first)) if masses[first] > 0.0 else (-math.inf, 0.0)
+    )
+
+
+def _cell_shifts(
+    law: Repetitions, epsilon: float, lowest: tuple[float, float], left: Array, right: Array
+) -> tuple[Array, Array]:
     """Upper bounds on the shift in cells [left, right] of the first branch, and its values at their right ends.
 
     The slope of log phi'(1 - v) in log v is -m(v), m = v phi'' / phi', and that of log m is 1 - v phi''' / phi'' + m;
     all factors of these are monotone. The shift is epsilon times a mean of m from v to exp(epsilon) v, bounded from m
     at the left end: that keeps the digits of a small epsilon. Or it is at most its value at the left end and the most
-    that it can rise by.
+    that it can rise by. At the far end 1 - v' may be lost in rounding, where the `lowest` term of phi' knows it.
     """
-    growth = math.exp(epsilon)
-    far_left, far_right = np.minimum(growth * left, 1.0), np.minimum(growth * right, 1.0)
+    growth, kink = math.exp(epsilon), 1.0 / (1.0 + math.exp(epsilon))
+    far_left = np.minimum(growth * left, 1.0) * (1.0 - _ROUNDING)
+    far_right = np.minimum(growth * right * (1.0 + _ROUNDING), 1.0)
     log_left, log_right = law.log_derivative(left), law.log_derivative(right)
-    far_log_right = law.log_derivative(far_right)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # v' = exp(epsilon) v is 1 - kink where v is the kink
+        mass = np.log(np.maximum(kink + growth * (kink - right) * (1.0 - _ROUNDING) - _ROUNDING * (right < kink), 0.0))
+        least = lowest[0] + (lowest[1] * mass if lowest[1] else 0.0)
+    far_log_right = np.fmax(law.log_derivative(far_right), least - _ROUNDING * (1.0 + np.abs(least)))
     simple = log_left - far_log_right
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
         second = law.second_derivative(left)
         rising = far_right * law.second_derivative(far_left) / np.exp(far_log_right)
         falling = left * law.second_derivative(right) / np.exp(log_left)
         step = np.maximum(rising - falling, 0.0) * np.log(right / left)
-        refined = log_left - law.log_derivative(far_left) + step
+        refined = log_left - law.log_derivative(np.minimum(far_left * (1.0 + 3.0 * _ROUNDING), 1.0)) + step
         turning = 1.0 - left * law.third_derivative(far_right) / second + far_right * second / np.exp(far_log_right)
         steepest = left * second / np.exp(log_left) * np.exp(np.maximum(turning, 0.0) * np.log(far_right / left))
     bounds = np.fmin(np.fmin(simple, refined), epsilon * steepest * ROUND_UP)
