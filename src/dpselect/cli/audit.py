@@ -28,6 +28,7 @@ __all__ = ["audit"]
 
 _DRAWS, _QUICK = 1_000_000, 20_000
 CLAIM_HELP = BASE_HELP.removeprefix("One run: ")
+_CANNOT_TELL = 4  # 3 is a refusal by a budget, in other commands
 _INTERRUPTED = 130  # what shells say of a program that was stopped by Ctrl-C
 
 
@@ -73,8 +74,9 @@ def audit(
 ) -> None:
     """Try to show that a mechanism leaks more than it claims. It never proves that one does not.
 
-    Exit status: 0 not violated, 1 violated (and the verdict on standard output), 2 wrong usage, 130 interrupted. It
-    runs the mechanism many times, and shows its outputs: use made-up data.
+    Exit status: 0 not violated, 1 violated, 4 cannot tell (the audit would often miss a leak of twice the claim), all
+    with the verdict on standard output; 2 wrong usage, 130 interrupted. It runs the mechanism many times, and shows its
+    outputs: use made-up data.
     """
     if (entry is None) == (outputs is None):
         raise ArgumentError("give either an entry point MODULE:NAME or --outputs")
@@ -106,8 +108,8 @@ def audit(
         typer.echo("dpselect: interrupted; nothing is said about the claim", err=True)
         raise typer.Exit(_INTERRUPTED) from None
     print_result(found.describe(), as_json, *found.lines())
-    if found.violated:
-        raise typer.Exit(1)
+    if found.verdict != "not violated":
+        raise typer.Exit(1 if found.violated else _CANNOT_TELL)
 
 
 def _run(subject: Auditable, draws: int, how: dict[str, Any], *, low_bits: bool) -> Audit:

@@ -1,0 +1,235 @@
+"""The power of an audit: would the same test have seen a leak of twice the claim in outputs of this very form?
+
+The leak is planted in the mechanism's own outputs on one data set. A share of them has some value of a feature (a type,
+a key, a digit, the tail of a number). Two sets of draws are made of them that differ in how often this value occurs, by
+twice what is claimed, and in nothing else. An event is chosen as the audit chooses its own, and the power is that of the
+judging step on the two laws that were made, at the audit's number of draws.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, ndtri
+
+from dpselect.audit.events import OutputEvent, Question, choose_event
+from dpselect.audit.judging import judge
+from dpselect.audit.outputs import Outputs
+from dpselect.audit.readings import Reading, dissected, fitted_reading, is_structured
+from dpselect.audit.result import POWER
+from dpselect.numerics import Array
+from dpselect.randomness import RandomSource
+
+__all__ = ["Planted", "planted_power"]
+
+_SHARE: Final = 0.1  # of the outputs hold the planted value on the side that leaks
+_LEAST_EPSILON: Final = 0.1  # twice nothing is nothing: planted against a claim of epsilon 0 and delta 0
+_FORMS: Final = 3  # features that a leak is planted in, one after the other
+_LEVELS: Final = 64  # a column with more values is cut at a quantile
+_DRAWS: Final = 20_000  # of each side, for the choice of an event: seconds, not minutes
+_AUDITS: Final = 300  # that are played with the event
+_MOST_DRAWS: Final = 1 << 34
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """A leak of twice the claim, and how often so many draws show it.
+
+    Attributes:
+        power: the share of audits that call the claim violated, for the form in which this share is smallest.
+        epsilon, delta: of the leak.
+        share: of the outputs that hold the planted value on the side where it is more frequent.
+        form: the feature that it was planted in, in words.
+        limit: the epsilon that .95 of such audits show where one side alone gives the planted value.
+        enough: a number of draws of each data set that would do, with the same event; None where none would.
+    """
+
+    power: float
+    epsilon: float
+    delta: float
+    share: float
+    form: str
+    limit: float
+    enough: int | None
+
+
+@dataclass(frozen=True)
+class _Form:
+    """The outputs that have a column of a reading between two numbers."""
+
+    place: int
+    low: float
+    high: float
+    words: str
+
+    def holds(self, outputs: Outputs) -> NDArray[np.bool_]:
+        column = outputs.columns[:, self.place]
+        return np.asarray((column >= self.low) & (column <= self.high))
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """How often an event holds of the outputs with the planted value, and of the others: plausible shares of each."""
+
+    inside: Array
+    outside: Array
+    reverse: bool
+    words: str
+
+
+def planted_power(
+    choosing: Outputs,
+    judging: Outputs,
+    question: Question,
+    *,
+    sizes: tuple[int, int],
+    claimed: float,
+    low_bits: bool,
+    random: RandomSource,
+) -> Planted:
+    """The power, for the weakest of a few forms. `choosing` and `judging` are draws of one data set.
+
+    `sizes` are those of the audit's judging draws; `claimed` is the claim's epsilon at the question's delta.
+    """
+    epsilon, delta = 2.0 * claimed, 2.0 * question.delta
+    if epsilon == 0.0 and delta == 0.0:
+        epsilon = _LEAST_EPSILON
+    share = min(0.9, max(_SHARE, 2.0 * delta))
+    shares = share, max(0.0, share - delta) * math.exp(-epsilon)
+    pool, judges = (side.take(slice(0, _DRAWS)) for side in (choosing, judging))
+    seen = _seen(pool, judges, shares, question, judging=sizes[0], low_bits=low_bits, random=random)
+    found = []
+    for one in seen:
+        power = _power(one, shares, sizes, question, random)
+        enough = None if power >= POWER else _enough(one, shares, sizes, question)
+        found.append(
+            Planted(
+                power=power,
+                epsilon=epsilon,
+                delta=delta,
+                share=share,
+                form=one.words,
+                limit=_usual(one, (1.0, 0.0), sizes, question)[0],
+                enough=enough,
+            )
+        )
+    return min(found, key=lambda one: (one.power, one.limit))
+
+
+def _seen(
+    pool: Outputs,
+    judges: Outputs,
+    shares: tuple[float, float],
+    question: Question,
+    *,
+    judging: int,
+    low_bits: bool,
+    random: RandomSource,
+) -> list[_Seen]:
+    """For each form: the event that is chosen on draws with the planted leak, and what it tells on others."""
+    reading = Reading()
+    if is_structured(pool, pool):
+        pool, judges = dissected(pool), dissected(judges)
+        reading = fitted_reading(*pool.halves())
+    pool, judges = reading(pool), reading(judges)
+    forms = _forms(pool, shares[0], random)
+    if not forms:  # a new value of outputs that hardly vary is seen for certain
+        return [_Seen(np.ones(_AUDITS), np.zeros(_AUDITS), False, "a value that is new")]
+    seen = []
+    for form in forms:
+        with_it, without = (random.permutation(len(pool)) for _ in range(2))
+        holds = form.holds(pool)
+        with_it, without = with_it[holds[with_it]], without[~holds[without]]
+        sides = []
+        for portion in shares:
+            count = round(portion * len(pool))
+            rows = np.concatenate((np.resize(with_it, count), np.resize(without, len(pool) - count)))
+            with_it, without = np.roll(with_it, -count), np.roll(without, count - len(pool))
+            sides.append(pool.take(rows[random.permutation(len(rows))]))
+        event = choose_event(sides[0], sides[1], question, judging=judging, low_bits=low_bits)
+        seen.append(_told(event, form, judges, random))
+    return seen
+
+
+def _told(event: OutputEvent, form: _Form, judges: Outputs, random: RandomSource) -> _Seen:
+    """Shares that the counts allow (Jeffreys): those of an event that was seen seldom are not taken for certain."""
+    chosen, planted = event.holds(judges), form.holds(judges)
+    inside, outside = (
+        betaincinv(
+            np.count_nonzero(chosen & kind) + 0.5, np.count_nonzero(~chosen & kind) + 0.5, random.uniform(_AUDITS)
+        )
+        for kind in (planted, ~planted)
+    )
+    return _Seen(inside, outside, event.reverse, form.words)
+
+
+def _forms(pool: Outputs, share: float, random: RandomSource) -> list[_Form]:
+    """In a few columns at random: the value, or the upper tail, that has about the share wanted."""
+    forms = []
+    for place in random.permutation(pool.columns.shape[1]):
+        column = pool.columns[:, place]
+        numbers = column[~np.isnan(column)]
+        levels, counts = np.unique(numbers, return_counts=True)
+        if levels.size > _LEVELS:
+            beyond = min(1.0, share * len(column) / numbers.size)
+            low, high = float(np.quantile(numbers, 1.0 - beyond)), math.inf
+        elif (usable := (counts >= 0.1 * share * len(column)) & (counts <= 0.95 * len(column))).any():
+            distance = np.where(usable, np.abs(np.log(counts / (share * len(column)))), np.inf)
+            low = high = float(levels[np.argmin(distance)])
+        else:
+            continue
+        if not 0.0 < np.mean((column >= low) & (column <= high)) < 1.0:
+            continue
+        name = pool.names[place] if pool.names else f"feature {place}" if pool.columns.shape[1] > 1 else "output"
+        forms.append(_Form(int(place), low, high, name))
+        if len(forms) == _FORMS:
+            break
+    return forms
+
+
+def _laws(seen: _Seen, shares: tuple[float, float]) -> list[Array]:
+    """Probabilities of the event on the side that leaks and on the other."""
+    return [portion * seen.inside + (1.0 - portion) * seen.outside for portion in shares]
+
+
+def _power(
+    seen: _Seen, shares: tuple[float, float], sizes: tuple[int, int], question: Question, random: RandomSource
+) -> float:
+    """The share of played audits that call the claim violated."""
+    laws = _laws(seen, shares)
+    counts = [_binomial(law, size, random) for law, size in zip(laws, sizes, strict=True)]
+    pairs = list(zip(*(side.tolist() for side in counts), strict=True))
+    return float(np.mean([judge(pair, sizes, question, reverse=seen.reverse).violation is not None for pair in pairs]))
+
+
+def _binomial(law: Array, size: int, random: RandomSource) -> NDArray[np.int64]:
+    """One count for each probability."""
+    rng = np.random.default_rng(int(random.words(1)[0]))  # plays audits; nothing of it is released
+    return rng.binomial(size, np.clip(law, 0.0, 1.0))
+
+
+def _usual(
+    seen: _Seen, shares: tuple[float, float], sizes: tuple[int, int], question: Question
+) -> tuple[float, bool]:
+    """What .95 of audits show at least, about: a low count on the side that leaks, a high one on the other."""
+    counts = []
+    for law, size, sign in zip(_laws(seen, shares), sizes, (-1.0, 1.0), strict=True):
+        typical = float(np.median(law)) if sign < 0 else float(np.mean(law))
+        deviation = float(ndtri(0.975)) * math.sqrt(typical * (1.0 - typical) * size)
+        counts.append(min(size, max(0, round(typical * size + sign * deviation))))
+    verdict = judge((counts[0], counts[1]), sizes, question, reverse=seen.reverse)
+    return verdict.epsilon, verdict.violation is not None
+
+
+def _enough(seen: _Seen, shares: tuple[float, float], sizes: tuple[int, int], question: Question) -> int | None:
+    """Draws of each data set, half of which judge, by doubling."""
+    size = max(sizes)
+    while size < _MOST_DRAWS:
+        size *= 2
+        if _usual(seen, shares, (size, size), question)[1]:
+            return 2 * size
+    return None
