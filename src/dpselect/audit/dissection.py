@@ -17,6 +17,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -35,7 +36,9 @@ _LONGEST_ORDER: Final = 8  # a longer order is told by whether it rises or falls
 _FIRST, _LAST, _IN_TEXT, _WORDS = 12, 6, 8, 16
 _NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _WORD: Final = re.compile(r"[^\W\d_]+")
-_CLASSES: Final = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"[0-9]", r"[ ]", r"[\t\r\n]", r"[^\w\s]", r"[^\x00-\x7f]")))
+_CLASSES: Final = tuple(
+    map(re.compile, (r"[a-z]", r"[A-Z]", r"[0-9]", r"[ ]", r"[\t\r\n]", r"[^\w\s]", r"[^\x00-\x7f]"))
+)
 
 
 @dataclass(frozen=True)
@@ -58,17 +61,26 @@ def dissect(value: Any) -> list[Feature]:
     (2.5, 'x7', 7.0)
     """
     found: list[Feature] = []
+    try:
+        _whole(value, found)
+    except Exception:  # an output of some class that does not let itself be looked at: what was found so far counts
+        found.append(("structure of output", "not readable"))
+    return found[:_MOST]
+
+
+def _whole(value: Any, found: list[Feature]) -> None:
     if isinstance(value, Exact):
         structure = _part(value.value, "output", 0, found)
     elif (numbers := as_plain_numbers(value)) is not None:  # NumPy may have made one type of several
         structure = _part(numbers, "output", 0, found)
     else:
-        if isinstance(value, (str, bytes)):  # NumPy fills up with zeros
-            value = value.rstrip("\0" if isinstance(value, str) else b"\0")
+        if isinstance(value, str):  # NumPy fills up with zeros
+            value = value.rstrip("\0")
+        elif isinstance(value, bytes):
+            value = value.rstrip(b"\0")
         structure = _part(tuple(value) if isinstance(value, list) else value, "output", 0, found)
     found.append(("structure of output", structure))
     found.append(("depth of output", float(_depth(structure))))
-    return found[:_MOST]
 
 
 def _depth(structure: str) -> int:
@@ -163,8 +175,9 @@ def _text(text: str, name: str, depth: int, found: list[Feature]) -> None:
     for place, number in enumerate(numbers[:_IN_TEXT]):
         found.append((f"number {place} in {name}", float(number)))
         whole, point, decimals = number.partition(".")
-        form = f"{whole[0] if whole[:1] in '+-' else ''}{'leading 0 ' * (len(whole) > 1 and whole[0] == '0')}"
-        found.append((f"form of number {place} in {name}", f"{form}{point}{len(decimals)}"))
+        sign, digits = whole.rstrip("0123456789"), whole.lstrip("+-")
+        padded = "0" * (len(digits) > 1 and digits[0] == "0")
+        found.append((f"form of number {place} in {name}", f"{sign}{padded}{point}{len(decimals)}"))
         found.append((f"last digit of number {place} in {name}", number[-1]))
     for word in sorted(set(_WORD.findall(text)))[:_WORDS]:
         found.append((f"word {word!r} in {name}", "yes"))
@@ -190,6 +203,7 @@ def _mapping(value: Mapping[Any, Any], name: str, depth: int, found: list[Featur
 
 
 def _sequence(value: Sequence[Any], name: str, depth: int, found: list[Feature]) -> str:
+    value = list(value)  # not all of them have slices
     found.append((f"length of {name}", float(len(value))))
     _order(value, name, found)
     _totals(value, name, found)
@@ -226,7 +240,7 @@ def _members(items: Sequence[Any], name: str, found: list[Feature]) -> None:
 def _order(items: Sequence[Any], name: str, found: list[Feature]) -> None:
     """Whether it rises or falls; of a short one the ranks."""
     try:
-        steps = [(one < other) - (one > other) for one, other in zip(items, items[1:], strict=False)]
+        steps = [(one < other) - (one > other) for one, other in pairwise(items)]
         signs = {int(step) for step in steps}
         ranks = sorted(range(len(items)), key=items.__getitem__) if len(items) <= _LONGEST_ORDER else []
     except (TypeError, ValueError):  # not comparable
@@ -277,7 +291,10 @@ def _attributes(value: Any) -> dict[str, Any] | None:
     if isinstance(value, (Mapping, Sequence, set, frozenset, type)) or callable(value):
         return None
     held = getattr(value, "__dict__", None)
-    return {key: part for key, part in held.items() if not key.startswith("_")} if held else None
+    public = {key: part for key, part in held.items() if not key.startswith("_")} if held else {}
+    if not public and callable(table := getattr(value, "to_dict", None)):  # a data frame
+        public = {"table": table()}
+    return public or None
 
 
 def _other(value: Any, name: str, depth: int, found: list[Feature]) -> None:

@@ -19,7 +19,7 @@ from dpselect.audit.canaries import guess, include, right_guesses
 from dpselect.audit.one_run_bound import claim_test, one_run_epsilon
 from dpselect.audit.result import Audit
 from dpselect.errors import AdjacencyError, ArgumentError, number
-from dpselect.numerics import Array
+from dpselect.numerics import Array, first_true
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
@@ -183,12 +183,7 @@ def _power(claim: Guarantee, epsilon: float, *, guesses: int, canaries: int, err
     def refutes(correct: int) -> bool:
         return claim_test(correct=correct, guesses=guesses, canaries=canaries, claim=claim).p_value <= error
 
-    if guesses == 0 or not refutes(guesses):
+    least = first_true(refutes, 0, guesses)  # the p-value falls as more guesses are right
+    if least is None:
         return 0.0
-    low, high = -1, guesses  # the p-value falls as more guesses are right
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if refutes(middle) else (middle, high)
-    if high == 0:
-        return 1.0
-    return float(bdtrc(high - 1, guesses, expit(epsilon)))
+    return float(bdtrc(least - 1, guesses, expit(epsilon))) if least > 0 else 1.0

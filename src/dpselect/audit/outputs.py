@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError
 from dpselect.numerics import Array
 
-__all__ = ["Exact", "Outputs", "as_object_array", "as_outputs", "as_plain_numbers", "bit_keys", "consists_of_numbers", "joined", "mixed"]
+__all__ = [
+    "Exact",
+    "Outputs",
+    "as_object_array",
+    "as_outputs",
+    "as_plain_numbers",
+    "bit_keys",
+    "consists_of_numbers",
+    "joined",
+    "mixed",
+]
 
 Keys = NDArray[np.uint64]
 
@@ -104,7 +114,9 @@ def as_outputs(drawn: NDArray[Any], name: str = "outputs") -> Outputs:
         return _objects(list(drawn) if drawn.ndim == 1 else [tuple(row) for row in drawn])
     table = drawn.reshape(len(drawn), -1)
     if kind in "SU":
-        fields = [_text_keys(field.astype(str) if kind == "U" else np.char.decode(field, "latin-1")) for field in table.T]
+        fields = [
+            _text_keys(field.astype(str) if kind == "U" else np.char.decode(field, "latin-1")) for field in table.T
+        ]
         return Outputs(mixed(np.stack(fields, axis=1)), np.zeros((len(drawn), 0)), False, drawn)
     if kind == "c":
         table, kind = np.concatenate((table.real, table.imag), axis=1), "f"
@@ -205,9 +217,9 @@ def _objects(rows: Sequence[Any]) -> Outputs:
             widths[place] = row.size
             tables.setdefault((row.dtype.str, row.shape), []).append(place)
     columns = np.full((len(rows), int(widths.max(initial=0))), np.nan)
-    for alike in tables.values():  # arrays of one type and shape at once
-        read = as_outputs(np.array([np.ravel(rows[place]) for place in alike]))
-        keys[alike], columns[alike, : read.columns.shape[1]] = read.keys, read.columns
+    for rows_alike in tables.values():  # arrays of one type and shape at once
+        read = as_outputs(np.array([np.ravel(rows[place]) for place in rows_alike]))
+        keys[rows_alike], columns[rows_alike, : read.columns.shape[1]] = read.keys, read.columns
     single = np.array([bool(numbers) for numbers in parsed], dtype=bool)
     for width in np.unique(widths[single]):
         alike = np.flatnonzero(single & (widths == width))

@@ -1,9 +1,9 @@
 """The power of an audit: would the same test have seen a leak of twice the claim in outputs of this very form?
 
-The leak is planted in the mechanism's own outputs on one data set. A share of them has some value of a feature (a type,
-a key, a digit, the tail of a number). Two sets of draws are made of them that differ in how often this value occurs, by
-twice what is claimed, and in nothing else. An event is chosen as the audit chooses its own, and the power is that of the
-judging step on the two laws that were made, at the audit's number of draws.
+The leak is planted in the mechanism's own outputs on one data set. A share of them has some value of a feature (a
+type, a key, a digit, the tail of a number). Two sets of draws are made of them that differ in how often this value
+occurs, by twice what is claimed, and in nothing else. An event is chosen as the audit chooses its own, and the power is
+that of the judging step on the two laws that were made, at the audit's number of draws.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from scipy.special import betaincinv, ndtri
 from dpselect.audit.events import OutputEvent, Question, choose_event
 from dpselect.audit.judging import judge
 from dpselect.audit.outputs import Outputs
-from dpselect.audit.readings import Reading, dissected, fitted_reading, is_structured
+from dpselect.audit.readings import dissected, fitted_reading, is_structured
 from dpselect.audit.result import POWER
-from dpselect.numerics import Array
+from dpselect.numerics import Array, first_true
 from dpselect.randomness import RandomSource
 
 __all__ = ["Planted", "planted_power"]
@@ -32,7 +32,7 @@ _FORMS: Final = 3  # features that a leak is planted in, one after the other
 _LEVELS: Final = 64  # a column with more values is cut at a quantile
 _DRAWS: Final = 20_000  # of each side, for the choice of an event: seconds, not minutes
 _AUDITS: Final = 300  # that are played with the event
-_MOST_DRAWS: Final = 1 << 34
+_DOUBLINGS: Final = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Planted:
         share: of the outputs that hold the planted value on the side where it is more frequent.
         form: the feature that it was planted in, in words.
         limit: the epsilon that .95 of such audits show where one side alone gives the planted value.
-        enough: a number of draws of each data set that would do, with the same event; None where none would.
+        enough: a number of draws of each data set that would do, once the form is known; None where none would.
     """
 
     power: float
@@ -78,7 +78,34 @@ class _Seen:
     inside: Array
     outside: Array
     reverse: bool
-    words: str
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """An audit that is played with planted leaks: what it chooses from, what it judges on, and how."""
+
+    pool: Outputs
+    judges: Outputs
+    question: Question
+    sizes: tuple[int, int]
+    low_bits: bool
+    random: RandomSource
+
+    def seen(self, form: _Form | None, shares: tuple[float, float]) -> _Seen:
+        """The event that is chosen on draws with the planted leak, and what it tells on others."""
+        if form is None:  # a new value of outputs that hardly vary is seen for certain
+            return _Seen(np.ones(_AUDITS), np.zeros(_AUDITS), False)
+        with_it, without = (self.random.permutation(len(self.pool)) for _ in range(2))
+        holds = form.holds(self.pool)
+        with_it, without = with_it[holds[with_it]], without[~holds[without]]
+        sides = []
+        for share in shares:
+            count = round(share * len(self.pool))
+            rows = np.concatenate((np.resize(with_it, count), np.resize(without, len(self.pool) - count)))
+            with_it, without = np.roll(with_it, -count), np.roll(without, count - len(self.pool))
+            sides.append(self.pool.take(rows[self.random.permutation(len(rows))]))
+        event = choose_event(sides[0], sides[1], self.question, judging=self.sizes[0], low_bits=self.low_bits)
+        return _told(event, form, self.judges, self.random)
 
 
 def planted_power(
@@ -98,61 +125,36 @@ def planted_power(
     epsilon, delta = 2.0 * claimed, 2.0 * question.delta
     if epsilon == 0.0 and delta == 0.0:
         epsilon = _LEAST_EPSILON
-    share = min(0.9, max(_SHARE, 2.0 * delta))
+    share = min(0.9, max(_SHARE, delta))
     shares = share, max(0.0, share - delta) * math.exp(-epsilon)
-    pool, judges = (side.take(slice(0, _DRAWS)) for side in (choosing, judging))
-    seen = _seen(pool, judges, shares, question, judging=sizes[0], low_bits=low_bits, random=random)
-    found = []
-    for one in seen:
-        power = _power(one, shares, sizes, question, random)
-        enough = None if power >= POWER else _enough(one, shares, sizes, question)
-        found.append(
-            Planted(
-                power=power,
-                epsilon=epsilon,
-                delta=delta,
-                share=share,
-                form=one.words,
-                limit=_usual(one, (1.0, 0.0), sizes, question)[0],
-                enough=enough,
-            )
-        )
-    return min(found, key=lambda one: (one.power, one.limit))
-
-
-def _seen(
-    pool: Outputs,
-    judges: Outputs,
-    shares: tuple[float, float],
-    question: Question,
-    *,
-    judging: int,
-    low_bits: bool,
-    random: RandomSource,
-) -> list[_Seen]:
-    """For each form: the event that is chosen on draws with the planted leak, and what it tells on others."""
-    reading = Reading()
-    if is_structured(pool, pool):
-        pool, judges = dissected(pool), dissected(judges)
-        reading = fitted_reading(*pool.halves())
-    pool, judges = reading(pool), reading(judges)
-    forms = _forms(pool, shares[0], random)
-    if not forms:  # a new value of outputs that hardly vary is seen for certain
-        return [_Seen(np.ones(_AUDITS), np.zeros(_AUDITS), False, "a value that is new")]
-    seen = []
+    pool, judges = _read(choosing.take(slice(0, _DRAWS)), judging.take(slice(0, _DRAWS)))
+    trial = _Trial(pool, judges, question, sizes, low_bits, random)
+    power, weakest = math.inf, None
+    forms: list[_Form] | list[None] = _forms(pool, share, random) or [None]
     for form in forms:
-        with_it, without = (random.permutation(len(pool)) for _ in range(2))
-        holds = form.holds(pool)
-        with_it, without = with_it[holds[with_it]], without[~holds[without]]
-        sides = []
-        for portion in shares:
-            count = round(portion * len(pool))
-            rows = np.concatenate((np.resize(with_it, count), np.resize(without, len(pool) - count)))
-            with_it, without = np.roll(with_it, -count), np.roll(without, count - len(pool))
-            sides.append(pool.take(rows[random.permutation(len(rows))]))
-        event = choose_event(sides[0], sides[1], question, judging=judging, low_bits=low_bits)
-        seen.append(_told(event, form, judges, random))
-    return seen
+        if (seldom := _power(trial.seen(form, shares), shares, sizes, question, random)) < power:
+            power, weakest = seldom, form
+        if power < POWER:  # no verdict, whatever the others have
+            break
+    gross = trial.seen(weakest, (1.0, 0.0))  # the event that shows this form best
+    return Planted(
+        power=power,
+        epsilon=epsilon,
+        delta=delta,
+        share=share,
+        form="a value that is new" if weakest is None else weakest.words,
+        limit=_usual(gross, (1.0, 0.0), sizes, question)[0],
+        enough=None if power >= POWER else _enough(gross, shares, sizes, question),
+    )
+
+
+def _read(pool: Outputs, judges: Outputs) -> tuple[Outputs, Outputs]:
+    """Draws of one data set with the columns in which they vary."""
+    if not is_structured(pool, pool):
+        return pool, judges.with_features(pool.columns.shape[1])
+    pool, judges = dissected(pool), dissected(judges)
+    reading = fitted_reading(*pool.halves())
+    return reading(pool), reading(judges)
 
 
 def _told(event: OutputEvent, form: _Form, judges: Outputs, random: RandomSource) -> _Seen:
@@ -164,7 +166,7 @@ def _told(event: OutputEvent, form: _Form, judges: Outputs, random: RandomSource
         )
         for kind in (planted, ~planted)
     )
-    return _Seen(inside, outside, event.reverse, form.words)
+    return _Seen(inside, outside, event.reverse)
 
 
 def _forms(pool: Outputs, share: float, random: RandomSource) -> list[_Form]:
@@ -212,13 +214,12 @@ def _binomial(law: Array, size: int, random: RandomSource) -> NDArray[np.int64]:
     return rng.binomial(size, np.clip(law, 0.0, 1.0))
 
 
-def _usual(
-    seen: _Seen, shares: tuple[float, float], sizes: tuple[int, int], question: Question
-) -> tuple[float, bool]:
-    """What .95 of audits show at least, about: a low count on the side that leaks, a high one on the other."""
+def _usual(seen: _Seen, shares: tuple[float, float], sizes: tuple[int, int], question: Question) -> tuple[float, bool]:
+    """What .95 of audits show at least, about: both counts nearer to each other than expected."""
     counts = []
-    for law, size, sign in zip(_laws(seen, shares), sizes, (-1.0, 1.0), strict=True):
-        typical = float(np.median(law)) if sign < 0 else float(np.mean(law))
+    typicals = [float(np.mean(law)) for law in _laws(seen, shares)]
+    signs = (-1.0, 1.0) if typicals[0] >= typicals[1] else (1.0, -1.0)  # towards each other
+    for typical, size, sign in zip(typicals, sizes, signs, strict=True):
         deviation = float(ndtri(0.975)) * math.sqrt(typical * (1.0 - typical) * size)
         counts.append(min(size, max(0, round(typical * size + sign * deviation))))
     verdict = judge((counts[0], counts[1]), sizes, question, reverse=seen.reverse)
@@ -226,10 +227,7 @@ def _usual(
 
 
 def _enough(seen: _Seen, shares: tuple[float, float], sizes: tuple[int, int], question: Question) -> int | None:
-    """Draws of each data set, half of which judge, by doubling."""
+    """Draws of each data set, half of which judge, as a power of two times those that there were."""
     size = max(sizes)
-    while size < _MOST_DRAWS:
-        size *= 2
-        if _usual(seen, shares, (size, size), question)[1]:
-            return 2 * size
-    return None
+    steps = first_true(lambda step: _usual(seen, shares, (size << step, size << step), question)[1], 1, _DOUBLINGS)
+    return None if steps is None else 2 * (size << steps)

@@ -47,7 +47,11 @@ def _kind(value: Any) -> Any:
         return "numbers"
     if isinstance(inner, np.ndarray):
         return inner.dtype.str, inner.shape
-    return type(inner), tuple(map(type, inner)) if isinstance(inner, (list, tuple)) else ()
+    if not isinstance(inner, (list, tuple)):
+        return type(inner)
+    if any(part != part for part in inner):  # NaN, which has a sign and a payload
+        return None
+    return type(inner), tuple(map(type, inner))
 
 
 def dissected(outputs: Outputs, *, most: int = _FEATURES) -> Outputs:

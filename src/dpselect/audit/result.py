@@ -24,8 +24,8 @@ class Audit:
     """The verdict on one claim, on one pair of neighbours, and what was measured on the way.
 
     An audit can show that a claim is false. It never shows that one is true: another event, another pair of neighbours
-    or more draws may show more. `verdict` is "violated", "not violated" or "cannot tell". "Not violated" needs a `power`
-    of at least .95: the same audit would have shown a leak of twice the claim.
+    or more draws may show more. `verdict` is "violated", "not violated" or "cannot tell". "Not violated" needs a
+    `power` of at least .95: the same audit would have shown a leak of twice the claim.
 
     Attributes:
         name: what was audited.
@@ -108,7 +108,6 @@ class Audit:
             alarms = f"{1.0 - self.confidence:.3g} of all audits"
             found.append(f"confidence {self.confidence:g}: a true claim is called violated in {alarms} at most")
         return [*found, _NO_PROOF]
-
 
     def _power_lines(self) -> list[str]:
         """How often a planted leak is seen and, where that is too seldom, what would do."""
