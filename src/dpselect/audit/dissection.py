@@ -17,6 +17,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Any, Final
@@ -83,6 +84,7 @@ def _whole(value: Any, found: list[Feature]) -> None:
     found.append(("depth of output", float(_depth(structure))))
 
 
+@lru_cache(maxsize=1024)
 def _depth(structure: str) -> int:
     deepest = depth = 0
     for letter in structure:
@@ -239,6 +241,8 @@ def _members(items: Sequence[Any], name: str, found: list[Feature]) -> None:
 
 def _order(items: Sequence[Any], name: str, found: list[Feature]) -> None:
     """Whether it rises or falls; of a short one the ranks."""
+    if len(items) < 2:
+        return
     try:
         steps = [(one < other) - (one > other) for one, other in pairwise(items)]
         signs = {int(step) for step in steps}
