@@ -46,7 +46,6 @@ class TestLeaks:
         assert audit(subject(mechanism), draws=300, random=keyed_source("few")).violated
 
     @pytest.mark.full
-    @pytest.mark.cases(40)
     @of_each
     def test_every_one_is_found_at_20000_draws(self, mechanism):
         assert audit(subject(mechanism), draws=20_000, random=keyed_source("all")).violated
@@ -60,7 +59,6 @@ class TestLeaks:
 
 class TestSound:
     @pytest.mark.full
-    @pytest.mark.cases(10)
     @of_each_sound
     def test_none_is_called_violated(self, mechanism):
         """Each has a false alarm with probability 1e-6 over keys."""

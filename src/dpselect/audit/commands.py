@@ -85,7 +85,7 @@ def command_subject(
     timeout = number("timeout", timeout, above=0.0)
     words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
     if not any("{data}" in word for word in words):
-        raise ArgumentError("command must name {data}, where the path of the data goes")
+        raise ArgumentError("command must name '{data}', where the path of the file goes")
     contents = _content("data", data), _content("neighbour", neighbour)
     suffix = Path(data).suffix
 
