@@ -147,6 +147,7 @@ EXEMPT: dict[str, str] = {
             "adaptive.VerificationPlan",
             "adaptive.Verified",
             "audit.Audit",
+            "audit.CommandOutput",
             "holdout.Choice",
             "holdout.GateAdvice",
             "holdout.GatePlan",
@@ -257,7 +258,7 @@ EXEMPT: dict[str, str] = {
         ),
         _FOREIGN,
     ),
-    **dict.fromkeys(("audit.FiniteSubject", "audit.Subject", "audit.sampled"), _SUBJECT),
+    **dict.fromkeys(("audit.FiniteSubject", "audit.Subject", "audit.command_subject", "audit.sampled"), _SUBJECT),
     **dict.fromkeys(("ordered.EachRow", "ordered.Kept", "ordered.Steps"), "holds functions of the caller as they are"),
     **dict.fromkeys(("tuning.InlineExecutor", "tuning.ProcessExecutor", "tuning.JoblibExecutor"), "starts processes"),
     **dict.fromkeys(

@@ -428,6 +428,7 @@ def test_the_command_runs_a_one_run_audit(tmp_path, monkeypatch):
     assert facts["shown"]["guesses"] == 100
     assert "p-value" in run.invoke(app, ["audit", "with_canaries:fault"]).stdout
     true = run.invoke(app, ["audit", "with_canaries:fault", "--claim-epsilon", "10"])  # Laplace of scale 0.1
-    assert true.exit_code == 0
+    assert true.exit_code == 4  # 100 guesses show no epsilon above 10
+    assert "CANNOT TELL" in true.stdout
     refused = run.invoke(app, ["audit", "with_canaries:fault", "--draws", "100"])
     assert refused.exit_code == 2 or isinstance(refused.exception, ArgumentError)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from dpselect.audit.events import Question, choose_event
 from dpselect.audit.judging import judge
 from dpselect.audit.outputs import Outputs, as_outputs, joined
+from dpselect.audit.planting import planted_power
 from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA, Audit
 from dpselect.audit.subject import Subject
 from dpselect.errors import ArgumentError, expect, integer, number
@@ -84,9 +86,10 @@ def audit(
         parts.append(_block(subject, neighbour, count, source.spawn(label), tell))
     for first, second in zip(parts[:2], parts[2:], strict=True):
         _refuse_repeats(subject.name, first, second)
-    return _split_audit(
+    found = _split_audit(
         parts[:2], parts[2:], subject.claim, name=subject.name, confidence=confidence, delta=delta, low_bits=low_bits
     )
+    return _with_power(found, parts[0], parts[2], subject.claim, low_bits=low_bits, random=source.spawn("planted"))
 
 
 def audit_outputs(
@@ -122,7 +125,8 @@ def audit_outputs(
         side.take(source.spawn(label).permutation(len(side))) for side, label in zip(sides, labels, strict=True)
     ]
     choosing, judging = zip(*(side.halves() for side in shuffled), strict=True)
-    return _split_audit(choosing, judging, claim, name=name, confidence=confidence, delta=delta, low_bits=low_bits)
+    found = _split_audit(choosing, judging, claim, name=name, confidence=confidence, delta=delta, low_bits=low_bits)
+    return _with_power(found, choosing[0], judging[0], claim, low_bits=low_bits, random=source.spawn("planted"))
 
 
 def reported_delta(claim: Guarantee, delta: float | None) -> float:
@@ -199,3 +203,18 @@ def _split_audit(
             "violation": verdict.violation,
         },
     )
+
+
+def _with_power(
+    found: Audit, choosing: Outputs, judging: Outputs, claim: Guarantee, *, low_bits: bool, random: RandomSource
+) -> Audit:
+    """What the same audit would have said of a leak of twice the claim; a violation needs no power."""
+    if found.violated or not math.isfinite(found.claimed_epsilon):
+        return found
+    sizes = found.shown["judged"]["data"], found.shown["judged"]["neighbour"]
+    question = Question.about(claim, judging=max(sizes), delta=found.delta, error=(1.0 - found.confidence) / 2.0)
+    planted = planted_power(
+        choosing, judging, question, sizes=sizes, claimed=found.claimed_epsilon, low_bits=low_bits, random=random
+    )
+    limit = min(found.epsilon_limit, max(planted.limit, found.epsilon_lower))
+    return replace(found, power=planted.power, epsilon_limit=limit, shown={**found.shown, "planted": asdict(planted)})

@@ -6,12 +6,13 @@ import copy
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.audit.dissection import Raised
+from dpselect.audit.outputs import Exact, as_object_array
 from dpselect.audit.subject import Subject
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee, Release
@@ -20,18 +21,6 @@ from dpselect.randomness import RandomSource
 from dpselect.randomness.process import this_process
 
 __all__ = ["collected", "function_subject"]
-
-
-@dataclass(frozen=True)
-class Raised:
-    """An output: the call ended in an exception of this type. The message is not looked at."""
-
-    type_name: str
-
-    def __repr__(self) -> str:
-        return f"raised {self.type_name}"
-
-    __str__ = __repr__
 
 
 def function_subject(
@@ -70,27 +59,15 @@ def function_subject(
 
 
 def collected(outputs: Sequence[Any]) -> NDArray[Any]:
-    """Outputs of single calls as one array, of objects where they are not all alike.
+    """Outputs of single calls as one array: of floats, else of objects whose types count (`Exact`).
 
     NumPy would make one kind of whatever it is given: whole numbers beside a fraction become floats, and rows are no
-    rows beside a failure. How an output is read may depend on no other (`dpselect.audit.outputs`), so that the kinds
-    below are those that NumPy leaves as they are.
+    rows beside a failure. How an output is read may depend on no other (`dpselect.audit.outputs`), so that only floats,
+    which NumPy leaves as they are, become an array of their own kind.
     """
-    kinds = set(map(type, outputs))
-    array: NDArray[Any]
-    whole = kinds <= {bool, int}  # together they may still be too large for NumPy's integers
-    one_scalar = len(kinds) == 1 and all(issubclass(kind, np.generic) for kind in kinds)
-    if whole or one_scalar or kinds in ({float}, {str}):
-        array = np.array(outputs)
-        if array.dtype.kind in ("biu" if whole else "biufU"):
-            return array
-    if kinds == {np.ndarray} and len({(row.dtype, row.shape) for row in outputs}) == 1:
-        array = np.array([np.ravel(row) for row in outputs])
-        if array.shape[1] and array.dtype.kind in "biufc":
-            return array
-    array = np.empty(len(outputs), dtype=object)
-    array[:] = [tuple(output) if isinstance(output, list) else output for output in outputs]
-    return array
+    if set(map(type, outputs)) == {float}:
+        return np.array(outputs)
+    return as_object_array([output if type(output) is float else Exact(output) for output in outputs])
 
 
 def _call(function: Callable[..., Any], given: Any, options: dict[str, RandomSource], process: object) -> Any:

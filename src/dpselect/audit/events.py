@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.audit.limits import lower_limit, upper_limit
 from dpselect.audit.outputs import Outputs
+from dpselect.audit.readings import Reading, dissected, fitted_reading, is_structured
 from dpselect.audit.scores import OutputScore, fitted_scores
 from dpselect.numerics import Array
 from dpselect.privacy import Guarantee
@@ -17,6 +19,7 @@ from dpselect.privacy import Guarantee
 __all__ = ["OutputEvent", "Question", "choose_event"]
 
 _THRESHOLDS: Final = 320
+_AT_ONCE: Final = 1 << 14  # structured outputs that are taken apart in one go
 # in standard deviations of what the judging draws will show: the luckiest of hundreds of events that hold shows 4 to 5
 _PROMISING, _SURE = 5.0, 12.0
 
@@ -55,11 +58,18 @@ class OutputEvent:
     at_least: bool
     reverse: bool
     features: int
+    reading: Reading
 
     def count(self, outputs: Outputs) -> int:
         """How many of these outputs lie in it."""
-        scores = self.score(outputs.with_features(self.features))
-        return int(np.count_nonzero(scores >= self.threshold if self.at_least else scores <= self.threshold))
+        return int(np.count_nonzero(self.holds(outputs)))
+
+    def holds(self, outputs: Outputs) -> NDArray[np.bool_]:
+        """Which of these outputs lie in it."""
+        size = _AT_ONCE if self.reading.structured else max(len(outputs), 1)
+        parts = [outputs.take(slice(start, start + size)) for start in range(0, len(outputs), size)]
+        scores = np.concatenate([self.score(self.reading(part).with_features(self.features)) for part in parts])
+        return np.asarray(scores >= self.threshold if self.at_least else scores <= self.threshold)
 
     def words(self) -> str:
         """The set, for a reader."""
@@ -83,6 +93,11 @@ def choose_event(data: Outputs, neighbour: Outputs, question: Question, *, judgi
     Where the claim looks broken beyond doubt, the event with the largest measured epsilon among those that show it;
     where it may be broken, the event that shows it most clearly; else the one with the largest measured epsilon.
     """
+    reading = Reading()
+    if is_structured(data, neighbour):
+        data, neighbour = dissected(data), dissected(neighbour)
+        reading = fitted_reading(data.halves()[0], neighbour.halves()[0])
+        data, neighbour = reading(data), reading(neighbour)
     features = max(data.columns.shape[1], neighbour.columns.shape[1])
     data, neighbour = data.with_features(features), neighbour.with_features(features)
     fitting, comparing = zip(data.halves(), neighbour.halves(), strict=True)
@@ -101,7 +116,7 @@ def choose_event(data: Outputs, neighbour: Outputs, question: Question, *, judgi
         best = int(np.argmax(epsilon))
     reverse, place = divmod(best, ours.size)
     found, threshold = [(found, float(threshold)) for found in sets for threshold in found.thresholds][place]
-    return OutputEvent(found.score, threshold, found.at_least, bool(reverse), features)
+    return OutputEvent(found.score, threshold, found.at_least, bool(reverse), features, reading)
 
 
 def _candidates(score: OutputScore, data: Outputs, neighbour: Outputs) -> list[_Candidates]:

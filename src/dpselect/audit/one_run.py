@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtrc, expit
 
 from dpselect.audit.black_box import reported_delta
 from dpselect.audit.canaries import guess, include, right_guesses
 from dpselect.audit.one_run_bound import claim_test, one_run_epsilon
 from dpselect.audit.result import Audit
 from dpselect.errors import AdjacencyError, ArgumentError, number
-from dpselect.numerics import Array
+from dpselect.numerics import Array, first_true
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
@@ -148,20 +149,24 @@ def audit_guesses(
         one_run_epsilon(correct=v, guesses=count, canaries=canaries, delta=delta, confidence=confidence)
         for v in (correct, count)
     )
+    claimed = claim.epsilon(delta)
+    power = _power(claim, 2.0 * claimed, guesses=count, canaries=canaries, error=1.0 - confidence)
     sides = {(True, False): "with a canary over without it", (False, True): "without a canary over with it"}
     return Audit(
         name=name,
         violated=test.p_value <= 1.0 - confidence,
         epsilon_lower=shown,
         delta=delta,
-        claimed_epsilon=claim.epsilon(delta),
+        claimed_epsilon=claimed,
         confidence=confidence,
         direction=sides.get((bool(np.any(said > 0)), bool(np.any(said < 0))), "both"),
         event=f"{correct} or more right guesses of {count} about {canaries} canaries",
         draws=canaries,
         method="one-run",
         epsilon_limit=limit,
+        power=power,
         shown={
+            "planted": {"epsilon": 2.0 * claimed, "delta": 0.0},
             "correct": correct,
             "guesses": count,
             "canaries": canaries,
@@ -170,3 +175,15 @@ def audit_guesses(
             "at_delta": test.delta,
         },
     )
+
+
+def _power(claim: Guarantee, epsilon: float, *, guesses: int, canaries: int, error: float) -> float:
+    """How often so many guesses refute the claim, where each is right as often as `epsilon` allows at most."""
+
+    def refutes(correct: int) -> bool:
+        return claim_test(correct=correct, guesses=guesses, canaries=canaries, claim=claim).p_value <= error
+
+    least = first_true(refutes, 0, guesses)  # the p-value falls as more guesses are right
+    if least is None:
+        return 0.0
+    return float(bdtrc(least - 1, guesses, expit(epsilon))) if least > 0 else 1.0

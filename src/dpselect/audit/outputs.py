@@ -6,8 +6,9 @@ on some draws is a fixed set when it meets the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import chain
 from typing import Any, Final
 
@@ -17,12 +18,35 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError
 from dpselect.numerics import Array
 
-__all__ = ["Outputs", "as_outputs", "bit_keys", "joined", "mixed"]
+__all__ = [
+    "Exact",
+    "Outputs",
+    "as_object_array",
+    "as_outputs",
+    "as_plain_numbers",
+    "bit_keys",
+    "consists_of_numbers",
+    "joined",
+    "mixed",
+]
 
 Keys = NDArray[np.uint64]
 
 _FLOAT: Final = np.uint64(0x5851F42D4C957F2D)  # sets the bits of a fraction apart from a whole number
 _TEXT: Final = np.uint64(0x14057B7EF767814F)  # and a text from a number
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """An output that one call gave, whose types count: its `int` is no `float`.
+
+    In an array that a mechanism makes of many outputs they do not count, since NumPy makes one type of several.
+    """
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return repr(self.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,19 +61,32 @@ class Outputs:
             for outputs that are labels.
         floating: whether the numbers are floats, whose low bits may tell something.
         shown: shape (count,) or (count, features), the outputs as they came, to name an event by.
+        parts: shape (count,), the features of each (`dpselect.audit.dissection`), once they are taken apart.
+        names: of the columns; without it they are called by their numbers.
+        nominal: columns whose numbers are codes without an order.
     """
 
     keys: Keys
     columns: Array
     floating: bool
     shown: NDArray[Any]
+    parts: NDArray[Any] | None = None
+    names: tuple[str, ...] = ()
+    nominal: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return int(self.keys.size)
 
     def take(self, chosen: slice | NDArray[np.intp]) -> Outputs:
         """Some of the draws."""
-        return Outputs(self.keys[chosen], self.columns[chosen], self.floating, self.shown[chosen])
+        parts = None if self.parts is None else self.parts[chosen]
+        columns, shown = self.columns[chosen], self.shown[chosen]
+        return replace(self, keys=self.keys[chosen], columns=columns, shown=shown, parts=parts)
+
+    def objects(self) -> list[Any]:
+        """The outputs as Python objects; elements of a table of numbers are floats, since NumPy mixes their types."""
+        shown = self.shown.astype(np.float64) if self.shown.dtype.kind in "biu" else self.shown
+        return shown.tolist() if shown.ndim == 1 else [tuple(row) for row in shown.tolist()]
 
     def halves(self) -> tuple[Outputs, Outputs]:
         """The first half of the draws, and the others."""
@@ -77,8 +114,9 @@ def as_outputs(drawn: NDArray[Any], name: str = "outputs") -> Outputs:
         return _objects(list(drawn) if drawn.ndim == 1 else [tuple(row) for row in drawn])
     table = drawn.reshape(len(drawn), -1)
     if kind in "SU":
-        code = np.dtype(np.uint8 if kind == "S" else np.uint32)
-        fields = [_text_keys(np.ascontiguousarray(field).view(code).reshape(len(drawn), -1)) for field in table.T]
+        fields = [
+            _text_keys(field.astype(str) if kind == "U" else np.char.decode(field, "latin-1")) for field in table.T
+        ]
         return Outputs(mixed(np.stack(fields, axis=1)), np.zeros((len(drawn), 0)), False, drawn)
     if kind == "c":
         table, kind = np.concatenate((table.real, table.imag), axis=1), "f"
@@ -95,7 +133,7 @@ def joined(parts: Sequence[Outputs]) -> Outputs:
     features = max(part.columns.shape[1] for part in parts)
     alike = [part.with_features(features) for part in parts]
     kinds = {(part.shown.dtype.kind, part.shown.shape[1:]) for part in parts}
-    shown = [part.shown if len(kinds) == 1 else _as_objects(part.shown) for part in parts]
+    shown = [part.shown if len(kinds) == 1 else as_object_array(part.objects()) for part in parts]
     return Outputs(
         np.concatenate([part.keys for part in alike]),
         np.concatenate([part.columns for part in alike]),
@@ -139,43 +177,75 @@ def _whole_keys(numbers: NDArray[Any]) -> Keys:
     return keys
 
 
-def _text_keys(codes: NDArray[Any]) -> Keys:
-    """Of texts as rows of characters; what fills an array up to its longest text does not count."""
-    keys = np.full(len(codes), _TEXT)
-    for place in range(codes.shape[1]):
-        code = codes[:, place].astype(np.uint64)
-        keys = np.where(code == 0, keys, _mix(keys, code))
-    return keys
+def _text_keys(texts: Iterable[str]) -> Keys:
+    """Of texts; NumPy fills an array up to its longest text with zeros, which do not count."""
+    memo: dict[str, int] = {}
+    keys = []
+    for text in texts:
+        if (key := memo.get(text)) is None:
+            code = text.rstrip("\0").encode("utf-8", "surrogatepass")
+            key = memo[text] = int.from_bytes(blake2b(code, digest_size=8).digest())
+        keys.append(key)
+    return np.array(keys, dtype=np.uint64) ^ _TEXT
 
 
-def _as_objects(shown: NDArray[Any]) -> NDArray[Any]:
-    values = np.empty(len(shown), dtype=object)
-    values[:] = shown.tolist() if shown.ndim == 1 else [tuple(row) for row in shown.tolist()]
-    return values
+def as_object_array(values: Sequence[Any]) -> NDArray[Any]:
+    """One element for each value, whatever it is."""
+    array = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        array[place] = value
+    return array
 
 
 def _objects(rows: Sequence[Any]) -> Outputs:
     """Python objects, each read by itself: numbers and rows of numbers as such, a text as itself, all else by its type
     and `repr`."""
-    shown = np.empty(len(rows), dtype=object)
-    shown[:] = [tuple(row) if isinstance(row, list) else row for row in rows]
-    parsed = [_numbers(row) for row in rows]
+    shown = as_object_array(rows)
+    rows = [row.value if isinstance(row, Exact) else row for row in rows]
+    parsed = [() if _is_table(row) else _numbers(row) for row in rows]
     widths = np.array([len(numbers) for numbers in parsed])
     values = list(chain.from_iterable(parsed))
     whole = np.array([_is_whole(value) for value in values], dtype=bool)
     floats = np.array([_as_float(value) for value in values], dtype=np.float64)
     parts = _number_keys(floats)
     parts[whole] = np.array([int(value) for value in values if _is_whole(value)], dtype=np.int64).astype(np.uint64)
-    starts = np.concatenate(([0], np.cumsum(widths)[:-1]))
+    starts = np.concatenate(([0], np.cumsum(widths)[:-1]))  # in `values`
     keys = np.zeros(len(rows), dtype=np.uint64)
+    tables: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+    for place, row in enumerate(rows):
+        if _is_table(row):
+            widths[place] = row.size
+            tables.setdefault((row.dtype.str, row.shape), []).append(place)
     columns = np.full((len(rows), int(widths.max(initial=0))), np.nan)
-    for width in np.unique(widths[widths > 0]):
-        alike = np.flatnonzero(widths == width)
+    for rows_alike in tables.values():  # arrays of one type and shape at once
+        read = as_outputs(np.array([np.ravel(rows[place]) for place in rows_alike]))
+        keys[rows_alike], columns[rows_alike, : read.columns.shape[1]] = read.keys, read.columns
+    single = np.array([bool(numbers) for numbers in parsed], dtype=bool)
+    for width in np.unique(widths[single]):
+        alike = np.flatnonzero(single & (widths == width))
         places = starts[alike][:, None] + np.arange(width)
         keys[alike], columns[alike, :width] = mixed(parts[places]), floats[places]
-    if (labels := widths == 0).any():
-        keys[labels] = as_outputs(np.array([_label(value) for value in shown[labels]])).keys
-    return Outputs(keys, columns, any(isinstance(value, (float, np.floating)) for value in values), shown)
+    if (labels := np.flatnonzero(widths == 0)).size:
+        keys[labels] = mixed(_text_keys([_label(rows[place]) for place in labels])[:, None])
+    floating = any(isinstance(value, (float, np.floating)) for value in values)
+    return Outputs(keys, columns, floating or any(np.dtype(kind).kind == "f" for kind, _ in tables), shown)
+
+
+def consists_of_numbers(value: Any) -> bool:
+    """Whether an output is a number, or a row or table of numbers."""
+    return _is_table(value) or len(_numbers(value)) > 0
+
+
+def as_plain_numbers(value: Any) -> float | tuple[float, ...] | None:
+    """Such an output as a float or a row of floats, whatever its types are; None for another."""
+    numbers = tuple(map(_as_float, _numbers(value)))
+    if not numbers:
+        return None
+    return numbers[0] if isinstance(value, _NUMBERS) else numbers
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.size > 0
 
 
 _NUMBERS: Final = (bool, int, float, np.integer, np.floating, np.bool_)
@@ -212,6 +282,8 @@ def _as_float(value: Any) -> float:
 def _label(value: Any) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, list):
+        value = tuple(value)
     name, shown = type(value).__name__, repr(value)
     if " at 0x" in shown:  # where earlier draws left room in memory is no part of an output, and ties draws together
         raise ArgumentError(f"outputs of type {name} have no repr of their own; return numbers, text or rows of them")

@@ -43,17 +43,18 @@ class OutputScore(Protocol):
 def fitted_scores(data: Outputs, neighbour: Outputs, *, low_bits: bool) -> Iterator[OutputScore]:
     """Every score that suits such outputs, fitted to these draws; `low_bits` adds those of the bits of floats."""
     features = data.columns.shape[1]
-    names = ["output"] if features == 1 else [f"feature {place}" for place in range(features)]
+    names = data.names or (["output"] if features == 1 else [f"feature {place}" for place in range(features)])
     if features != 1 or {data.shown.dtype.kind, neighbour.shown.dtype.kind} != {
         "f"
     }:  # else every value that repeats is a cell of its histogram
         yield _counted(data, neighbour, _whole, "output")
     histograms: list[CellScore] = []
     for place, name in enumerate(names[:_COLUMNS]):
-        yield ColumnScore(place, name)
+        if place not in data.nominal:
+            yield ColumnScore(place, name)
         histograms.append(_counted(data, neighbour, _histogram_cells(data, neighbour, place), name))
         yield histograms[-1]
-        if low_bits and (data.floating or neighbour.floating):
+        if low_bits and (data.floating or neighbour.floating) and place not in data.nominal:
             yield _counted(data, neighbour, partial(_granularity, place), f"granularity of {name}")
             yield _counted(data, neighbour, partial(_low_bits, place), f"low bits of {name}")
     if features > 1:

@@ -12,7 +12,17 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.audit import Audit, FiniteSubject, OneRunAudit, audit as black_box, audit_outputs, exact_audit, sampled
+from dpselect.audit import (
+    Audit,
+    FiniteSubject,
+    OneRunAudit,
+    Subject,
+    audit as black_box,
+    audit_outputs,
+    command_subject,
+    exact_audit,
+    sampled,
+)
 from dpselect.audit.entry import Auditable, function_of_data, resolve_entry, subject_of, where_it_failed
 from dpselect.cli.described import BASE_HELP, base_of
 from dpselect.cli.options import AsJson, print_result
@@ -26,7 +36,9 @@ from dpselect.randomness import keyed_source
 __all__ = ["audit"]
 
 _DRAWS, _QUICK = 1_000_000, 20_000
+_RUNS = 2_000  # of a command, which takes longer to start than a function
 CLAIM_HELP = BASE_HELP.removeprefix("One run: ")
+_CANNOT_TELL = 4  # 3 is a refusal by a budget, in other commands
 _INTERRUPTED = 130  # what shells say of a program that was stopped by Ctrl-C
 
 
@@ -52,8 +64,15 @@ def audit(
         tuple[Path, Path] | None,
         typer.Option(metavar="DATA.npy NEIGHBOUR.npy", help="In place of an entry point: outputs drawn elsewhere."),
     ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            help="In place of an entry point: a command to run for each draw, with {data} where the path of the data "
+            "goes. --data and --neighbour are then files. All that it prints and writes, and its status, is its output."
+        ),
+    ] = None,
     draws: Annotated[
-        int | None, typer.Option(help=f"Outputs to draw of each data set; {_DRAWS} by default. Exact laws are sampled.")
+        int | None, typer.Option(help=f"Outputs to draw of each data set; {_DRAWS} by default, {_RUNS} of a command.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help=f"{_QUICK} draws: finds the gross faults only.")] = False,
     confidence: Annotated[
@@ -72,11 +91,12 @@ def audit(
 ) -> None:
     """Try to show that a mechanism leaks more than it claims. It never proves that one does not.
 
-    Exit status: 0 not violated, 1 violated (and the verdict on standard output), 2 wrong usage, 130 interrupted. It
-    runs the mechanism many times, and shows its outputs: use made-up data.
+    Exit status: 0 not violated, 1 violated, 4 cannot tell (the audit would often miss a leak of twice the claim), all
+    with the verdict on standard output; 2 wrong usage, 130 interrupted. It runs the mechanism many times, and shows its
+    outputs: use made-up data.
     """
-    if (entry is None) == (outputs is None):
-        raise ArgumentError("give either an entry point MODULE:NAME or --outputs")
+    if sum(given is not None for given in (entry, outputs, command)) != 1:
+        raise ArgumentError("give either an entry point MODULE:NAME, or --outputs, or --command")
     if quick and draws is not None:
         raise ArgumentError("give either --quick or --draws")
     number("--confidence", confidence, above=0.0, below=1.0)
@@ -94,7 +114,11 @@ def audit(
             found = audit_outputs(_array(one), _array(other), promised, **how)
         else:
             with _output_to_stderr(), _current_folder():  # whatever the mechanism prints is no result
-                subject = _subject(str(entry), data, neighbour, promised)
+                subject: Auditable
+                if command is not None:
+                    subject, draws = _command(command, data, neighbour, promised), draws or _RUNS
+                else:
+                    subject = _subject(str(entry), data, neighbour, promised)
                 if isinstance(subject, OneRunAudit) and (quick or draws is not None):
                     raise ArgumentError("--draws and --quick: a one-run audit trains once")
                 if isinstance(subject, FiniteSubject) and draws is not None:
@@ -105,8 +129,8 @@ def audit(
         warn("dpselect: interrupted; nothing is said about the claim")
         raise typer.Exit(_INTERRUPTED) from None
     print_result(found.describe(), as_json, *found.lines())
-    if found.violated:
-        raise typer.Exit(1)
+    if found.verdict != "not violated":
+        raise typer.Exit(1 if found.violated else _CANNOT_TELL)
 
 
 def _run(subject: Auditable, draws: int, how: dict[str, Any], *, low_bits: bool) -> Audit:
@@ -190,6 +214,12 @@ def _subject(entry: str, data: str | None, neighbour: str | None, claim: Guarant
     if isinstance(subject, Audit):
         raise ArgumentError(f"entry point {entry!r} gives a finished audit; it takes no claim")
     return replace(subject, claim=claim)
+
+
+def _command(command: str, data: str | None, neighbour: str | None, claim: Guarantee | None) -> Subject:
+    if data is None or neighbour is None or claim is None:
+        raise ArgumentError("--command needs --data FILE, --neighbour FILE and --claim or --claim-epsilon")
+    return command_subject(command, data=data.removeprefix("@"), neighbour=neighbour.removeprefix("@"), claim=claim)
 
 
 def _json(flag: str, text: str) -> Any:
