@@ -28,6 +28,7 @@ from dpselect.errors import StartingProcessError, expect, public_text
 from dpselect.privacy import Guarantee, Payment, Receipt, Spender
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.nothing_found import warn_if_nothing_found
+from dpselect.privacy.spender_at import spender_at
 from dpselect.randomness import RandomSource, keyed_source, resolve
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
@@ -115,7 +116,7 @@ def tune(
       `SearchStore`, which says more: to resume, where the key lies, how much room a run's value has.
     - `executor`: where trials run, by default in this process. `execution`: limits of a trial, what hides the number of
       runs from a clock, who is told of progress; see `Execution`.
-    - `ledger`: where the price is reserved and settled; None charges nothing anywhere.
+    - `ledger`: where the price is reserved and settled, at `delta` where that is given; None charges nothing anywhere.
     - `random`: where K and the master key are drawn from; a caller's keyed source marks the result `replayable`.
     - `release(result)`: writes the result durably; called again after a crash, so it must be idempotent
       (`dpselect.storage.durable.write_atomically` is). Without it the value exists in what `tune` returns and, once the
@@ -159,6 +160,7 @@ def tune(
         declare_score=declare_score,
         beside=objective.guarantee if isinstance(objective, Preparation | Followed) else None,
     )
+    ledger = spender_at(ledger, delta)
     if not isinstance(design, str) or design != "one-stage":
         return by_design(
             partial(tune, executor=executor, ledger=ledger, label=label, random=random),

@@ -42,6 +42,7 @@ from dpselect.learners.rows import column_names, table_shape
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.privacy.nothing_found import warn_if_nothing_found
+from dpselect.privacy.spender_at import spender_at
 from dpselect.randomness import RandomSource
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
@@ -115,7 +116,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         release_score: set `best_score_`, which costs nothing more.
         n_jobs: worker processes, as in scikit-learn (loky, or the Dask or Ray of a `joblib.parallel_config`); or
             `executor`, any of dpselect's. The result is the same.
-        constant_runs, ledger, store, resume, key_variable, payload_bytes, random: see `dpselect.tuning.tune`. With
+        ledger: charged for the total; at `delta` where that is above 0.
+        constant_runs, store, resume, key_variable, payload_bytes, random: see `dpselect.tuning.tune`. With
             `store`, `release(result)` must write the result: it is called before the store's key is destroyed.
         rehearse: run once on made-up rows first, so that wrong arguments are found before anything is charged.
         name: label in the ledger, and salt of the split.
@@ -298,7 +300,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             if self.release is not None:
                 self.release(kept[0])
 
-        ledger = self.ledger
+        ledger = spender_at(self.ledger, self.delta)
         if ledger is not None and plan.final is not None:
             ledger = WholePriceSpender(ledger, plan.guarantee)
         result = tune(
