@@ -29,8 +29,10 @@ def request_of(search: Any, columns: int | None) -> Request:
         raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(search.estimator).__name__}")
     if search.base is not None and not (isinstance(search.base, Guarantee) or callable(search.base)):
         raise refusal("base", search.base, "a Guarantee of one fit, or a function from the estimator to one")
-    for name in ("refit", "release_score", "constant_runs", "rehearse", "resume"):
+    for name in ("refit", "release_score", "constant_runs", "resume"):
         flag(name, getattr(search, name))
+    if not hasattr(search.rehearse, "shape"):
+        flag("rehearse", search.rehearse)
     public = search.public_validation is not None
     folds = None
     if search.cv is not None:

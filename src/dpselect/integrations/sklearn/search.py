@@ -30,7 +30,7 @@ from dpselect.integrations.sklearn.distributions import describe_value
 from dpselect.integrations.sklearn.free_steps import refuse_rows_that_fail, refuse_too_many_rows
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
-from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearse
+from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse
 from dpselect.integrations.sklearn.released import ReleasedEstimator, explain_foreign_arguments
 from dpselect.integrations.sklearn.requested import request_of
 from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable
@@ -119,7 +119,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         ledger: charged for the total; at `delta` where that is above 0.
         constant_runs, store, resume, key_variable, payload_bytes, random: see `dpselect.tuning.tune`. With
             `store`, `release(result)` must write the result: it is called before the store's key is destroyed.
-        rehearse: run once on made-up rows first, so that wrong arguments are found before anything is charged.
+        rehearse: run first on made-up rows with the columns' names and types, so that wrong arguments are found before
+            anything is charged. Or a table of public rows with the columns of X, for text that made-up words, numbers
+            and dates do not stand for. False: not at all; then nothing finds steps and scores that mix rows.
         name: label in the ledger, and salt of the split.
         verbose: 1 writes what is public (law, price, the plan's note) to standard error. Nothing is written run by run.
 
@@ -180,7 +182,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     key_variable: str | None = None
     release: Callable[[TuneResult], None] | None = None
     payload_bytes: int | None = None
-    rehearse: bool = True
+    rehearse: Any = True
     name: str = "search"
     random: RandomSource | None = None
     verbose: int = 0
@@ -229,7 +231,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             # the number of rows in one part is not what was declared public
             settings = replace(settings, nominal_rows=max(1.0, nominal * request.trained))
         refuse_too_many_rows(self.estimator, request.space, settings, count)
-        own_entropy = draws_by_itself(self.estimator, request.space, settings, X, classes)
+        public_like = None if isinstance(self.rehearse, bool) else self.rehearse
+        tables = rehearsal_rows(X, classes, self.estimator, beside, public_like)
+        own_entropy = draws_by_itself(self.estimator, request.space, settings, tables)
         settings = replace(settings, own_entropy=own_entropy)
         scoring: Scoring | PublicScores | None = None
         if plan.portfolio is not None:
@@ -244,9 +248,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 classes=classes,
             )
         size = None
-        if self.rehearse and not beside:
+        if self.rehearse is not False:
             space = one_by_one(plan.candidates) if plan.candidates else request.space
-            size = rehearse(self.estimator, space, settings, scoring, X, classes)
+            size = rehearse(self.estimator, space, settings, scoring, tables)
         room = self._room(size, request.folds or 1, scoring)
         run: SearchRun | PortfolioRun
         if plan.portfolio is not None and isinstance(scoring, Scoring):
