@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
@@ -64,7 +63,9 @@ def test_a_holdout_is_charged_at_its_own_delta(tmp_path):
     ledger = Ledger.open(tmp_path / "ledger.db")
     budget = ledger.create_budget("b", epsilon=4, delta=1e-5, adjacency="replace_one")
     labels = HoldoutLabels(ids=range(500), labels=[0, 1] * 250)
-    request = HoldoutRequest(metric="accuracy", questions=10, answers=2, failure_probability=0.05, epsilon=3.0, delta=1e-6)
+    request = HoldoutRequest(
+        metric="accuracy", questions=10, answers=2, failure_probability=0.05, epsilon=3.0, delta=1e-6
+    )
     Holdout.create(tmp_path / "l.holdout", labels, request, spender=budget)
     assert budget.spent().delta == ASKED
     assert 0 < budget.spent().epsilon <= 3

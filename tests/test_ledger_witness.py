@@ -280,7 +280,9 @@ for _ in range(20):  # no room, and no witness yet
         refused += 1
 assert refused == 20 and other.spent().epsilon == 0
 """
-    mounted = f"mount -t tmpfs -o size=64k none {state} && exec {sys.executable} -c '{program.replace(chr(39), chr(34))}'"
+    mounted = (
+        f"mount -t tmpfs -o size=64k none {state} && exec {sys.executable} -c '{program.replace(chr(39), chr(34))}'"
+    )
     done = subprocess.run(
         [*probe, "sh", "-c", mounted],
         env={**os.environ, "XDG_STATE_HOME": str(state)},

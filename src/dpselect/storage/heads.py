@@ -2,8 +2,8 @@
 
 Two slots are written in turn, so that a write that is cut off leaves the other. A head is only ever replaced by a later
 one, under the file's lock; it is on disk when the call returns. Both slots have their room on the disk before the first
-of them is written, so that a disk that is full later does not keep a later head out (on file systems that copy what they
-overwrite it may).
+of them is written, so that a disk that is full later does not keep a later head out (on file systems that copy what
+they overwrite it may).
 """
 
 from __future__ import annotations

@@ -170,8 +170,8 @@ class IndependentTrial(_Refusing):  # type: ignore[misc]
         elif known != distribution:
             check_distribution_compatibility(known, distribution)
             warnings.warn(
-                f"parameter {name!r} was asked for again with another range: the value of the first call is used, which "
-                f"is of {known}. This might be a mistake",
+                f"parameter {name!r} was asked for again with another range: the first call's value is used, which is "
+                f"of {known}. This might be a mistake",
                 RuntimeWarning,
                 stacklevel=3,
             )

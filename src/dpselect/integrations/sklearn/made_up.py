@@ -50,9 +50,7 @@ def made_up_tables(X: Any, estimator: Any) -> Iterator[Any]:
         styles = {"words": _STYLES["words"]}
     for name in styles:
         source = keyed_source("rehearsal").spawn("rows")
-        columns = [
-            _column(kind, words[place], styles[name], source.spawn(place)) for place, kind in enumerate(kinds)
-        ]
+        columns = [_column(kind, words[place], styles[name], source.spawn(place)) for place, kind in enumerate(kinds)]
         yield _in_container(X, columns)
 
 
@@ -181,7 +179,7 @@ def _pandas_frame(X: Any, columns: Sequence[Sequence[Any]]) -> Any:
         elif getattr(kind, "tz", None) is not None:
             made.append(pd.Series(cells).dt.tz_localize("UTC").astype(kind))
         else:
-            made.append(pd.Series(cells, dtype=object if kind == object else None).astype(kind))
+            made.append(pd.Series(cells, dtype=object if kind.kind == "O" else None).astype(kind))
     frame = pd.concat(made, axis=1)
     frame.columns = X.columns
     return frame
@@ -219,7 +217,9 @@ def _gather(node: Any, places: Sequence[int], X: Any, found: list[list[Any]]) ->
     if isinstance(node, Pipeline):
         return any(_gather(step, places, X, found) for _, step in node.steps)
     if isinstance(node, FeatureUnion):
-        return any([_gather(part, places, X, found) for _, part in node.transformer_list])
+        for _, part in node.transformer_list:
+            _gather(part, places, X, found)
+        return True
     if isinstance(node, ColumnTransformer):
         rest = set(range(len(places)))
         for _, part, columns in node.transformers:
@@ -244,4 +244,3 @@ def _chosen(columns: Any, X: Any, count: int) -> list[int]:
         return [place for place in _get_column_indices(X, columns) if place < count]
     except (ValueError, TypeError, KeyError, AttributeError):
         return []
-

@@ -35,8 +35,8 @@ __all__ = ["draws_by_itself", "rehearsal_rows", "rehearse"]
 _NOTHING_CHARGED: Final = "nothing was drawn or charged"
 _MOST_LISTED: Final = 16
 _MIXED: Final = (
-    "the estimator's answer for a row depends on the rows beside it (a PublicTransformer that looks at the whole table?), "
-    "their order or what it was asked before, so that one row could move the score by more than its own share"
+    "the estimator's answer for a row depends on the rows beside it (a PublicTransformer that looks at the whole "
+    "table?), their order or what it was asked before, so that one row could move the score by more than its own share"
 )
 
 
@@ -98,9 +98,7 @@ def rehearsal_rows(
     return [TrialRows(table, y, made_up_beside(beside, len(X))) for table in tables]
 
 
-def _suitable(
-    estimator: Any, params: Mapping[str, Any], settings: Settings, tables: Sequence[TrialRows]
-) -> TrialRows:
+def _suitable(estimator: Any, params: Mapping[str, Any], settings: Settings, tables: Sequence[TrialRows]) -> TrialRows:
     """The first table that it can be trained on; if there is none, raises what training on the first one raises."""
     if len(tables) == 1:
         return tables[0]
@@ -108,14 +106,14 @@ def _suitable(
     for rows in tables:
         try:
             train(clone(estimator), params, settings, rows.at(range(ROWS)), keyed_source("rehearsal"))
-        except Exception as error:  # noqa: PERF203
+        except Exception as error:
             failures.append(error)
         else:
             return rows
     failures[0].add_note(f"in a rehearsal on made-up rows, with {dict(params)}; {_NOTHING_CHARGED}")
     failures[0].add_note(
-        "the rows held words, numbers and dates where a column's type leaves open what its text is. If public steps take "
-        "other text only, pass rehearse=(public rows with the columns of X)"
+        "the rows held words, numbers and dates where a column's type leaves open what its text is. If public steps "
+        "take other text only, pass rehearse=(public rows with the columns of X)"
     )
     raise failures[0]
 

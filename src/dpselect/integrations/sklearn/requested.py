@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from dpselect.errors import ArgumentError, flag, integer, number
@@ -62,7 +61,7 @@ def request_of(search: Any, columns: int | None) -> Request:
         space=search_space(search.param_distributions),
         settings=Settings(
             adjacency=None if search.adjacency is None else parse_adjacency(search.adjacency),
-            classes=None if search.classes is None else public_classes(search.classes, np.empty(0)).tolist(),
+            classes=None if search.classes is None else public_classes(search.classes, None).tolist(),
             nominal_rows=None if nominal is None else nominal * trained,
             noise=None,
             base=search.base,

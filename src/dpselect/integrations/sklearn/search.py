@@ -33,7 +33,7 @@ from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_
 from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse
 from dpselect.integrations.sklearn.released import ReleasedEstimator, explain_foreign_arguments
 from dpselect.integrations.sklearn.requested import request_of
-from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable
+from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable, warn_if_unscaled
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring, scoring_of
 from dpselect.integrations.sklearn.spending import WholePriceSpender
 from dpselect.integrations.sklearn.split import rows_to_parts
@@ -67,11 +67,17 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
 
     Privacy of the estimator. It is a private learner (`dpselect.learners`, some of diffprivlib, anything with a
     data-free method `guarantee()`), or a pipeline that ends in one. Other steps must be private too, know nothing
-    (Normalizer, Binarizer, PolynomialFeatures), or be declared public: `PublicTransformer(scaler.fit(public_rows))`.
+    (Normalizer, Binarizer, PolynomialFeatures; an encoder whose categories are all listed and that ignores others; a
+    SimpleImputer with a constant that keeps empty columns), or be declared public:
+    `PublicTransformer(scaler.fit(public_rows))`.
 
     Rows. By default a public hash puts about a fifth of the rows aside for scoring: of each row's content under
     add_or_remove_one (its label included), of its position under replace_one. A row then either trains or scores, and
     the search costs it the larger of the two prices. There is no refit: the model released is the one that was scored.
+    For dpselect's learners a cell that is missing, infinite or no number counts as zero, and a row whose label is none
+    of the classes trains nothing and counts as answered wrongly. Nothing tells whether there are any: put what is to
+    stand for missing cells in front, and check the labels' spelling. Labels whose type shows that none can be a class
+    are refused. Learners of others, which would fail on such rows, have them refused.
 
     Args:
         estimator: the estimator to copy, with everything set that is not searched and `random`, `random_state` None.
@@ -231,6 +237,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             # the number of rows in one part is not what was declared public
             settings = replace(settings, nominal_rows=max(1.0, nominal * request.trained))
         refuse_too_many_rows(self.estimator, request.space, settings, count)
+        warn_if_unscaled(self.estimator, request.searched, columns)
         public_like = None if isinstance(self.rehearse, bool) else self.rehearse
         tables = rehearsal_rows(X, classes, self.estimator, beside, public_like)
         own_entropy = draws_by_itself(self.estimator, request.space, settings, tables)
@@ -276,7 +283,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 shows_sums=self.release_score and public is None and request.folds is None and not request.refit,
             )
         if self.verbose:
-            print(_summary(plan, self.delta), file=sys.stderr)
+            print(_summary(plan, self.delta, classes), file=sys.stderr)
         result, sums = self._search(run, plan, request, room)
         if result.params is not None:  # else `tune` has said so
             warn_if_nothing_found(result.value)
@@ -403,13 +410,18 @@ def _executor(n_jobs: int | None) -> Executor:
     return InlineExecutor() if workers == 1 else JoblibExecutor(workers=workers)
 
 
-def _summary(plan: SearchPlan, delta: float) -> str:
+def _summary(plan: SearchPlan, delta: float, classes: NDArray[Any] | None) -> str:
     law = plan.repetitions
-    said = (
+    said = [
         f"PrivateSearchCV: {type(law).__name__} law, {law.mean:.3g} runs on average; "
-        f"epsilon {rounded_up(plan.guarantee.epsilon(delta))} at delta {delta:g} for all that is released"
-    )
-    return said if plan.note is None else f"{said}\nnote: {plan.note}"
+        f"epsilon {rounded_up(plan.guarantee.epsilon(delta))} at delta {delta:g} for all that is released",
+        "note: cells that are missing or no number count as zero for dpselect's learners; nothing tells how many are",
+    ]
+    if classes is not None:
+        said.append(
+            f"note: rows with labels other than {classes.tolist()} train nothing; nothing tells how many there are"
+        )
+    return "\n".join(said if plan.note is None else [*said, f"note: {plan.note}"])
 
 
 def _address(backend: Any) -> str | None:
