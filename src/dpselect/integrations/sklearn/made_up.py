@@ -30,7 +30,7 @@ _STYLES: Final[Mapping[str, Any]] = {
     "times": lambda digit: f"2001-02-{digit + 10} 03:04:05",
 }
 _OBJECTS: Final = {"objects": lambda digit: float(digit) / 10.0}
-_BEGIN: Final = np.datetime64("2001-01-01")
+_BEGIN: Final = datetime.datetime(2001, 1, 1)
 _HOLES: Final = tuple(range(1, ROWS, 5))
 
 
@@ -150,9 +150,9 @@ def _column(kind: str, words: Sequence[Any], style: Any, source: RandomSource) -
         case "number":
             return list(map(float, drawn))
         case "time":
-            return [_BEGIN + np.timedelta64(int(1e7 * each), "s") for each in drawn]
+            return [_BEGIN + datetime.timedelta(seconds=int(1e7 * each)) for each in drawn]
         case "span":
-            return [np.timedelta64(int(1e6 * each), "s") for each in drawn]
+            return [datetime.timedelta(seconds=int(1e6 * each)) for each in drawn]
     return [style(digit) for digit in digits]
 
 
@@ -191,11 +191,10 @@ def _polars_frame(X: Any, columns: Sequence[Sequence[Any]]) -> Any:
     def series(name: str, kind: Any, cells: Sequence[Any]) -> Any:
         if kind == polars.Enum:
             return polars.Series(name, cells, dtype=polars.Enum(sorted(set(map(str, cells)))))
-        plain = [cell.item() if isinstance(cell, (np.datetime64, np.timedelta64)) else cell for cell in cells]
-        if plain and isinstance(plain[0], datetime.datetime):
-            made = polars.Series(name, plain)
+        if isinstance(cells[0], datetime.datetime):
+            made = polars.Series(name, cells)
             return made.dt.replace_time_zone(getattr(kind, "time_zone", None)).cast(kind)
-        return polars.Series(name, plain).cast(kind)
+        return polars.Series(name, cells).cast(kind)
 
     named = zip(X.schema.items(), columns, strict=True)
     return type(X)([series(name, kind, cells) for (name, kind), cells in named])
