@@ -130,11 +130,12 @@ def test_a_death_between_the_ledger_and_its_witness_locks_nobody_out(written, mo
     class Death(BaseException):
         pass
 
-    def die(*_):
-        raise Death
+    def die(file, kept):
+        if kept.sequence > known_before:
+            raise Death
 
     with Ledger.open(written) as ledger:
-        budget = ledger.budget("b")
+        budget, known_before = ledger.budget("b"), ledger.head().sequence
         with monkeypatch.context() as patched:
             patched.setattr(HeadFile, "advance", die)
             with pytest.raises(Death):
@@ -193,9 +194,103 @@ def test_a_witness_that_cannot_be_raised_refuses(written, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dpselect.storage.durable.sync_content", full)
-    with Ledger.open(written) as ledger, pytest.raises(LedgerUnavailableError, match="No space left"):
-        ledger.budget("b").reserve(pure_dp(epsilon=1), label="s")
+    with Ledger.open(written) as ledger:
+        budget = ledger.budget("b")
+        budget.reserve(pure_dp(epsilon=0.1), label="s")
+        before = budget.spent().epsilon
+        with monkeypatch.context() as patched:
+            patched.setattr("dpselect.storage.durable.sync_content", full)
+            with pytest.raises(LedgerUnavailableError, match=r"No space left.*same identifier"):
+                budget.reserve(pure_dp(epsilon=0.1), label="s", identifier="x")
+            for _ in range(5):  # the first was committed before it was known; nothing more is
+                with pytest.raises(LedgerUnavailableError, match="No space left"):
+                    budget.reserve(pure_dp(epsilon=0.1), label="s")
+            assert budget.spent().epsilon == before + Fraction(1, 10)
+        budget.reserve(pure_dp(epsilon=0.1), label="s", identifier="x")
+        assert budget.spent().epsilon == before + Fraction(1, 10)
+
+
+class FullDisk:
+    """A disk on which no file grows: what lies on it already can be written again."""
+
+    def __init__(self, monkeypatch):
+        self._write = os.write
+        monkeypatch.setattr("dpselect.storage.heads.os.write", self)
+
+    def __call__(self, descriptor, content):
+        room = os.fstat(descriptor).st_size - os.lseek(descriptor, 0, os.SEEK_CUR)
+        if room <= 0:
+            raise OSError(28, "No space left on device")
+        return self._write(descriptor, content[:room])
+
+
+def test_on_a_full_disk_a_refused_reservation_is_not_charged(written, monkeypatch):
+    file = witness_file(written)
+    file.write_bytes(file.read_bytes()[:1024])  # as it was left when its second slot had no room yet
+    with Ledger.open(written, witness=False) as ledger:
+        before = ledger.head()
+    with monkeypatch.context() as patched:
+        FullDisk(patched)
+        for _ in range(3):
+            with Ledger.open(written) as ledger:
+                for _ in range(2):
+                    with pytest.raises(LedgerUnavailableError, match="No space left"):
+                        ledger.budget("b").reserve(pure_dp(epsilon=0.5), label="s")
+                assert ledger.head() == before
+    spend(written, 0.5)
+
+
+def test_a_witness_that_has_its_room_takes_later_heads_on_a_full_disk(written, monkeypatch):
+    spend(written, 0.5)
+    with Ledger.open(written) as ledger:
+        FullDisk(monkeypatch)
+        receipts = [ledger.budget("b").reserve(pure_dp(epsilon=0.5), label="s") for _ in range(3)]
+    assert HeadFile(witness_file(written)).read().sequence == receipts[-1].sequence
+
+
+@pytest.mark.slow
+def test_a_state_folder_on_a_real_disk_that_is_full_charges_nothing(tmp_path):
+    """A file system of 64 KiB in a user namespace of its own."""
+    unshare = shutil.which("unshare")
+    probe = [unshare or "unshare", "--user", "--map-root-user", "--mount"]
+    if unshare is None or subprocess.run([*probe, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no user namespaces here")
+    state = tmp_path / "state"
+    state.mkdir()
+    program = f"""
+import os, pathlib
+from dpselect.ledger import Ledger, LedgerUnavailableError
+from dpselect.privacy import pure_dp
+budget = Ledger.open({str(tmp_path / "ledger.db")!r}).create_budget("b", epsilon=100)
+other = Ledger.open({str(tmp_path / "other.db")!r}, witness=False).create_budget("b", epsilon=100)
+with open({str(state / "filler")!r}, "wb", buffering=0) as filler:
+    try:
+        while True:
+            filler.write(bytes(4096))
+    except OSError:
+        pass
+for _ in range(20):  # room was taken when the ledger was made
+    budget.reserve(pure_dp(epsilon=0.5), label="s")
+assert budget.spent().epsilon == 10
+refused = 0
+for _ in range(20):  # no room, and no witness yet
+    try:
+        Ledger.open({str(tmp_path / "other.db")!r}).budget("b").reserve(pure_dp(epsilon=0.5), label="s")
+    except LedgerUnavailableError:
+        refused += 1
+assert refused == 20 and other.spent().epsilon == 0
+"""
+    mounted = (
+        f"mount -t tmpfs -o size=64k none {state} && exec {sys.executable} -c '{program.replace(chr(39), chr(34))}'"
+    )
+    done = subprocess.run(
+        [*probe, "sh", "-c", mounted],
+        env={**os.environ, "XDG_STATE_HOME": str(state)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_named_witnesses(path, tmp_path, monkeypatch):

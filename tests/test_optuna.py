@@ -5,6 +5,7 @@
 import functools
 import importlib.util
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -109,10 +110,45 @@ def test_names_have_streams_of_their_own():
 def test_one_name_has_one_distribution():
     trial = IndependentTrial(keyed_source(1))
     assert trial.suggest_uniform("x", 0, 1) == trial.suggest_float("x", 0, 1)
-    with pytest.raises(ArgumentError, match="asked for twice"):
-        trial.suggest_float("x", 0, 2)
     assert trial.suggest_loguniform("y", 1, 2) == trial.params["y"]
     assert trial.suggest_discrete_uniform("z", 0, 1, 0.5) in (0.0, 0.5, 1.0)
+
+
+AGAIN = {
+    "another range": lambda trial: (trial.suggest_float("x", 0, 1), trial.suggest_float("x", 2, 3)),
+    "another step": lambda trial: (trial.suggest_int("x", 1, 9), trial.suggest_int("x", 1, 9, step=2)),
+    "the same": lambda trial: (trial.suggest_int("x", 1, 9), trial.suggest_int("x", 1, 9)),
+    "another log": lambda trial: (trial.suggest_float("x", 1, 2), trial.suggest_float("x", 1, 2, log=True)),
+    "another kind": lambda trial: (trial.suggest_float("x", 1, 2), trial.suggest_int("x", 1, 2)),
+    "other choices": lambda trial: (trial.suggest_categorical("x", "ab"), trial.suggest_categorical("x", "abc")),
+}
+
+
+@pytest.mark.parametrize("what", AGAIN)
+def test_a_name_that_is_asked_for_again_gets_what_optuna_gives(what):
+    def asked(trial):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                first, second = AGAIN[what](trial)
+            except ValueError:
+                return "refused", []
+        return first == second, [warning.category for warning in told]
+
+    optunas = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1)).ask()
+    assert asked(IndependentTrial(keyed_source(1))) == asked(optunas)
+
+
+def test_a_search_whose_objective_narrows_a_range_finds_something():
+    def objective(trial):
+        high = trial.suggest_float("high", 0.5, 1.0)
+        trial.suggest_float("x", 0.0, 1.0)
+        return trial.suggest_float("x", 0.0, high)
+
+    result = tune(
+        objective, direction="maximize", base=pure_dp(epsilon=1.0), repetitions=Fixed(count=3), random=keyed_source(1)
+    )
+    assert 0.0 <= result.params["x"] <= 1.0
 
 
 def test_huge_integers_are_exact():

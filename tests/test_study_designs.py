@@ -204,3 +204,14 @@ def test_maps_that_cannot_be_told_apart_are_one_run_of_the_first():
     assert of("bins", "cos4") == {"map": "bins"}
     assert of("cos4", "bins") == {"map": "joint"}  # which the rule takes for the smooth ones with so few rows
     assert of("direction", "cos4") == {"map": "joint"}
+
+
+def test_a_check_says_which_cells_count(tmp_path):
+    """A study whose classes are spelt otherwise than the rows' labels trains on nothing, and no row may be asked."""
+    columns = {"age": {"bounds": [0, 99]}, "job": {"categories": ["nurse", "teacher"]}}
+    (tmp_path / "rows.csv").write_text("well,age,job\n")
+    found = check(data={"source": "rows.csv", "label": "well", "classes": ["N", "Y"], "columns": columns})
+    assert found["declared"] == [
+        "labels 'N', 'Y'; a row with another trains nothing",
+        "job 'nurse', 'teacher'; another cell becomes zeros",
+    ]

@@ -155,6 +155,7 @@ def _checked(found: dict[str, Any], runs: str) -> str:
         f"{_shown(found['delta'])}, {found['adjacency']}",
         *trained,
         *_bought(found["preparation"]),
+        *(f"declared: {each}" for each in found["declared"]),
         *(f"note: {note}" for note in found["notes"]),
     ]
     return "\n".join(lines)

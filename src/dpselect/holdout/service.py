@@ -20,6 +20,7 @@ from dpselect.holdout.scores import METRICS, HoldoutMetric, Scored
 from dpselect.holdout.shared_record import AnyRecord, create_record, open_record
 from dpselect.holdout.terms import HoldoutRequest, Terms
 from dpselect.privacy import Payment, Spender
+from dpselect.privacy.paying import asked_at
 from dpselect.randomness import system_source
 from dpselect.randomness.session import Unrepeatable
 
@@ -196,7 +197,8 @@ class Holdout(Unrepeatable):
 
         def reserve(identifier: str) -> None:
             if plan.row_privacy is not None:
-                Payment.open(plan.row_privacy, spender=spender, label=label, identifier=identifier).close()
+                payer = asked_at(spender, request.delta)
+                Payment.open(plan.row_privacy, spender=payer, label=label, identifier=identifier).close()
 
         secret = {"key": key.hex(), "ids": names, "labels": found.tobytes().hex(), "positive": positive}
         record = create_record(

@@ -178,7 +178,7 @@ class GatedLogisticRegression(Mechanism):
 
     def __post_init__(self) -> None:
         expect("model", self.model, OutputPerturbationClassifier)
-        if self.model.classes is None or len(public_classes(self.model.classes, np.empty(0))) != 2:
+        if self.model.classes is None or len(public_classes(self.model.classes, None)) != 2:
             raise ArgumentError("classes must be two: the test's noise is proved for one weight vector")
         if self.model.nominal_rows is None:
             raise ArgumentError("nominal_rows of the model must be given: the error's shift depends on it")
@@ -211,7 +211,7 @@ class GatedLogisticRegression(Mechanism):
         for name, table in (("X", X), ("X_test", X_test)):
             if table_shape(table)[1] != self.features:
                 raise ArgumentError(f"{name} must have as many columns as features says")
-        named, places = public_classes(self.model.classes, np.empty(0)), self.nominal_test_rows
+        named, places = public_classes(self.model.classes, None), self.nominal_test_rows
         labels = labels_of(y_test, len(X_test))
         held_out = _HeldOut(X_test, labels, named, places, float(self.model.row_norm), bool(self.model.fit_intercept))
         return self.gate.prepared(lambda random: clone(self.model).set_params(random=random).fit(X, y), held_out)

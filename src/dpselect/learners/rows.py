@@ -3,7 +3,7 @@
 An exception, a warning or a shape that depends on a value in the data would tell something of the row that holds it.
 Hence: what cannot be read as a finite number counts as zero, a row that is too long is scaled down, and a row whose
 label is not a known class contributes nothing. Only the container (a table of so many columns, a dense array, labels of
-the same length) may be refused.
+the same length, and of a type that the classes can have) may be refused.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -195,17 +196,21 @@ def labels_of(y: Any, rows: int) -> NDArray[Any]:
     return labels
 
 
-def public_classes(classes: Sequence[Any] | NDArray[Any] | None, labels: NDArray[Any]) -> NDArray[Any]:
+def public_classes(classes: Sequence[Any] | NDArray[Any] | None, labels: NDArray[Any] | None) -> NDArray[Any]:
     """The sorted class labels: the caller's, or with a `DataDependentClassesWarning` those found in the data.
 
-    Raises `ArgumentError` when `classes` is empty or repeats itself, or when there is neither a class nor a label.
+    Raises `ArgumentError` when `classes` is empty or repeats itself, when no label of the labels' type can be one of
+    them, which is public, or when there is neither a class nor a label.
     """
     if classes is not None:
         given = np.asarray(classes)
         found = np.unique(given)
         if given.ndim != 1 or not len(given) or len(found) != len(given):
             raise ArgumentError("classes must be a list of distinct labels, at least one")
+        if labels is not None:
+            _refuse_other_types(given, labels.dtype)
         return found
+    labels = np.empty(0) if labels is None else labels
     warnings.warn(
         "classes was not given, so the class labels are taken from y; that a class occurs can reveal the only row that "
         "has it, and the guarantee holds only if the set of labels is public: pass classes=[...]",
@@ -219,6 +224,33 @@ def public_classes(classes: Sequence[Any] | NDArray[Any] | None, labels: NDArray
 
     check_classification_targets(present)
     return np.unique(present)
+
+
+def _refuse_other_types(classes: NDArray[Any], labels: np.dtype[Any]) -> None:
+    """Raise `ArgumentError` where the type of the labels, not their values, shows that none of them is a class."""
+    if any(_of_type(label, labels) for label in classes.tolist()):
+        return
+    raise ArgumentError(
+        f"classes={classes.tolist()!r} and y have nothing in common: y's type is {labels}, so that no row would have a "
+        "class and nothing could be learnt. Give classes as the labels are, such as classes=[0, 1] for whole numbers, "
+        "or change y's type"
+    )
+
+
+def _of_type(label: Any, kind: np.dtype[Any]) -> bool:
+    """Whether an array of this type can hold a label that is equal."""
+    if kind.kind == "U":
+        return isinstance(label, str)
+    if kind.kind == "S":
+        return isinstance(label, bytes)
+    if kind.kind not in "biuf":
+        return True
+    if isinstance(label, str | bytes) or not isinstance(label, Number):
+        return False
+    if kind.kind == "f":
+        return True
+    low, high = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    return bool(low <= label <= high and label == int(label))  # type: ignore[operator, call-overload]
 
 
 def _is_label(label: Any) -> bool:

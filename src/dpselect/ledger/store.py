@@ -56,6 +56,7 @@ class Store:
         self._witness = witness_at(witness, is_file=self._path is not None, timeout=timeout)
         self._origin: Body | None = None
         self._current = True  # older tables are read as they are, and brought up to date by the first write
+        self._witnessed = False  # whether the witness has kept all that this object committed, and has room for more
         self._alone = threading.RLock()
         _STORES.add(self)
         try:
@@ -175,11 +176,26 @@ class Store:
                 first = self._check_witness(transaction, seen)
                 if write and not self._current:
                     migrate(transaction.database)
+                if write and self._witness is not None and (seen is None or not self._witnessed):
+                    # before anything is charged: a witness that cannot be written refuses
+                    self._witness.advance(ledger, first, self._place)
                 yield transaction
             self._current |= write
             tip = transaction.tip() if write else first
             if self._witness is not None and (seen is None or (write and tip.sequence > seen.sequence)):
-                self._witness.advance(ledger, tip, self._place)
+                self._witnessed = False
+                self._witness_committed(ledger, tip)
+            self._witnessed = self._witnessed or write
+
+    def _witness_committed(self, ledger: str, tip: Head) -> None:
+        assert self._witness is not None
+        try:
+            self._witness.advance(ledger, tip, self._place)
+        except LedgerUnavailableError as error:
+            raise LedgerUnavailableError(
+                f"{error}. Entry {tip.sequence} is in the ledger all the same: once the witness can be written, the "
+                "same call with the same identifier finds it and charges nothing more"
+            ) from None
 
     def _seen(self, ledger: str) -> Head | None:
         return None if self._witness is None else self._witness.read(ledger)

@@ -1,7 +1,9 @@
 """Where a chain of entries ended, kept in a small file apart from the record itself.
 
 Two slots are written in turn, so that a write that is cut off leaves the other. A head is only ever replaced by a later
-one, under the file's lock; it is on disk when the call returns.
+one, under the file's lock; it is on disk when the call returns. Both slots have their room on the disk before the first
+of them is written, so that a disk that is full later does not keep a later head out (on file systems that copy what
+they overwrite it may).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ __all__ = ["HeadFile", "KeptHead"]
 
 _SLOT = 1024
 _PLACES = (0, 4096)  # on two pages, so that no single torn page holds both
+_ROOM = _PLACES[1] + _SLOT
 _LONGEST_PLACE = 400
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -65,19 +68,18 @@ class HeadFile:
             os.close(descriptor)
 
     def advance(self, kept: KeptHead) -> None:
-        """Keep this head unless a later one is kept already. Raises as `read` does."""
+        """Keep this head unless a later one is kept already; the next one has its room on return. Raises as `read`."""
         self.change(lambda known: None if known is not None and known.sequence >= kept.sequence else kept)
 
     def change(self, change: Callable[[KeptHead | None], KeptHead | None]) -> None:
         """Keep the head that follows from the one that is kept, or none; nothing comes in between. Raises as `read`."""
         with self._locked() as descriptor:
+            _take_room(descriptor)
             known, place = _latest(descriptor)
             kept = change(known)
-            if kept is None:
-                return
-            os.lseek(descriptor, place, os.SEEK_SET)
-            os.write(descriptor, _written(kept))
-            durable.sync_content(descriptor)
+            if kept is not None:
+                _write_at(descriptor, place, _written(kept))
+            durable.sync_content(descriptor)  # what is known may have been written by a call that could not sync it
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -96,6 +98,21 @@ class HeadFile:
                 durable.sync_folder(self.path.parent)
         finally:
             os.close(descriptor)
+
+
+def _take_room(descriptor: int) -> None:
+    """Have the room of both slots on the disk: zeros, which read as a blank slot, where nothing was written yet."""
+    size = os.fstat(descriptor).st_size
+    if size < _ROOM:
+        _write_at(descriptor, size, bytes(_ROOM - size))
+        durable.sync(descriptor)
+
+
+def _write_at(descriptor: int, place: int, content: bytes) -> None:
+    """Write all of it: on a full disk a part may be written first, without an error."""
+    os.lseek(descriptor, place, os.SEEK_SET)
+    while content:
+        content = content[os.write(descriptor, content) :]
 
 
 def _written(kept: KeptHead) -> bytes:

@@ -63,8 +63,21 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "max_runs": law.limit,
         "feature_columns": len(settled.columns),
         "preparation": None if bought is None else bought.describe(study.privacy.nominal_rows, found.delta),
+        "declared": _declared(study),
         "notes": [said for said in notes if said is not None],
     }
+
+
+def _declared(study: Study) -> list[str]:
+    """What cells must say to count, in words: a row that says otherwise is no error, and nothing tells of it."""
+    said = []
+    if study.data.classes:
+        classes = ", ".join(map(repr, study.data.classes))
+        said.append(f"labels {classes}; a row with another trains nothing")
+    for name, column in study.data.columns.items():
+        if column.categories is not None and not column.other:
+            said.append(f"{name} {', '.join(map(repr, column.categories))}; another cell becomes zeros")
+    return said
 
 
 def _candidates(settled: Settled, found: Price) -> list[dict[str, Any]]:

@@ -124,8 +124,7 @@ def tune(
       `SearchStore`, which says more: to resume, where the key lies, how much room a run's value has.
     - `executor`: where trials run, by default in this process. `execution`: limits of a trial, what hides the number of
       runs from a clock, who is told of progress; see `Execution`.
-    - `ledger`: where the price is reserved and settled; None charges nothing anywhere. A budget charges the `delta` of
-      the search, if one is given.
+    - `ledger`: where the price is reserved and settled, at `delta` where that is given; None charges nothing anywhere.
     - `random`: where K and the master key are drawn from; a caller's keyed source marks the result `replayable`.
     - `release(result)`: writes the result durably, once it is settled; called again after a crash, so it must be
       idempotent
@@ -172,6 +171,7 @@ def tune(
         declare_score=declare_score,
         beside=_beside(objective),
     )
+    ledger = asked_at(ledger, delta)
     if not isinstance(design, str) or design != "one-stage":
         return by_design(
             partial(tune, executor=executor, ledger=ledger, label=label, random=random),
@@ -186,7 +186,6 @@ def tune(
     last = objective.last if isinstance(objective, Followed) else None
     objective = objective.objective if isinstance(objective, Followed) else objective
     plan = make_plan(request, SearchStore.of(store), execution, has_ledger=ledger is not None)
-    ledger = asked_at(ledger, request.delta)
     source = resolve(random)
     if execution.operator_progress is not None:
         warnings.warn(

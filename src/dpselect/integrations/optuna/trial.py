@@ -6,6 +6,7 @@ import dis
 import functools
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Any, Final, NoReturn
@@ -15,7 +16,13 @@ from dpselect.randomness import RandomSource
 from dpselect.tuning import LogUniform, Uniform
 
 try:
-    from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+    from optuna.distributions import (
+        BaseDistribution,
+        CategoricalDistribution,
+        FloatDistribution,
+        IntDistribution,
+        check_distribution_compatibility,
+    )
     from optuna.trial import BaseTrial
 except ImportError:
     raise missing_extra("optuna", "tuning with Optuna trials") from None
@@ -106,8 +113,9 @@ class IndependentTrial(_Refusing):  # type: ignore[misc]
     a branch that asks for more or fewer parameters does not change the others. `random` is the source for everything
     else that the run draws, its noise above all.
 
-    Asked twice for the same name with the same distribution, it answers the same. `ArgumentError` for another
-    distribution under that name, `TrialRefusal` for what a private search cannot have.
+    Asked for the same name again, it answers the same, as Optuna's trials do: another range under that name is ignored
+    with a `RuntimeWarning`, and Optuna's ValueError is raised for other choices, another kind, or another `log`.
+    `TrialRefusal` for what a private search cannot have.
 
     >>> from dpselect.randomness import keyed_source
     >>> trial = IndependentTrial(keyed_source(1))
@@ -160,7 +168,13 @@ class IndependentTrial(_Refusing):  # type: ignore[misc]
             self._distributions[name] = distribution
             self._params[name] = draw(distribution, self._source.spawn(f"parameter {name}"))
         elif known != distribution:
-            raise ArgumentError(f"parameter {name!r} was asked for twice with different distributions")
+            check_distribution_compatibility(known, distribution)
+            warnings.warn(
+                f"parameter {name!r} was asked for again with another range: the first call's value is used, which is "
+                f"of {known}. This might be a mistake",
+                RuntimeWarning,
+                stacklevel=3,
+            )
         return self._params[name]
 
     @property

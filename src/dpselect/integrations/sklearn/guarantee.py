@@ -17,11 +17,12 @@ from typing import Any, Final
 
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
+from sklearn.preprocessing import Binarizer, Normalizer, OneHotEncoder, PolynomialFeatures
 from sklearn.utils.validation import check_is_fitted
 
 from dpselect.accounting import mixture
 from dpselect.errors import ArgumentError
+from dpselect.integrations.sklearn.declared import how_to_declare, is_declared
 from dpselect.integrations.sklearn.diffprivlib_models import is_diffprivlib, refuse_facts_from_data, reviewed_epsilon
 from dpselect.integrations.sklearn.distributions import MixedSpace, finite_choices, with_params
 from dpselect.integrations.sklearn.public import PublicTransformer
@@ -98,17 +99,19 @@ def is_free(node: Any) -> bool:
     """Whether a step learns nothing from private rows. Of the exact types: what inherits from them may learn."""
     if node is None or (isinstance(node, str) and node in ("passthrough", "drop")):
         return True
-    return type(node) in (PublicTransformer, *_ROW_BY_ROW) or is_known_map(node)
+    return type(node) in (PublicTransformer, *_ROW_BY_ROW) or is_known_map(node) or is_declared(node)
 
 
 def dense(estimator: Any) -> Any:
     """The estimator with every `ColumnTransformer` in it, which counts the rows' zeros to choose, set to dense output.
 
-    Its choice would be kept in the released model.
+    Its choice would be kept in the released model. Encoders are set to dense output too, as private learners need it.
     """
     for part in estimator.get_params(deep=True).values():
         if isinstance(part, ColumnTransformer):
             part.set_params(sparse_threshold=0.0)
+        elif type(part) is OneHotEncoder:
+            part.set_params(sparse_output=False)
     return estimator
 
 
@@ -177,7 +180,7 @@ def _refusal(step: Any, path: str) -> str:
             f"{name}{_where(path)} learns from the data it is fitted to, without privacy. Fit it on public data and "
             f"declare it, PublicTransformer({name}(...).fit(public)); or use a private one with a guarantee, or what "
             "learns nothing, as the maps of dpselect.preprocessing do. (What has nothing to learn and treats each row "
-            "by itself may be declared public too.)"
+            f"by itself may be declared public too.){how_to_declare(step)}"
         )
     return (
         f"{name}{_where(path)} has no guarantee: use a private learner (dpselect.learners, diffprivlib), or an "

@@ -7,9 +7,11 @@ estimator that always fails would cost the full price and find nothing.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from numbers import Real
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +21,23 @@ from threadpoolctl import threadpool_limits
 
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.distributions import finite_choices, numpy_source, spaces_of
+from dpselect.integrations.sklearn.made_up import made_up_beside, made_up_tables, with_holes
+from dpselect.integrations.sklearn.rows import sliceable
 from dpselect.integrations.sklearn.scoring import PublicScores, RowScore, Scoring
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train
 from dpselect.learners.company import ROWS, depends_on_company
+from dpselect.learners.rows import column_names, table_shape
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning import Space
 
-__all__ = ["draws_by_itself", "rehearse"]
+__all__ = ["draws_by_itself", "rehearsal_rows", "rehearse"]
+
+_NOTHING_CHARGED: Final = "nothing was drawn or charged"
+_MOST_LISTED: Final = 16
+_MIXED: Final = (
+    "the estimator's answer for a row depends on the rows beside it (a PublicTransformer that looks at the whole "
+    "table?), their order or what it was asked before, so that one row could move the score by more than its own share"
+)
 
 
 def rehearse(
@@ -33,36 +45,80 @@ def rehearse(
     space: Space,
     settings: Settings,
     scoring: Scoring | PublicScores | None,
-    X: Any,
-    classes: NDArray[Any] | None,
+    tables: Sequence[TrialRows],
 ) -> int | None:
-    """The largest size of a packed model among settings at the ends of the space, or None if no rows can be made up.
+    """The largest size of a packed model among settings at the ends of the space, or None without made-up rows.
 
-    Of X only the container and the types of its columns are used. Raises what training or scoring raises, and
+    Trains on the first of the tables that it can be trained on. Raises what training or scoring raises, and
     `ArgumentError` when a row's answer or score depends on the rows beside it.
     """
-    rows = _rows_like(X, classes)
-    if rows is None:
+    if not tables:
         return None
     source = keyed_source("rehearsal")
+    settings_tried = list(_tried(space))
     sizes: list[int] = []
-    for params in _ends(space):
+    with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
+        rows = _suitable(estimator, settings_tried[0], settings, tables)
+    for params in settings_tried:
         try:
             with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
                 model = train(clone(estimator), params, settings, rows.at(range(ROWS)), source.spawn(len(sizes)))
                 if isinstance(scoring, Scoring):
                     scoring.strict_total(model, rows.X, rows.y)
                     _refuse_answers_by_batch(model, scoring.rule, rows)
+                    _refuse_answers_by_other_rows(model, tables)
                 elif scoring is not None and not sizes:
                     scoring(model)
             sizes.append(len(pack(model)))
         except Exception as error:
-            error.add_note(f"in a rehearsal on made-up rows, with {params}; nothing was drawn or charged")
+            error.add_note(f"in a rehearsal on made-up rows, with {params}; {_NOTHING_CHARGED}")
             raise
     return max(sizes)
 
 
-def draws_by_itself(estimator: Any, space: Space, settings: Settings, X: Any, classes: NDArray[Any] | None) -> bool:
+def rehearsal_rows(
+    X: Any, classes: NDArray[Any] | None, estimator: Any, beside: Mapping[str, Any], public: Any = None
+) -> list[TrialRows]:
+    """Made-up rows with labels in turn, in each style that the types of X leave open; or the `public` rows, repeated.
+
+    Of X only the container, the names and the types of its columns are used, and of `beside` the same.
+    """
+    if public is None:
+        tables = list(made_up_tables(X, estimator))
+    else:
+        public = sliceable(public)
+        count, columns = table_shape(public)
+        if not count or columns != table_shape(X)[1] or column_names(public) != column_names(X):
+            raise ArgumentError("rehearse must be True, False, or public rows with the columns of X, at least one")
+        tables = [_safe_indexing(public, np.arange(ROWS) % count)]
+    if classes is None:
+        y = keyed_source("rehearsal").uniform(ROWS)
+    else:
+        y = np.asarray(classes)[np.arange(ROWS) % len(classes)]
+    return [TrialRows(table, y, made_up_beside(beside, len(X))) for table in tables]
+
+
+def _suitable(estimator: Any, params: Mapping[str, Any], settings: Settings, tables: Sequence[TrialRows]) -> TrialRows:
+    """The first table that it can be trained on; if there is none, raises what training on the first one raises."""
+    if len(tables) == 1:
+        return tables[0]
+    failures: list[Exception] = []
+    for rows in tables:
+        try:
+            train(clone(estimator), params, settings, rows.at(range(ROWS)), keyed_source("rehearsal"))
+        except Exception as error:
+            failures.append(error)
+        else:
+            return rows
+    failures[0].add_note(f"in a rehearsal on made-up rows, with {dict(params)}; {_NOTHING_CHARGED}")
+    failures[0].add_note(
+        "the rows held words, numbers and dates where a column's type leaves open what its text is. If public steps "
+        "take other text only, pass rehearse=(public rows with the columns of X)"
+    )
+    raise failures[0]
+
+
+def draws_by_itself(estimator: Any, space: Space, settings: Settings, tables: Sequence[TrialRows]) -> bool:
     """Whether the last step's `random_state` takes whole numbers but no generator, and is to stay None.
 
     A whole number would do for such an estimator and not for privacy: there are 2**32 of them, few enough to try them
@@ -73,18 +129,18 @@ def draws_by_itself(estimator: Any, space: Space, settings: Settings, X: Any, cl
     places = settings.steps(clone(estimator))
     if not any("random_state" in place.has and "random" not in place.has for place in places):
         return False
-    rows = _rows_like(X, classes)
-    if rows is None:
-        return False
 
     def trains(state_of: Callable[[RandomSource], Any], known: Settings = settings) -> bool:
-        try:
-            with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
-                params = next(iter(_ends(space)))
+        params = next(iter(_ends(space)))
+        for rows in tables:
+            with (
+                suppress(Exception),
+                threadpool_limits(1),
+                warnings.catch_warnings(action="ignore"),
+            ):
                 train(estimator, params, known, rows.at(range(ROWS)), keyed_source("rehearsal"), state_of=state_of)
-        except Exception:
-            return False
-        return True
+                return True
+        return False
 
     if trains(numpy_source) or not trains(lambda source: source.bits(31)):
         return False
@@ -98,26 +154,10 @@ def draws_by_itself(estimator: Any, space: Space, settings: Settings, X: Any, cl
     )
 
 
-def _rows_like(X: Any, classes: NDArray[Any] | None) -> TrialRows | None:
-    """Made-up rows with labels in turn, or None if none can be made up."""
-    made_up = _like(X)
-    if made_up is None:
-        return None
-    if classes is None:
-        return TrialRows(made_up, keyed_source("rehearsal").uniform(ROWS), {})
-    return TrialRows(made_up, np.asarray(classes)[np.arange(ROWS) % len(classes)], {})
-
-
 def _refuse_answers_by_batch(model: Any, rule: RowScore | None, rows: TrialRows) -> None:
     """One row must move a score by its own share only, and so its answer may not change the others'."""
-    names = ("predict_proba", "decision_function", "predict")
-    asked = getattr(model, next(name for name in names if hasattr(model, name)))
-    if depends_on_company(lambda places: asked(_safe_indexing(rows.X, places))):
-        raise ArgumentError(
-            "the estimator's answer for a row depends on the rows beside it (a PublicTransformer that looks at the "
-            "whole table?), their order or what it was asked before, so that one row could move the score by more than "
-            "its own share"
-        )
+    if _answers_mix(model, rows.X):
+        raise ArgumentError(_MIXED)
 
     def scores(places: NDArray[np.intp]) -> Any:
         return rule and rule.of_rows(model, _safe_indexing(rows.X, places), _safe_indexing(rows.y, places))
@@ -129,21 +169,39 @@ def _refuse_answers_by_batch(model: Any, rule: RowScore | None, rows: TrialRows)
         )
 
 
-def _like(X: Any) -> Any:
-    """Rows like those of X: uniform numbers in the same container; None for columns that are no numbers."""
-    if hasattr(X, "iloc"):
-        if any(kind.kind not in "biuf" for kind in X.dtypes if hasattr(kind, "kind")):
-            return None
-        columns = _uniform(X.shape[1])
-        return type(X)(columns, columns=X.columns).astype(X.dtypes)
-    table = np.asarray(X)
-    if hasattr(X, "columns") or table.dtype.kind not in "biuf":
-        return None
-    return _uniform(table.shape[1]).astype(table.dtype)
+def _answers_mix(model: Any, X: Any) -> bool:
+    names = ("predict_proba", "decision_function", "predict")
+    asked = getattr(model, next(name for name in names if hasattr(model, name)))
+    return depends_on_company(lambda places: asked(_safe_indexing(X, places)))
 
 
-def _uniform(columns: int) -> NDArray[np.float64]:
-    return keyed_source("rehearsal").spawn("rows").uniform((ROWS, columns))
+def _refuse_answers_by_other_rows(model: Any, tables: Sequence[TrialRows]) -> None:
+    """The same for text of other styles, and for missing cells, which may be filled from other rows.
+
+    What a model cannot take tells nothing of it.
+    """
+    for rows in tables:
+        for table in (rows.X, with_holes(rows.X)):
+            mixed = False
+            with suppress(Exception):
+                mixed = table is not None and _answers_mix(model, table)
+            if mixed:
+                raise ArgumentError(_MIXED)
+
+
+def _tried(space: Space) -> Iterator[dict[str, Any]]:
+    """Both ends of the space, and each of few listed values that are no numbers: one of them may be misspelt."""
+    for part in spaces_of(space):
+        low, high = _ends(part)
+        yield low
+        yield high
+        middle = {
+            name: [value for value in finite_choices(law) or () if value is not low[name] and value is not high[name]]
+            for name, law in part.parameters.items()
+        }
+        listed = {name: values for name, values in middle.items() if not all(isinstance(v, Real) for v in values)}
+        for turn in range(min(_MOST_LISTED, max(map(len, listed.values()), default=0))):
+            yield low | {name: values[turn % len(values)] for name, values in listed.items()}
 
 
 def _ends(space: Space) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from dpselect.errors import ArgumentError, flag, integer, number
@@ -29,8 +28,10 @@ def request_of(search: Any, columns: int | None) -> Request:
         raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(search.estimator).__name__}")
     if search.base is not None and not (isinstance(search.base, Guarantee) or callable(search.base)):
         raise refusal("base", search.base, "a Guarantee of one fit, or a function from the estimator to one")
-    for name in ("refit", "release_score", "constant_runs", "rehearse", "resume"):
+    for name in ("refit", "release_score", "constant_runs", "resume"):
         flag(name, getattr(search, name))
+    if not hasattr(search.rehearse, "shape"):
+        flag("rehearse", search.rehearse)
     public = search.public_validation is not None
     folds = None
     if search.cv is not None:
@@ -60,7 +61,7 @@ def request_of(search: Any, columns: int | None) -> Request:
         space=search_space(search.param_distributions),
         settings=Settings(
             adjacency=None if search.adjacency is None else parse_adjacency(search.adjacency),
-            classes=None if search.classes is None else public_classes(search.classes, np.empty(0)).tolist(),
+            classes=None if search.classes is None else public_classes(search.classes, None).tolist(),
             nominal_rows=None if nominal is None else nominal * trained,
             noise=None,
             base=search.base,

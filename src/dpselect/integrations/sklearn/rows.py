@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Sequence, Set
 from numbers import Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import column_or_1d
 
@@ -18,7 +20,7 @@ from dpselect.integrations.sklearn.guarantee import PrivateStep
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, public_row_count, table_shape
 from dpselect.privacy import Adjacency
 
-__all__ = ["nominal_rows", "public_rows", "read_labels", "refuse_missing", "sliceable"]
+__all__ = ["nominal_rows", "public_rows", "read_labels", "refuse_missing", "sliceable", "warn_if_unscaled"]
 
 
 def sliceable(X: Any) -> Any:
@@ -88,6 +90,28 @@ def _needs_known_labels(place: PrivateStep) -> bool:
     step = place.step
     ours = type(step).__module__.split(".")[0] == "dpselect"
     return hasattr(step, "predict") and not ours and not takes_classes_from_rows(step)
+
+
+def warn_if_unscaled(estimator: Any, searched: Set[str], columns: int) -> None:
+    """Warn where nothing scales the columns in front of a learner that scales whole rows down to an unset `row_norm`.
+
+    By the parameters alone, before anything is spent: a column of large numbers hides all others.
+    """
+    steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
+    *front, (name, last) = steps
+    path = f"{name}__row_norm" if name else "row_norm"
+    if any(step not in (None, "passthrough") for _, step in front) or path in searched:
+        return
+    if type(last).__module__.split(".")[0] != "dpselect" or getattr(last, "row_norm", None) != 1.0:
+        return
+    warnings.warn(
+        "nothing scales the columns of X: rows longer than row_norm=1 are scaled down to that, and a column of large "
+        "numbers hides the others. Put public bounds in front (a map of dpselect.preprocessing, "
+        "PublicTransformer(scaler.fit(public_rows))); if each column lies in [-1, 1], give "
+        f"row_norm={columns**0.5:.4g}",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def refuse_missing(X: Any, steps: Sequence[PrivateStep]) -> None:

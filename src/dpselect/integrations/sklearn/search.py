@@ -31,10 +31,10 @@ from dpselect.integrations.sklearn.distributions import describe_value
 from dpselect.integrations.sklearn.free_steps import refuse_rows_that_fail, refuse_too_many_rows
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
-from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearse
+from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse
 from dpselect.integrations.sklearn.released import ReleasedEstimator, explain_foreign_arguments
 from dpselect.integrations.sklearn.requested import request_of
-from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable
+from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable, warn_if_unscaled
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring, scoring_of
 from dpselect.integrations.sklearn.spending import whole_price
 from dpselect.integrations.sklearn.split import rows_to_parts
@@ -68,11 +68,17 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
 
     Privacy of the estimator. It is a private learner (`dpselect.learners`, some of diffprivlib, anything with a
     data-free method `guarantee()`), or a pipeline that ends in one. Other steps must be private too, know nothing
-    (Normalizer, Binarizer, PolynomialFeatures), or be declared public: `PublicTransformer(scaler.fit(public_rows))`.
+    (Normalizer, Binarizer, PolynomialFeatures; an encoder whose categories are all listed and that ignores others; a
+    SimpleImputer with a constant that keeps empty columns), or be declared public:
+    `PublicTransformer(scaler.fit(public_rows))`.
 
     Rows. By default a public hash puts about a fifth of the rows aside for scoring: of each row's content under
     add_or_remove_one (its label included), of its position under replace_one. A row then either trains or scores, and
     the search costs it the larger of the two prices. There is no refit: the model released is the one that was scored.
+    For dpselect's learners a cell that is missing, infinite or no number counts as zero, and a row whose label is none
+    of the classes trains nothing and counts as answered wrongly. Nothing tells whether there are any: put what is to
+    stand for missing cells in front, and check the labels' spelling. Labels whose type shows that none can be a class
+    are refused. Learners of others, which would fail on such rows, have them refused.
 
     Args:
         estimator: the estimator to copy, with everything set that is not searched and `random`, `random_state` None.
@@ -117,9 +123,12 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         release_score: set `best_score_`, which costs nothing more.
         n_jobs: worker processes, as in scikit-learn (loky, or the Dask or Ray of a `joblib.parallel_config`); or
             `executor`, any of dpselect's. The result is the same.
-        constant_runs, ledger, store, resume, key_variable, payload_bytes, random: see `dpselect.tuning.tune`. With
+        ledger: charged for the total; at `delta` where that is above 0.
+        constant_runs, store, resume, key_variable, payload_bytes, random: see `dpselect.tuning.tune`. With
             `store`, `release(result)` must write the result: it is called before the store's key is destroyed.
-        rehearse: run once on made-up rows first, so that wrong arguments are found before anything is charged.
+        rehearse: run first on made-up rows with the columns' names and types, so that wrong arguments are found before
+            anything is charged. Or a table of public rows with the columns of X, for text that made-up words, numbers
+            and dates do not stand for. False: not at all; then nothing finds steps and scores that mix rows.
         name: label in the ledger, and salt of the split.
         verbose: 1 writes what is public (law, price, the plan's note) to standard error. Nothing is written run by run.
 
@@ -180,7 +189,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     key_variable: str | None = None
     release: Callable[[TuneResult], None] | None = None
     payload_bytes: int | None = None
-    rehearse: bool = True
+    rehearse: Any = True
     name: str = "search"
     random: RandomSource | None = None
     verbose: int = 0
@@ -229,7 +238,10 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             # the number of rows in one part is not what was declared public
             settings = replace(settings, nominal_rows=max(1.0, nominal * request.trained))
         refuse_too_many_rows(self.estimator, request.space, settings, count)
-        own_entropy = draws_by_itself(self.estimator, request.space, settings, X, classes)
+        warn_if_unscaled(self.estimator, request.searched, columns)
+        public_like = None if isinstance(self.rehearse, bool) else self.rehearse
+        tables = rehearsal_rows(X, classes, self.estimator, beside, public_like)
+        own_entropy = draws_by_itself(self.estimator, request.space, settings, tables)
         settings = replace(settings, own_entropy=own_entropy)
         scoring: Scoring | PublicScores | None = None
         if plan.portfolio is not None:
@@ -244,9 +256,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 classes=classes,
             )
         size = None
-        if self.rehearse and not beside:
+        if self.rehearse is not False:
             space = one_by_one(plan.candidates) if plan.candidates else request.space
-            size = rehearse(self.estimator, space, settings, scoring, X, classes)
+            size = rehearse(self.estimator, space, settings, scoring, tables)
         room = self._room(size, request.folds or 1, scoring)
         run: SearchRun | PortfolioRun
         if plan.portfolio is not None and isinstance(scoring, Scoring):
@@ -272,7 +284,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 shows_sums=self.release_score and public is None and request.folds is None and not request.refit,
             )
         if self.verbose:
-            print(_summary(plan, self.delta), file=sys.stderr)
+            print(_summary(plan, self.delta, classes), file=sys.stderr)
         result, sums = self._search(run, plan, request, room)
         self._set_outcome(plan, result)
         if sums is not None and isinstance(scoring, Scoring):
@@ -298,7 +310,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             if self.release is not None:
                 self.release(kept[0])
 
-        ledger = asked_at(self.ledger, None if self.epsilon is None else self.delta)
+        ledger = asked_at(self.ledger, self.delta)
         if ledger is not None and plan.final is not None:
             ledger = whole_price(ledger, plan.guarantee)
         result = tune(
@@ -398,13 +410,18 @@ def _executor(n_jobs: int | None) -> Executor:
     return InlineExecutor() if workers == 1 else JoblibExecutor(workers=workers)
 
 
-def _summary(plan: SearchPlan, delta: float) -> str:
+def _summary(plan: SearchPlan, delta: float, classes: NDArray[Any] | None) -> str:
     law = plan.repetitions
-    said = (
+    said = [
         f"PrivateSearchCV: {type(law).__name__} law, {law.mean:.3g} runs on average; "
-        f"epsilon {rounded_up(plan.guarantee.epsilon(delta))} at delta {delta:g} for all that is released"
-    )
-    return said if plan.note is None else f"{said}\nnote: {plan.note}"
+        f"epsilon {rounded_up(plan.guarantee.epsilon(delta))} at delta {delta:g} for all that is released",
+        "note: cells that are missing or no number count as zero for dpselect's learners; nothing tells how many are",
+    ]
+    if classes is not None:
+        said.append(
+            f"note: rows with labels other than {classes.tolist()} train nothing; nothing tells how many there are"
+        )
+    return "\n".join(said if plan.note is None else [*said, f"note: {plan.note}"])
 
 
 def _address(backend: Any) -> str | None:
