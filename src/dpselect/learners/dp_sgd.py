@@ -147,7 +147,7 @@ class NoisyGradients(PrivateLearner):
         return integer("steps", self.steps, at_least=1) if self.steps is not None else math.ceil(self._by_rule())
 
     def _by_rule(self) -> float:
-        noise = number("noise_multiplier", self.noise_multiplier, at_least=0.01, at_most=1e6)
+        noise = number("noise_multiplier", self.noise_multiplier, at_least=0.01, at_most=1e6, rounding="up")
         return self._rule.steps_for(self._rows(), noise / float(self.sampling_rate))
 
     def _noise(self) -> float:

@@ -69,10 +69,11 @@ class GatedRelease(Mechanism):
 
     def __post_init__(self) -> None:
         self._parsed(
-            max_error=number("max_error", self.max_error), test_shift=number("test_shift", self.test_shift, above=0.0)
+            max_error=number("max_error", self.max_error),
+            test_shift=number("test_shift", self.test_shift, above=0.0, rounding="up"),
         )
         if self.train_shift is not None:
-            self._parsed(train_shift=number("train_shift", self.train_shift, at_least=0.0))
+            self._parsed(train_shift=number("train_shift", self.train_shift, at_least=0.0, rounding="up"))
         flag("disjoint", self.disjoint)
         _ = self.guarantee  # checks the rest
 

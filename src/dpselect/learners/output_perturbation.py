@@ -89,7 +89,7 @@ class OutputPerturbation(Classifier):
         >>> OutputPerturbationClassifier(epsilon=0.5, adjacency="replace_one").guarantee().epsilon(delta=0)
         0.5
         """
-        epsilon = number("epsilon", self.epsilon, at_least=1e-6, at_most=1e6)
+        epsilon = number("epsilon", self.epsilon, at_least=1e-6, at_most=1e6, rounding="down")
         return pure_dp(epsilon=epsilon, adjacency=parse_adjacency(self.adjacency))
 
     def checked(self) -> tuple[float, float, float | None, bool]:

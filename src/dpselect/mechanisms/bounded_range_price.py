@@ -89,7 +89,7 @@ def bounded_range_rho(epsilon: SupportsFloat) -> float:
     >>> round(bounded_range_rho(1.0), 5)
     0.1233
     """
-    epsilon = number("epsilon", epsilon, at_least=0.0)
+    epsilon = number("epsilon", epsilon, at_least=0.0, rounding="up")
     if epsilon < 1e-3:
         return epsilon * epsilon / 8.0  # above it by a factor 1 + epsilon^2/72 at most
     x = epsilon / -math.expm1(-epsilon)
@@ -102,7 +102,7 @@ def bounded_range(*, epsilon: SupportsFloat, adjacency: Adjacency | str = Adjace
     >>> bounded_range(epsilon=1.0).epsilon(delta=0)
     1.0
     """
-    epsilon = number("epsilon", epsilon, at_least=0.0)
+    epsilon = number("epsilon", epsilon, at_least=0.0, rounding="up")
     profile = BoundedRangeProfile(epsilon)
     return Guarantee(
         adjacency=parse_adjacency(adjacency),

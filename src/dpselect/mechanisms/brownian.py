@@ -66,8 +66,8 @@ class BrownianReduction(NoiseReduction):
     """
 
     noise_multipliers: Sequence[SupportsFloat]
-    delta: float = field(metadata=real(at_least=1e-300, below=1.0))
-    sensitivity: float = field(metadata=real(at_least=1e-250, at_most=1e250))
+    delta: float = field(metadata=real(at_least=1e-300, below=1.0, rounding="down"))
+    sensitivity: float = field(metadata=real(at_least=1e-250, at_most=1e250, rounding="up"))
     boundary: Boundary = "stopping"
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
@@ -154,9 +154,9 @@ def _boundary_arguments(
     noise_multiplier: SupportsFloat, delta: SupportsFloat, anchor: SupportsFloat
 ) -> tuple[float, float, float]:
     return (
-        number("noise_multiplier", noise_multiplier, at_least=2.0**-20, at_most=2.0**40),
+        number("noise_multiplier", noise_multiplier, at_least=2.0**-20, at_most=2.0**40, rounding="down"),
         number("anchor", anchor, at_least=2.0**-20, at_most=2.0**40),
-        -math.log(number("delta", delta, above=0.0, below=1.0)),
+        -math.log(number("delta", delta, above=0.0, below=1.0, rounding="down")),
     )
 
 

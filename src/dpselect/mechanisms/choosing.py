@@ -54,8 +54,8 @@ class ChoosingMechanism(Mechanism):
     """
 
     growth: int = field(metadata=whole(at_least=1))
-    epsilon: float = field(metadata=real(at_least=2.0**-40, at_most=2.0**10))
-    delta: float = field(metadata=real(at_least=1e-300, at_most=0.25))
+    epsilon: float = field(metadata=real(at_least=2.0**-40, at_most=2.0**10, rounding="down"))
+    delta: float = field(metadata=real(at_least=1e-300, at_most=0.25, rounding="down"))
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:

@@ -51,13 +51,15 @@ class GeneralisedExponentialMechanism(Mechanism):
     """
 
     sensitivities: Sequence[float]
-    epsilon: float = field(metadata=real(at_least=2.0**-10, at_most=2.0**40))
+    epsilon: float = field(metadata=real(at_least=2.0**-10, at_most=2.0**40, rounding="down"))
     failure_probability: float = field(default=0.05, metadata=real(at_least=1e-12, below=1.0))
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        bounds = tuple(number("sensitivities", d, at_least=2.0**-300, at_most=2.0**300) for d in self.sensitivities)
+        bounds = tuple(
+            number("sensitivities", d, at_least=2.0**-300, at_most=2.0**300, rounding="up") for d in self.sensitivities
+        )
         if not bounds:
             raise ArgumentError("sensitivities must not be empty")
         self._parsed(sensitivities=bounds)

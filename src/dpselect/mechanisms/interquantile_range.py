@@ -80,7 +80,7 @@ class InterquantileRange(Mechanism):
         stage = ProposeTestRelease(
             epsilon_test=self.epsilon_test,
             epsilon_answer=self.epsilon_answer,
-            delta=number("delta", self.delta, at_least=1e-299, below=1.0) / 2.0,
+            delta=number("delta", self.delta, at_least=1e-299, below=1.0, rounding="down") / 2.0,
             adjacency=self.adjacency,
         )
         return Cascade([stage, stage])

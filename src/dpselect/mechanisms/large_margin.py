@@ -51,9 +51,9 @@ class LargeMarginMechanism(Mechanism):
     """
 
     candidates: int = field(metadata=whole(at_least=1, at_most=1 << 40))
-    sensitivity: float = field(metadata=real(at_least=1e-90, at_most=1e90))
-    epsilon: float = field(metadata=real(at_least=2.0**-10, at_most=2.0**10))
-    delta: float = field(metadata=real(at_least=1e-300, at_most=0.5))
+    sensitivity: float = field(metadata=real(at_least=1e-90, at_most=1e90, rounding="up"))
+    epsilon: float = field(metadata=real(at_least=2.0**-10, at_most=2.0**10, rounding="down"))
+    delta: float = field(metadata=real(at_least=1e-300, at_most=0.5, rounding="down"))
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
     @property

@@ -214,8 +214,10 @@ class LaplaceReduction(NoiseReduction):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._parsed(epsilons=read_levels("epsilons", self.epsilons, above=0.0))
-        number("sensitivity", self.sensitivity, above=0.0)
+        self._parsed(
+            epsilons=read_levels("epsilons", self.epsilons, above=0.0),
+            sensitivity=number("sensitivity", self.sensitivity, above=0.0, rounding="up"),
+        )
         round_to_grid(0.0, number("granularity", self.granularity, above=0.0))  # a power of two
 
     @property
@@ -339,9 +341,9 @@ class ReleaseUntilAbove(Mechanism):
 
     reduction: NoiseReduction
     threshold: float = field(metadata=real(finite=False))
-    epsilon_threshold: float = field(metadata=real(above=0.0))
-    epsilon_queries: float = field(metadata=real(above=0.0))
-    sensitivity: float = field(default=1.0, metadata=real(at_least=2.0**-300, at_most=2.0**300))
+    epsilon_threshold: float = field(metadata=real(above=0.0, rounding="down"))
+    epsilon_queries: float = field(metadata=real(above=0.0, rounding="down"))
+    sensitivity: float = field(default=1.0, metadata=real(at_least=2.0**-300, at_most=2.0**300, rounding="up"))
 
     def __post_init__(self) -> None:
         expect("reduction", self.reduction, NoiseReduction)

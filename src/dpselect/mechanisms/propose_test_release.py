@@ -63,9 +63,9 @@ class ProposeTestRelease(Mechanism):
     (26.24, {True: 1.0, False: 0.5})
     """
 
-    epsilon_test: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10))
-    epsilon_answer: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10))
-    delta: float = field(metadata=real(at_least=1e-300, at_most=0.5))
+    epsilon_test: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10, rounding="down"))
+    epsilon_answer: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10, rounding="down"))
+    delta: float = field(metadata=real(at_least=1e-300, at_most=0.5, rounding="down"))
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
     @property
@@ -166,7 +166,7 @@ def dwork_lei_delta(*, rows: int, epsilon: SupportsFloat) -> float:
     True
     """
     logarithm = math.log(number("rows", rows, at_least=2))
-    return 0.5 * math.exp(-number("epsilon", epsilon, above=0.0) * logarithm**2) * ROUND_UP
+    return 0.5 * math.exp(-number("epsilon", epsilon, above=0.0, rounding="down") * logarithm**2) * ROUND_UP
 
 
 def _whole(distance: SupportsIndex) -> int:

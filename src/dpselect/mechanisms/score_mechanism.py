@@ -41,8 +41,8 @@ class ScoreMechanism(Mechanism):
     Raises `ArgumentError` unless sensitivity and epsilon lie in [2**-300, 2**300].
     """
 
-    sensitivity: float = field(metadata=real(at_least=2.0**-300, at_most=2.0**300))
-    epsilon: float = field(metadata=real(at_least=2.0**-300, at_most=2.0**300))
+    sensitivity: float = field(metadata=real(at_least=2.0**-300, at_most=2.0**300, rounding="up"))
+    epsilon: float = field(metadata=real(at_least=2.0**-300, at_most=2.0**300, rounding="down"))
     monotonic: bool = field(default=False, metadata={"parse": flag})
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 

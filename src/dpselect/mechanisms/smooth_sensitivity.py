@@ -55,8 +55,8 @@ class SmoothSensitivityMechanism(Mechanism):
 
     candidates: int = field(metadata=whole(at_least=1, at_most=1 << 24))
     smoothness: float = field(metadata=real(at_least=0.0))
-    base_epsilon: float = field(metadata=real(at_least=1e-9, at_most=1e3))
-    base_delta: float = field(metadata=real(at_least=1e-300, at_most=0.25))
+    base_epsilon: float = field(metadata=real(at_least=1e-9, at_most=1e3, rounding="down"))
+    base_delta: float = field(metadata=real(at_least=1e-300, at_most=0.25, rounding="down"))
     failure_probability: float = field(default=0.05, metadata=real(at_least=1e-6, below=1.0))
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 

@@ -114,11 +114,11 @@ class SparseRelease(Mechanism):
     1.0
     """
 
-    epsilon_threshold: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10))
-    epsilon_queries: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10))
-    epsilon_release: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10))
+    epsilon_threshold: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10, rounding="down"))
+    epsilon_queries: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10, rounding="down"))
+    epsilon_release: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10, rounding="down"))
     max_positives: int = field(metadata=whole(at_least=1, at_most=100_000))
-    sensitivity: float = field(default=1.0, metadata=real(at_least=2.0**-300, at_most=2.0**300))
+    sensitivity: float = field(default=1.0, metadata=real(at_least=2.0**-300, at_most=2.0**300, rounding="up"))
     monotonic: bool = False
     spend: Spend = "all"
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
@@ -224,7 +224,7 @@ def balanced_split(*, epsilon: float, max_positives: int, monotonic: bool = Fals
     >>> [round(part, 10) for part in balanced_split(epsilon=0.5, max_positives=20)]
     [0.0393822626, 0.4606177374]
     """
-    epsilon = number("epsilon", epsilon, above=0.0)
+    epsilon = number("epsilon", epsilon, above=0.0, rounding="down")
     most = integer("max_positives", max_positives, at_least=1, at_most=1 << 1000)
     first = epsilon / (1.0 + (most if monotonic else 2.0 * most) ** (2.0 / 3.0))
     second = epsilon - first

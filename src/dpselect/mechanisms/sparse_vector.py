@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, SupportsFloat
+from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -235,7 +235,8 @@ class SparseVector(PaidSession):
 
 
 def _parameter(name: str, value: SupportsFloat) -> float:
-    return number(name, value, at_least=_SMALLEST, at_most=_LARGEST)
+    rounding: Literal["up", "down"] = "up" if name == "sensitivity" else "down"
+    return number(name, value, at_least=_SMALLEST, at_most=_LARGEST, rounding=rounding)
 
 
 def _public(threshold: SupportsFloat) -> float:

@@ -94,7 +94,7 @@ def plan_sparse_vector(
     (0.25, 0.39)
     """
     positives = integer("positives", positives, at_least=1, at_most=_MOST_POSITIVES)
-    delta = number("delta", delta, at_least=0.0, below=1.0)
+    delta = number("delta", delta, at_least=0.0, below=1.0, rounding="down")
     if (epsilon is None) == (accuracy is None):
         raise ArgumentError("give either epsilon or accuracy")
     balanced = (positives if monotonic else 2 * positives) ** (-1.0 / 3.0)
@@ -108,7 +108,7 @@ def plan_sparse_vector(
         splits = tuple(split(ratio, fixed) for ratio in ratios)
         best = min(splits, key=lambda one: one.epsilon)
     else:
-        target = number("epsilon", epsilon, at_least=1e-3, at_most=1e3)
+        target = number("epsilon", epsilon, at_least=1e-3, at_most=1e3, rounding="down")
         splits = _most_accurate(ratios, target, delta, split)
         best = min(splits, key=lambda one: one.accuracy)
     return SparseVectorPlan(max_positives=positives, monotonic=monotonic, delta=delta, best=best, splits=splits)

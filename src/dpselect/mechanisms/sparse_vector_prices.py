@@ -83,8 +83,8 @@ def sparse_vector_guarantee(
     2.0
     """
     most = integer("max_positives", max_positives, at_least=1, at_most=MOST_POSITIVES)
-    epsilon_threshold = number("epsilon_threshold", epsilon_threshold, at_least=0.0, at_most=1e300)
-    epsilon_queries = number("epsilon_queries", epsilon_queries, at_least=0.0, at_most=1e300)
+    epsilon_threshold = number("epsilon_threshold", epsilon_threshold, at_least=0.0, at_most=1e300, rounding="up")
+    epsilon_queries = number("epsilon_queries", epsilon_queries, at_least=0.0, at_most=1e300, rounding="up")
     first, total = (charged_amount("epsilon", epsilon) for epsilon in (epsilon_threshold, epsilon_queries))
     prices: dict[Hashable, float] = {c: charged_price(first + total * c / most) for c in range(most + 1)}
     priced = OutputGuarantee(cell=number_of_positives, epsilons=prices, adjacency=adjacency)
@@ -113,7 +113,7 @@ def unprotected_threshold_guarantee(
     1.423
     """
     most = integer("max_positives", max_positives, at_least=1, at_most=MOST_POSITIVES)
-    queries = number("epsilon_queries", epsilon_queries, above=0.0, at_most=1e300)
+    queries = number("epsilon_queries", epsilon_queries, above=0.0, at_most=1e300, rounding="up")
     game = session_game(None, queries, most, monotonic=monotonic, max_queries=max_queries)
     return game_guarantee(game, adjacency=adjacency)
 
@@ -227,8 +227,8 @@ def refined_sparse_vector_guarantee(
     [0.0, 0.25, 0.5, 1.0]
     """
     price = AnswerPrice(
-        epsilon_threshold=number("epsilon_threshold", epsilon_threshold, above=0.0),
-        epsilon_queries=number("epsilon_queries", epsilon_queries, above=0.0),
+        epsilon_threshold=number("epsilon_threshold", epsilon_threshold, above=0.0, rounding="up"),
+        epsilon_queries=number("epsilon_queries", epsilon_queries, above=0.0, rounding="up"),
         max_positives=integer("max_positives", max_positives, at_least=1, at_most=1 << 1000),
         monotonic=bool(monotonic),
         max_queries=None if max_queries is None else integer("max_queries", max_queries, at_least=1, at_most=1 << 1000),

@@ -106,7 +106,7 @@ class Guarantee:
 
     def statement(self, *, delta: SupportsFloat) -> Statement:
         """The smallest epsilon at `delta` with the theorem that gives it."""
-        delta = number("delta", delta, at_least=0.0, at_most=1.0)
+        delta = number("delta", delta, at_least=0.0, at_most=1.0, rounding="down")
         if delta == 1.0:
             return Statement(0.0, self.theorem)
         found = list(self._statements(delta))
@@ -126,7 +126,9 @@ class Guarantee:
     def delta(self, epsilon: SupportsFloat | Array) -> float | Array:
         """The smallest delta proved at `epsilon` >= 0 (a number or an array). Rounded up, at most 1."""
         if not isinstance(epsilon, np.ndarray):
-            return float(self.delta(np.array([number("epsilon", epsilon, at_least=0.0, finite=False)]))[0])
+            return float(
+                self.delta(np.array([number("epsilon", epsilon, at_least=0.0, finite=False, rounding="down")]))[0]
+            )
         asked = np.asarray(epsilon, dtype=np.float64)
         if np.any(np.isnan(asked)) or np.any(asked < 0.0):
             raise ArgumentError(f"epsilon must be at least 0, got {epsilon!r}")

@@ -81,7 +81,7 @@ def noisy_accuracy(
     `rows` is the public number that the count is divided by. A row's prediction must depend on that row alone, as
     scikit-learn's classifiers predict. One row changes the count by at most one: `NoisyCount`.
     """
-    noise = NoisyCount(epsilon=number("epsilon", epsilon, above=0.0), adjacency=adjacency)
+    noise = NoisyCount(epsilon=number("epsilon", epsilon, above=0.0, rounding="down"), adjacency=adjacency)
     total = number("rows", rows, above=0.0)
 
     def score(model: Any, random: RandomSource) -> float:
@@ -109,8 +109,10 @@ def noisy_value(
     >>> abs(scorer.score(1, keyed_source(1)) - 90.0) < 20.0
     True
     """
-    width = number("sensitivity", sensitivity, at_least=2.0**-300, at_most=2.0**300)
-    price = pure_dp(epsilon=number("epsilon", epsilon, at_least=2.0**-30, at_most=2.0**30), adjacency=adjacency)
+    width = number("sensitivity", sensitivity, at_least=2.0**-300, at_most=2.0**300, rounding="up")
+    price = pure_dp(
+        epsilon=number("epsilon", epsilon, at_least=2.0**-30, at_most=2.0**30, rounding="down"), adjacency=adjacency
+    )
     step = grid_at_most(width / _STEPS)
     # floor(x + 1/2) of two numbers d apart differ by at most d + 1 steps
     scale = (Fraction(width) / Fraction(step) + 1) / epsilon_used(price.pure_epsilon)

@@ -114,7 +114,7 @@ def tuning_candidate(
     if not callable(correct):
         raise TypeError("correct must be callable: correct(model) -> number of correct validation rows")
     count = integer("candidates", candidates, at_least=1, at_most=1 << 1000)
-    epsilon = number("validation_epsilon", validation_epsilon, at_least=2.0**-60, at_most=2.0**60)
+    epsilon = number("validation_epsilon", validation_epsilon, at_least=2.0**-60, at_most=2.0**60, rounding="down")
     noise = NoisyCount(epsilon=epsilon)
 
     def candidate(random: RandomSource) -> tuple[float, Tuned]:

@@ -99,7 +99,7 @@ class SelectIncreasing(Mechanism):
         object.__setattr__(self, "levels", promises("levels", self.levels))
         if not self.levels:
             raise ArgumentError("levels must hold at least one guarantee")
-        object.__setattr__(self, "delta", number("delta", self.delta, at_least=0.0, below=1.0))
+        object.__setattr__(self, "delta", number("delta", self.delta, at_least=0.0, below=1.0, rounding="down"))
         expect("repetitions", self.repetitions, Repetitions)
         common_adjacency(level.adjacency for level in self.levels)
         self._parts()
@@ -111,7 +111,7 @@ class SelectIncreasing(Mechanism):
         epsilons = [number("levels", g.epsilon(delta=base), at_least=0.0) for g in self.levels]
         if any(later < earlier for earlier, later in pairwise(epsilons)):
             raise ArgumentError("levels must be in the order of their budgets: an epsilon is below the one before")
-        total = number("delta", sum_up([base * law.mean * ROUND_UP]), below=1.0) if base > 0.0 else 0.0
+        total = number("delta", sum_up([base * law.mean * ROUND_UP]), below=1.0, rounding="down") if base > 0.0 else 0.0
         parts = self._parts()
         shares = [part / sum(parts) for part in parts]
         prices: dict[Hashable, float] = {}

@@ -64,10 +64,10 @@ def noisy_score_candidate(
     if not values.size:
         raise ArgumentError("scores must not be empty")
     given = sensitivities if isinstance(sensitivities, Sequence | np.ndarray) else [sensitivities] * values.size
-    bounds = [number("sensitivities", bound, at_least=2.0**-300, at_most=2.0**300) for bound in given]
+    bounds = [number("sensitivities", bound, at_least=2.0**-300, at_most=2.0**300, rounding="up") for bound in given]
     if len(bounds) != values.size:
         raise ArgumentError("sensitivities must be one number, or as many as scores")
-    price = number("epsilon", epsilon, at_least=2.0**-30, at_most=2.0**30)
+    price = number("epsilon", epsilon, at_least=2.0**-30, at_most=2.0**30, rounding="up")
     offset = number("penalty", penalty, at_least=0.0)
     cut = None if truncation is None else number("truncation", truncation, at_least=1.0, at_most=2.0**10)
 
@@ -109,7 +109,7 @@ def truncated_laplace_delta(*, epsilon: SupportsFloat, truncation: SupportsFloat
     >>> round(truncated_laplace_delta(epsilon=1.0, truncation=math.log(4)), 6)
     0.28638
     """
-    loss = number("epsilon", epsilon, above=0.0)
+    loss = number("epsilon", epsilon, above=0.0, rounding="up")
     cut = number("truncation", truncation, above=0.0)
     if loss > cut:
         return 1.0
@@ -130,5 +130,5 @@ def score_error(*, count: int, sensitivity: SupportsFloat, epsilon: SupportsFloa
     if count < 1:
         raise ArgumentError(f"count must be at least 1, got {count!r}")
     beta = number("failure", failure, above=0.0, below=1.0)
-    width = number("sensitivity", sensitivity, above=0.0)
-    return 3.0 * width * math.log(4.0 * count / beta**2) / number("epsilon", epsilon, above=0.0)
+    width = number("sensitivity", sensitivity, above=0.0, rounding="up")
+    return 3.0 * width * math.log(4.0 * count / beta**2) / number("epsilon", epsilon, above=0.0, rounding="up")

@@ -206,8 +206,8 @@ def _designed(objective: Any, design: Design, request: SearchRequest, execution:
         raise ArgumentError(
             "epsilon and delta must be given: a design has several noises, which are chosen for a total"
         )
-    epsilon = number("epsilon", request.epsilon, above=0.0)
-    delta = number("delta", request.delta, at_least=0.0, below=1.0)
+    epsilon = number("epsilon", request.epsilon, above=0.0, rounding="down")
+    delta = number("delta", request.delta, at_least=0.0, below=1.0, rounding="down")
     space = _space(request)
     base = partial(_parts, request.base)
     _look_at(base)

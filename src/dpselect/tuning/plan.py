@@ -126,8 +126,8 @@ def _price(request: SearchRequest, price: Callable[[Repetitions], SearchPrice]) 
         if repetitions is None:
             raise ArgumentError("repetitions is needed, or epsilon and delta of the whole search")
         return price(repetitions)
-    most = number("epsilon", epsilon, above=0.0)
-    delta = number("delta", delta, at_least=0.0, below=1.0)
+    most = number("epsilon", epsilon, above=0.0, rounding="down")
+    delta = number("delta", delta, at_least=0.0, below=1.0, rounding="down")
     if repetitions is None:
         max_runs = integer("max_runs", request.max_runs, at_least=1)
         return longest_within(price, epsilon=most, delta=delta, max_runs=max_runs)

@@ -80,7 +80,7 @@ def lemma_7(
     "no run" is counted, unlike in the paper's proof. Source: Papernot, Steinke 2022, Lemma 7.
     """
     order = number("order", order, above=1.0)
-    epsilon = number("epsilon", epsilon, at_least=0.0, finite=False)
+    epsilon = number("epsilon", epsilon, at_least=0.0, finite=False, rounding="up")
     orders = np.array([order])
     found = supremum(partition(law, trade_off, points=points).records, orders - 1.0) / (orders - 1.0)
     value = with_empty_outcome((epsilon + found) * ROUND_UP, orders, law.zero_probability)
@@ -112,7 +112,7 @@ def lemma_20(*, law: Repetitions, failure: SupportsFloat) -> tuple[Repetitions, 
     decomposition must serve every order and both directions (the caller must ensure it; `Guarantee.failure` promises
     it). Source: Papernot, Steinke 2022, Lemma 20.
     """
-    failure = number("failure", failure, at_least=0.0, below=1.0)
+    failure = number("failure", failure, at_least=0.0, below=1.0, rounding="up")
     return (law.tilted(1.0 - failure), law.success_probability(failure)) if failure > 0.0 else (law, 0.0)
 
 

@@ -62,7 +62,7 @@ def selector_lower_bound(
     (76, 0.172694)
     """
     count = integer("candidates", candidates, at_least=2, at_most=10**300)
-    single = number("epsilon", epsilon, above=0.0)
+    single = number("epsilon", epsilon, above=0.0, rounding="up")
     alpha = number("exponent", exponent, above=0.0, below=0.5)
     log_count = math.log(count)
     usefulness = math.exp(-alpha * log_count)

@@ -56,7 +56,7 @@ def percentile_sparse_vector(
     (1.0, 0.5)
     """
     base = promise("base", base)
-    epsilon = number("epsilon", epsilon, above=0.0)
+    epsilon = number("epsilon", epsilon, above=0.0, rounding="up")
     tests = None if max_queries is None else integer("max_queries", max_queries, at_least=1, at_most=1 << 1000)
     terms = {
         "mechanism": "percentile-sparse-vector",
@@ -108,7 +108,11 @@ def halting_cutoffs(
     >>> round(cut.low, 11), round(cut.high, 9), round(cut.sure, 9)
     (0.0099009901, 0.99009901, 0.909090909)
     """
-    power = 12.0 * number("epsilon_run", epsilon_run, at_least=0.0) / number("epsilon", epsilon, above=0.0)
+    power = (
+        12.0
+        * number("epsilon_run", epsilon_run, at_least=0.0, rounding="up")
+        / number("epsilon", epsilon, above=0.0, rounding="down")
+    )
     target = number("target", target, above=0.0, below=1.0)
     queries = integer("queries", queries, at_least=1, at_most=1 << 1000)
     beta = number("failure_probability", failure_probability, above=0.0, below=1.0)

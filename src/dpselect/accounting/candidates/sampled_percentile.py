@@ -53,7 +53,9 @@ class PassCount(ABC):
     def __post_init__(self) -> None:
         object.__setattr__(self, "samples", integer("samples", self.samples, at_least=1, at_most=10**9))
         object.__setattr__(self, "smoothing", number("smoothing", self.smoothing, above=0.0))
-        object.__setattr__(self, "sensitivity", number("sensitivity", self.sensitivity, above=0.0, at_most=500.0))
+        object.__setattr__(
+            self, "sensitivity", number("sensitivity", self.sensitivity, above=0.0, at_most=500.0, rounding="up")
+        )
 
     @abstractmethod
     def largest_close(self, counts: Array) -> Array:
@@ -112,7 +114,7 @@ def lemma_4_3(*, epsilon: SupportsFloat, slack: SupportsFloat, smoothing: Suppor
     >>> round(lemma_4_3(epsilon=0.5, slack=0.5, smoothing=88.5117885), 9)
     0.001
     """
-    epsilon = number("epsilon", epsilon, at_least=0.0)
+    epsilon = number("epsilon", epsilon, at_least=0.0, rounding="up")
     slack = number("slack", slack, above=0.0, below=1.0)
     smoothing = number("smoothing", smoothing, above=0.0)
     return min(2.0 * math.exp(-_lemma_constant(epsilon, slack) * smoothing) * ROUND_UP, 1.0)
@@ -124,7 +126,7 @@ def lemma_4_3_smoothing(*, epsilon: SupportsFloat, slack: SupportsFloat, failure
     >>> round(lemma_4_3_smoothing(epsilon=0.5, slack=0.5, failure=1e-3), 7)
     88.5117885
     """
-    epsilon = number("epsilon", epsilon, at_least=0.0)
+    epsilon = number("epsilon", epsilon, at_least=0.0, rounding="up")
     slack = number("slack", slack, above=0.0, below=1.0)
     failure = number("failure", failure, above=0.0, below=1.0)
     return math.log(2.0 / failure) / _lemma_constant(epsilon, slack) * ROUND_UP

@@ -108,7 +108,7 @@ def _smoothed(
     slack: SupportsFloat,
     smoothing: SupportsFloat | None,
 ) -> Statistic:
-    total = number("delta", delta, above=0.0, below=1.0)
+    total = number("delta", delta, above=0.0, below=1.0, rounding="up")
     slack = number("slack", slack, above=0.0, below=1.0)
     if not math.isfinite(base.pure_epsilon):
         raise BoundUnavailableError(
@@ -215,7 +215,7 @@ def _price(
     tests: int,
 ) -> PriceByOutput:
     theorem, tails = _failure(base, statistic, tests)
-    epsilon = number("epsilon", epsilon, above=0.0)
+    epsilon = number("epsilon", epsilon, above=0.0, rounding="up")
     how = "its delta" if theorem <= tails else "an exact delta"
     terms = {
         "mechanism": mechanism,
@@ -259,7 +259,11 @@ def threshold_search_samples(
     '1.456914e+09'
     """
     slack = number("slack", slack, above=0.0, below=1.0)
-    power = 6.0 * number("sensitivity", sensitivity, above=0.0) / number("epsilon", epsilon, above=0.0)
+    power = (
+        6.0
+        * number("sensitivity", sensitivity, above=0.0, rounding="up")
+        / number("epsilon", epsilon, above=0.0, rounding="down")
+    )
     beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
     first = math.log(3.0 * number("smoothing", smoothing, above=0.0) / number("target", target, above=0.0, at_most=1.0))
     count = integer("thresholds", thresholds, at_least=1)
@@ -280,6 +284,10 @@ def threshold_search_margin(
     >>> round(threshold_search_margin(sensitivity=0.2, slack=0.1, epsilon=1.0, failure_probability=0.1), 8)
     2.81310211
     """
-    power = 6.0 * number("sensitivity", sensitivity, above=0.0) / number("epsilon", epsilon, above=0.0)
+    power = (
+        6.0
+        * number("sensitivity", sensitivity, above=0.0, rounding="up")
+        / number("epsilon", epsilon, above=0.0, rounding="down")
+    )
     beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
     return -power * math.log(beta) + 0.5 * number("slack", slack, at_least=0.0)

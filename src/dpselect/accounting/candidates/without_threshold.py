@@ -85,9 +85,9 @@ def runs_needed(
     """
     count = integer("candidates", candidates, at_least=1, at_most=1 << 1000)
     grid = integer("thresholds", thresholds, at_least=1)
-    epsilon = number("epsilon_run", epsilon_run, at_least=0.0)
-    extra = number("epsilon_search", epsilon_search, above=0.0)
-    delta = number("delta", delta, above=0.0, below=1.0)
+    epsilon = number("epsilon_run", epsilon_run, at_least=0.0, rounding="up")
+    extra = number("epsilon_search", epsilon_search, above=0.0, rounding="up")
+    delta = number("delta", delta, above=0.0, below=1.0, rounding="up")
     beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
     if version not in _VERSIONS:
         raise ArgumentError(f"version must be one of {', '.join(map(repr, _VERSIONS))}, got {version!r}")

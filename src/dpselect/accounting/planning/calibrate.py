@@ -48,8 +48,8 @@ def calibrate(
     """
     if not callable(make):
         raise refusal("make", make, "a function from noise to a Guarantee")
-    epsilon = number("epsilon", epsilon, above=0.0)
-    delta = number("delta", delta, at_least=0.0, below=1.0)
+    epsilon = number("epsilon", epsilon, above=0.0, rounding="down")
+    delta = number("delta", delta, at_least=0.0, below=1.0, rounding="down")
     relative = number("relative", relative, above=0.0, below=1.0)
     lowest = number("low", low, above=0.0) if low is not None else _SMALLEST
     highest = number("high", high, above=lowest) if high is not None else _LARGEST

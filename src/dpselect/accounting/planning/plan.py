@@ -160,8 +160,8 @@ def plan(
     goal = Goal(
         expected_quantile=expected_quantile, success=success, mean_runs=mean_runs, runs_99=runs_99, max_runs=max_runs
     )
-    delta = number("delta", delta, at_least=0.0, below=1.0)
-    total = None if epsilon is None else number("epsilon", epsilon, above=0.0)
+    delta = number("delta", delta, at_least=0.0, below=1.0, rounding="down")
+    total = None if epsilon is None else number("epsilon", epsilon, above=0.0, rounding="down")
     weighed = known_families() if families is None else families
     for family in weighed:
         expect("families", family, Family)

@@ -76,8 +76,8 @@ def plan_subset(
     >>> [(option.sampling_rate, round(option.noise, 2), round(option.work, 2)) for option in found]
     [(0.2, 3.92, 1.91), (None, 5.71, 5.56)]
     """
-    total = number("epsilon", epsilon, above=0.0)
-    delta = number("delta", delta, at_least=0.0, below=1.0)
+    total = number("epsilon", epsilon, above=0.0, rounding="down")
+    delta = number("delta", delta, at_least=0.0, below=1.0, rounding="down")
     rates = [number("sampling_rates", rate, above=0.0, below=1.0) for rate in sampling_rates]
     if not rates:
         raise ArgumentError("sampling_rates must hold at least one rate")

@@ -28,8 +28,8 @@ def released_or_none(output: Any) -> str:
 
 def noise_unit(*, train_shift: SupportsFloat, test_shift: SupportsFloat) -> float:
     """a = max(train_shift, test_shift): the test's noise is Laplace of scale a/test_epsilon."""
-    train = number("train_shift", train_shift, at_least=0.0)
-    return max(train, number("test_shift", test_shift, above=0.0))
+    train = number("train_shift", train_shift, at_least=0.0, rounding="up")
+    return max(train, number("test_shift", test_shift, above=0.0, rounding="up"))
 
 
 def gated(
@@ -75,13 +75,13 @@ def gated(
     {'released': 1.0, 'none': 0.1}
     """
     training = promise("training", training)
-    spent = number("test_epsilon", test_epsilon, at_least=2.0**-60)
-    test = number("test_shift", test_shift, above=0.0)
-    delta = number("delta", delta, at_least=0.0, below=1.0)
+    spent = number("test_epsilon", test_epsilon, at_least=2.0**-60, rounding="up")
+    test = number("test_shift", test_shift, above=0.0, rounding="up")
+    delta = number("delta", delta, at_least=0.0, below=1.0, rounding="up")
     first = training.epsilon(delta)
     if not math.isfinite(first):
         raise ArgumentError("training has no finite epsilon at this delta")
-    train = None if train_shift is None else number("train_shift", train_shift, at_least=0.0)
+    train = None if train_shift is None else number("train_shift", train_shift, at_least=0.0, rounding="up")
     unit = noise_unit(train_shift=train or 0.0, test_shift=test)
     trained, noise = charged_amount("epsilon", first), charged_amount("test_epsilon", spent)
     tested = Fraction(test) / Fraction(unit) * noise

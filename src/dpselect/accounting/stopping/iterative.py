@@ -134,7 +134,7 @@ def iterative(
         if shares is not None or worst_epsilon is not None:
             raise ArgumentError("shares and worst_epsilon go with delta, not with prices")
         return _at_prices(stages, prices, bound, points)
-    total = number("delta", delta if delta is not None else 0.0, at_least=0.0, below=1.0)
+    total = number("delta", delta if delta is not None else 0.0, at_least=0.0, below=1.0, rounding="up")
     allotment = _allotment(stages, total, shares, worst_epsilon)
     found = allotment.prices(1.0)
     if bound == "optimal" and total > 0.0 and allotment.most > 1.0:
@@ -250,7 +250,7 @@ def _allotment(
         raise ArgumentError("shares must have one for each stop")
     left, fixed = delta, None
     if worst_epsilon is not None:
-        fixed = number("worst_epsilon", worst_epsilon, at_least=0.0)
+        fixed = number("worst_epsilon", worst_epsilon, at_least=0.0, rounding="up")
         left = delta - stages.totals[-1].delta(fixed)
         weights = weights[:-1]
         if left < 0.0 or (weights and left == 0.0 < delta):

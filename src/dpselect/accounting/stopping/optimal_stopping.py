@@ -246,8 +246,8 @@ class ApproximateStepsGame:
         mesh: SupportsFloat | None = None,
         limit: int = 10**10,
     ) -> None:
-        sizes = [number("epsilons", e, at_least=0.0) for e in epsilons]
-        failures = [number("deltas", d, at_least=0.0, at_most=1.0) for d in deltas]
+        sizes = [number("epsilons", e, at_least=0.0, rounding="up") for e in epsilons]
+        failures = [number("deltas", d, at_least=0.0, at_most=1.0, rounding="up") for d in deltas]
         self._stops = [integer("stops", k, at_least=1) for k in stops]
         if len(sizes) != len(failures) or not self._stops or self._stops[-1] != len(sizes):
             raise ArgumentError("epsilons and deltas must have one for each step up to the last stop")

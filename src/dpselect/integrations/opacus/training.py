@@ -236,7 +236,7 @@ def engine_guarantee(
             "size_is_public: the engine takes sampling rate, steps and divisor from the number of rows; declare that "
             "number public, or use PrivateTraining, which fixes them beforehand"
         )
-    noise = number("noise_multiplier", optimizer.noise_multiplier, above=0.0)
+    noise = number("noise_multiplier", optimizer.noise_multiplier, above=0.0, rounding="down")
     if module is None and (loss is not None or example is not None):
         raise ArgumentError("loss and example are for trying a module: give module= too")
     if module is not None:

@@ -145,8 +145,8 @@ def _training(request: Request, candidate: Mapping[str, Any], noise: float) -> G
 def _total(request: Request) -> tuple[float, float]:
     if request.epsilon is None:
         raise ArgumentError("epsilon must be given: this design has several noises, which are chosen for a total")
-    delta = number("delta", request.delta, at_least=0.0, below=1.0)
-    return number("epsilon", request.epsilon, above=0.0), delta
+    delta = number("delta", request.delta, at_least=0.0, below=1.0, rounding="down")
+    return number("epsilon", request.epsilon, above=0.0, rounding="down"), delta
 
 
 def _size(model: Any) -> int | None:

@@ -64,7 +64,7 @@ def stated_epsilon(model: Any) -> Guarantee:
     """
     if "epsilon" not in model.get_params(deep=False):
         raise ArgumentError(f"{type(model).__name__} has no parameter epsilon")
-    return pure_dp(epsilon=number("epsilon", model.epsilon, above=0.0), adjacency=Adjacency.REPLACE_ONE)
+    return pure_dp(epsilon=number("epsilon", model.epsilon, above=0.0, rounding="up"), adjacency=Adjacency.REPLACE_ONE)
 
 
 def reviewed_epsilon(step: Any) -> Guarantee:

@@ -169,10 +169,10 @@ def make_search_plan(request: Request) -> SearchPlan:
 
     Raises `ArgumentError` or `TypeError` for arguments, `BudgetError` when the total cannot be met.
     """
-    delta = number("delta", request.delta, at_least=0.0, below=1.0)
-    epsilon = None if request.epsilon is None else number("epsilon", request.epsilon, above=0.0)
+    delta = number("delta", request.delta, at_least=0.0, below=1.0, rounding="down")
+    epsilon = None if request.epsilon is None else number("epsilon", request.epsilon, above=0.0, rounding="down")
     if request.score_epsilon is not None:
-        number("score_epsilon", request.score_epsilon, above=0.0)
+        number("score_epsilon", request.score_epsilon, above=0.0, rounding="down")
     law, noise = request.repetitions, None
     if law is not None and not isinstance(law, Repetitions):
         raise TypeError(f"repetitions must be a law from dpselect.repetitions, got {type(law).__name__}")

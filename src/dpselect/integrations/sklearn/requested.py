@@ -54,7 +54,7 @@ def request_of(search: Any, columns: int | None) -> Request:
     nominal = search.nominal_rows
     if nominal is not None:
         nominal = number("nominal_rows", nominal, at_least=1.0)
-        if not number("delta", search.delta) < 1.0 / nominal:
+        if not number("delta", search.delta, rounding="down") < 1.0 / nominal:
             raise ArgumentError(f"delta must be below one over nominal_rows, got {search.delta!r}")
     return Request(
         estimator=search.estimator,

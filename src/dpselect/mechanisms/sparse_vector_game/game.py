@@ -70,7 +70,7 @@ class SparseVectorGame:
 
     def __post_init__(self) -> None:
         number("query_rate", self.query_rate, above=0.0)
-        number("release_epsilon", self.release_epsilon, at_least=0.0)
+        number("release_epsilon", self.release_epsilon, at_least=0.0, rounding="up")
         if self.threshold_rate is not None:
             number("threshold_rate", self.threshold_rate, above=0.0)
         for name in ("positives", "thresholds", "steps"):

@@ -92,7 +92,7 @@ def gaussian_game_guarantee(
     >>> round(gaussian_game_guarantee(noise_multiplier=20.0, positives=3, queries=100).epsilon(delta=1e-6), 1)
     1.2
     """
-    scale = number("noise_multiplier", noise_multiplier, at_least=1.0, at_most=1e3)
+    scale = number("noise_multiplier", noise_multiplier, at_least=1.0, at_most=1e3, rounding="down")
     most = integer("positives", positives, at_least=1)
     if queries is None:
         raise ArgumentError("queries must be given: Gaussian noise protects no unlimited number of them")

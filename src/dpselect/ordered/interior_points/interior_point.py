@@ -79,11 +79,13 @@ class InteriorPoint(PublicDomain, Mechanism):
     def __post_init__(self) -> None:
         rows, counted = self.expected_rows, self.count_epsilon
         self._parsed(
-            epsilon=number("epsilon", self.epsilon, at_least=1e-6, at_most=1e3),
-            delta=number("delta", self.delta, at_least=0.0, below=0.5),
+            epsilon=number("epsilon", self.epsilon, at_least=1e-6, at_most=1e3, rounding="down"),
+            delta=number("delta", self.delta, at_least=0.0, below=0.5, rounding="down"),
             failure_probability=number("failure_probability", self.failure_probability, above=1e-12, below=1.0),
             expected_rows=None if rows is None else integer("expected_rows", rows, at_least=0, at_most=1 << 1000),
-            count_epsilon=None if counted is None else number("count_epsilon", counted, at_least=1e-6, at_most=1e3),
+            count_epsilon=None
+            if counted is None
+            else number("count_epsilon", counted, at_least=1e-6, at_most=1e3, rounding="down"),
             adjacency=parse_adjacency(self.adjacency),
         )
         if self.method not in (*METHODS, "auto"):

@@ -90,8 +90,8 @@ class QuasiConcaveByInteriorPoint(Mechanism):
 
     def __post_init__(self) -> None:
         self._parsed(
-            epsilon=number("epsilon", self.epsilon, at_least=2.0**-30, at_most=2.0**20),
-            delta=number("delta", self.delta, at_least=0.0, below=1.0),
+            epsilon=number("epsilon", self.epsilon, at_least=2.0**-30, at_most=2.0**20, rounding="down"),
+            delta=number("delta", self.delta, at_least=0.0, below=1.0, rounding="down"),
             failure_probability=number("failure_probability", self.failure_probability, above=0.0, below=1.0),
         )
         if self.method not in get_args(Finder):

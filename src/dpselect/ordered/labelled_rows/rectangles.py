@@ -110,7 +110,7 @@ class RectangleLearner(PublicDomain, Mechanism):
         axes, failure = self.dimensions, self.failure_probability
         self._parsed(
             epsilon=parse_epsilon(self.epsilon),
-            delta=number("delta", self.delta, at_least=0.0, at_most=0.01),
+            delta=number("delta", self.delta, at_least=0.0, at_most=0.01, rounding="down"),
             dimensions=None if axes is None else integer("dimensions", axes, at_least=1, at_most=4096),
             failure_probability=number("failure_probability", failure, at_least=1e-100, below=1.0),
             adjacency=parse_adjacency(self.adjacency),

@@ -121,7 +121,7 @@ class ThresholdLearner(PublicDomain, Mechanism):
     def __post_init__(self) -> None:
         self._parsed(
             epsilon=parse_epsilon(self.epsilon),
-            delta=number("delta", self.delta, at_least=0.0, below=1.0),
+            delta=number("delta", self.delta, at_least=0.0, below=1.0, rounding="down"),
             failure_probability=number("failure_probability", self.failure_probability, above=0.0, below=1.0),
             adjacency=parse_adjacency(self.adjacency),
             per_side=None if self.per_side is None else integer("per_side", self.per_side, at_least=1),

@@ -117,7 +117,7 @@ def parse_quantile(q: SupportsFloat | Fraction) -> Fraction:
 
 def parse_epsilon(epsilon: SupportsFloat) -> float:
     """A double between 2**-30 and 2**20, for which the rational arithmetic stays short."""
-    return number("epsilon", epsilon, at_least=2.0**-30, at_most=2.0**20)
+    return number("epsilon", epsilon, at_least=2.0**-30, at_most=2.0**20, rounding="down")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,7 +90,7 @@ class Quantiles(PublicDomain, Mechanism):
             adjacency=parse_adjacency(self.adjacency),
             expected_rows=integer("expected_rows", self.expected_rows, at_least=1, at_most=1 << 1000),
             units=integer("units", self.units, at_least=1),
-            delta=None if self.delta is None else number("delta", self.delta, above=0.0, below=1.0),
+            delta=None if self.delta is None else number("delta", self.delta, above=0.0, below=1.0, rounding="down"),
         )
         if not wanted:
             raise ArgumentError("qs must hold at least one quantile")

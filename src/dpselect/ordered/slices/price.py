@@ -126,7 +126,7 @@ class SlicePrice:
             raise AdjacencyError("insertion must be a guarantee for add_or_remove_one")
         parsed = {
             "swap": swap_of(insertion) if self.swap is None else promise("swap", self.swap),
-            "slice_epsilon": number("slice_epsilon", self.slice_epsilon, at_least=1e-5, at_most=2.0),
+            "slice_epsilon": number("slice_epsilon", self.slice_epsilon, at_least=1e-5, at_most=2.0, rounding="down"),
             "slices": None if slices is None else integer("slices", slices, at_least=1, at_most=_MOST_SLICES),
             "applications": integer("applications", self.applications, at_least=1, at_most=_MOST_SLICES),
         }

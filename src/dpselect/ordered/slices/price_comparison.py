@@ -46,7 +46,7 @@ def slice_prices(price: SlicePrice, *, delta: SupportsFloat) -> SlicePrices:
     (11.4, 1.75, 1.17, 0.93)
     """
     expect("price", price, SlicePrice)
-    delta = number("delta", delta, above=0.0, below=1.0)
+    delta = number("delta", delta, above=0.0, below=1.0, rounding="down")
     rest, curve = delta - price.leak, price.renyi()
 
     def at(guarantee: Guarantee | None) -> float:
@@ -73,7 +73,7 @@ def noise_pays_from(price: SlicePrice, *, delta: SupportsFloat, most: int = 4096
     8
     """
     expect("price", price, SlicePrice)
-    delta, most = number("delta", delta, at_least=1e-100, below=1.0), integer("most", most, at_least=1)
+    delta, most = number("delta", delta, at_least=1e-100, below=1.0, rounding="down"), integer("most", most, at_least=1)
 
     def pays(count: int) -> bool:
         limited = replace(price, slices=count, applications=1)

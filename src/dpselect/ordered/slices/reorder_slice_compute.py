@@ -176,7 +176,9 @@ class ReorderSliceCompute(Session):
         self._adjacency = parse_adjacency(adjacency)
         self._maps_grow = None if maps_grow is None else flag("maps_grow", maps_grow)
         self._noise = (
-            None if slice_epsilon is None else number("slice_epsilon", slice_epsilon, at_least=1e-5, at_most=2)
+            None
+            if slice_epsilon is None
+            else number("slice_epsilon", slice_epsilon, at_least=1e-5, at_most=2, rounding="down")
         )
         if self._noise is None and self._most is None:
             raise ArgumentError("slices must be given where slice_epsilon is None: plain slices are paid one by one")

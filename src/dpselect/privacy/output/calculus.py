@@ -102,8 +102,8 @@ def from_dp(
     >>> from_dp(epsilon=1, delta=1e-6, cell=bool, cells=[True, False]).worst().epsilon(delta=1e-6)
     1.0
     """
-    epsilon = number("epsilon", epsilon, at_least=0.0)
-    delta = number("delta", delta, at_least=0.0, below=1.0)
+    epsilon = number("epsilon", epsilon, at_least=0.0, rounding="up")
+    delta = number("delta", delta, at_least=0.0, below=1.0, rounding="up")
     return OutputGuarantee(cell=cell, epsilons=dict.fromkeys(cells, epsilon), delta=delta, adjacency=adjacency)
 
 
@@ -121,8 +121,8 @@ def from_subsets(
     >>> from_subsets({"answer": (1.0, 1e-6), "none": (0.5, 0.0)}, cell=str).delta
     1e-06
     """
-    deltas = [number("delta", d, at_least=0.0) for _, d in subsets.values()]
-    epsilons = {c: number("epsilon", e, at_least=0.0) for c, (e, _) in subsets.items()}
+    deltas = [number("delta", d, at_least=0.0, rounding="up") for _, d in subsets.values()]
+    epsilons = {c: number("epsilon", e, at_least=0.0, rounding="up") for c, (e, _) in subsets.items()}
     return OutputGuarantee(cell=cell, epsilons=epsilons, delta=sum_up(deltas), adjacency=adjacency)
 
 

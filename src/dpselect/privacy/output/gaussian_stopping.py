@@ -51,7 +51,7 @@ def stopping_delta(
     True
     """
     deviations = [number("noise_multipliers", value, at_least=_LEAST, at_most=_MOST) for value in noise_multipliers]
-    prices = [number("epsilons", value, at_least=0.0) for value in epsilons]
+    prices = [number("epsilons", value, at_least=0.0, rounding="up") for value in epsilons]
     points = integer("points", points, at_least=100, at_most=20_000)
     if not deviations or len(deviations) != len(prices):
         raise ArgumentError("noise_multipliers and epsilons must be of one length, at least one level")

@@ -57,7 +57,11 @@ class RealisedPrice:
 
     def epsilon(self, delta: SupportsFloat) -> float:
         """The price where `delta` (from 0 to 1) is at least the mechanism's, else inf."""
-        return self.price if number("delta", delta, at_least=0.0, at_most=1.0) >= self.delta else float("inf")
+        return (
+            self.price
+            if number("delta", delta, at_least=0.0, at_most=1.0, rounding="down") >= self.delta
+            else float("inf")
+        )
 
     @property
     def terms(self) -> Mapping[str, Any]:

@@ -56,8 +56,8 @@ def composition_family(
     [0.0, 0.462117]
     """
     count = integer("count", count, at_least=1)
-    epsilon = number("epsilon", epsilon, at_least=0.0)
-    delta = number("delta", delta, at_least=0.0, at_most=1.0)
+    epsilon = number("epsilon", epsilon, at_least=0.0, rounding="up")
+    delta = number("delta", delta, at_least=0.0, at_most=1.0, rounding="up")
     found = []
     with mpmath.workdps(_digits(count, epsilon)):
         growth = mpmath.exp(mpmath.mpf(epsilon))
@@ -88,9 +88,9 @@ def composition_delta(
     0.0102404842
     """
     count = integer("count", count, at_least=1)
-    epsilon = number("epsilon", epsilon, at_least=0.0)
-    delta = number("delta", delta, at_least=0.0, at_most=1.0)
-    total = number("total_epsilon", total_epsilon, at_least=0.0)
+    epsilon = number("epsilon", epsilon, at_least=0.0, rounding="up")
+    delta = number("delta", delta, at_least=0.0, at_most=1.0, rounding="up")
+    total = number("total_epsilon", total_epsilon, at_least=0.0, rounding="down")
     with mpmath.workdps(_digits(count, epsilon)):
         growth, bound = mpmath.exp(mpmath.mpf(epsilon)), mpmath.exp(mpmath.mpf(total))
         excess = mpmath.mpf(0)
@@ -115,8 +115,8 @@ def first_improvement(*, epsilon: SupportsFloat, delta: SupportsFloat) -> int:
     >>> first_improvement(epsilon=0.1, delta=1e-5)
     16
     """
-    epsilon = number("epsilon", epsilon, above=0.0)
-    delta = number("delta", delta, above=0.0, below=1.0)
+    epsilon = number("epsilon", epsilon, above=0.0, rounding="up")
+    delta = number("delta", delta, above=0.0, below=1.0, rounding="up")
     with mpmath.workdps(_digits(1, epsilon)):
         grown = mpmath.exp(mpmath.mpf(epsilon))
         first = 1 - 1 / grown**2

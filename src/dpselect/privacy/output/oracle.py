@@ -28,7 +28,7 @@ def output_delta(
     """
     if not len(upper) == len(lower) == len(cells):
         raise ArgumentError("upper, lower and cells must be of one length")
-    prices = {cell: number("epsilons", e, at_least=0.0) for cell, e in epsilons.items()}
+    prices = {cell: number("epsilons", e, at_least=0.0, rounding="up") for cell, e in epsilons.items()}
     if any(cell not in prices for cell in cells):
         raise ArgumentError("cells: every output must fall in a cell that epsilons prices")
     masses = [

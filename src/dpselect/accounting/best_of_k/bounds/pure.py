@@ -40,7 +40,7 @@ def pure_best_of(*, law: Repetitions, epsilon: float) -> float:
     >>> round(pure_best_of(law=Geometric(gamma=0.1), epsilon=1.0), 6)
     2.591344
     """
-    epsilon = number("epsilon", epsilon, at_least=0.0, finite=False)
+    epsilon = number("epsilon", epsilon, at_least=0.0, finite=False, rounding="up")
     if math.isinf(epsilon):
         return epsilon
     return (epsilon + pure_shift(law, epsilon)) * ROUND_UP if epsilon > 0.0 else 0.0
