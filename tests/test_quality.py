@@ -49,3 +49,7 @@ def test_plan_says_what_each_option_buys_and_by_what_it_sorts():
     asked = ["plan", "--base", "pure:epsilon=1", "--delta", "0", "--expected-quantile", "0.8"]
     assert run(*asked).splitlines()[-1] == "sorted by epsilon, the least first"
     assert all(option["fixed_runs"] > 3.99 for option in json.loads(run(*asked, "--json"))["options"])
+
+
+def test_export_says_that_its_file_needs_this_package():
+    assert "loads only where dpselect is installed" in " ".join(run("export", "--help").split())
