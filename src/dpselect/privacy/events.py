@@ -214,7 +214,8 @@ def _native(event: dp_event.DpEvent, adjacency: Adjacency) -> Guarantee | None:
         return None
     if all(isinstance(part, dp_event.GaussianDpEvent) for part, _ in parts):
         mu = math.hypot(*(math.sqrt(count) / float(part.noise_multiplier) for part, count in parts))
-        return gaussian(noise_multiplier=1.0 / (mu * ROUND_UP), adjacency=adjacency)
+        whole = gaussian(noise_multiplier=1.0 / (mu * ROUND_UP), adjacency=adjacency)
+        return replace(whole, lower_profile=_attained(event, adjacency, None))  # not of the mu that was rounded up
     (first, count), *others = parts
     if isinstance(first, dp_event.LaplaceDpEvent) and count == 1 and not others:
         return laplace(scale=first.noise_multiplier, adjacency=adjacency)
