@@ -7,6 +7,7 @@ K and of the interface. The base is 0.1-zCDP and delta = 1e-6 unless a test says
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -149,3 +150,9 @@ def test_conversion_signs():
     assert np.exp(logs[1]) == approx(5.3113764e-8, rel=1e-6)
     assert np.all(np.diff(logs) < 0.0)
     assert epsilon_from_renyi(LinearRenyi(RHO), 1e-6) == approx(2.141939, abs=2e-6)
+
+
+def test_a_fixed_number_of_pure_runs_is_a_product_and_printed_as_one():
+    assert best_of(pure_dp(epsilon=1), Fixed(count=20)).epsilon(0) == 20.0
+    third = best_of(pure_dp(epsilon=0.1), Fixed(count=3)).epsilon(0)
+    assert Fraction(third) >= 3 * Fraction(0.1)

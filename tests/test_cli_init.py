@@ -36,8 +36,8 @@ def test_a_draft_of_a_text_file_guesses_by_names_and_says_so(folder):
     assert document["privacy"]["epsilon"] == 2.5
     kinds = {name: facts.get("kind", "number") for name, facts in document["data"]["columns"].items()}
     assert kinds == {"zip": "number", "created_at": "date", 'odd " word': "number", "stay_duration": "duration"}
-    assert "Customer ID: left out, by its name it tells people apart" in result.stderr
-    assert "created_at: taken for a date by its name" in result.stderr
+    assert "Customer ID: left out, a guess: its name has the word 'id', which tells people apart" in result.stderr
+    assert "created_at: taken for a date, a guess: its name has the word 'at'" in result.stderr
     assert SECRET not in result.output
 
 
@@ -123,7 +123,7 @@ def test_types_of_a_schema_are_taken(folder):
         assert [found[name].get("kind", "number") for name in ("day", "at", "span")] == ["date", "number", "duration"]
         assert found["job"]["other"] is True
         assert "tags: left out" in result.stderr
-        assert "id: left out, by its name it tells people apart" in result.stderr
+        assert "id: left out, a guess: its name has the word 'id'" in result.stderr
 
 
 def test_in_a_terminal_it_asks(folder, monkeypatch):
@@ -154,3 +154,23 @@ def test_wrong_input_names_its_argument(folder, arguments, said):
     error = init(*arguments).exception
     assert said in str(error)
     assert (folder / "people.csv").read_text() == f"{HEADER}\n{ROWS}"
+
+
+def test_no_name_is_guessed_by_parts_of_words_or_by_a_bare_time():
+    from dpselect.study import guessed_columns
+
+    names = [
+        "day",
+        "time",
+        "dep_time",
+        "arr_time",
+        "air_time",
+        "AtBat",
+        "X3Ssn.Porch",
+        "PID",
+        "customerId",
+        "last_seen",
+    ]
+    kinds = {column.name: column.kind for column in guessed_columns(names, {})}
+    assert {name for name, kind in kinds.items() if kind == "number"} == set(names[:7])
+    assert [kinds[name] for name in names[7:]] == ["none", "none", "date"]

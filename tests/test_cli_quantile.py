@@ -46,7 +46,7 @@ def test_json_is_one_object_with_the_price(people):
     shown = json.loads(
         run(people, "--column", "income", "--q", "0.75", "--q", "0.25", "--epsilon", "2", *BOUNDS, "--json")
     )
-    assert [row["q"] for row in shown["quantiles"]] == [0.25, 0.75]
+    assert [row["q"] for row in shown["quantiles"]] == [0.75, 0.25]
     for row in shown["quantiles"]:
         assert abs(row["value"] - 100_000 * row["q"]) < 100_000 * row["rank_error_95"] / 5000
     assert (shown["epsilon"], shown["delta"], shown["adjacency"]) == (2.0, 0.0, "add_or_remove_one")

@@ -278,3 +278,26 @@ def test_trees_of_any_content_give_increasing_answers():
     for rows in ([], [3] * 5, list(range(100))):
         released = quantiles(rows, qs=[0, 0.3, 0.6, 1], lower=0, upper=99, granularity=1, epsilon=0.1, method="tree")
         assert released.value == sorted(released.value)
+
+
+@pytest.mark.parametrize("method", ["joint", "recursive", "independent", "tree"])
+def test_values_come_in_the_order_that_was_asked_for_with_repeats(method):
+    options = {"lower": 0, "upper": 1000, "granularity": 1, "epsilon": 50.0, "random": keyed_source(4)}
+    found = quantiles(list(range(1000)), qs=[0.9, 0.1, 0.1, 0.5], method=method, **options)
+    assert found.qs == (0.9, 0.1, 0.1, 0.5)
+    assert found.value == pytest.approx([900, 100, 100, 500], abs=25)
+    assert found.value[1] == found.value[2]
+    assert len(found.rank_errors()) == 4
+
+
+def test_repeats_are_paid_for_once():
+    once = Quantiles(qs=[0.1, 0.9], epsilon=1.0, method="recursive")
+    assert Quantiles(qs=[0.9, 0.1, 0.1], epsilon=1.0, method="recursive").rates == once.rates
+
+
+def test_evenly_spaced_quantiles_are_taken():
+    found = Quantiles(qs=np.linspace(0, 1, 301)[1:-1], epsilon=1.0, method="recursive")
+    assert len(found.qs) == 299
+    assert found.qs[0] == Fraction(1, 300)
+    tiny = Quantiles(qs=[1.2345678901234567e-19], epsilon=1.0).qs[0]
+    assert tiny.denominator < 2**60

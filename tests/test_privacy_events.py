@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from dp_accounting import dp_event as de
 
+from dpselect.accounting import best_of
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Adjacency, dp_sgd, from_dp_event, gaussian, laplace, zcdp
 from dpselect.privacy.events import EventRenyi
 from dpselect.privacy.sampled_gaussian import SampledGaussianRenyi
+from dpselect.repetitions import Logarithmic
 
 GAUSSIAN = de.GaussianDpEvent(2.0)
 SAMPLED = de.PoissonSampledDpEvent(0.05, de.GaussianDpEvent(4.0))
@@ -160,3 +162,14 @@ def test_events_pickle_after_use_and_describe_themselves():
     told = json.dumps(g.describe(delta=0.0), allow_nan=False)
     assert "PoissonSampledDpEvent" in told
     assert json.loads(told)["epsilon"] is None
+
+
+def test_an_imported_event_keeps_every_statement_of_ours():
+    law = Logarithmic.with_mean(mean=10)
+    imported, ours = from_dp_event(de.LaplaceDpEvent(1)), laplace(scale=1)
+    assert imported.epsilon(0) == 1.0
+    assert imported.epsilon_bracket(1e-3) == ours.epsilon_bracket(1e-3)
+    assert best_of(imported, law).epsilon(0) == best_of(ours, law).epsilon(0) < 2.5
+    assert from_dp_event(de.GaussianDpEvent(4)).gaussian_mu == pytest.approx(0.25, rel=1e-11)
+    twice = from_dp_event(de.SelfComposedDpEvent(de.LaplaceDpEvent(2), 3))
+    assert twice.epsilon(0) == 1.5

@@ -131,7 +131,9 @@ def test_what_was_not_measured_is_said():
 def test_the_limits_begin_with_what_the_study_says():
     limits = parts(card={"not_for": "Deciding on treatment."})["limits"]
     assert limits[0] == "Not for: Deciding on treatment."
-    assert any("two rows double epsilon" in limit for limit in limits)
+    assert any("epsilon grows at least with their number" in limit for limit in limits)
+    known = {**FACTS, "rows": {"2": 6.7058, "10": None}}
+    assert any("mostly much more: 6.706 for 2 rows, at delta" in limit for limit in card(released(), known)["limits"])
     assert any("Other releases from the same rows are not counted in" in limit for limit in limits)
     assert any(
         "not entered in the ledger" in limit for limit in card(released(), {**FACTS, "budget": BUDGET})["limits"]

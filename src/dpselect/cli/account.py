@@ -16,6 +16,9 @@ from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_ratio, pric
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics import rounded_down, rounded_up
 from dpselect.privacy import Adjacency, Guarantee
+from dpselect.repetitions import from_description
+from dpselect.repetitions.by_name import GRID
+from dpselect.repetitions.quality import quality_of
 
 if TYPE_CHECKING:
     from dpselect.integrations.optuna.price import StudyPrice
@@ -63,6 +66,9 @@ def account(
     only_winner_seen: Annotated[
         bool, typer.Option("--only-winner-seen", help=_STUDY_ONLY + "declare that nobody saw more than the winner.")
     ] = False,
+    rows: Annotated[
+        int | None, typer.Option(help="Also print the epsilon for a person with this many rows, at the same delta.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the epsilon of running a private mechanism a random number of times and keeping the best.
@@ -104,11 +110,17 @@ def account(
     single = _one_run(base, opacus, adjacency)(None)
     if repetitions is not None:
         total, bound_name, law = priced(single, repetitions, bound=bound, **given)
-        _print_search(single, total, bound_name, {"repetitions": law, **given}, rests_on, delta, as_json)
-    elif opacus is not None:
-        _print_training(single, rests_on, delta, as_json)
+        bought, lines = _quality(law)
+        if rows is not None:
+            # subsets and proposals that learn are proved for one row: there the whole search is grown
+            person = total.of_rows(rows) if given else priced(single.of_rows(rows), repetitions, bound=bound)[0]
+            of_person, line = _of_rows(person, rows, delta)
+            bought, lines = {**bought, **of_person}, [*lines, *line]
+        search = {"bound": bound_name, "repetitions": law, **given, **bought}
+        _print_search(single, total, search, lines, rests_on, delta, as_json)
     else:
-        raise ArgumentError("give --repetitions, or --optuna for a past search")
+        run = "one run" if opacus is None else "this training"
+        _print_one(single, run, rests_on, delta, rows, as_json)
 
 
 def _read_study(optuna: str, name: str | None) -> PastStudy:
@@ -140,8 +152,8 @@ def _one_run(base: str | None, opacus: Path | None, adjacency: str) -> Callable[
 def _print_search(
     single: Guarantee,
     total: Guarantee,
-    bound: str,
     search: Mapping[str, Any],
+    lines: Sequence[str],
     rests_on: Sequence[str],
     delta: float,
     as_json: bool,
@@ -152,7 +164,6 @@ def _print_search(
         "epsilon": _finite(upper),
         "epsilon_lower": lower,
         "delta": delta,
-        "bound": bound,
         "theorem": statement.theorem,
         "single_run_epsilon": _finite(single.epsilon(delta)),
         "adjacency": single.adjacency.value,
@@ -166,22 +177,42 @@ def _print_search(
         as_json,
         f"epsilon {rounded_up(upper)} at delta {delta:g} for the whole search ({statement.theorem})",
         f"epsilon {rounded_up(single.epsilon(delta))} for one run{below}",
+        *lines,
         *_listed("it rests on:", rests_on),
     )
 
 
-def _print_training(single: Guarantee, rests_on: Sequence[str], delta: float, as_json: bool) -> None:
+def _print_one(
+    single: Guarantee, run: str, rests_on: Sequence[str], delta: float, rows: int | None, as_json: bool
+) -> None:
     statement = single.statement(delta=delta)
+    person, said = ({}, []) if rows is None else _of_rows(single.of_rows(rows), rows, delta)
     result = {
         "epsilon": _finite(statement.epsilon),
         "delta": delta,
         "theorem": statement.theorem,
         "adjacency": single.adjacency.value,
         "base": dict(single.terms),
+        **person,
         "rests_on": rests_on,
     }
-    said = f"epsilon {rounded_up(statement.epsilon)} at delta {delta:g} for this training ({statement.theorem})"
-    print_result(result, as_json, said, *_listed("it rests on:", rests_on))
+    whole = f"epsilon {rounded_up(statement.epsilon)} at delta {delta:g} for {run} ({statement.theorem})"
+    print_result(result, as_json, whole, *said, *_listed("it rests on:", rests_on))
+
+
+def _of_rows(person: Guarantee, rows: int, delta: float) -> tuple[dict[str, Any], list[str]]:
+    """What a person with several rows is promised."""
+    epsilon = person.epsilon(delta)
+    line = f"a person with {rows} rows: epsilon {rounded_up(epsilon)} at delta {delta:g}"
+    return {"rows": rows, "rows_epsilon": _finite(epsilon)}, [line]
+
+
+def _quality(described: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """How good a winner the number of runs gives; nothing of a grid, whose candidates differ."""
+    if described["law"] == GRID:
+        return {}, []
+    quality = quality_of(from_description(described))
+    return quality.describe(), [f"the winner: {quality.words()}"]
 
 
 def _print_study(name: str, priced: StudyPrice, delta: float, as_json: bool) -> None:

@@ -18,7 +18,8 @@ def export(
 ) -> None:
     """Export a released model: a file that joblib loads as a fitted estimator of scikit-learn.
 
-    It predicts what the released model predicts. Loading a joblib file runs code that is in it: load your own.
+    It predicts what the released model predicts, and loads only where dpselect is installed. Loading a joblib file runs
+    code that is in it: load your own.
     """
     from dpselect.study import export_model
 

@@ -11,6 +11,7 @@ import typer
 from dpselect.cli.commands import group
 from dpselect.cli.holdout_server import invite, revoke, serve, submit
 from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result
+from dpselect.cli.terminal import warn
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import MECHANISMS, Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.files import read_columns, submitted
@@ -85,6 +86,8 @@ def create(
         raise ArgumentError("--ledger and --budget: give both or neither")
     if id_column == label_column:
         raise ArgumentError("--id-column and --label-column must differ")
+    if not metric:
+        warn("no --metric: accuracy is sealed. For labels that are numbers give --metric absolute-error and --bound")
     named = name_of(to) or Path(to).name
     request = HoldoutRequest(
         metric=metric or ("accuracy",),

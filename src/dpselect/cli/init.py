@@ -76,8 +76,8 @@ def init(
     for column in columns:
         if column.kind == "none":
             warn(f"{column.name}: left out, {column.why}")
-        elif column.why.startswith("by its name"):
-            warn(f"{column.name}: taken for a {column.kind} {column.why}")
+        elif column.why.startswith("a guess"):
+            warn(f"{column.name}: taken for a {column.kind}, {column.why}")
     warn("no row was read; fill in what is public, then: dpselect tune --check")
 
 

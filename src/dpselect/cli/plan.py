@@ -15,10 +15,11 @@ from dpselect.cli.described import LAW_HELP, base_of, law_of, parse_settings
 from dpselect.cli.options import AsJson, print_result
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched, two_numbers
 from dpselect.errors import ArgumentError
-from dpselect.numerics import rounded_up
+from dpselect.numerics import rounded, rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.bases import noise_of, with_noise
 from dpselect.repetitions import families
+from dpselect.repetitions.quality import quality_of
 
 __all__ = ["plan"]
 
@@ -54,7 +55,7 @@ def plan(
 ) -> None:
     """Choose the law of the number of runs, and the noise of one run, for a total or for a goal.
 
-    Prints the best option first and every alternative that was weighed.
+    Prints every option that was weighed, with what its price buys, and says by what they are sorted.
     """
     name, settings = parse_settings(base)
     parameter = noise_of(name)
@@ -102,7 +103,8 @@ def plan(
         write_trade_off(plot, guarantee, families(), Goal(**wanted), delta=delta)
     weighed = [_row(option, parameter) for option in found.options]
     utility = "quantile" if wanted["success"] is None else "success"
-    print_result({"delta": delta, "options": weighed}, as_json, *_table(found, parameter, utility))
+    order = "epsilon, the least first" if epsilon is None else f"{utility}, the largest first"
+    print_result({"delta": delta, "options": weighed}, as_json, *_table(found, parameter, utility, order))
 
 
 def _rates(text: str) -> list[float]:
@@ -161,6 +163,7 @@ def _row(option: Any, parameter: str | None) -> dict[str, Any]:
         "runs_99": high,
         "max_runs": limit,
         "repetitions": option.law.describe(),
+        **quality_of(option.law).describe(),
     }
 
 
@@ -188,16 +191,24 @@ def _subset_table(options: tuple[SubsetOption, ...], parameter: str) -> list[str
     return [*_aligned(lines), "work: runs expected, each counted by the share of the rows that it sees"]
 
 
-def _table(found: LawPlan, parameter: str | None, utility: str) -> list[str]:
+def _table(found: LawPlan, parameter: str | None, utility: str, order: str) -> list[str]:
     planned = found.best.noise is not None
-    head = ["law", *([str(parameter)] if planned else []), "epsilon", utility, "mean", "99 %", "limit"]
+    noise_named = [str(parameter)] if planned else []
+    head = ["law", *noise_named, "epsilon", utility, "like fixed", "K = 1", "mean", "99 %", "limit"]
     rows = []
     for option in found.options:
         mean, high, limit = option.runs
         noise = [rounded_up(option.noise, digits=5)] if option.noise is not None else []
         ends = [f"{mean:.2f}", str(high), "none" if limit is None else str(limit)]
-        rows.append([option.family, *noise, rounded_up(option.epsilon, digits=5), f"{option.utility:.4f}", *ends])
-    return _aligned([head, *rows])
+        quality = quality_of(option.law)
+        bought = [f"{option.utility:.4f}", rounded(quality.fixed_runs, digits=3), f"{quality.one_run:.3f}"]
+        rows.append([option.family, *noise, rounded_up(option.epsilon, digits=5), *bought, *ends])
+    by = f"{parameter}, the least first: the later rows may have better winners" if planned else order
+    return [
+        *_aligned([head, *rows]),
+        "like fixed: so many fixed runs have the same expected quantile; K = 1: the chance of a single run",
+        f"sorted by {by}",
+    ]
 
 
 def _aligned(lines: list[list[str]]) -> list[str]:

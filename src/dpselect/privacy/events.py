@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,12 +17,15 @@ from dp_accounting.rdp import rdp_privacy_accountant
 
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics import ROUND_UP, Array, sum_up
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.below import AttainedGaussian, AttainedSampledGaussian, parts_below
+from dpselect.privacy.group import times_up
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions
 from dpselect.privacy.losses.pld import LossProfile, sampled_gaussian_loss, suitable_interval
+from dpselect.privacy.mechanisms.gaussian import gaussian
+from dpselect.privacy.mechanisms.laplace import laplace
 from dpselect.privacy.profile import PrivacyProfile
 from dpselect.privacy.renyi import TabulatedRenyi
 
@@ -186,18 +189,46 @@ def from_dp_event(event: dp_event.DpEvent, *, adjacency: Adjacency | str = Adjac
                 "use gaussian(noise_multiplier=) or laplace(scale=) with adjacency='replace_one' and compose"
             )
         in_renyi = not in_losses
+    terms = {"mechanism": "dp-event", "event": repr(event)}
+    if (native := _native(event, adjacency)) is not None:
+        return replace(native, terms=terms)
     curve = EventRenyi(event, adjacency) if in_renyi else None
     interval = suitable_interval(curve)
     loss = event_loss(event, adjacency) if in_losses and interval is not None else None
     return Guarantee(
         adjacency=adjacency,
         theorem="accounting of a DpEvent (dp-accounting)",
-        terms={"mechanism": "dp-event", "event": repr(event)},
+        terms=terms,
+        pure_epsilon=_pure(event, adjacency),
         renyi_curve=curve,
         profile=LossProfile(loss, interval) if loss is not None and interval is not None else None,
         lower_profile=_attained(event, adjacency, interval),
         loss=loss,
     )
+
+
+def _native(event: dp_event.DpEvent, adjacency: Adjacency) -> Guarantee | None:
+    """Our own guarantee of an event that is Gaussian or Laplace noise, with every statement that this has."""
+    parts = _mechanisms(event)
+    if adjacency is not Adjacency.ADD_OR_REMOVE_ONE or not parts:
+        return None
+    if all(isinstance(part, dp_event.GaussianDpEvent) for part, _ in parts):
+        mu = math.hypot(*(math.sqrt(count) / float(part.noise_multiplier) for part, count in parts))
+        whole = gaussian(noise_multiplier=1.0 / (mu * ROUND_UP), adjacency=adjacency)
+        return replace(whole, lower_profile=_attained(event, adjacency, None))  # not of the mu that was rounded up
+    (first, count), *others = parts
+    if isinstance(first, dp_event.LaplaceDpEvent) and count == 1 and not others:
+        return laplace(scale=first.noise_multiplier, adjacency=adjacency)
+    return None
+
+
+def _pure(event: dp_event.DpEvent, adjacency: Adjacency) -> float:
+    """The sum of the epsilons of an event that is Laplace noise throughout; inf of others."""
+    parts = _mechanisms(event)
+    laplace_only = parts and all(isinstance(part, dp_event.LaplaceDpEvent) for part, _ in parts)
+    if adjacency is not Adjacency.ADD_OR_REMOVE_ONE or not laplace_only:
+        return math.inf
+    return sum_up([times_up(laplace(scale=part.noise_multiplier).pure_epsilon, count) for part, count in parts])
 
 
 def _attained(event: dp_event.DpEvent, adjacency: Adjacency, interval: float | None) -> PrivacyProfile | None:

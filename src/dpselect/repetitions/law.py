@@ -20,6 +20,7 @@ import numpy as np
 
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.foreign_names import answer_foreign_names
 from dpselect.numerics import first_true
 from dpselect.randomness import RandomSource, resolve
 from dpselect.registry import Registry
@@ -43,7 +44,7 @@ def repetition_law(name: str) -> Callable[[Law], Law]:
     def named(law: Law) -> Law:
         law.law_name = name
         LAWS.register(name)(law)
-        return law
+        return answer_foreign_names(law)
 
     return named
 

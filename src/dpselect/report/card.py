@@ -236,8 +236,8 @@ def _limits(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[st
         "is what it is for."
     )
     yield (
-        "A person with several rows is protected less: two rows double epsilon, three treble it, and delta grows more "
-        "than that."
+        "A person with several rows is protected less: epsilon grows at least with their number, and at the same delta "
+        f"mostly much more{_of_rows(facts)}."
     )
     public = "the names, bounds and categories of columns, the label's" + (
         " classes" if data["label_bounds"] is None else " bounds"
@@ -249,6 +249,15 @@ def _limits(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[st
         yield "Releases that are not entered in the ledger are not counted in: their prices add to this one."
     if release["design"] not in WITHOUT_LAW:
         yield "How long the search took is not covered: it may tell the number of runs."
+
+
+def _of_rows(facts: Mapping[str, Any]) -> str:
+    """The epsilons of persons with several rows; files of earlier versions do not have them."""
+    found = [(rows, epsilon) for rows, epsilon in facts.get("rows", {}).items() if epsilon is not None]
+    if not found:
+        return ""
+    named = ", ".join(f"{rounded_up(epsilon, digits=4)} for {rows} rows" for rows, epsilon in found)
+    return f": {named}, at delta {facts['delta']:g}"
 
 
 def _use(release: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,13 @@ from dpselect.errors import BoundUnavailableError
 from dpselect.privacy import Guarantee, compose, worst_of
 from dpselect.privacy.promises import promise, promises
 from dpselect.repetitions import Repetitions
+from dpselect.repetitions.quality import quality_of
 
 __all__ = ["search_facts"]
 
 _FORMAT = 1
+_ROWS = (2, 10)
+"""Rows of one person for which a price is shown."""
 _MOST_COUNTS = 120  # of the law's probabilities: a plot has no room for more
 
 
@@ -54,11 +58,19 @@ def search_facts(
         "epsilon": epsilon,
         "epsilon_lower": lower,
         "delta": delta,
+        "rows": {str(rows): _finite(_of_rows(search, rows, delta)) for rows in _ROWS},
         "curve": _curve(single, search, epsilon=epsilon, delta=delta),
         "costs": _costs(parts, search, law, beside, delta=delta),
         "law": _law_facts(law),
         "budget": None if budget is None else dict(budget),
     }
+
+
+def _of_rows(search: Guarantee, rows: int, delta: float) -> float:
+    """The epsilon of a person with several rows: from the Renyi curve of a search, whose profile takes seconds."""
+    if search.gaussian_mu is not None or search.renyi_curve is None or search.failure > 0.0:
+        return search.of_rows(rows).epsilon(delta)
+    return replace(replace(search, profile=None).of_rows(rows), profile=None).epsilon(delta)
 
 
 def _curve(single: Guarantee, search: Guarantee, *, epsilon: float, delta: float) -> dict[str, Any]:
@@ -103,7 +115,11 @@ def _costs(
 
 def _cost(label: str, guarantee: Guarantee, delta: float, kind: str) -> dict[str, Any]:
     epsilon = guarantee.epsilon(delta)
-    return {"label": label, "kind": kind, "epsilon": epsilon if math.isfinite(epsilon) else None}
+    return {"label": label, "kind": kind, "epsilon": _finite(epsilon)}
+
+
+def _finite(epsilon: float) -> float | None:
+    return epsilon if math.isfinite(epsilon) else None
 
 
 def _law_facts(law: Repetitions) -> dict[str, Any]:
@@ -116,7 +132,7 @@ def _law_facts(law: Repetitions) -> dict[str, Any]:
         "runs_99": law.quantile(0.99),
         "limit": law.limit,
         "minimum": law.minimum,
-        "expected_quantile": law.expected_quantile(),
+        **quality_of(law).describe(),
         "probabilities": [float(law.pmf(k)) for k in range(most + 1)],
         "chances": chances.tolist(),
         "success": [float(law.success_probability(float(p))) for p in chances],

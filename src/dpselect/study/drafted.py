@@ -16,9 +16,27 @@ from dpselect.study.sources import Form
 
 __all__ = ["DraftedColumn", "Facts", "draft_study", "guessed_columns"]
 
-# parts of names, between other letters or where a capital begins
-_IDENTITY: Final = {"id", "uuid", "guid", "key", "name", "surname", "email", "mail", "phone", "ssn", "address", "url"}
-_DATE: Final = {"date", "day", "time", "timestamp", "datetime", "at", "dob", "birthday", "born", "seen"}
+# whole words of names
+_IDENTITY: Final = {
+    "id",
+    "pid",
+    "uid",
+    "uuid",
+    "guid",
+    "key",
+    "name",
+    "surname",
+    "email",
+    "mail",
+    "phone",
+    "ssn",
+    "address",
+    "url",
+}
+_DATE: Final = {"date", "timestamp", "datetime", "dob", "birthday", "born"}
+_DATE_AT_THE_END: Final = {"at", "seen"}
+"""As in created_at. A bare day or time is more often a number."""
+_GUESS: Final = "a guess: its name has the word"
 _DURATION: Final = {"duration", "elapsed", "interval"}
 
 
@@ -62,16 +80,22 @@ def guessed_columns(names: Sequence[str], types: Mapping[str, str]) -> list[Draf
 
 
 def _guess(name: str, kind: str | None) -> DraftedColumn:
-    words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)}
-    if words & _IDENTITY and kind in (None, "category", "number"):
-        return DraftedColumn(name, "none", "by its name it tells people apart")
+    parts = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    words = [word.lower() for word in re.split(r"[^A-Za-z0-9]+", parts) if word]
+    if kind in (None, "category", "number") and (found := _first(words, _IDENTITY)):
+        return DraftedColumn(name, "none", f"{_GUESS} {found!r}, which tells people apart")
     if kind is not None:
         return DraftedColumn(name, kind, "by its type")
-    if words & _DATE:
-        return DraftedColumn(name, "date", "by its name")
-    if words & _DURATION:
-        return DraftedColumn(name, "duration", "by its name")
+    if found := _first(words, _DATE) or _first(words[1:][-1:], _DATE_AT_THE_END):
+        return DraftedColumn(name, "date", f"{_GUESS} {found!r}")
+    if found := _first(words, _DURATION):
+        return DraftedColumn(name, "duration", f"{_GUESS} {found!r}")
     return DraftedColumn(name, "number", "or: { categories = [...], other = true }")
+
+
+def _first(words: Sequence[str], known: set[str]) -> str:
+    """The first of the words that is known, or nothing."""
+    return next((word for word in words if word in known), "")
 
 
 def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts: Facts, *, form: Form) -> str:

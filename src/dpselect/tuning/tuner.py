@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final, SupportsFloat, cast
 
 from dpselect.errors import StartingProcessError, expect, public_text
+from dpselect.foreign_names import answer_foreign_names
 from dpselect.privacy import Guarantee, Receipt, Spender
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.nothing_found import warn_if_nothing_found
@@ -73,6 +74,7 @@ class OperatorProgressWarning(UserWarning):
     """Counts of trials are being shown, which the privacy guarantee does not cover."""
 
 
+@answer_foreign_names
 def tune(
     objective: Objective | NoisyRun | Preparation | Followed,
     *,
@@ -160,6 +162,11 @@ def tune(
     label = public_text("label", label)
     execution = Execution() if execution is None else execution
     expect("execution", execution, Execution)
+    if repetitions is not None and not isinstance(repetitions, Repetitions):
+        raise TypeError(
+            "repetitions must be a distribution of the number of runs, e.g. Harmonic(limit=30), got "
+            f"{type(repetitions).__name__}; a fixed number is Fixed(count=10) and costs more"
+        )
     request = SearchRequest(
         space=space,
         base=base,

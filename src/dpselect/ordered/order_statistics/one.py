@@ -108,11 +108,18 @@ def quantile_rate(
 
 
 def parse_quantile(q: SupportsFloat | Fraction) -> Fraction:
-    """q as a fraction: a float stands for its shortest decimal, so that 0.1 is one tenth."""
-    exact = q if isinstance(q, Fraction) and 0 <= q <= 1 else exact_decimal(number("q", q, at_least=0.0, at_most=1.0))
-    if exact.denominator.bit_length() > 60:  # ranks are counted in parts of it
+    """q as a fraction: a float stands for its shortest decimal, so that 0.1 is one tenth.
+
+    A decimal of too many places stands for the fraction next to it: np.linspace(0, 1, 301)[1] is 1/300.
+    """
+    given = isinstance(q, Fraction) and 0 <= q <= 1
+    exact = q if isinstance(q, Fraction) and given else exact_decimal(number("q", q, at_least=0.0, at_most=1.0))
+    if exact.denominator.bit_length() <= 60:  # ranks are counted in parts of it
+        return exact
+    if given:
         raise ArgumentError("q must have a denominator below 2**60: round it")
-    return exact
+    simple = exact.limit_denominator(1_000_000)
+    return simple if abs(simple - exact) < exact / 2**50 else exact.limit_denominator(2**59)
 
 
 def parse_epsilon(epsilon: SupportsFloat) -> float:

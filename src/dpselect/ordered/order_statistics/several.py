@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, SupportsFloat, cast, get_args
+from typing import Any, Literal, SupportsFloat, TypeVar, cast, get_args
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.mechanisms import Mechanism, bounded_range
@@ -37,6 +37,8 @@ __all__ = ["Quantiles", "QuantilesRelease", "quantiles"]
 
 Method = Literal["auto", "recursive", "joint", "tree", "independent", "slice"]
 
+T = TypeVar("T")
+
 _MOST_JOINT = 30
 _WORK = 1e4
 """The joint method takes time and memory in proportion to the square of the number of quantiles over epsilon."""
@@ -44,7 +46,7 @@ _WORK = 1e4
 
 @dataclass(frozen=True, kw_only=True)
 class Quantiles(PublicDomain, Mechanism):
-    """Several private quantiles of a `Column`, increasing, for epsilon altogether.
+    """Several private quantiles of a `Column`, in the order of `qs`, for epsilon altogether.
 
     - `method="joint"` (Gillenwater, Joseph, Kulesza 2021): one exponential mechanism over all increasing sequences,
       drawn exactly from the ranks around the quantiles. Time and memory grow with the square of their number over
@@ -83,16 +85,16 @@ class Quantiles(PublicDomain, Mechanism):
     units: int = 1
 
     def __post_init__(self) -> None:
-        wanted = tuple(sorted({parse_quantile(q) for q in self.qs}))
+        asked = tuple(parse_quantile(q) for q in self.qs)
         self._parsed(
-            qs=wanted,
+            qs=asked,
             epsilon=parse_epsilon(self.epsilon),
             adjacency=parse_adjacency(self.adjacency),
             expected_rows=integer("expected_rows", self.expected_rows, at_least=1, at_most=1 << 1000),
             units=integer("units", self.units, at_least=1),
             delta=None if self.delta is None else number("delta", self.delta, above=0.0, below=1.0, rounding="down"),
         )
-        if not wanted:
+        if not asked:
             raise ArgumentError("qs must hold at least one quantile")
         if self.method not in get_args(Method):
             known = ", ".join(map(repr, get_args(Method)))
@@ -104,6 +106,16 @@ class Quantiles(PublicDomain, Mechanism):
         _ = self.chosen
 
     @property
+    def increasing(self) -> tuple[Fraction, ...]:
+        """The quantiles that are drawn: each once, in their order on the column."""
+        return tuple(sorted(set(self.qs)))
+
+    def as_asked(self, found: Sequence[T]) -> list[T]:
+        """What was found for `increasing`, in the order of `qs`."""
+        by_quantile = dict(zip(self.increasing, found, strict=True))
+        return [by_quantile[q] for q in self.qs]
+
+    @property
     def chosen(self) -> Method:
         """The method: that of "auto" from measurements.
 
@@ -111,7 +123,7 @@ class Quantiles(PublicDomain, Mechanism):
         below about 3 m**2 rows at epsilon 1 (1.5 m**2 for replaced rows, where its noise is doubled and the joint
         method's is not).
         """
-        count, given = len(self.qs), (self.domain_size, self.lower, self.upper, self.granularity)
+        count, given = len(self.increasing), (self.domain_size, self.lower, self.upper, self.granularity)
         size = self.size() if any(one is not None for one in given) else None
         if self.method != "auto":
             return self.method
@@ -135,9 +147,9 @@ class Quantiles(PublicDomain, Mechanism):
     def cuts(self) -> list[Cut]:
         """What each quantile is of which part, those that bound a part before those inside it."""
         if self.chosen == "recursive":
-            return cutting_tree(self.qs)
+            return cutting_tree(self.increasing)
         independent = self.chosen == "independent"
-        return [Cut(index, q, None, None, index) for index, q in enumerate(self.qs)] if independent else []
+        return [Cut(index, q, None, None, index) for index, q in enumerate(self.increasing)] if independent else []
 
     @property
     def rates(self) -> tuple[Fraction, ...]:
@@ -163,14 +175,14 @@ class Quantiles(PublicDomain, Mechanism):
         if self.chosen == "tree":
             return (epsilon_used(epsilon),), pure_dp(epsilon=epsilon, adjacency=adjacency), None
         if self.chosen == "joint":
-            rate = joint_rate(self.qs, epsilon_used(epsilon), adjacency)
+            rate = joint_rate(self.increasing, epsilon_used(epsilon), adjacency)
             return (rate,), bounded_range(epsilon=epsilon, adjacency=adjacency), None
         if self.delta is not None:
-            slicing, guarantee = plan_slices(self.qs, epsilon, self.delta, adjacency)
+            slicing, guarantee = plan_slices(self.increasing, epsilon, self.delta, adjacency)
             return tuple(slicing.rates), guarantee, slicing
-        share = equal_share(epsilon, len(self.qs))
-        each_one = [Quantile(q=q, epsilon=share, mechanism="exponential", adjacency=adjacency) for q in self.qs]
-        rates = [quantile_rate(q, Fraction(share), adjacency, units=units) for q in self.qs]
+        share = equal_share(epsilon, len(self.increasing))
+        each_one = [Quantile(q=q, epsilon=share, mechanism="exponential", adjacency=adjacency) for q in self.increasing]
+        rates = [quantile_rate(q, Fraction(share), adjacency, units=units) for q in self.increasing]
         return tuple(rates), compose(*(one.guarantee for one in each_one)), None
 
     def settled(self, *data: Any) -> tuple[Quantiles, tuple[Column]]:
@@ -195,7 +207,7 @@ class Quantiles(PublicDomain, Mechanism):
 
         def release(value: tuple[list[int], int | None, TreeAnswer | None], **paid_for: Any) -> QuantilesRelease:
             codes, rows, tree = value
-            values = [domain.decode(code) for code in codes]
+            values = self.as_asked([domain.decode(code) for code in codes])
             known: dict[str, Any] = {"plan": self, "domain_size": domain.size, "noisy_rows": rows, "tree": tree}
             return QuantilesRelease(value=values, **known, **paid_for)
 
@@ -206,14 +218,14 @@ class Quantiles(PublicDomain, Mechanism):
         if self.chosen in ("tree", "slice"):
             raise BoundUnavailableError(f"method: what {self.chosen} is off by is known with its answer, not before")
         failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
-        count, domain_size = len(self.qs), integer("domain_size", domain_size, at_least=1)
+        count, domain_size = len(self.increasing), integer("domain_size", domain_size, at_least=1)
         fine = domain_size if self.chosen == "independent" else domain_size << fine_bits(domain_size)
         if self.chosen == "joint":
             fine = domain_size << joint_bits(domain_size)
             # some sequence is off by less than one row a group; there are fewer than fine**count others; and a rank is
             # off by at most half of what all groups are
             total = count + 1 + rank_error(fine**count, self.rates[0], failure)
-            return [total / 2.0 * (1.0 + 2.0**-48)] * count
+            return [total / 2.0 * (1.0 + 2.0**-48)] * len(self.qs)
         failure /= count
         found: dict[int | None, float] = {None: 0.0}
         for cut, rate in zip(self.cuts, self.rates, strict=True):
@@ -222,12 +234,12 @@ class Quantiles(PublicDomain, Mechanism):
             found[cut.index] = (rank_error(fine, rate, failure) / self.units + ends) * (1.0 + 2.0**-48)
         errors = [found[index] for index in range(count)]
         # independent draws are put in order: a value may be another one's, whose error is larger
-        return [max(errors)] * count if self.chosen == "independent" else errors
+        return self.as_asked([max(errors)] * count if self.chosen == "independent" else errors)
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantilesRelease(Release):
-    """Private quantiles: `value[i]` at `plan.qs[i]`, increasing, and what is known of their accuracy.
+    """Private quantiles: `value[i]` at `qs[i]`, in the order that was asked for, and what is known of their accuracy.
 
     `noisy_rows`: how many rows (without weights) there are, where the method pays for that: tree and slice.
     """
@@ -236,6 +248,11 @@ class QuantilesRelease(Release):
     domain_size: int
     noisy_rows: int | None = None
     tree: TreeAnswer | None = None
+
+    @property
+    def qs(self) -> tuple[float, ...]:
+        """The quantiles that were asked for."""
+        return tuple(map(float, self.plan.qs))
 
     def rank_errors(self, failure_probability: SupportsFloat = 0.05) -> list[float]:
         """How many ranks each value is off at most, all together except with this probability, for every column.
@@ -247,11 +264,11 @@ class QuantilesRelease(Release):
         """
         failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
         if self.tree is not None:
-            errors = self.tree.rank_errors(self.plan.qs, self.domain_size, failure)
-            return [error / self.plan.units for error in errors]
+            errors = self.tree.rank_errors(self.plan.increasing, self.domain_size, failure)
+            return self.plan.as_asked([error / self.plan.units for error in errors])
         if self.plan.slicing is not None and self.noisy_rows is not None:
             fine = self.domain_size << fine_bits(self.domain_size)
-            return self.plan.slicing.rank_errors(fine, failure, self.noisy_rows)
+            return self.plan.as_asked(self.plan.slicing.rank_errors(fine, failure, self.noisy_rows))
         return self.plan.rank_errors(self.domain_size, failure)
 
 
@@ -268,6 +285,7 @@ def quantiles(
 ) -> QuantilesRelease:
     """Several private quantiles: `Quantiles` of these values, which are a `Column` or have its options here.
 
+    The values are in the order of `qs`, with repeats; each quantile is drawn and paid for once.
     `**options`: those of the column, as for `quantile`, and `delta`, `expected_rows` and `adjacency`.
 
     >>> from dpselect.randomness import keyed_source
@@ -286,7 +304,7 @@ def _draw(declared: Column, plan: Quantiles, random: RandomSource) -> tuple[list
     if plan.chosen == "tree":
         found = tree_codes(
             declared.ranked(),
-            plan.qs,
+            plan.increasing,
             size=size,
             epsilon=rates[0],
             adjacency=parse_adjacency(plan.adjacency),
@@ -307,7 +325,7 @@ def _draw(declared: Column, plan: Quantiles, random: RandomSource) -> tuple[list
         _prefetch(column, plan, size)
         # rows with their places may have more than 64 bits
         fine = ScatteredColumn(column, bits, random, wide=bits + (size - 1).bit_length() > 64)
-        codes = joint_codes(fine, plan.qs, size=size << bits, rate=rates[0], random=random)
+        codes = joint_codes(fine, plan.increasing, size=size << bits, rate=rates[0], random=random)
         return [code >> bits for code in codes], None, None
     parts, bits = declared.scattered(random), fine_bits(size)
     if isinstance(parts, ScatteredColumn):
@@ -326,8 +344,8 @@ def _prefetch(column: RankedColumn, plan: Quantiles, size: int) -> None:
         return
     total = column.total
     if plan.chosen == "joint":
-        width = joint_width(len(plan.qs), size << joint_bits(size), plan.rates[0])
-        column.prefetch(joint_spans(total, plan.qs, width + 1))
+        width = joint_width(len(plan.increasing), size << joint_bits(size), plan.rates[0])
+        column.prefetch(joint_spans(total, plan.increasing, width + 1))
         return
     aside = 100.0 / float(min(plan.rates))
     spans: list[tuple[int, int]] = []

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -43,6 +44,8 @@ def pure_best_of(*, law: Repetitions, epsilon: float) -> float:
     epsilon = number("epsilon", epsilon, at_least=0.0, finite=False, rounding="up")
     if math.isinf(epsilon):
         return epsilon
+    if law.limit is not None and law.minimum == law.limit:  # a fixed number: the bound is a product
+        return number("epsilon", Fraction(epsilon) * law.limit, at_least=0.0, rounding="up")
     return (epsilon + pure_shift(law, epsilon)) * ROUND_UP if epsilon > 0.0 else 0.0
 
 
