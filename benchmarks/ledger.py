@@ -60,7 +60,9 @@ def bare_sqlite(where: str, each: int) -> None:
                     (last + 1, identifier),
                 )
             else:
-                connection.execute("INSERT INTO ledger_reservation VALUES ('b', ?, ?, NULL)", (identifier, last + 1))
+                connection.execute(
+                    "INSERT INTO ledger_reservation VALUES ('b', ?, ?, NULL, NULL)", (identifier, last + 1)
+                )
             connection.execute("UPDATE ledger_account SET state = ?, digest = ? WHERE name = 'b'", (STATE, DIGEST))
             connection.execute("COMMIT")
     connection.close()
@@ -85,7 +87,7 @@ def bare_postgresql(where: str, each: int) -> None:
                     )
                 else:
                     connection.execute(
-                        "INSERT INTO ledger_reservation VALUES ('b', %s, %s, NULL)", (identifier, last + 1)
+                        "INSERT INTO ledger_reservation VALUES ('b', %s, %s, NULL, NULL)", (identifier, last + 1)
                     )
                 connection.execute(
                     "UPDATE ledger_account SET state = %s, digest = %s WHERE name = 'b'", (STATE, DIGEST)

@@ -56,7 +56,8 @@ SCORE = ("score", "guesses.csv", "--holdout", "pets.holdout")
 
 
 def test_a_life(folder, capsys):
-    status, out, _ = run(capsys, *CREATE)
+    status, out, err = run(capsys, *CREATE)
+    assert "no --metric: accuracy is sealed" in err
     assert (status, out.splitlines()[0]) == (0, "pets.holdout: 2000 rows, accuracy, mechanism counting")
     (folder / "labels.csv").unlink()  # it is sealed
     status, out, _ = run(capsys, *SCORE, "--claim", 0.9)

@@ -128,6 +128,10 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         "audit.Subject": (audit.Subject, {"name": "s", "draw": never}),
         "audit.audit_guesses": (audit.audit_guesses, {"guesses": [1, -1], "included": [True, False]}),
         "audit.audit_outputs": (audit.audit_outputs, {"data": np.zeros(9), "neighbour": np.zeros(9)}),
+        "audit.command_subject": (
+            audit.command_subject,
+            {"command": ["true"], "data": tmp_path / "a", "neighbour": tmp_path / "b"},
+        ),
         "audit.function_subject": (audit.function_subject, {"function": never, "data": [1], "neighbour": []}),
         "integrations.optuna.tune": (
             importlib.import_module("dpselect.integrations.optuna").tune,
@@ -263,6 +267,7 @@ FURTHER = (
 """Documented modules that are not on the face of their room."""
 
 EXEMPT = {
+    "privacy.ClaimSpender.reserve": "a protocol: Budget and PricedBudget are in the table",
     "privacy.Spender.reserve": "a protocol: Budget and PricedBudget are in the table",
     "integrations.optuna.price.StudyPrice": "a result, which nothing takes",
     "integrations.sklearn.SearchPlan": "a result, which nothing takes",

@@ -185,7 +185,7 @@ def _text(text: str, name: str, depth: int, found: list[Feature]) -> None:
         found.append((f"word {word!r} in {name}", "yes"))
     if text[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
-            parsed = json.loads(text)
+            parsed = json.loads(text)  # decodes: an output of the audited mechanism, in the auditor's own process
             _part(parsed, f"JSON of {name}", depth + 1, found)
 
 

@@ -86,8 +86,6 @@ def create(
         raise ArgumentError("--ledger and --budget: give both or neither")
     if id_column == label_column:
         raise ArgumentError("--id-column and --label-column must differ")
-    if not metric:
-        warn("no --metric: accuracy is sealed. For labels that are numbers give --metric absolute-error and --bound")
     named = name_of(to) or Path(to).name
     request = HoldoutRequest(
         metric=metric or ("accuracy",),
@@ -111,6 +109,10 @@ def create(
             made = Holdout.create(to, rows, request, spender=purse, label=label, key_variable=key_variable)
     found = {"holdout": named if name_of(to) else to, **made.terms.describe()}
     said = f"{found['holdout']}: {found['rows']} rows, {', '.join(request.metrics)}, mechanism {found['mechanism']}"
+    if not metric:
+        warn(
+            "no --metric: accuracy is sealed. For labels that are numbers create it again with --metric absolute-error"
+        )
     print_result(found, as_json, said, found["validity"], _row_privacy(found))
 
 

@@ -98,7 +98,8 @@ class Payment:
 def asked_at(spender: Spender | None, delta: Any) -> Spender | None:
     """The spender that prices at the delta that a caller asked for, if it is one that would else choose a delta."""
     at = getattr(spender, "asked_at", None)
-    return spender if at is None or delta is None else cast(Spender, at(delta=delta))
+    # at delta 0 the guarantee itself says what it costs
+    return spender if at is None or not delta else cast(Spender, at(delta=delta))
 
 
 @dataclass(frozen=True)
