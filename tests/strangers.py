@@ -1,13 +1,14 @@
-"""Clients that keep a server waiting: `python -m tests.strangers PORT COUNT SECONDS [SPREAD]`.
+"""Clients that keep a server waiting: `python -m tests.strangers PORT COUNT SECONDS SPREAD`.
 
 They send nothing, half a head, a body byte by byte, or thousands of requests whose answers they do not read or read
-byte by byte. One that was closed comes back after a second. All are from 127.0.0.0/8, 32 from one address or all from
-one, and end by themselves.
+byte by byte. One that was closed comes back after 10 to 20 seconds. All are from 127.0.0.0/8, with SPREAD 1 32 from one
+address, with 0 all from one, and end by themselves.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 import sys
 import time
@@ -36,7 +37,7 @@ async def stranger(port: int, number: int, spread: int, end: float) -> None:
                     if number % 2 and first is BURST:
                         await asyncio.wait_for(loop.sock_recv(wire, 1), 5)
             except (OSError, TimeoutError):
-                await asyncio.sleep(1)
+                await asyncio.sleep(random.uniform(10, 20))
 
 
 async def _sent(loop: asyncio.AbstractEventLoop, wire: socket.socket, content: bytes, end: float) -> None:
@@ -49,7 +50,7 @@ async def main(port: int, count: int, seconds: float, spread: int) -> None:
     for number in range(count):
         tasks.append(asyncio.create_task(stranger(port, number, spread, end)))
         if number % 50 == 49:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
     print("all begun", flush=True)
     await asyncio.wait(tasks, timeout=seconds + 10)
 

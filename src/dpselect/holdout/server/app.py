@@ -120,7 +120,7 @@ class _Server:
         return JSONResponse({"submitter": who.name, "questions_left": questions, "answers_left": answers})
 
     async def document(self, request: Request) -> Response:
-        return JSONResponse(openapi(request.scope.get("root_path", "")))
+        return JSONResponse(openapi(request.scope.get("root_path", ""), self._boards))
 
     async def health(self, request: Request) -> Response:  # noqa: ARG002 - every route has one
         return JSONResponse({"status": "ok"})

@@ -22,7 +22,7 @@ _ACCEPTED: Final = 64
 """Descriptors that connections leave free, for files and for connections that are accepted before one is closed."""
 _READ: Final = 16 << 10
 """Bytes read of one connection before the next one has its turn; asyncio's own 256 KiB take a second in tiny chunks."""
-_PIPELINED: Final = 0.05
+_PIPELINED: Final = 0.5
 """Seconds between an answer and the next one on a connection whose peer does not wait for answers."""
 _UNSENT: Final = 64 << 20
 """Bytes of answers that all connections together may leave unread."""

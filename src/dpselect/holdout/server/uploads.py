@@ -57,7 +57,7 @@ def feed_of(media: str) -> Feed:
 
 
 class Upload:
-    """One body with the options beside it, which stand in the query, or in a JSON object itself."""
+    """One body with the options beside it: in the query, or in a JSON object itself, where null is none."""
 
     def __init__(self, body: bytes | Feed, media: str, query: Mapping[str, str]) -> None:
         self._suffix = MEDIA[media]
@@ -67,7 +67,7 @@ class Upload:
         self._table: bytes | None = None
         self._options: dict[str, Any] = dict(query)
         if self._suffix == ".json":
-            fields = _object(body)
+            fields = {name: value for name, value in _object(body).items() if value is not None}
             if not query.keys().isdisjoint(fields):
                 raise ArgumentError("an option stands both in the query and in the body")
             self._options |= fields
