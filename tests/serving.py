@@ -123,3 +123,9 @@ def invited(folder: Path, name: str = "Ada", **quota) -> str:
     """A token."""
     with Submitters(folder / "submitters.db") as people:
         return people.invite(name, **{"questions": 1000, **quota})
+
+
+def memory_of(process):
+    """The most that a process had, in MiB."""
+    with open(f"/proc/{process.pid}/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024

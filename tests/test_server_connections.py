@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from dpselect.holdout.server import ServerSettings
-from tests.serving import invited, make_gate, served
+from tests.serving import invited, make_gate, memory_of, served
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -251,12 +251,6 @@ def test_a_server_with_hundreds_of_idle_connections_answers(tmp_path, state):
         assert server.ask("GET", "/healthz")[0] == 200
         for one in idle:
             one.close()
-
-
-def memory_of(process):
-    """The most that a process had, in MiB."""
-    with open(f"/proc/{process.pid}/status") as lines:
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
 def under_strangers(folder, count, seconds, spread, descriptors=None):

@@ -1,12 +1,15 @@
 """The server against submitters who want to learn of each other, or to take more than their share."""
 
 import asyncio
+import gc
 import http.server
 import json
 import multiprocessing
 import socket
+import sys
 import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -15,7 +18,7 @@ from dpselect.holdout import Holdout
 from dpselect.holdout.server import HoldoutClient, ServerError, ServerSettings, Submitters, open_boards
 from dpselect.holdout.server.boards import BoardAnswer
 from dpselect.holdout.server.submitters import QuotaError
-from tests.serving import POSTGRES, fresh_database, invited, make_gate, make_holdout
+from tests.serving import POSTGRES, fresh_database, invited, make_gate, make_holdout, memory_of, served
 from tests.test_server import Broken, call, scope_of
 
 pytest.importorskip("starlette")
@@ -141,6 +144,50 @@ def test_a_body_of_many_small_values_is_refused_while_it_arrives(tmp_path, piece
         assert len(arrived) < most / 2
         assert memory < 64 << 20
         assert people.left(people.by_token(token), "x")[0] == 5
+
+
+def test_nothing_is_kept_of_a_body_that_was_refused(tmp_path, state):
+    """Neither what was decoded of it, by the frames of the exception, nor the body."""
+    make_gate(tmp_path / "my.gate")
+    token, body = invited(tmp_path), b'{"outcomes": [' + b"1234," * 200_000 + b"1]}"
+    with Submitters(tmp_path / "submitters.db") as people:
+        app, path = make_app(open_boards([tmp_path]), people, ServerSettings()), "/api/boards/my/submissions"
+        gc.collect()
+        gc.disable()
+        try:
+            for count in range(4):
+                if count == 1:  # the first one has made what stays
+                    tracemalloc.start()
+                assert call(app, method="POST", path=path, headers=bearer(token), chunks=[body])[0] == 422
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            gc.enable()
+            tracemalloc.stop()
+    assert kept < len(body)
+
+
+NUMBERS, TEXTS, ROWS = (
+    (b'{"predictions": [', b"1234,", b"1]}"),
+    (b'["', b'1234567","', b'"]'),
+    (b"id,prediction\n", b"a,b\n", b""),
+)
+
+
+@pytest.mark.full
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize(
+    "parts", [(b"[", b"{},", b"1]"), NUMBERS, TEXTS, ROWS], ids=["tables", "numbers", "texts", "rows"]
+)
+def test_eight_bodies_of_sixteen_mebibytes(tmp_path, state, parts):
+    make_holdout(tmp_path / "pets.holdout")
+    (head, piece, tail), media = parts, "text/csv" if parts is ROWS else "application/json"
+    body = head + piece * (((16 << 20) - len(head + tail)) // len(piece)) + tail
+    tokens = [invited(tmp_path, name) for name in "abcd"]
+    with served(tmp_path, tmp_path) as server, ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda token: server.submit("pets", body, token, media=media)[0], tokens * 2))
+        assert found == [422] * 8
+        assert memory_of(server.process) < 512
+        assert server.ask("GET", "/api/boards/pets/quota", token=tokens[0])[2]["questions_left"] == 1000
 
 
 def test_a_compressed_body_is_not_read(tmp_path):

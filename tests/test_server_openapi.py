@@ -45,10 +45,11 @@ def test_the_options_of_the_document_are_taken_with_each_kind_of_body(world):
         "application/x-ndjson": {"my": lines.encode()},
     }
     assert sent.keys() == post["requestBody"]["content"].keys()
-    values = {"claim": "0.9", "metric": "accuracy", "stake": "1e-12", "candidate": "x"}
+    values = {"claim": "0.9", "metric": "accuracy", "stake": "1e-3", "candidate": "x"}
     options = [one["name"] for one in post["parameters"] if one["in"] == "query"]
     assert options == list(values)
-    for media, bodies in sent.items():
+    for number, (media, bodies) in enumerate(sent.items()):
+        values["stake"] = f"1e-{3 * number + 3}"  # of what the one before has left
         for board, body in bodies.items():
             for option in options[:2] if board == "pets" else options[2:]:
                 query = f"{option}={values[option]}"

@@ -9,7 +9,7 @@ import base64
 import hashlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from typing import Any, Final
 
@@ -150,13 +150,19 @@ class _Server:
     async def _question(
         self, request: Request, who: Submitter, board: Board, media: str, query: Mapping[str, str]
     ) -> BoardQuestion:
-        with self._bytes.of(who.name) as take:
-            body = await self._body(request, who, feed_of(media), take)
-
-            def asked() -> BoardQuestion:
+        def asked() -> BoardQuestion | Exception:
+            try:
                 return board.question(Upload(body, media, query), who.name, own_stakes=who.own_stakes)
+            except (ContentError, ArgumentError) as refused:
+                refused.__context__ = None
+                return refused.with_traceback(None)  # else its frames keep what was decoded until they are collected
 
-            return await run_sync(asked, limiter=self._small if body.size <= _SMALL else self._large)
+        with self._bytes.of(who.name) as take, closing(feed_of(media)) as body:
+            await self._body(request, who, body, take)
+            found = await run_sync(asked, limiter=self._small if body.size <= _SMALL else self._large)
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     async def _answered(self, who: Submitter, board: Board, question: BoardQuestion) -> dict[str, Any]:
         opened = await run_sync(self._submitters.begin, who, board.identifier, question.fingerprint)
@@ -217,7 +223,7 @@ class _Server:
             raise _too_often()
         return who
 
-    async def _body(self, request: Request, who: Submitter, feed: Feed, take: Callable[[int], bool]) -> Feed:
+    async def _body(self, request: Request, who: Submitter, feed: Feed, take: Callable[[int], bool]) -> None:
         most = min(self._settings.max_bytes, who.max_bytes or self._settings.max_bytes)
         if int(request.headers.get("content-length", "0")) > most:
             raise _too_large(most)
@@ -233,7 +239,6 @@ class _Server:
             raise _RefusedError(408, "too_slow", "the body took too long") from None
         except ClientDisconnect:
             raise _RefusedError(400, "disconnected", "the body is not complete") from None
-        return feed
 
 
 @contextmanager

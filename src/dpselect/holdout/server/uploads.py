@@ -47,8 +47,13 @@ class Feed:
         """The value of a JSON body, the bytes of another one; once. Raises `ContentError`."""
         if self._json is not None:
             return self._json.value()
-        content, self._table = bytes(self._table), bytearray()
+        content = bytes(self._table)
+        self.close()
         return content
+
+    def close(self) -> None:
+        """Let go of what has come."""
+        self._json, self._table = None, bytearray()
 
 
 def feed_of(media: str) -> Feed:
