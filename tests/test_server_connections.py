@@ -173,13 +173,27 @@ def test_connections_of_one_address_and_of_all():
     asyncio.run(run())
 
 
-def test_a_proxy_may_have_all_connections():
+@pytest.mark.parametrize("proxies", ["127.0.0.1, ::1", "10.0.0.0/8,127.0.0.0/8", "*"])
+def test_a_proxy_may_have_all_connections(proxies):
     async def run():
         go = asyncio.Event()
-        async with serving(address_connections=1, trusted_proxies="127.0.0.1, ::1", wait=go) as port:
+        async with serving(address_connections=1, trusted_proxies=proxies, wait=go) as port:
             busy = [await opened(port, REQUEST) for _ in range(4)]
             go.set()
             assert all([await answered(one) for one in busy])
+
+    asyncio.run(run())
+
+
+def test_another_address_is_no_proxy():
+    async def run():
+        go = asyncio.Event()
+        async with serving(address_connections=1, trusted_proxies="10.0.0.1, ::1", wait=go) as port:
+            busy = await opened(port, REQUEST)
+            await asyncio.sleep(0.05)
+            assert await ended(await opened(port, REQUEST))
+            go.set()
+            assert await answered(busy)
 
     asyncio.run(run())
 

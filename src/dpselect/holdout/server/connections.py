@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import sys
 from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from dpselect.errors import missing_extra
@@ -52,13 +55,30 @@ class _Framed(h11.Connection):
         return event
 
 
+def _in_any(addresses: str) -> Callable[[Patient], bool]:
+    """Whether a connection is from one of these addresses or networks, or from any with "*"."""
+    words = [word.strip() for word in addresses.split(",")]
+    networks = []
+    for word in words:
+        with suppress(ValueError):
+            networks.append(ipaddress.ip_network(word, strict=False))
+
+    def found(one: Patient) -> bool:
+        with suppress(ValueError, TypeError):
+            place = ipaddress.ip_address(one.client[0])  # type: ignore[index]
+            return "*" in words or any(place in network for network in networks)
+        return "*" in words
+
+    return found
+
+
 class Connections:
     """All open connections, and those that wait for their peer, of which the first has waited longest."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self._most = min(settings.connections, descriptors())
-        self._trusted = {one.strip() for one in settings.trusted_proxies.split(",")}
+        self._is_proxy = _in_any(settings.trusted_proxies)
         self._of: dict[Patient, str] = {}
         self._addresses: Counter[str] = Counter()
         self._waiting: dict[Patient, tuple[asyncio.TimerHandle, int]] = {}
@@ -69,7 +89,7 @@ class Connections:
         address = network_of(one.client[0]) if one.client else ""
         self._of[one] = address
         self._addresses[address] += 1
-        if self._addresses[address] > self._settings.address_connections and not self._is_proxy(address):
+        if self._addresses[address] > self._settings.address_connections and not self._is_proxy(one):
             self._close_longest(one, address)
         elif len(self._of) > self._most:
             self._close_longest(one, None)
@@ -99,9 +119,6 @@ class Connections:
 
     def is_waiting(self, one: Patient) -> bool:
         return one in self._waiting
-
-    def _is_proxy(self, address: str) -> bool:
-        return "*" in self._trusted or address in self._trusted
 
     def _close_longest(self, one: Patient, address: str | None) -> None:
         found = (other for other in self._waiting if address is None or self._of.get(other) == address)
