@@ -93,13 +93,17 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, *boards: Path | str, flags: tuple[str, ...] = ()) -> Iterator[Served]:
-    """`dpselect holdout serve` on a free port."""
+def served(
+    folder: Path, *boards: Path | str, flags: tuple[str, ...] = (), descriptors: int | None = None
+) -> Iterator[Served]:
+    """`dpselect holdout serve` on a free port, with so many descriptors."""
     lines = folder / "server.log"
     command = ["holdout", "serve", *map(str, boards), "--listen", "127.0.0.1:0"]
     people = [] if "--submitters" in flags else ["--submitters", str(folder / "submitters.db")]
     unlimited = [] if "--rate" in flags else ["--rate", "1e9", "--address-rate", "1e9"]
     code = "from dpselect.cli import main; main()"
+    if descriptors is not None:
+        code = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({descriptors}, {descriptors})); {code}"
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with lines.open("ab") as log:
         before = log.tell()
@@ -119,3 +123,9 @@ def invited(folder: Path, name: str = "Ada", **quota) -> str:
     """A token."""
     with Submitters(folder / "submitters.db") as people:
         return people.invite(name, **{"questions": 1000, **quota})
+
+
+def memory_of(process):
+    """The most that a process had, in MiB."""
+    with open(f"/proc/{process.pid}/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024

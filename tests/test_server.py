@@ -336,18 +336,8 @@ def test_it_stops_in_peace(tmp_path, state):
     assert "Traceback" not in server.lines.read_text()
 
 
-def call(app, *, method="GET", path="/", headers=(), chunks=(b"",), pause=0.0):
-    """One request to an application in this process: its status and body."""
-    waiting, said = list(chunks), []
-
-    async def receive():
-        await asyncio.sleep(pause)
-        return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
-
-    async def send(message):
-        said.append(message)
-
-    scope = {
+def scope_of(method, path, headers):
+    return {
         "type": "http",
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
@@ -361,7 +351,20 @@ def call(app, *, method="GET", path="/", headers=(), chunks=(b"",), pause=0.0):
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 80),
     }
-    asyncio.run(app(scope, receive, send))
+
+
+def call(app, *, method="GET", path="/", headers=(), chunks=(b"",), pause=0.0):
+    """One request to an application in this process: its status and body."""
+    waiting, said = list(chunks), []
+
+    async def receive():
+        await asyncio.sleep(pause)
+        return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
+
+    async def send(message):
+        said.append(message)
+
+    asyncio.run(app(scope_of(method, path, headers), receive, send))
     return said[0]["status"], b"".join(message.get("body", b"") for message in said)
 
 

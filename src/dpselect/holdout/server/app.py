@@ -8,18 +8,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError, missing_extra
-from dpselect.holdout.server.boards import Board, BoardAnswer
-from dpselect.holdout.server.limits import AtOnce, ServerSettings, TooOften, network_of
+from dpselect.holdout.server.boards import Board, BoardAnswer, BoardQuestion
+from dpselect.holdout.server.limits import AtOnce, ServerSettings, Share, TooOften, network_of
 from dpselect.holdout.server.openapi import openapi
 from dpselect.holdout.server.submitters import QuotaError, Submitter, Submitters
-from dpselect.holdout.server.uploads import MEDIA, Upload
+from dpselect.holdout.server.uploads import MEDIA, Feed, Upload, feed_of
 
 try:
     import anyio
@@ -39,6 +40,8 @@ LOG: Final = logging.getLogger("dpselect.server")
 _METHODS: Final = ("GET", "HEAD", "POST")
 _LONGEST: Final = 1000
 """Signs of what is said about a submission: names of its columns stand there."""
+_SMALL: Final = 256 << 10
+"""Bytes of a body that takes little memory while it is decoded."""
 _STYLE: Final = files("dpselect.holdout.server").joinpath("templates/style.css").read_text(encoding="utf-8")
 _DIGEST: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _PAGES: Final = Environment(
@@ -77,13 +80,14 @@ class _Server:
 
     def __init__(self, boards: Mapping[str, Board], submitters: Submitters, settings: ServerSettings) -> None:
         self._boards, self._submitters, self._settings = boards, submitters, settings
-        self._by_address = TooOften(settings.address_rate)
         self._by_name = TooOften(settings.rate)
         # a holdout or gate gives one answer at a time: who comes later waits here, not for a lock on a file
         self._lines = {name: anyio.CapacityLimiter(1) for name in boards}
         self._waiting = AtOnce(settings.waiting)
         self._at_once = AtOnce(settings.at_once)
-        self._reading = anyio.CapacityLimiter(4)  # a body takes many times its size while it is read
+        self._bytes = Share(max(settings.memory // 4, settings.max_bytes), max(settings.memory, settings.max_bytes))
+        # a body takes many times its size while it is decoded: of large ones one at a time, beside a few small ones
+        self._small, self._large = anyio.CapacityLimiter(4), anyio.CapacityLimiter(1)
 
     def routes(self) -> list[Route]:
         return [
@@ -97,86 +101,97 @@ class _Server:
             Route("/healthz", self.health),
         ]
 
-    async def index(self, request: Request) -> Response:
-        self._count(request)
+    async def index(self, request: Request) -> Response:  # noqa: ARG002 - every route has one
         return _page("index", boards=await run_sync(self._public))
 
     async def page(self, request: Request) -> Response:
-        self._count(request)
         board = self._board(request)
         return _page(board.kind, board=await run_sync(self._described, board))
 
-    async def boards(self, request: Request) -> Response:
-        self._count(request)
+    async def boards(self, request: Request) -> Response:  # noqa: ARG002 - every route has one
         return JSONResponse(await run_sync(self._public))
 
     async def show(self, request: Request) -> Response:
-        self._count(request)
         return JSONResponse(await run_sync(self._described, self._board(request)))
 
     async def quota(self, request: Request) -> Response:
-        self._count(request)
         who, board = await self._who(request), self._board(request)
         questions, answers = await run_sync(self._submitters.left, who, board.identifier)
         return JSONResponse({"submitter": who.name, "questions_left": questions, "answers_left": answers})
 
     async def document(self, request: Request) -> Response:
-        self._count(request)
-        return JSONResponse(openapi(request.scope.get("root_path", "")))
+        return JSONResponse(openapi(request.scope.get("root_path", ""), self._boards))
 
     async def health(self, request: Request) -> Response:  # noqa: ARG002 - every route has one
         return JSONResponse({"status": "ok"})
 
     async def submit(self, request: Request) -> Response:
-        self._count(request)
         who, board = await self._who(request), self._board(request)
         if not who.may(board.name):
             raise _RefusedError(403, "not_yours", "this token is not for this holdout or gate")
         media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media not in MEDIA:
             raise _RefusedError(415, "media", f"the body must be one of {', '.join(MEDIA)}")
+        if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+            raise _RefusedError(415, "encoding", "the body must not be compressed", {"Accept-Encoding": "identity"})
+        query = dict(request.query_params)
+        if len(query) != len(request.query_params.multi_items()):
+            raise _RefusedError(422, "malformed", "an option stands in the query twice")
         with self._at_once.of(who.name) as place:  # before the body is read: bodies are what takes memory
             if not place:
                 raise _busy("too many submissions of yours are under way")
-            return await self._taken(request, who, board, media)
+            with _refusals():
+                question = await self._question(request, who, board, media, query)
+                with self._waiting.of(board.name) as place:
+                    if not place:
+                        raise _busy("too many submissions are waiting")
+                    return JSONResponse(await self._answered(who, board, question))
 
-    async def _taken(self, request: Request, who: Submitter, board: Board, media: str) -> Response:
-        body, query = await self._body(request, who), dict(request.query_params)
-        if len(query) != len(request.query_params.multi_items()):
-            raise _RefusedError(422, "malformed", "an option stands in the query twice")
-        with self._waiting.of(board.name) as place:
-            if not place:
-                raise _busy("too many submissions are waiting")
-            return JSONResponse(await self._answered(who, board, lambda: Upload(body, media, query)))
+    async def _question(
+        self, request: Request, who: Submitter, board: Board, media: str, query: Mapping[str, str]
+    ) -> BoardQuestion:
+        def asked() -> BoardQuestion | Exception:
+            try:
+                return board.question(Upload(body, media, query), who.name, own_stakes=who.own_stakes)
+            except (ContentError, ArgumentError) as refused:
+                refused.__context__ = None
+                return refused.with_traceback(None)  # else its frames keep what was decoded until they are collected
 
-    async def _answered(self, who: Submitter, board: Board, upload: Callable[[], Upload]) -> dict[str, Any]:
+        with self._bytes.of(who.name) as take, closing(feed_of(media)) as body:
+            await self._body(request, who, body, take)
+            found = await run_sync(asked, limiter=self._small if body.size <= _SMALL else self._large)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def _answered(self, who: Submitter, board: Board, question: BoardQuestion) -> dict[str, Any]:
+        opened = await run_sync(self._submitters.begin, who, board.identifier, question.fingerprint)
+        begun = False
+
+        def ask() -> BoardAnswer:
+            nonlocal begun
+            begun = True
+            if not self._submitters.valid(who):  # revoked while this was waiting for its turn
+                self._submitters.give_back(opened)
+                raise _unauthorized()
+            try:
+                answer = question.ask()
+            except StudyError:
+                raise  # the record failed, perhaps after it was charged
+            except (ContentError, ArgumentError, BudgetError):
+                self._submitters.give_back(opened)
+                raise
+            self._submitters.finish(opened, answer)
+            return answer
+
         try:
-            question = await run_sync(
-                lambda: board.question(upload(), who.name, own_stakes=who.own_stakes), limiter=self._reading
-            )
-            opened = await run_sync(self._submitters.begin, who, board.identifier, question.fingerprint)
-
-            def ask() -> BoardAnswer:
-                if not self._submitters.valid(who):  # revoked while this was waiting for its turn
-                    self._submitters.give_back(opened)
-                    raise _unauthorized()
-                try:
-                    answer = question.ask()
-                except StudyError:
-                    raise  # the record failed, perhaps after it was charged
-                except (ContentError, ArgumentError, BudgetError):
-                    self._submitters.give_back(opened)
-                    raise
-                self._submitters.finish(opened, answer)
-                return answer
-
-            answer = await run_sync(ask, limiter=self._lines[board.name])
-        except StudyError:
-            raise
-        except BudgetError as refused:
-            raise _RefusedError(409, "quota" if isinstance(refused, QuotaError) else "budget", str(refused)) from None
-        except (ContentError, ArgumentError) as malformed:
-            raise _RefusedError(422, "malformed", f"{str(malformed)[:_LONGEST]}; nothing was charged") from None
+            with anyio.fail_after(self._settings.turn_seconds):  # which breaks off no turn that has come
+                answer = await run_sync(ask, limiter=self._lines[board.name])
+        except TimeoutError:
+            if begun:
+                raise
+            await run_sync(self._submitters.give_back, opened)
+            raise _busy("the submission has waited too long; nothing was charged") from None
         if "repeated" in answer.body:  # that somebody else has asked the same is nobody's business
             return {**answer.body, "repeated": bool(answer.body["repeated"] and opened.again)}
         return answer.body
@@ -190,10 +205,6 @@ class _Server:
             return {**found, "leaderboard": self._submitters.accepted(board.identifier)}
         standing = self._submitters.standing(board.identifier, smaller_is_better=found["smaller_is_better"])
         return {**found, "leaderboard": standing}
-
-    def _count(self, request: Request) -> None:
-        if self._by_address.hit(network_of(request.client.host) if request.client else ""):
-            raise _too_often()
 
     def _board(self, request: Request) -> Board:
         board = self._boards.get(request.path_params["board"])
@@ -212,28 +223,45 @@ class _Server:
             raise _too_often()
         return who
 
-    async def _body(self, request: Request, who: Submitter) -> bytes:
+    async def _body(self, request: Request, who: Submitter, feed: Feed, take: Callable[[int], bool]) -> None:
         most = min(self._settings.max_bytes, who.max_bytes or self._settings.max_bytes)
-        too_large = _RefusedError(413, "too_large", f"a body may hold {most} bytes", {"Connection": "close"})
         if int(request.headers.get("content-length", "0")) > most:
-            raise too_large
-        parts, size = list[bytes](), 0
+            raise _too_large(most)
         try:
             with anyio.fail_after(self._settings.body_seconds):
                 async for chunk in request.stream():
-                    size += len(chunk)
-                    if size > most:
-                        raise too_large
-                    parts.append(chunk)
+                    if feed.size + len(chunk) > most:
+                        raise _too_large(most)
+                    if not take(len(chunk)):
+                        raise _busy("too many bodies are under way")
+                    feed.add(chunk)
         except TimeoutError:
-            raise _RefusedError(408, "too_slow", "the body took too long", {"Connection": "close"}) from None
+            raise _RefusedError(408, "too_slow", "the body took too long") from None
         except ClientDisconnect:
             raise _RefusedError(400, "disconnected", "the body is not complete") from None
-        return b"".join(parts)
 
 
-def _too_often() -> _RefusedError:
-    return _RefusedError(429, "rate", "too many requests; wait a little", {"Retry-After": "30"})
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What is wrong with a submission, or used up, as an answer."""
+    try:
+        yield
+    except StudyError:
+        raise
+    except BudgetError as refused:
+        raise _RefusedError(409, "quota" if isinstance(refused, QuotaError) else "budget", str(refused)) from None
+    except (ContentError, ArgumentError) as malformed:
+        raise _RefusedError(422, "malformed", f"{str(malformed)[:_LONGEST]}; nothing was charged") from None
+
+
+def _too_large(most: int) -> _RefusedError:
+    return _RefusedError(413, "too_large", f"a body may hold {most} bytes")
+
+
+def _too_often(*, close: bool = False) -> _RefusedError:
+    """With `close`, whatever else was sent on the connection is not read."""
+    headers = {"Retry-After": "30", **({"Connection": "close"} if close else {})}
+    return _RefusedError(429, "rate", "too many requests; wait a little", headers)
 
 
 def _busy(message: str) -> _RefusedError:
@@ -271,14 +299,15 @@ def make_app(boards: Mapping[str, Board], submitters: Submitters, settings: Serv
     }
     app = Starlette(routes=_Server(boards, submitters, settings).routes(), exception_handlers=handlers)
     app.router.redirect_slashes = False  # to an address that a proxy may not show
-    return _Guarded(app, settings.root_path)
+    return _Guarded(app, settings)
 
 
 class _Guarded:
-    """Headers for every response, one line of log, and no word about an error that nobody foresaw."""
+    """The rate of each address, headers, a line of log, and no word about an error that nobody foresaw."""
 
-    def __init__(self, app: Starlette, root_path: str) -> None:
-        self._app, self._root_path = app, root_path
+    def __init__(self, app: Starlette, settings: ServerSettings) -> None:
+        self._app, self._root_path = app, settings.root_path
+        self._by_address = TooOften(settings.address_rate)
         self._paths: dict[Any, str] = {route.endpoint: route.path for route in app.routes if isinstance(route, Route)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -298,8 +327,11 @@ class _Guarded:
                 message["headers"] = [*message["headers"], *extra]
             await send(message)
 
+        client = scope.get("client")
+        often = self._by_address.hit(network_of(client[0]) if client else "")  # whatever it asks for
+        app = _too_often(close=scope["method"] != "POST").response if often else self._app
         try:
-            await self._app(scope, receive, sent)
+            await app(scope, receive, sent)
         except Exception as error:
             # the kind alone: a message could hold what somebody has sent
             LOG.error("a request failed: %s", type(error).__name__)

@@ -95,7 +95,7 @@ class HoldoutBoard(Board):
     def question(self, upload: Upload, submitter: str, *, own_stakes: bool) -> BoardQuestion:  # noqa: ARG002 - gates'
         # of each submitter's own, and charged to it: that somebody else has asked the same is nobody's business
         terms = self._holdout.terms
-        ids, values = upload.predictions(terms.id_column)
+        ids, values = upload.predictions(terms.id_column, terms.rows)
         if len(ids) != terms.rows:
             raise ContentError(f"column {terms.id_column!r} must have each of the {terms.rows} ids of the holdout once")
         claim, metric = upload.number("claim"), upload.text("metric")
@@ -133,7 +133,7 @@ class GateBoard(Board):
 
     def question(self, upload: Upload, submitter: str, *, own_stakes: bool) -> BoardQuestion:
         terms = self._gate.terms
-        columns = terms.id_column, terms.outcome_columns
+        columns = terms.id_column, terms.outcome_columns, terms.tasks * terms.repeats
         outcomes, incumbent = upload.outcomes("outcomes", *columns), upload.outcomes("incumbent", *columns)
         outcomes, incumbent = (_of_size(given, terms) for given in (outcomes, incumbent))
         stake, candidate = upload.stake(), upload.text("candidate")

@@ -1,60 +1,217 @@
-"""Connections on which nothing is asked: how long one may wait, and how many."""
+"""Connections whose peer makes the server wait: how long one may, how many may, and how many there are at all."""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
 
 from dpselect.errors import missing_extra
+from dpselect.holdout.server.limits import ServerSettings, network_of
 
 try:
+    import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError:
     raise missing_extra("server", "serving holdouts and gates") from None
 
-__all__ = ["patient"]
+__all__ = ["descriptors", "patient"]
+
+_ACCEPTED: Final = 64
+"""Descriptors that connections leave free, for files and for connections that are accepted before one is closed."""
+_READ: Final = 16 << 10
+"""Bytes read of one connection before the next one has its turn; asyncio's own 256 KiB take a second in tiny chunks."""
+_PIPELINED: Final = 0.5
+"""Seconds between an answer and the next one on a connection whose peer does not wait for answers."""
+_UNSENT: Final = 64 << 20
+"""Bytes of answers that all connections together may leave unread."""
 
 
-def patient(seconds: float, most: int) -> type[asyncio.Protocol]:
-    """The protocol of a server on which no connection waits for longer to ask something, and at most so many wait.
+def descriptors() -> int:
+    """How many connections this process has descriptors for."""
+    if sys.platform == "win32":
+        return 1 << 20
+    import resource
 
-    uvicorn itself ends only connections that have asked something before. Where one too many waits, the one that has
-    waited longest is closed: who opens connections and sends nothing, or half a head byte by byte, takes them from
-    themselves. A request whose head has come is left alone; its body has a time of its own.
-    """
-    waiting: dict[Patient, asyncio.TimerHandle] = {}  # the longest first
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most == resource.RLIM_INFINITY:
+        return 1 << 20
+    return max(most - _ACCEPTED, most // 2)
 
-    class Patient(H11Protocol):
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            super().connection_made(transport)  # type: ignore[arg-type]
-            self._note()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._leave()
-            super().connection_lost(exc)
+class _Framed(h11.Connection):
+    """A request whose length is stated in two ways is refused: a proxy could read another request out of it."""
 
-        def handle_events(self) -> None:
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if b"transfer-encoding" in names and (b"content-length" in names or event.http_version < b"1.1"):
+                raise h11.RemoteProtocolError("Content-Length and Transfer-Encoding exclude each other")
+        return event
+
+
+def _in_any(addresses: str) -> Callable[[Patient], bool]:
+    """Whether a connection is from one of these addresses or networks, or from any with "*"."""
+    words = [word.strip() for word in addresses.split(",")]
+    networks = []
+    for word in words:
+        with suppress(ValueError):
+            networks.append(ipaddress.ip_network(word, strict=False))
+
+    def found(one: Patient) -> bool:
+        with suppress(ValueError, TypeError):
+            place = ipaddress.ip_address(one.client[0])  # type: ignore[index]
+            return "*" in words or any(place in network for network in networks)
+        return "*" in words
+
+    return found
+
+
+class Connections:
+    """All open connections, and those that wait for their peer, of which the first has waited longest."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self._most = min(settings.connections, descriptors())
+        self._is_proxy = _in_any(settings.trusted_proxies)
+        self._of: dict[Patient, str] = {}
+        self._addresses: Counter[str] = Counter()
+        self._waiting: dict[Patient, tuple[asyncio.TimerHandle, int]] = {}
+        self._unsent = 0
+
+    def open(self, one: Patient) -> None:
+        """Count a connection; of one too many, close the one that waits longest, or else this one."""
+        address = network_of(one.client[0]) if one.client else ""
+        self._of[one] = address
+        self._addresses[address] += 1
+        if self._addresses[address] > self._settings.address_connections and not self._is_proxy(one):
+            self._close_longest(one, address)
+        elif len(self._of) > self._most:
+            self._close_longest(one, None)
+
+    def lost(self, one: Patient) -> None:
+        self.goes_on(one)
+        address = self._of.pop(one, None)
+        if address is not None:
+            self._addresses[address] -= 1
+            if not self._addresses[address]:
+                del self._addresses[address]
+
+    def waits(self, one: Patient, seconds: float) -> None:
+        """End this connection after so many seconds, or when many others wait too."""
+        self.goes_on(one)
+        unsent = one.transport.get_write_buffer_size()
+        self._waiting[one] = one.loop.call_later(seconds, self._end, one), unsent
+        self._unsent += unsent
+        while len(self._waiting) > self._settings.idle_connections or self._unsent > _UNSENT:
+            self._end(next(iter(self._waiting)))
+
+    def goes_on(self, one: Patient) -> None:
+        timer, unsent = self._waiting.pop(one, (None, 0))
+        self._unsent -= unsent
+        if timer is not None:
+            timer.cancel()
+
+    def is_waiting(self, one: Patient) -> bool:
+        return one in self._waiting
+
+    def _close_longest(self, one: Patient, address: str | None) -> None:
+        found = (other for other in self._waiting if address is None or self._of.get(other) == address)
+        self._end(next(found, one))
+
+    def _end(self, one: Patient) -> None:
+        self.lost(one)
+        one.transport.abort()
+
+
+class Patient(H11Protocol):
+    """A connection that does not wait for its peer longer than it may."""
+
+    shared: Connections
+    settings: ServerSettings
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.conn = _Framed(h11.SERVER)
+        self._answered = False
+        self._next: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)  # type: ignore[arg-type]
+        self.transport.set_write_buffer_limits(high=0)  # so that `pause_writing` says that the peer does not read
+        setattr(transport, "max_size", _READ)  # noqa: B010 - of asyncio's own, not of its interface
+        self.shared.open(self)
+        self._note()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.shared.lost(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._answered:  # else the rest of a body that nobody wants, which is not even parsed
+            super().data_received(data)
+
+    def handle_events(self) -> None:
+        if self._next is None:
             super().handle_events()
             self._note()
 
-        def on_response_complete(self) -> None:
+    def _go_on(self) -> None:
+        self._next = None
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            self.handle_events()
+
+    def on_response_complete(self) -> None:
+        if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
+            # answered before its body has come: the peer gets time to read the answer, and no further request
+            self._answered = True
+            self._unset_keepalive_if_required()
+            self.server_state.total_requests += 1
+            self.flow.resume_reading()
+            self.transport.write_eof()
+        else:
+            if self.conn.trailing_data[0]:  # a request that was sent before the answer lets others go first
+                self._next = self.loop.call_later(_PIPELINED, self._go_on)
             super().on_response_complete()
-            self._note()
+            if self._next is not None:
+                self.flow.pause_reading()
+        self._note()
 
-        def _note(self) -> None:
-            if self.transport.is_closing() or not (self.cycle is None or self.cycle.response_complete):
-                self._leave()
-            elif self not in waiting:
-                waiting[self] = self.loop.call_later(seconds, self._end)
-                if len(waiting) > most:
-                    next(iter(waiting))._end()
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.shared.waits(self, self.settings.write_seconds)
 
-        def _leave(self) -> None:
-            timer = waiting.pop(self, None)
-            if timer is not None:
-                timer.cancel()
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.shared.goes_on(self)
+        self._note()
 
-        def _end(self) -> None:
-            self._leave()
-            self.transport.abort()
+    def _note(self) -> None:
+        if self.flow.write_paused:
+            return  # its time runs
+        if self.transport.is_closing() or not (self.cycle is None or self.cycle.response_complete):
+            self.shared.goes_on(self)
+        elif not self.shared.is_waiting(self):
+            self.shared.waits(self, self.settings.idle_seconds)
 
-    return Patient
+
+def patient(settings: ServerSettings) -> type[asyncio.Protocol]:
+    """The protocol of a server that waits for no peer longer than the settings say.
+
+    uvicorn itself ends only connections that have asked something before. Here one on which no whole head of a request
+    comes, or whose answer is not read, is closed after its time, and earlier if many others wait: who opens connections
+    and sends nothing, or reads nothing, takes them from themselves. A request whose head has come is left alone; its
+    body and its turn have times of their own.
+    """
+
+    class Served(Patient):
+        pass
+
+    Served.shared, Served.settings = Connections(settings), settings
+    return Served

@@ -12,7 +12,7 @@ from typing import Final
 
 from dpselect.errors import ArgumentError, integer, number
 
-__all__ = ["AtOnce", "ServerSettings", "TooOften", "network_of"]
+__all__ = ["AtOnce", "ServerSettings", "Share", "TooOften", "network_of"]
 
 _MOST_KEYS: Final = 10_000
 
@@ -27,9 +27,15 @@ class ServerSettings:
         address_rate: requests a minute from one address.
         waiting: submissions that may wait for one holdout or gate.
         at_once: submissions of one submitter that may be under way.
+        memory: bytes of bodies that have arrived and are not decoded yet, of all submitters; one has a quarter of it.
         body_seconds: how long a body may take to arrive.
+        turn_seconds: how long a submission may wait for its turn; after it, it is refused and not charged.
         idle_seconds: how long a connection may be open without a request.
-        idle_connections: how many may be; of one more, the one that has waited longest is closed.
+        write_seconds: how long a peer may take to read an answer.
+        idle_connections: how many may wait for their peer, which sends or reads nothing; of one more, the one that has
+            waited longest is closed.
+        address_connections: how many may be open from one address, other than a trusted proxy's.
+        connections: how many may be open, and no more than the process has descriptors for.
         stop_seconds: how long requests may go on once the server was asked to stop.
         root_path: the path below which a proxy shows the server.
         trusted_proxies: addresses whose forwarded headers are believed, by commas.
@@ -43,19 +49,25 @@ class ServerSettings:
     address_rate: float = 600.0
     waiting: int = 64
     at_once: int = 8
+    memory: int = 128 << 20
     body_seconds: float = 30.0
+    turn_seconds: float = 100.0
     idle_seconds: float = 10.0
+    write_seconds: float = 30.0
     idle_connections: int = 256
+    address_connections: int = 64
+    connections: int = 1024
     stop_seconds: float = 30.0
     root_path: str = ""
     trusted_proxies: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("max_bytes", "waiting", "at_once", "idle_connections"):
+        counts = ("idle_connections", "address_connections", "connections")
+        for name in ("max_bytes", "waiting", "at_once", "memory", *counts):
             object.__setattr__(self, name, integer(name, getattr(self, name), at_least=1))
         for name in ("rate", "address_rate"):
             object.__setattr__(self, name, number(name, getattr(self, name), at_least=1.0))
-        for name in ("body_seconds", "idle_seconds", "stop_seconds"):
+        for name in ("body_seconds", "turn_seconds", "idle_seconds", "write_seconds", "stop_seconds"):
             object.__setattr__(self, name, number(name, getattr(self, name), above=0.0))
         if self.root_path and (not self.root_path.startswith("/") or self.root_path.endswith("/")):
             raise ArgumentError(f"root_path must begin with a slash and not end with one, got {self.root_path!r}")
@@ -112,6 +124,42 @@ class AtOnce:
             self._taken[key] -= 1
             if not self._taken[key]:
                 del self._taken[key]
+
+
+class Share:
+    """Bytes that are held for each key and for all of them together.
+
+    >>> share = Share(4, 6)
+    >>> with share.of("Ada") as ada, share.of("Bo") as bo:
+    ...     print(ada(3), ada(2), bo(3), bo(1))
+    True False True False
+    """
+
+    def __init__(self, most_of_one: int, most: int) -> None:
+        self._most_of_one, self._left = most_of_one, most
+        self._held: Counter[str] = Counter()
+
+    @contextmanager
+    def of(self, key: str) -> Iterator[Callable[[int], bool]]:
+        """A function that takes so many bytes more, where there are so many; they are given back at the end."""
+        taken = 0
+
+        def take(size: int) -> bool:
+            nonlocal taken
+            if size > self._left or self._held[key] + size > self._most_of_one:
+                return False
+            taken += size
+            self._left -= size
+            self._held[key] += size
+            return True
+
+        try:
+            yield take
+        finally:
+            self._left += taken
+            self._held[key] -= taken
+            if not self._held[key]:
+                del self._held[key]
 
 
 def network_of(address: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from dpselect.version import __version__
@@ -95,12 +96,11 @@ _ERRORS: Final = {
     408: "The body took too long.",
     409: "The holdout, the gate or the submitter's quota is used up.",
     413: "The body is too large.",
-    415: "The body is of another kind.",
+    415: "The body is of another kind, or compressed (Content-Encoding).",
     422: "The form of the submission is wrong; nothing was charged.",
     429: "Too many requests.",
     503: "The record cannot be used now; asking again costs no more.",
 }
-_BOARD: Final = {"name": "board", "in": "path", "required": True, "schema": _TEXT}
 _TOKEN: Final[list[dict[str, list[str]]]] = [{"token": []}]
 
 
@@ -112,14 +112,16 @@ def _option(name: str, schema: dict[str, Any], what: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": False, "schema": schema, "description": what}
 
 
-def openapi(root_path: str) -> dict[str, Any]:
-    """The document, for a server that a proxy shows below `root_path`."""
+def openapi(root_path: str, boards: Iterable[str]) -> dict[str, Any]:
+    """The document, for a server of these holdouts and gates that a proxy shows below `root_path`."""
+    named = {"name": "board", "in": "path", "required": True, "schema": {"enum": sorted(boards)}}
     table = {"schema": {"type": "string", "format": "binary"}}
     submission = {
         "summary": "Ask one question: predictions to a holdout, outcomes to a gate",
+        "description": "An option is given in the query or in a JSON body, not in both.",
         "security": _TOKEN,
         "parameters": [
-            _BOARD,
+            named,
             _option("claim", _NUMBER, "For a holdout: the score that you take it to be."),
             _option("metric", _TEXT, "For a holdout of several metrics: which; else the first."),
             _option("stake", _TEXT, "For a gate: a number or all, where the submitter may."),
@@ -139,27 +141,29 @@ def openapi(root_path: str) -> dict[str, Any]:
             *(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503),
         ),
     }
-    boards = {"type": "array", "items": _named("Board")}
+    all_boards = {"type": "array", "items": _named("Board")}
     return {
         "openapi": "3.1.0",
         "info": {"title": "dpselect holdouts and gates", "version": __version__},
         "servers": [{"url": root_path or "/"}],
         "paths": {
-            "/api/boards": _got("What is served", boards, "All of them.", 429),
+            "/healthz": _got("Whether the server runs", _object({"status": {"const": "ok"}}), "It runs.", 429),
+            "/openapi.json": _got("This document", {"type": "object"}, "The interface.", 429),
+            "/api/boards": _got("What is served", all_boards, "All of them.", 429, 503),
             "/api/boards/{board}": _got(
                 "What is public about one: its terms, what is left, the leaderboard",
                 _named("Board"),
                 "What is public.",
-                *(404, 429),
-                parameters=[_BOARD],
+                *(404, 429, 503),
+                parameters=[named],
             ),
             "/api/boards/{board}/quota": _got(
                 "What the submitter has left there",
                 _named("Quota"),
                 "What is left.",
-                *(401, 404, 429),
+                *(401, 404, 429, 503),
                 security=_TOKEN,
-                parameters=[_BOARD],
+                parameters=[named],
             ),
             "/api/boards/{board}/submissions": {"post": submission},
         },

@@ -10,13 +10,21 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from dpselect.errors import ArgumentError, integer, missing_extra
 from dpselect.holdout.server.boards import open_boards
 from dpselect.holdout.server.limits import ServerSettings
 from dpselect.holdout.server.submitters import Submitters
 
+if TYPE_CHECKING:
+    from uvicorn import Server
+
 __all__ = ["serve"]
+
+_ACCEPTED_AT_ONCE: Final = 16
+"""Connections accepted before what has arrived on the others is read: of more, new ones were closed unheard."""
+_QUEUE: Final = 4096
 
 
 def serve(
@@ -51,7 +59,8 @@ def serve(
     with Submitters(submitters) as people, _listening(listen) as (place, url), _log(LOG):
         config = Config(
             make_app(boards, people, settings),
-            http=patient(settings.idle_seconds, settings.idle_connections),
+            http=patient(settings),
+            backlog=_ACCEPTED_AT_ONCE,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -65,7 +74,17 @@ def serve(
         if ready is not None:
             ready(url)
         with _stopped_in_peace():
-            asyncio.run(Server(config).serve(sockets=[place]))
+            asyncio.run(_serve(Server(config), place))
+
+
+async def _serve(server: Server, place: socket.socket) -> None:
+    """Serve, with a longer queue of connections in the kernel than are accepted before others have their turn."""
+    running = asyncio.ensure_future(server.serve(sockets=[place]))
+    while not (server.started or running.done()):
+        await asyncio.sleep(0.01)
+    if not running.done():
+        place.listen(_QUEUE)
+    await running
 
 
 @contextmanager
@@ -80,7 +99,7 @@ def _listening(listen: str) -> Iterator[tuple[socket.socket, str]]:
         place.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits for an acknowledgement
         try:
             place.bind((bare, int(port)))
-            place.listen(1024)
+            place.listen(_QUEUE)
         except OSError as error:
             raise ArgumentError(f"listen: {listen} cannot be listened on: {error.strerror}") from None
         yield place, f"http://{host}:{place.getsockname()[1]}"

@@ -9,32 +9,79 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from dpselect.decoding import json_of
+from dpselect.decoding import JsonFeed, LimitError
 from dpselect.decoding.limits import SUBMISSION
 from dpselect.errors import ArgumentError, ContentError, public_text
-from dpselect.holdout.files import read_columns
+from dpselect.holdout.files import read_columns, submitted
 from dpselect.holdout.gate.files import read_outcomes
 
-__all__ = ["MEDIA", "Upload"]
+__all__ = ["MEDIA", "Feed", "Upload", "feed_of"]
 
 _Read = TypeVar("_Read")
 MEDIA: Final = {"text/csv": ".csv", "application/x-ndjson": ".jsonl", "application/json": ".json"}
 """What bodies are taken, and how a file with the same content would be called."""
 
 
+class Feed:
+    """A body that arrives in pieces. A JSON body is refused as soon as what has come would take too much memory.
+
+    >>> feed = feed_of("text/csv")
+    >>> feed.add(b"id,")
+    >>> feed.add(b"prediction")
+    >>> feed.size, feed.content()
+    (13, b'id,prediction')
+    """
+
+    def __init__(self, json: JsonFeed | None) -> None:
+        self._json, self._table, self.size = json, bytearray(), 0
+
+    def add(self, piece: bytes) -> None:
+        """Take the next piece. Raises `LimitError`."""
+        self.size += len(piece)
+        if self._json is None:
+            self._table += piece
+        else:
+            self._json.add(piece)
+
+    def content(self) -> Any:
+        """The value of a JSON body, the bytes of another one; once. Raises `ContentError`."""
+        if self._json is not None:
+            return self._json.value()
+        content = bytes(self._table)
+        self.close()
+        return content
+
+    def close(self) -> None:
+        """Let go of what has come."""
+        self._json, self._table = None, bytearray()
+
+
+def feed_of(media: str) -> Feed:
+    """What takes a body of this kind."""
+    return Feed(JsonFeed(SUBMISSION, "the body", unique=True) if MEDIA[media] == ".json" else None)
+
+
 class Upload:
-    """One body with the options beside it, which a JSON object holds itself and other bodies have in the query."""
+    """One body with the options beside it: in the query, or in a JSON object itself, where null is none."""
 
-    def __init__(self, body: bytes, media: str, query: Mapping[str, str]) -> None:
-        self._body, self._suffix = body, MEDIA[media]
-        self._fields: dict[str, Any] | None = _object(body) if self._suffix == ".json" else None
-        self._options: dict[str, Any] = dict(query if self._fields is None else self._fields)
-        if self._fields is not None and query:
-            raise ArgumentError("the query must be empty: a JSON body holds the options itself")
+    def __init__(self, body: bytes | Feed, media: str, query: Mapping[str, str]) -> None:
+        self._suffix = MEDIA[media]
+        if isinstance(body, bytes):
+            whole, body = body, feed_of(media)
+            body.add(whole)
+        self._table: bytes | None = None
+        self._options: dict[str, Any] = dict(query)
+        if self._suffix == ".json":
+            fields = {name: value for name, value in _object(body).items() if value is not None}
+            if not query.keys().isdisjoint(fields):
+                raise ArgumentError("an option stands both in the query and in the body")
+            self._options |= fields
+        else:
+            self._table = body.content()
 
-    def predictions(self, id_column: str) -> tuple[list[str], list[str]]:
+    def predictions(self, id_column: str, rows: int) -> tuple[list[str], list[str]]:
         """Ids and predictions, from the columns of these names or from the field "predictions"."""
-        if self._fields is not None:
+        if self._table is None:
             given = self._mapping("predictions")
             if given is None:
                 raise ContentError('the field "predictions" must hold an object: a prediction for each id')
@@ -42,7 +89,8 @@ class Upload:
                 raise ContentError('the field "predictions" must hold a text or a number for each id')
             ids, values = list(given), [str(value) for value in given.values()]
         elif self._suffix == ".csv":
-            ids, values = self._read(lambda path: read_columns(path, [id_column, "prediction"]))
+            columns = [id_column, "prediction"]
+            ids, values = self._read(lambda path: read_columns(path, columns, limits=submitted(rows)))
         else:
             raise ContentError("predictions must be a CSV file or a JSON object")
         with suppress(UnicodeEncodeError):
@@ -51,16 +99,18 @@ class Upload:
         # raised here, so that no traceback shows the text
         raise ContentError("ids and predictions must be text that can be written in UTF-8")
 
-    def outcomes(self, field: str, id_column: str, columns: Sequence[str]) -> Mapping[str, Any] | None:
+    def outcomes(self, field: str, id_column: str, columns: Sequence[str], rows: int) -> Mapping[str, Any] | None:
         """Outcomes by id, from a field; or those of the candidate from the columns of these names."""
-        if self._fields is not None:
+        if self._table is None:
             given = self._mapping(field)
             if given is None and field == "outcomes":
                 raise ContentError(
                     'the field "outcomes" must hold an object: an outcome, or a list of them, for each id'
                 )
             return given
-        return self._read(lambda path: read_outcomes(path, id_column, columns)) if field == "outcomes" else None
+        if field != "outcomes":
+            return None
+        return self._read(lambda path: read_outcomes(path, id_column, columns, limits=submitted(rows)))
 
     def number(self, option: str) -> float | None:
         """A finite number, or None where the option is absent."""
@@ -101,14 +151,18 @@ class Upload:
         """By what reads files."""
         with tempfile.TemporaryDirectory(prefix="dpselect-") as folder:
             path = Path(folder, f"submission{self._suffix}")
-            path.write_bytes(self._body)
+            path.write_bytes(self._table or b"")
             return read(path)
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _object(body: Feed) -> dict[str, Any]:
     found: Any = None
-    with suppress(ContentError):
-        found = json_of(body, SUBMISSION, "the body", unique=True)
+    try:
+        found = body.content()
+    except LimitError:
+        raise  # which names a limit, and no content
+    except ContentError:
+        pass
     if not isinstance(found, dict):  # raised here, so that no traceback shows the text
         raise ContentError("the body must be a JSON object in UTF-8, no name in it twice")
     return found
