@@ -19,14 +19,14 @@ EPSILON, DELTA = 16, Fraction(1, 10**3)
 SCALE = 10**7
 
 
-def reading(square):
-    """What the odometer of a Gaussian filter says after this squared mu."""
+def reading(square, failure="0"):
+    """What the odometer of a Gaussian filter says after this squared mu; `failure` is set aside of delta."""
     terms = {
         "filter": "gaussian",
         "epsilon": str(EPSILON),
         "delta": str(DELTA),
-        "failure": "0",
-        "limits": {"squared mu": "100", "failure": "0"},
+        "failure": failure,
+        "limits": {"squared mu": "100", "failure": failure},
     }
     account = SimpleNamespace(terms=terms, totals=lambda: {"squared mu": square, "failure": Fraction(0)})
     return RenyiAccounting().reading(account).epsilon
@@ -65,6 +65,17 @@ def test_the_failures_of_all_levels_add_up_to_delta(squares):
     lower = [excess(square, 0.99 * level) for level, square in enumerate(squares, 1)]
     assert sum(lower) / float(DELTA) > 1 - beyond
     assert all(low > float(DELTA) * share for low, share in zip(lower, shares, strict=True))
+
+
+def test_what_is_set_aside_for_failures_is_taken_off_delta_first(squares):
+    """With half of delta set aside, the most that reads as a level has the exact delta of its share of the other half."""
+    for level, square in enumerate(squares, 1):
+        exact = Fraction(round(square * SCALE), SCALE)
+        assert reading(exact) == level < reading(exact, failure=str(DELTA / 2))
+        half = float(DELTA) / 2 * 6 / (math.pi * level) ** 2
+        less = brentq(lambda s, level=level, half=half: excess(s, level) - half, 1e-4, square)
+        assert reading(Fraction(less * (1 - 1e-6)), failure=str(DELTA / 2)) == level
+        assert reading(Fraction(less * (1 + 1e-6)), failure=str(DELTA / 2)) > level
 
 
 @pytest.mark.theorem("docs/theory/odometer.md, Theorem 1", exact=True)
