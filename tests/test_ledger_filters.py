@@ -12,7 +12,7 @@ from scipy.stats import norm
 from dpselect.ledger import InsufficientBudget, Ledger
 from dpselect.ledger.filters import RenyiAccounting
 from dpselect.numerics import last_true
-from dpselect.privacy import gaussian
+from dpselect.privacy import gaussian, pure_dp
 
 EPSILON, DELTA = 16, Fraction(1, 10**3)
 """Levels of the odometer are the whole numbers: its steps are a sixteenth of epsilon."""
@@ -68,7 +68,7 @@ def test_the_failures_of_all_levels_add_up_to_delta(squares):
 
 
 def test_what_is_set_aside_for_failures_is_taken_off_delta_first(squares):
-    """With half of delta set aside, the most that reads as a level has the exact delta of its share of the other half."""
+    """With half of delta set aside, the exact delta of a level is its share of the other half."""
     for level, square in enumerate(squares, 1):
         exact = Fraction(round(square * SCALE), SCALE)
         assert reading(exact) == level < reading(exact, failure=str(DELTA / 2))
@@ -100,6 +100,29 @@ def test_no_analyst_beats_the_odometer_by_stopping_when_the_loss_is_high(squares
         divergence += step * float(density[stopped] @ -np.expm1(level - loss[stopped]))
         density, before = np.where(stopped, 0.0, density), square
     assert 0.6 * float(DELTA) < divergence < float(DELTA)
+
+
+@pytest.mark.parametrize("noise", [0.5, 4.0])
+def test_what_gaussian_noise_is_charged(path, noise):
+    """Its squared mu, half of it as rho, and that times the order as divergence: not less, and hardly more."""
+    square = 1 / Fraction(noise) ** 2
+    with Ledger.open(path) as ledger:
+        for chosen in ("renyi", "zcdp", "gaussian"):
+            budget = ledger.create_budget(chosen, epsilon=30, delta="1e-6", accounting="renyi", filter=chosen)
+            budget.reserve(gaussian(noise_multiplier=noise), label="s")
+            for unit, spent in budget.spent().units.items():
+                if unit != "failure":
+                    half = {"squared mu": square, "rho": square / 2}
+                    due = half.get(unit) or Fraction(unit.removeprefix("order ")) * square / 2
+                    assert due <= spent <= due * (1 + Fraction(1, 10**11))
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 3.0])
+def test_what_a_pure_mechanism_is_charged_as_rho(path, epsilon):
+    with Ledger.open(path) as ledger:
+        budget = ledger.create_budget("b", epsilon=30, delta="1e-6", accounting="renyi", filter="zcdp")
+        budget.reserve(pure_dp(epsilon=epsilon), label="s")
+        assert budget.spent().units["rho"] == Fraction(epsilon) ** 2 / 2
 
 
 @pytest.mark.parametrize(("chosen", "unit"), [("renyi", None), ("zcdp", "rho"), ("gaussian", "squared mu")])

@@ -1,6 +1,7 @@
 """The rows that a study's runs train and score on: what stands for their number is public."""
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,8 @@ def test_equal_noisy_counts_have_equal_scores_whatever_the_number_of_rows():
 class Guess:
     """Predicts the first class."""
 
+    weights_ = ()
+
     def predict(self, X):
         return np.zeros(len(X), dtype=np.int64)
 
@@ -85,3 +88,14 @@ def test_the_rows_of_a_run_are_in_no_representation():
     assert "training" not in repr(run)
     assert "array" not in repr(run)
     assert "array" not in repr(run.train)
+
+
+def test_a_score_of_private_rows_is_that_of_the_noisy_cells():
+    (run,) = objectives(90, validation=PRIVATE)
+    run = replace(run, train=lambda params, random, rows: (Guess(), ()))
+    cells = run.metric.cells(Guess(), *run.validation)
+    scores = {run({}, keyed_source(seed)).score for seed in range(8)}
+    assert len(scores) > 1
+    noisy = run.metric.noisy(cells, run.score_noise, keyed_source(0).spawn("score"))
+    expected = run.metric.score(noisy, rows=run.score_rows, noise=run.score_noise)
+    assert run({}, keyed_source(0)).score == expected
