@@ -12,7 +12,7 @@ from scipy.stats import norm
 from dpselect.ledger import InsufficientBudget, Ledger
 from dpselect.ledger.filters import RenyiAccounting
 from dpselect.numerics import last_true
-from dpselect.privacy import gaussian, pure_dp
+from dpselect.privacy import gaussian, pure_dp, renyi_dp
 
 EPSILON, DELTA = 16, Fraction(1, 10**3)
 """Levels of the odometer are the whole numbers: its steps are a sixteenth of epsilon."""
@@ -115,6 +115,15 @@ def test_what_gaussian_noise_is_charged(path, noise):
                     half = {"squared mu": square, "rho": square / 2}
                     due = half.get(unit) or Fraction(unit.removeprefix("order ")) * square / 2
                     assert due <= spent <= due * (1 + Fraction(1, 10**11))
+
+
+@pytest.mark.parametrize("order", [1.5, 9.0, 40.0])
+def test_the_limit_of_one_order_is_what_converts_to_epsilon(path, order):
+    with Ledger.open(path) as ledger:
+        budget = ledger.create_budget("b", epsilon=40, delta="1e-6", accounting="renyi", orders=[order])
+        limit = float(budget.remaining().units[f"order {order}"])
+    found = renyi_dp(orders=[order], epsilons=[limit]).epsilon(1e-6)
+    assert 40 * (1 - 1e-9) <= found <= 40
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 3.0])
