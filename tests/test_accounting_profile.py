@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 
 from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.bounds.profile import layered_bound, shifted_bound
@@ -255,6 +256,15 @@ class TestCurve:
 
 
 class TestTradeOffs:
+    def test_the_gaussian_trade_off_is_attained_by_half_lines(self):
+        """N(mu, 1) against N(0, 1): the likelihood ratio rises, so that no set of this mass has more than {x > t}."""
+        t = np.linspace(-6.0, 9.0, 151)
+        for mu in (0.01, 0.7, 3.0):
+            attained = norm.sf(t - mu)
+            found = GaussianTradeOff(mu)(norm.sf(t))
+            assert np.all(attained * (1 - 1e-13) <= found)
+            assert np.all(found <= attained * (1 + 1e-9))
+
     def test_lines_lie_just_above_the_gaussian_curve(self):
         v = np.concatenate((np.geomspace(1e-12, 0.5, 100), 1 - np.geomspace(1e-9, 0.5, 50)))
         exact = GaussianTradeOff(0.7)(v)

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from dpselect.errors import ArgumentError
+from dpselect.numerics import root_between
 from dpselect.privacy import from_profile, renyi_dp
 from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.privacy.profile import GaussianProfile, LaplaceProfile, RandomizedResponseProfile, TabulatedProfile
-from dpselect.privacy.renyi import LinearRenyi, TabulatedRenyi, profile_from_renyi
+from dpselect.privacy.renyi import LinearRenyi, TabulatedRenyi, epsilon_from_renyi, profile_from_renyi
 from dpselect.privacy.sampled_gaussian import SampledGaussianRenyi
 
 # ROUND_UP adds 1e-12; the rest is rounding that is covered on purpose
@@ -314,6 +315,36 @@ class TestTabulatedProfile:
     def test_bad_tables_are_refused(self, epsilons, deltas):
         with pytest.raises(ArgumentError):
             from_profile(epsilons, deltas)
+
+
+class RenyiOfPair:
+    """The exact divergence of one finite law from another."""
+
+    def __init__(self, first, second):
+        self.first, self.second = np.array(first), np.array(second)
+
+    def __call__(self, orders):
+        found = self.first > 0
+        logs = np.log(self.first[found]), np.log(self.second[found])
+        terms = np.exp(orders[:, None] * logs[0] + (1.0 - orders[:, None]) * logs[1])
+        return np.log(terms.sum(axis=1)) / (orders - 1.0)
+
+
+def least_delta_at_no_cost(curve):
+    """The smallest delta at which the curve gives epsilon 0."""
+    return root_between(lambda delta: epsilon_from_renyi(curve, delta) == 0.0, safe=1.0, unsafe=0.0, relative=1e-9)
+
+
+def test_a_delta_that_total_variation_cannot_exceed_costs_nothing():
+    """Bretagnolle and Huber: an epsilon of 0 needs the total variation distance as its delta, and no pair has more."""
+    chance = np.random.default_rng(3)
+    for size in (2, 3, 5):
+        for _ in range(4):
+            first, second = chance.dirichlet(np.full(size, 0.3), size=2)
+            distance = np.abs(first - second).sum() / 2.0
+            assert least_delta_at_no_cost(RenyiOfPair(first, second)) >= distance
+    # a point against almost nothing of it: attained within one per cent, as its divergence grows
+    assert 0.0 <= least_delta_at_no_cost(RenyiOfPair([1.0, 0.0], [0.01, 0.99])) - 0.99 < 0.01 * 0.99
 
 
 class TestProfileFromRenyi:

@@ -11,6 +11,9 @@ PROVED = {("docs/theory/page.md", "Theorem 1")}
 WORKS = {"Liu, Talwar 2019": "1811.07971"}
 
 
+CITED_ALONE = ("privacy/bound.py", "Liu, Talwar 2019")
+
+
 @pytest.fixture
 def theorems(monkeypatch):
     pytest.importorskip("sphinx")
@@ -24,6 +27,7 @@ def test_every_statement_has_an_exact_test_and_one_that_fails_one_per_cent_lower
     entries, wrong = theorems.index(ROOT, theorems.bibliography(), theorems.NO_ENTRY)
     assert wrong == []
     assert len(entries) > 100
+    assert theorems.citations_without_support(ROOT, entries) == []
 
 
 def test_exceptions_are_few_and_have_reasons(theorems):
@@ -116,3 +120,63 @@ def test_a_source_may_go_over_lines_and_name_a_work_alone(theorems):
         ("Ding et al. 2018", "", ""),
         ("Liu, Talwar 2019", "Lemma A.4", ""),
     ]
+
+
+# -- citations outside source sentences
+
+
+def supported(theorems, root, docstring, held):
+    """What is wrong with the citations of a library of one function, which has an entry of its own elsewhere."""
+    file = root / "src" / "dpselect" / "privacy" / "bound.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(f'def bound():\n    """{docstring}"""\n')
+    (root / "tests").mkdir()
+    (root / "tests" / "test_bound.py").write_text("class TestBound:\n    def test_bound(self): ...\n")
+    entry = theorems.Entry(used=["privacy/other.py: other"])
+    return theorems.citations_without_support(root, {("Liu, Talwar 2019", "Theorem 3.1"): entry}, held)
+
+
+@pytest.mark.parametrize(
+    ("docstring", "what"),
+    [
+        ("The best (Liu, Talwar 2019).", "Liu, Talwar 2019"),
+        ("The best (Liu, Talwar 2019, Section 4).", "Liu, Talwar 2019"),
+        ("After Liu and Talwar (2019).", "Liu, Talwar 2019"),
+        ("After Hartmann et al. 2022.", "Hartmann et al. 2022"),
+        ("After Hartmann, Bindschaedler, Bentkamp, West (2022), Theorem 7.", "Hartmann et al. 2022, Theorem 7"),
+        ("The best (Liu, Talwar 2019, Theorem 3.2).", "Liu, Talwar 2019, Theorem 3.2"),
+        ("After Liu, Talwar 2019, Theorems 3.1 and 3.9.", "Liu, Talwar 2019, Theorem 3.9"),
+        ("The best (Liu,\n    Talwar 2019).", "Liu, Talwar 2019"),
+        ("After Nobody, Else 1901.", "Nobody, Else 1901"),
+    ],
+)
+def test_a_citation_needs_an_entry_or_what_holds_it(theorems, tmp_path, docstring, what):
+    wrong = supported(theorems, tmp_path, docstring, {})
+    assert wrong == [f"privacy/bound.py cites {what}: no entry, and nothing that holds it"]
+
+
+def test_a_statement_with_an_entry_needs_nothing_else(theorems, tmp_path):
+    assert supported(theorems, tmp_path, "After Liu and Talwar (2019), Theorem 3.1. Days of 1970.", {}) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "wrong"),
+    [
+        ("entry: Liu, Talwar 2019, Theorem 3.1", False),
+        ("entry: Liu, Talwar 2019, Theorem 3.2", True),
+        ("test: test_bound.py: test_bound", False),
+        ("test: test_bound.py: test_boun", True),
+        ("test: test_no.py: test_bound", True),
+        ("no price: a definition", False),
+        ("no price: ", True),
+        ("it is known", True),
+    ],
+)
+def test_what_holds_a_citation_is_there(theorems, tmp_path, reason, wrong):
+    found = supported(theorems, tmp_path, "The best (Liu, Talwar 2019).", {CITED_ALONE: reason})
+    assert found == ([f"{', '.join(CITED_ALONE)}: there is no such thing: {reason}"] if wrong else [])
+
+
+def test_what_holds_no_citation_goes(theorems, tmp_path):
+    found = supported(theorems, tmp_path, "The best.", {CITED_ALONE: "no price: a definition"})
+    assert found == [f"{', '.join(CITED_ALONE)}: nothing needs to hold it"]

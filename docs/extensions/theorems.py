@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
 import source_pages
 from citations import surnames
+from cited import CITED, as_sources_write, without_support
 from docutils import nodes
 from pybtex.database import parse_file
 from sphinx.application import Sphinx
@@ -38,6 +39,7 @@ STATEMENT = re.compile(rf"({'|'.join(KINDS)})s? ({NUMBER})(?: and ({NUMBER}))?(?
 CLAIM = re.compile(rf"({'|'.join(KINDS[:-1])})s? ((?:{NUMBER})(?:(?:, | and | to )(?:{NUMBER}))*)")
 PROVED = re.compile(rf"^(?:(?:> )?\*\*|## )((?:{'|'.join(KINDS[:-1])}) (?:{NUMBER}))\b", re.MULTILINE)
 ANY = re.compile(f"Source: |{'|'.join(KINDS)}")
+YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 MARK = re.compile(r"mark\.theorem\(")
 ELSEWHERE = ("reproduce", "testing")
 """Rooms that show what papers print, and mistakes that are known."""
@@ -198,6 +200,20 @@ def bibliography(root: Path = ROOT) -> dict[str, str]:
     return found
 
 
+def citations_without_support(
+    root: Path, entries: dict[tuple[str, str], Entry], held: Mapping[tuple[str, str], str] = CITED
+) -> list[str]:
+    """What is wrong with the citations that stand outside source sentences; see `cited`."""
+    source = root / "src" / "dpselect"
+    docstrings = [
+        (path.relative_to(source).as_posix(), SOURCE.sub(" ", " ".join((ast.get_docstring(node) or "").split())))
+        for path in sorted(source.rglob("*.py"))
+        for _, node in definitions(path, YEAR)
+    ]
+    used = {key: {place.partition(":")[0] for place in entry.used} for key, entry in entries.items()}
+    return without_support(docstrings, as_sources_write(ROOT / "docs" / "references.bib"), used, held, root / "tests")
+
+
 class TheoremIndex(SphinxDirective):
     """The tables, one a work."""
 
@@ -206,7 +222,7 @@ class TheoremIndex(SphinxDirective):
         self.env.note_reread()
         works = bibliography()
         entries, wrong = index(ROOT, works, NO_ENTRY)
-        for message in wrong:
+        for message in [*wrong, *citations_without_support(ROOT, entries)]:
             logging.getLogger(__name__).warning("theorem index: %s", message)
         found = []
         for work, statements in groupby(entries.items(), key=lambda item: item[0][0]):
@@ -218,9 +234,9 @@ class TheoremIndex(SphinxDirective):
             found.append(section)
         section = nodes.section(ids=["without-an-entry"])
         section += nodes.title("", "Without an entry")
-        texts = [[f"{what}, {file}", reason] for (file, what), reason in sorted(NO_ENTRY.items())]
+        texts = [[f"{what}, {file}", reason] for (file, what), reason in sorted({**CITED, **NO_ENTRY}.items())]
         cells = [[nodes.entry("", nodes.paragraph("", each)) for each in row] for row in texts]
-        section += table([nodes.row("", *row) for row in cells], ("Named", "Why it has no entry"))
+        section += table([nodes.row("", *row) for row in cells], ("Named", "What holds it, or why it has no entry"))
         return [*found, section]
 
     def row(self, statement: str, entry: Entry) -> nodes.row:

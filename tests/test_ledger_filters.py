@@ -1,0 +1,185 @@
+"""The odometer of filters against exact adversaries, and what a filter has left."""
+
+import math
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from dpselect.ledger import InsufficientBudget, Ledger
+from dpselect.ledger.filters import RenyiAccounting
+from dpselect.numerics import last_true
+from dpselect.privacy import gaussian, pure_dp, renyi_dp
+
+EPSILON, DELTA = 16, Fraction(1, 10**3)
+"""Levels of the odometer are the whole numbers: its steps are a sixteenth of epsilon."""
+SCALE = 10**7
+
+
+def reading(square, failure="0"):
+    """What the odometer of a Gaussian filter says after this squared mu; `failure` is set aside of delta."""
+    terms = {
+        "filter": "gaussian",
+        "epsilon": str(EPSILON),
+        "delta": str(DELTA),
+        "failure": failure,
+        "limits": {"squared mu": "100", "failure": failure},
+    }
+    account = SimpleNamespace(terms=terms, totals=lambda: {"squared mu": square, "failure": Fraction(0)})
+    return RenyiAccounting().reading(account).epsilon
+
+
+def most(level):
+    """The largest squared mu, in steps of one in 10^7, that reads as this level or a lower one; sought near a guess."""
+    share = float(DELTA) * 6 / (math.pi * level) ** 2
+    guess = brentq(lambda square: excess(square, level) - share, 1e-4, 10.0 * level)
+    start = round(SCALE * guess)
+    return last_true(lambda n: reading(Fraction(n, SCALE)) <= level, 1, 2 * start, start=start) / SCALE
+
+
+def excess(square, epsilon):
+    """The exact delta of the Gaussian mechanism at this epsilon, from its closed form."""
+    mu = math.sqrt(square)
+    return norm.sf(epsilon / mu - mu / 2) - math.exp(epsilon) * norm.sf(epsilon / mu + mu / 2)
+
+
+@pytest.fixture(scope="module")
+def squares():
+    return [most(level) for level in range(1, 6)]
+
+
+@pytest.mark.theorem("docs/theory/odometer.md, Theorem 1", exact=True, sharp=True)
+def test_the_failures_of_all_levels_add_up_to_delta(squares):
+    """The exact delta of level k, at the most that reads as k, is its share; a reading one per cent lower breaks delta.
+
+    A level's share is at most 6 / (pi k)^2, whose sum over all k is one: so the levels above these fit into delta too.
+    """
+    failures = [excess(square, level) for level, square in enumerate(squares, 1)]
+    shares = [6 / (math.pi * level) ** 2 for level in range(1, len(squares) + 1)]
+    beyond = 1 - sum(shares)
+    assert all(failure <= float(DELTA) * share for failure, share in zip(failures, shares, strict=True))
+    assert 0.999 * (1 - beyond) <= sum(failures) / float(DELTA) <= 1 - beyond
+    lower = [excess(square, 0.99 * level) for level, square in enumerate(squares, 1)]
+    assert sum(lower) / float(DELTA) > 1 - beyond
+    assert all(low > float(DELTA) * share for low, share in zip(lower, shares, strict=True))
+
+
+def test_what_is_set_aside_for_failures_is_taken_off_delta_first(squares):
+    """With half of delta set aside, the exact delta of a level is its share of the other half."""
+    for level, square in enumerate(squares, 1):
+        exact = Fraction(round(square * SCALE), SCALE)
+        assert reading(exact) == level < reading(exact, failure=str(DELTA / 2))
+        half = float(DELTA) / 2 * 6 / (math.pi * level) ** 2
+        less = brentq(lambda s, level=level, half=half: excess(s, level) - half, 1e-4, square)
+        assert reading(Fraction(less * (1 - 1e-6)), failure=str(DELTA / 2)) == level
+        assert reading(Fraction(less * (1 + 1e-6)), failure=str(DELTA / 2)) > level
+
+
+@pytest.mark.theorem("docs/theory/odometer.md, Theorem 1", exact=True)
+def test_no_analyst_beats_the_odometer_by_stopping_when_the_loss_is_high(squares):
+    """Gaussian noise is spent up to the end of a level; where the loss is above its epsilon one stops, else goes on.
+
+    A Brownian motion with drift one against one without: the loss after squared mu s is X - s / 2. The density of those
+    who go on is propagated on a grid, and the divergence at the reading is that of those who stop.
+    """
+    x, step = np.linspace(-8.0, 24.0, 1601, retstep=True)
+    density, divergence, before = None, 0.0, 0.0
+    for level, square in enumerate(squares, 1):
+        spent = square - before
+        if density is None:
+            density = norm.pdf(x, spent, math.sqrt(spent))
+        else:
+            kernel = norm.pdf(step * np.arange(-800, 801), spent, math.sqrt(spent)) * step
+            density = np.convolve(density, kernel, mode="same")
+        assert reading(Fraction(round(square * SCALE), SCALE)) == level
+        loss = x - square / 2
+        stopped = loss > level
+        divergence += step * float(density[stopped] @ -np.expm1(level - loss[stopped]))
+        density, before = np.where(stopped, 0.0, density), square
+    assert 0.6 * float(DELTA) < divergence < float(DELTA)
+
+
+@pytest.mark.parametrize("noise", [0.5, 4.0])
+def test_what_gaussian_noise_is_charged(path, noise):
+    """Its squared mu, half of it as rho, and that times the order as divergence: not less, and hardly more."""
+    square = 1 / Fraction(noise) ** 2
+    with Ledger.open(path) as ledger:
+        for chosen in ("renyi", "zcdp", "gaussian"):
+            budget = ledger.create_budget(chosen, epsilon=30, delta="1e-6", accounting="renyi", filter=chosen)
+            budget.reserve(gaussian(noise_multiplier=noise), label="s")
+            for unit, spent in budget.spent().units.items():
+                if unit != "failure":
+                    half = {"squared mu": square, "rho": square / 2}
+                    due = half.get(unit) or Fraction(unit.removeprefix("order ")) * square / 2
+                    assert due <= spent <= due * (1 + Fraction(1, 10**11))
+
+
+@pytest.mark.parametrize("order", [1.5, 9.0, 40.0])
+def test_the_limit_of_one_order_is_what_converts_to_epsilon(path, order):
+    with Ledger.open(path) as ledger:
+        budget = ledger.create_budget("b", epsilon=40, delta="1e-6", accounting="renyi", orders=[order])
+        limit = float(budget.remaining().units[f"order {order}"])
+    found = renyi_dp(orders=[order], epsilons=[limit]).epsilon(1e-6)
+    assert 40 * (1 - 1e-9) <= found <= 40
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 3.0])
+def test_what_a_pure_mechanism_is_charged_as_rho(path, epsilon):
+    with Ledger.open(path) as ledger:
+        budget = ledger.create_budget("b", epsilon=30, delta="1e-6", accounting="renyi", filter="zcdp")
+        budget.reserve(pure_dp(epsilon=epsilon), label="s")
+        assert budget.spent().units["rho"] == Fraction(epsilon) ** 2 / 2
+
+
+@pytest.mark.parametrize(("chosen", "unit"), [("renyi", None), ("zcdp", "rho"), ("gaussian", "squared mu")])
+def test_what_a_filter_has_left_falls_with_every_reservation(path, chosen, unit):
+    """By exactly the charge in its units, and in epsilon by what the odometer has risen; until the next is refused."""
+    step = gaussian(noise_multiplier=4.0)
+    with Ledger.open(path) as ledger:
+        budget = ledger.create_budget("b", epsilon=2, delta="1e-6", accounting="renyi", filter=chosen)
+        whole = budget.remaining()
+        assert (whole.epsilon, whole.delta) == (budget.epsilon, budget.delta)
+        left, admitted = whole, 0
+        while True:
+            try:
+                charge = budget.reserve(step, label="s")
+            except InsufficientBudget:
+                break
+            admitted += 1
+            before, left = left, budget.remaining()
+            assert set(left.units) == set(whole.units)
+            for name in set(whole.units) - {"failure"}:
+                assert left.units[name] < before.units[name]
+                assert float(before.units[name] - left.units[name]) == pytest.approx(charge.charged[name], rel=1e-9)
+                assert left.units[name] + budget.spent().units[name] == whole.units[name]
+            assert left.epsilon == max(budget.epsilon - budget.spent().epsilon, Fraction(0)) < budget.epsilon
+            assert left.delta == 0
+        again = budget.remaining()
+        assert (again.epsilon, again.units) == (left.epsilon, left.units)  # a refusal takes nothing
+        assert admitted >= 2
+        counted = [name for name in whole.units if name != "failure"] if unit is None else [unit]
+        each = {name: (whole.units[name] - left.units[name]) / admitted for name in counted}
+        assert all(left.units[name] < each[name] for name in counted)
+
+
+def test_a_filter_has_left_what_the_one_above_has(path):
+    step = gaussian(noise_multiplier=4.0)
+    with Ledger.open(path) as ledger:
+        ledger.create_budget("all", epsilon=2, delta="1e-6", accounting="renyi", filter="zcdp")
+        first, second = (
+            ledger.create_budget(name, epsilon=2, delta="1e-6", accounting="renyi", filter="zcdp", parent="all")
+            for name in "ab"
+        )
+        whole = second.remaining().units["rho"]
+        first.reserve(step, label="s")
+        left = second.remaining().units["rho"]
+        assert left == first.remaining().units["rho"] < whole
+        assert float(whole - left) == pytest.approx(1 / 32, rel=1e-9)
+        for _ in range(math.floor(left * 32)):
+            second.reserve(step, label="s")
+        with pytest.raises(InsufficientBudget):
+            second.reserve(step, label="s")
+        assert 0 <= second.remaining().units["rho"] < Fraction(1, 32)
