@@ -40,6 +40,10 @@ PACKAGES = (
 NEEDS_EXTRA = {
     "dpselect.integrations.optuna.wrapper": "optuna",
     "dpselect.integrations.optuna.trial": "optuna",
+    "dpselect.integrations.opacus.fixed_draws": "torch",
+    "dpselect.integrations.opacus.kept_state": "torch",
+    "dpselect.integrations.opacus.made_up": "torch",
+    "dpselect.integrations.opacus.probe": "torch",
     "dpselect.integrations.opacus.training": "torch",
     "dpselect.holdout.server.app": "server",
     "dpselect.holdout.server.connections": "server",

@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from dpselect.errors import missing_extra
+
+try:
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+except ImportError:
+    raise missing_extra("torch", "training with Opacus") from None
 
 __all__ = ["FixedDraws"]
 

@@ -9,9 +9,13 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-import torch
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, missing_extra
+
+try:
+    import torch
+except ImportError:
+    raise missing_extra("torch", "training with Opacus") from None
 
 __all__ = ["refuse_kept_rows"]
 

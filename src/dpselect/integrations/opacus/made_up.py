@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
-import torch
+from dpselect.errors import missing_extra
+
+try:
+    import torch
+except ImportError:
+    raise missing_extra("torch", "training with Opacus") from None
 
 __all__ = ["Facts", "Rows", "benign", "facts_of", "harsh"]
 

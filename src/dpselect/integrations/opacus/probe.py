@@ -21,13 +21,17 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 import numpy as np
-import torch
-from opacus.grad_sample import GradSampleModule
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, missing_extra
 from dpselect.integrations.opacus.fixed_draws import FixedDraws
 from dpselect.integrations.opacus.kept_state import refuse_kept_rows
 from dpselect.integrations.opacus.made_up import Facts, Rows, benign, harsh
+
+try:
+    import torch
+    from opacus.grad_sample import GradSampleModule
+except ImportError:
+    raise missing_extra("torch", "training with Opacus") from None
 
 __all__ = ["Reduction", "refuse_mixed_rows"]
 
