@@ -150,4 +150,17 @@ def test_plan_weighs_alternatives_and_draws(tmp_path):
     assert all(option["max_runs"] <= 40 for option in options)
     assert "<svg" in (tmp_path / "plan.svg").read_text()
     table = dpselect("plan", "--base", "pure:epsilon=1", "--delta", "0", "--expected-quantile", "0.7")
-    assert table.stdout.splitlines()[0].split() == ["law", "epsilon", "quantile", "mean", "99", "%", "limit"]
+    assert table.stdout.splitlines()[0].split() == [
+        "law",
+        "epsilon",
+        "quantile",
+        "like",
+        "fixed",
+        "K",
+        "=",
+        "1",
+        "mean",
+        "99",
+        "%",
+        "limit",
+    ]

@@ -130,6 +130,7 @@ def test_account_loads_what_it_prices_by(search):
         "cli",
         "copied_by_fields",
         "errors",
+        "foreign_names",
         "numerics",
         "privacy",
         "randomness",

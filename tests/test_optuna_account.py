@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -132,7 +133,8 @@ def test_a_study_on_postgresql(optuna):
 @pytest.mark.full
 def test_without_optuna_and_torch_accounts_work_and_the_others_name_the_extra(tmp_path):
     (tmp_path / "state.json").write_text('{"history": [[1.0, 0.01, 1000]], "mechanism": "rdp"}')
-    (tmp_path / "state.pt").write_bytes(b"PK rest")
+    with zipfile.ZipFile(tmp_path / "state.pt", "w") as archive:
+        archive.writestr("state/data.pkl", b"")
     script = f"""
 import importlib, importlib.abc, sys
 class Absent(importlib.abc.MetaPathFinder):

@@ -51,7 +51,7 @@ def _digits(amount: Fraction, other: Fraction) -> str:
     short = f"{float(amount):.12g}"
     if amount == other or short != f"{float(other):.12g}":
         return short
-    return f"{Decimal(amount.numerator) / amount.denominator:.20g}"
+    return f"{Decimal(amount.numerator) / amount.denominator:.20g}"  # decodes: an integer, not text
 
 
 class AdaptiveReservationError(BudgetError):

@@ -257,7 +257,7 @@ def _of_rows(facts: Mapping[str, Any]) -> str:
     if not found:
         return ""
     named = ", ".join(f"{rounded_up(epsilon, digits=4)} for {rows} rows" for rows, epsilon in found)
-    return f": {named}, at delta {facts['delta']:g}"
+    return f": {named}, at delta {rounded_up(facts['delta'], digits=6)}"
 
 
 def _use(release: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dpselect.audit.callables import function_subject
-from dpselect.audit.subject import Subject
+from dpselect.audit import Subject, function_subject
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource
 

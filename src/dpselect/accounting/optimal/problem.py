@@ -202,8 +202,8 @@ class Problem:
         largest = t.losses[i_end - 1] + t.losses[j_end - 1] - epsilon
         ratio_1 = np.exp(np.minimum(largest, _LARGEST_EXPONENT))
         ratio_0 = np.exp(np.minimum(t.losses[i] + t.losses[j] - epsilon, _LARGEST_EXPONENT))
-        top = ratio_1 * p_large - q_small
-        bottom = ratio_0 * p_small - q_large
+        with np.errstate(over="ignore"):
+            top, bottom = ratio_1 * p_large - q_small, ratio_0 * p_small - q_large
         # where the corners leave the sign open
         k = np.flatnonzero((top > 0.0) & (bottom < 0.0))
         if k.size:

@@ -14,7 +14,7 @@ try:
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
-__all__ = ["Facts", "Rows", "benign", "facts_of", "harsh"]
+__all__ = ["InputFacts", "Rows", "benign", "facts_of", "harsh"]
 
 Rows = tuple[Any, Any]
 """Inputs and targets."""
@@ -24,7 +24,7 @@ _LABELS: Final = (3, 2, 1)
 
 
 @dataclass(frozen=True)
-class Facts:
+class InputFacts:
     """What is public of a tensor: the shape of one row, its type, its device."""
 
     shape: tuple[int, ...]
@@ -37,12 +37,12 @@ class Facts:
         return bool(self.dtype.is_floating_point or self.dtype.is_complex)
 
 
-def facts_of(tensor: Any) -> Facts:
+def facts_of(tensor: Any) -> InputFacts:
     """The facts of a tensor with one row for each index of its first axis."""
-    return Facts(tuple(tensor.shape[1:]), tensor.dtype, tensor.device)
+    return InputFacts(tuple(tensor.shape[1:]), tensor.dtype, tensor.device)
 
 
-def benign(module: Any, inputs: Facts, targets: Facts, count: int, *, doubled: bool) -> Iterator[Rows]:
+def benign(module: Any, inputs: InputFacts, targets: InputFacts, count: int, *, doubled: bool) -> Iterator[Rows]:
     """Rows to try in turn until one set suits: numbers in [0, 1); whole numbers below one limit after another.
 
     The first limit of inputs is the size of the smallest embedding. `doubled` makes float64 of float32.
@@ -69,11 +69,11 @@ def harsh(rows: Rows) -> Rows:
     return inputs, targets
 
 
-def _limits(facts: Facts, limits: tuple[int, ...]) -> tuple[int, ...]:
+def _limits(facts: InputFacts, limits: tuple[int, ...]) -> tuple[int, ...]:
     return (0,) if facts.floats or facts.dtype is torch.bool else limits
 
 
-def _indices(module: Any, facts: Facts) -> tuple[int, ...]:
+def _indices(module: Any, facts: InputFacts) -> tuple[int, ...]:
     kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
     sizes = [each.num_embeddings for each in module.modules() if isinstance(each, kinds)]
     if facts.device.type != "cpu":  # an index out of range cannot be recovered from there
@@ -81,11 +81,11 @@ def _indices(module: Any, facts: Facts) -> tuple[int, ...]:
     return (*((min(sizes),) if sizes else (256,) if facts.dtype is torch.uint8 else (5,)), 2)
 
 
-def _labels(facts: Facts) -> tuple[int, ...]:
+def _labels(facts: InputFacts) -> tuple[int, ...]:
     return _LABELS if facts.device.type == "cpu" else _LABELS[1:2]
 
 
-def _drawn(facts: Facts, count: int, limit: int, doubled: bool) -> Any:
+def _drawn(facts: InputFacts, count: int, limit: int, doubled: bool) -> Any:
     shape = (count, *facts.shape)
     make: Callable[..., Any] = torch.rand
     if facts.floats:

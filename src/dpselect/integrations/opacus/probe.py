@@ -25,7 +25,7 @@ import numpy as np
 from dpselect.errors import ArgumentError, missing_extra
 from dpselect.integrations.opacus.fixed_draws import FixedDraws
 from dpselect.integrations.opacus.kept_state import refuse_kept_rows
-from dpselect.integrations.opacus.made_up import Facts, Rows, benign, harsh
+from dpselect.integrations.opacus.made_up import InputFacts, Rows, benign, harsh
 
 try:
     import torch
@@ -51,7 +51,7 @@ _GIVE_EXAMPLE: Final = "If made-up rows do not suit this module, give example= (
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
+class _Observed:
     """Of one batch: for each row its loss and a digest of its gradient by parameter, shape (rows, digits)."""
 
     losses: Any
@@ -62,7 +62,7 @@ class _Seen:
 def refuse_mixed_rows(
     module: Any,
     loss: Callable[..., Any] | None,
-    facts: tuple[Facts, Facts],
+    facts: tuple[InputFacts, InputFacts],
     *,
     example: Callable[[int], Rows] | None = None,
     reduction: Reduction = "none",
@@ -132,7 +132,7 @@ class _Subject:
                     p.add_(moved * torch.randn(p.shape, dtype=p.dtype).to(p.device))
         return _Subject(plain, self.loss, self.reduction, level)
 
-    def run(self, rows: Rows, order: Sequence[int]) -> _Seen:
+    def run(self, rows: Rows, order: Sequence[int]) -> _Observed:
         """Losses and gradients of the rows at these places, as training computes them."""
         chosen = list(order)
         inputs, targets = rows[0][chosen], rows[1][chosen]
@@ -152,7 +152,7 @@ class _Subject:
         self._refuse_other_sums(flat, count)
         gradients = {name: _digest(found).cpu() for name, found in flat.items()}
         first = next(_tensors(outputs))
-        return _Seen(losses.detach().double().cpu().reshape(-1), first.detach().double().cpu(), gradients)
+        return _Observed(losses.detach().double().cpu().reshape(-1), first.detach().double().cpu(), gradients)
 
     def _gradient(self, name: str, parameter: Any, rows: int) -> Any:
         """Per-sample gradients of a parameter, shape (rows, size)."""
@@ -195,8 +195,12 @@ class _Subject:
 
 
 def _first_that_runs(
-    module: Any, loss: Any, facts: tuple[Facts, Facts], example: Callable[[int], Rows] | None, reduction: Reduction
-) -> tuple[_Subject, Rows, _Seen]:
+    module: Any,
+    loss: Any,
+    facts: tuple[InputFacts, InputFacts],
+    example: Callable[[int], Rows] | None,
+    reduction: Reduction,
+) -> tuple[_Subject, Rows, _Observed]:
     """In float64 if the module can, which tells mixing from rounding; with the first made-up rows that suit."""
     failure: Exception | None = None
     for doubled in (True, False):
@@ -229,11 +233,11 @@ def _typed(rows: Rows, doubled: bool) -> Rows:
     return wide[0], wide[1]
 
 
-def _refuse_company(subject: _Subject, rows: Rows, seen: _Seen) -> _Seen:
+def _refuse_company(subject: _Subject, rows: Rows, seen: _Observed) -> _Observed:
     """Each row alone; refused if it differs from that row in one of the batches."""
     try:
         singles = [subject.run(rows, [k]) for k in range(_ROWS)]
-        alone = _Seen(
+        alone = _Observed(
             torch.cat([each.losses for each in singles]),
             torch.cat([each.outputs.reshape(1, -1) for each in singles]),
             {name: torch.cat([each.gradients[name] for each in singles]) for name in seen.gradients},
@@ -273,7 +277,7 @@ def _refuse_elsewhere(subject: _Subject, rows: Rows) -> bool:
     return differ
 
 
-def _refuse_contagion(subject: _Subject, rows: Rows, alone: _Seen) -> None:
+def _refuse_contagion(subject: _Subject, rows: Rows, alone: _Observed) -> None:
     """A row that is not finite may spoil its own gradient only (0 times infinity is no zero), and nothing fills it."""
     if not rows[0].dtype.is_floating_point:
         return
@@ -294,7 +298,9 @@ def _refuse_contagion(subject: _Subject, rows: Rows, alone: _Seen) -> None:
             _refuse_different({"the output": (single.outputs[0], seen.outputs[place])}, subject.dtype)
 
 
-def _same(alone: _Seen, seen: _Seen, order: Sequence[int], subject: _Subject, at: Sequence[int] | None = None) -> None:
+def _same(
+    alone: _Observed, seen: _Observed, order: Sequence[int], subject: _Subject, at: Sequence[int] | None = None
+) -> None:
     """Refuse if rows `order`, each alone, differ from those at these places of a batch; all rows if `at` is None."""
     places = list(range(len(order)) if at is None else at)
     single = all(len(each) == 1 for each in alone.gradients.values())

@@ -28,7 +28,7 @@ try:
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
-from dpselect.integrations.opacus.made_up import Facts, facts_of
+from dpselect.integrations.opacus.made_up import InputFacts, facts_of
 from dpselect.integrations.opacus.probe import Reduction, refuse_mixed_rows
 
 __all__ = ["PrivateTraining", "engine_guarantee"]
@@ -252,7 +252,7 @@ def _without_hooks(module: Any) -> Any:
     return copied.to_standard_module() if hasattr(copied, "to_standard_module") else copied
 
 
-def _facts_of_first_row(rows: Any) -> tuple[Facts, Facts]:
+def _facts_of_first_row(rows: Any) -> tuple[InputFacts, InputFacts]:
     try:
         inputs, targets = (torch.as_tensor(part)[None] for part in rows[0])
     except Exception:
@@ -263,7 +263,7 @@ def _facts_of_first_row(rows: Any) -> tuple[Facts, Facts]:
     return facts_of(inputs), facts_of(targets)
 
 
-def _facts_of_example(example: Callable[[int], tuple[Any, Any]]) -> tuple[Facts, Facts]:
+def _facts_of_example(example: Callable[[int], tuple[Any, Any]]) -> tuple[InputFacts, InputFacts]:
     with torch.random.fork_rng():
         inputs, targets = example(1)
     return facts_of(inputs), facts_of(targets)
