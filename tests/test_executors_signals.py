@@ -164,7 +164,7 @@ def test_a_stopped_study_leaves_nothing_behind_and_loses_nothing(executor, numbe
         if executor == "dask" and number != signal.SIGKILL:
             assert jobs_on(cluster.address) == [0, 0]
     assert charges(tmp_path / "out" / "budget.db") == [False]
-    assert stage(tmp_path) == ("running" if number == signal.SIGKILL else "sealed")
+    assert stage(tmp_path) == ("running" if number == signal.SIGKILL else "reserved")
     finished = (tmp_path / "begun").read_text().splitlines()
     (tmp_path / "go").touch()
     assert released(tmp_path, resume=True) == expected

@@ -163,7 +163,7 @@ def test_an_interruption_stops_the_workers_and_leaves_a_store_to_resume(monkeypa
         signal.signal(signal.SIGINT, before)
     assert time.monotonic() - started < 50
     with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as connection:
-        assert connection.execute("SELECT stage FROM search").fetchone() == ("sealed",)
+        assert connection.execute("SELECT stage FROM search").fetchone() == ("reserved",)
     result = tuned(sleepy, InlineExecutor(), 6, monkeypatch, store=tmp_path / "s.db", resume=True)
     assert result.params == tuned(noisy, InlineExecutor(), 6, monkeypatch).params
 

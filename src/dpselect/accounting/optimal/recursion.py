@@ -101,12 +101,12 @@ def _oscillation(atoms: Atoms, factors: Array, length: int, bottom: tuple[Array,
     top_second_p, top_second_q, top_third_p, top_third_q = top
     p, q = p_i * p_j, factors * (q_i * q_j)
     squares = np.zeros(q.shape)
-    for step_p, step_q in ((p_i, q_i), (p_j, q_j)):
-        rising = np.abs(p * step_p * top_third_p - q * step_q * third_q)
-        falling = np.abs(p * step_p * third_p - q * step_q * top_third_q)
-        with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):
+        for step_p, step_q in ((p_i, q_i), (p_j, q_j)):
+            rising = np.abs(p * step_p * top_third_p - q * step_q * third_q)
+            falling = np.abs(p * step_p * third_p - q * step_q * top_third_q)
             squares += np.maximum(rising, falling) ** 2
-    spread = p * (top_second_p - second_p) + q * (top_second_q - second_q)
+        spread = p * (top_second_p - second_p) + q * (top_second_q - second_q)
     return np.asarray(np.minimum(np.sqrt(squares / 48.0), 0.25 * spread))
 
 
