@@ -308,7 +308,6 @@ def test_the_command_takes_noise_from_runs(written):
     "arguments",
     [
         [],
-        ["--base", "pure:epsilon=1"],
         ["--base", "pure:epsilon=1", "--repetitions", "fixed:count=2", "--fixed-beforehand"],
         ["--base", "pure:epsilon=1", "--repetitions", "fixed:count=2", "--optuna", "x.db"],
         ["--base", "pure:epsilon=1", "--bound", "pure", "--optuna", "x.db"],
