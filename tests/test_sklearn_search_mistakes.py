@@ -3,8 +3,6 @@
 import datetime
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import ColumnTransformer, make_column_transformer
@@ -19,6 +17,9 @@ from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
 
 ROWS = 40
 NUMBERS = keyed_source("rows").uniform((ROWS, 2))
