@@ -173,7 +173,7 @@ CITED = {
     ("repetitions/negative_binomial.py", "Papernot, Steinke 2022"): "entry: Papernot, Steinke 2022, Theorem 2",
     (
         "repetitions/splitting.py",
-        "Processes 1993",
+        "Kingman 1993",
     ): "test: test_repetitions_splitting.py: test_poisson_counts_are_independent_and_no_others_are",
     (
         "repetitions/splitting.py",
