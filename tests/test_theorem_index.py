@@ -1,6 +1,7 @@
 """The theorem index is whole: every statement that a docstring gives as its source has its tests (docs/theorems.md)."""
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,13 @@ def test_every_statement_has_an_exact_test_and_one_that_fails_one_per_cent_lower
     assert wrong == []
     assert len(entries) > 100
     assert theorems.citations_without_support(ROOT, entries) == []
+
+
+def test_every_work_that_is_cited_has_its_reference(theorems):
+    """The page of theorems links each; the site is built only in CI."""
+    works = set(theorems.as_sources_write(theorems.bibliography()).values())
+    cited = {re.sub(r" (\d{4}),.*", r" \1", what) for _, what in theorems.CITED}
+    assert sorted(cited - works) == []
 
 
 def test_exceptions_are_few_and_have_reasons(theorems):
