@@ -1,6 +1,7 @@
-"""Where a single run costs epsilon 20 and more the mass that P' gives to an event is lost beside 1.
+"""Single runs of epsilon 20 and more: P' gives an event less probability than float64 resolves next to 1.
 
-A law of K without K = 1 then has a phi' that is lost with it. Prices must stay above the truth and lower ends below it.
+If K = 1 is impossible, phi' is as small there and is lost too. Upper ends must not fall below the truth, nor lower ends
+rise above it.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ _LEAST_SLOPE = 1e-3
 _SCAN = 49
 _FLAT_SHARE = 0.2
 _LOST = 1e-4
+"""Relative error of phi' from which more pieces of the atoms cannot narrow a bracket."""
 _DEEP = 20.0
 """Knots are fewer where log delta has fallen by more than this: what is that small matters less in a composition."""
 

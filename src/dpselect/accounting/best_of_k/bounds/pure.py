@@ -27,7 +27,9 @@ __all__ = ["pure", "pure_best_of", "pure_shift", "searched_shift"]
 
 
 _ROUNDING = 4e-15
+"""More than the relative rounding of v' and of the exponentials that make it."""
 _POWERS = 64
+"""The smallest possible K is looked for up to here; beyond it nothing is known of phi' near 0."""
 _LARGEST = 600.0
 """Beyond it exp leaves double precision, and no promise is left anyway."""
 
