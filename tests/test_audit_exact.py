@@ -194,6 +194,7 @@ class TestSampled:
         assert exact_audit(subject).violated
         assert audit(sampled(subject), draws=2_000, random=keyed_source(6)).violated
 
+    @pytest.mark.full
     def test_the_black_box_stays_below_the_exact_epsilon(self):
         subject = FiniteSubject(name="finite", claim=pure_dp(epsilon=2), **response(Fraction(7, 8)))
         measured = audit(sampled(subject), draws=100_000, random=keyed_source(5)).epsilon_lower

@@ -28,8 +28,11 @@ from dpselect.testing.structured_zoo import LEAKING
 
 CONFIDENCE = 1.0 - 1e-6
 
-of_each = pytest.mark.parametrize("mechanism", LEAKING, ids=lambda one: one.__name__)
-of_each_sound = pytest.mark.parametrize("mechanism", SOUND, ids=lambda one: one.__name__)
+
+def of_tiers(mechanisms):
+    """Every third of them in the full tier, all others in the slow one."""
+    marks = (pytest.mark.full, pytest.mark.slow, pytest.mark.slow)
+    return [pytest.param(one, marks=marks[place % 3]) for place, one in enumerate(mechanisms)]
 
 
 class TestLeaks:
@@ -45,8 +48,7 @@ class TestLeaks:
     def test_gross_ones_show_in_few_draws(self, mechanism):
         assert audit(subject(mechanism), draws=300, random=keyed_source("few")).violated
 
-    @pytest.mark.full
-    @of_each
+    @pytest.mark.parametrize("mechanism", of_tiers(LEAKING), ids=lambda one: one.__name__)
     def test_every_one_is_found_at_20000_draws(self, mechanism):
         assert audit(subject(mechanism), draws=20_000, random=keyed_source("all")).violated
 
@@ -58,8 +60,7 @@ class TestLeaks:
 
 
 class TestSound:
-    @pytest.mark.full
-    @of_each_sound
+    @pytest.mark.parametrize("mechanism", of_tiers(SOUND), ids=lambda one: one.__name__)
     def test_none_is_called_violated(self, mechanism):
         """Each has a false alarm with probability 1e-6 over keys."""
         found = audit(subject(mechanism), draws=20_000, confidence=CONFIDENCE, random=keyed_source("sound"))
@@ -112,20 +113,20 @@ class TestPower:
 
     @pytest.mark.full
     @pytest.mark.statistical
-    def test_power_is_not_overstated(self):
+    @pytest.mark.parametrize(("draws", "runs"), [(1600, 12), pytest.param(6000, 24, marks=pytest.mark.slow)])
+    def test_power_is_not_overstated(self, draws, runs):
         """Real leaks like the planted one, at sizes where the power is near to one half and near to one."""
-        for draws in (1600, 6000):
-            shown, powers = 0, []
-            for run in range(24):
-                source = keyed_source(f"power {draws} {run}")
-                honest, leak = (
-                    Subject(name="late", draw=_marked(share), claim=pure_dp(epsilon=1.0))
-                    for share in ((0.1, 0.1), (0.1, 0.1 * math.exp(-2.0)))
-                )
-                shown += audit(leak, draws=draws, random=source.spawn("leak")).violated
-                powers.append(audit(honest, draws=draws, random=source.spawn("honest")).power or 0.0)
-            # fewer would have probability 1e-4 if leaks were seen as often as is said
-            assert shown >= stats.binom.ppf(1e-4, 24, float(np.mean(powers))) - 1
+        shown, powers = 0, []
+        for run in range(runs):
+            source = keyed_source(f"power {draws} {run}")
+            honest, leak = (
+                Subject(name="late", draw=_marked(share), claim=pure_dp(epsilon=1.0))
+                for share in ((0.1, 0.1), (0.1, 0.1 * math.exp(-2.0)))
+            )
+            shown += audit(leak, draws=draws, random=source.spawn("leak")).violated
+            powers.append(audit(honest, draws=draws, random=source.spawn("honest")).power or 0.0)
+        # fewer would have probability 1e-4 if leaks were seen as often as is said
+        assert shown >= stats.binom.ppf(1e-4, runs, float(np.mean(powers))) - 1
 
     def test_the_limit_is_of_this_form_of_output(self):
         """Text in which every draw is a new one, so that no label repeats."""

@@ -42,7 +42,8 @@ def test_fixed_count_priced_as_random():
     leaked = attained_loss(Fixed(count=5))
     claimed = best_of(pure_dp(epsilon=1.0), Geometric.with_mean(mean=5)).epsilon(delta=0)
     assert leaked > 4.9 > 3.0 > claimed
-    assert best_of(pure_dp(epsilon=1.0), Fixed(count=5)).epsilon(delta=0) >= leaked
+    # the price is 5, the limit of the loss for small tiny outputs; the masses above are rounded to doubles
+    assert best_of(pure_dp(epsilon=1.0), Fixed(count=5)).epsilon(delta=0) >= leaked * (1 - 1e-15)
 
 
 def best_of_grid(candidates):
