@@ -108,7 +108,7 @@ class TestErrorRate:
     # an audit whose true rate is the promised 0.1 fails this test with probability 1e-6
     @pytest.mark.full
     @pytest.mark.statistical
-    @pytest.mark.parametrize(("name", "runs"), [("randomised response", 200), ("laplace", 200), ("same labels", 60)])
+    @pytest.mark.parametrize(("name", "runs"), [("randomised response", 200), ("laplace", 200), ("same labels", 40)])
     def test_over_many_runs(self, name, runs):
         assert self.false_alarms(name, runs) <= stats.binom.isf(1e-6, runs, 0.1)
 
