@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, missing_extra
-from dpselect.study.cells import arrow_cells
+from dpselect.tables import arrow_cells
 
 __all__ = ["table_columns"]
 

@@ -19,7 +19,7 @@ from dpselect.ordered.sources.blocks import LARGEST, Block, arrays_of, block_of,
 from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
 from dpselect.ordered.sources.sql_column import Query, SqlColumn, counts_where, duckdb_query, quoted
 from dpselect.ordered.sources.sql_types import sql_type
-from dpselect.storage import text_chunks
+from dpselect.tables import text_chunks
 
 __all__ = [
     "ColumnSource",
