@@ -103,7 +103,7 @@ def create(
 
     INCUMBENT.csv should be deleted or moved away from whoever shapes candidates.
     """
-    form = csv_form(delimiter, encoding, decimal, thousands, skip_rows)
+    form = csv_form(incumbent, delimiter, encoding, decimal, thousands, skip_rows)
     rules = GateRules(
         test=test,
         margin=margin,
@@ -162,7 +162,7 @@ def ask(
 
     Exit status 2 for outcomes of another form, which are not charged; 3 when the purse is empty.
     """
-    form = csv_form(delimiter, encoding, decimal, thousands, skip_rows)
+    form = csv_form(candidate, delimiter, encoding, decimal, thousands, skip_rows)
     place = Gate.open(gate)
     columns = place.terms.id_column, place.terms.outcome_columns
     try:
@@ -201,7 +201,7 @@ def advise(
 
     Reads development tasks of the searcher's own, never those of the gate. A bad stake costs power, not validity.
     """
-    form = csv_form(delimiter, encoding, decimal, thousands, skip_rows)
+    form = csv_form(incumbent, delimiter, encoding, decimal, thousands, skip_rows)
     before, after = (read_outcomes(each, id_column, [outcome_column], form=form) for each in (incumbent, candidate))
     wins, losses, count = wins_and_losses(before, after)
     found = advise_gate(

@@ -103,7 +103,7 @@ def create(
         subsample_size=subsample_size,
     )
     ids, values = read_columns(
-        labels, [id_column, label_column], form=csv_form(delimiter, encoding, decimal, thousands, skip_rows)
+        labels, [id_column, label_column], form=csv_form(labels, delimiter, encoding, decimal, thousands, skip_rows)
     )
     rows = HoldoutLabels(ids=ids, labels=values, positive=positive, id_column=id_column, label_column=label_column)
     if ledger is None or budget is None:
@@ -142,7 +142,7 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """Check a claimed score of predictions, or answer with a score. Ids are in the column the holdout was made with."""
-    form = csv_form(delimiter, encoding, decimal, thousands, skip_rows)
+    form = csv_form(predictions, delimiter, encoding, decimal, thousands, skip_rows)
     place = Holdout.open(holdout)
     columns = [place.terms.id_column, prediction_column]
     ids, values = read_columns(predictions, columns, form=form, limits=submitted(place.terms.rows))

@@ -10,6 +10,8 @@ from dpselect.cli.terminal import print_json, say
 from dpselect.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dpselect.tables import CsvForm
 
 __all__ = [
@@ -37,14 +39,16 @@ Thousands = Annotated[
 SkipRows = Annotated[int | None, typer.Option(help="So many lines stand before the header of a CSV file.")]
 
 
-def csv_form(*declared: Any, tabs: bool = False) -> CsvForm:
-    """How a CSV file is written, from `--delimiter`, `--encoding`, `--decimal`, `--thousands`, `--skip-rows`.
+def csv_form(file: str | Path, *declared: Any) -> CsvForm:
+    """How this CSV file is written, from `--delimiter`, `--encoding`, `--decimal`, `--thousands`, `--skip-rows`.
 
     Raises `ArgumentError` that names one of these flags.
     """
     from dpselect import tables  # most commands read no file
 
-    return tables.csv_form(tables.Written(*declared), named=lambda part: "--" + part.replace("_", "-"), tabs=tabs)
+    return tables.csv_form(
+        tables.Written(*declared), named=lambda part: "--" + part.replace("_", "-"), tabs=tables.has_tabs(str(file))
+    )
 
 
 def number_in(text: str) -> int | float:

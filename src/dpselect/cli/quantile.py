@@ -30,7 +30,7 @@ from dpselect.numerics import rounded_up
 from dpselect.numerics.moments import instant_of, span
 from dpselect.ordered import Column, PrivateRange, Progress, Quantiles, open_column, quantiles
 from dpselect.privacy import Guarantee, Payment, Receipt, compose
-from dpselect.tables import has_tabs, is_csv
+from dpselect.tables import is_csv
 
 __all__ = ["quantile"]
 
@@ -93,7 +93,7 @@ def quantile(
     layout = (delimiter, encoding, decimal, thousands, skip_rows)
     if not is_csv(where) and any(part is not None for part in layout):
         raise ArgumentError("--delimiter, --encoding, --decimal, --thousands and --skip-rows: only for a CSV file")
-    written = csv_form(*layout, tabs=has_tabs(where)) if is_csv(where) else None
+    written = csv_form(where, *layout) if is_csv(where) else None
     read: dict[str, Any] = {"text": bool(category), "look": kind is None, "dates": kind == "date", "form": written}
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)

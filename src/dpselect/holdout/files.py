@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpselect.decoding import DecodingLimits
 from dpselect.decoding.limits import SUBMISSION
 from dpselect.errors import ContentError
-from dpselect.tables import CsvForm, category, csv_header, csv_rows, number_in, restated
+from dpselect.tables import CsvForm, absent, category, csv_header, csv_rows, number_in, restated
 
 __all__ = [
     "FORM",
@@ -53,8 +53,8 @@ def read_columns(
     places = []
     for column in columns:
         if header.count(column) != 1:
-            there = ", ".join(map(repr, filter(None, header))) or "none"
-            raise ContentError(f"{path.name} must have one column {column!r}; there are {there}")
+            what = f", not {header.count(column)}" if column in header else f": {absent([column], header)}"
+            raise ContentError(f"{path.name} must have one column {column!r}{what}")
         places.append(header.index(column))
     found: list[list[str]] = [[] for _ in columns]
     for row in csv_rows(path, form, strict=True, limits=limits):

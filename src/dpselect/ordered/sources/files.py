@@ -173,7 +173,7 @@ def _numbers(cells: list[str], form: CsvForm) -> Array:
 
 
 def _cells(path: str, place: int, form: CsvForm) -> Iterator[list[str]]:
-    rows = csv_rows(Path(path), form)
+    rows = (row for row in csv_rows(Path(path), form) if row)
     while block := [row[place] if place < len(row) else "" for row in islice(rows, _BLOCK)]:
         yield block
     yield []
