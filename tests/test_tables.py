@@ -134,6 +134,11 @@ def test_a_holdout_knows_truth_values_in_any_case():
     assert class_names(["FALSE", "0.0"]) == ["0.0"] * 2
 
 
+def test_a_holdout_of_an_older_version_names_classes_as_it_did():
+    names = ["TRUE", "True", "true", "1", "cafe\u0301", "1_0", str(2**60)]
+    assert class_names(names, naming=1) == ["TRUE", "1.0", "true", "1.0", "cafe\u0301", "1_0", str(2**60)]
+
+
 def test_letters_with_accents_are_one_category_however_they_were_typed():
     assert category("caf\u00e9") == category("cafe\u0301") != category("cafe")
     assert class_names(["caf\u00e9"]) == class_names(["cafe\u0301"])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,10 +17,11 @@ from numpy.typing import NDArray
 from dpselect.decoding import DecodingLimits
 from dpselect.decoding.limits import SUBMISSION
 from dpselect.errors import ContentError
-from dpselect.tables import CsvForm, absent, category, csv_header, csv_rows, number_in, restated
+from dpselect.tables import TRUTH, CsvForm, absent, category, csv_header, csv_rows, number_in, restated
 
 __all__ = [
     "FORM",
+    "NAMING",
     "aligned",
     "class_names",
     "numbers",
@@ -34,6 +34,8 @@ __all__ = [
 
 FORM: Final = CsvForm()
 """How a file is written unless somebody says otherwise."""
+NAMING: Final = 2
+"""The version of `class_names`."""
 
 
 def submitted(rows: int) -> DecodingLimits:
@@ -103,29 +105,39 @@ def aligned(places: dict[str, int], ids: Sequence[str], values: Sequence[str], c
     return [values[given[name]] for name in places]
 
 
-def class_names(values: Iterable[str]) -> list[str]:
+def class_names(values: Iterable[str], *, naming: int = NAMING) -> list[str]:
     """Classes by one name each: 1, 1.0, True and TRUE are the same one, as are 0 and False.
 
     Each text is read by itself: were 1 and 1.0 the same only when all labels are numbers, one row could change how the
-    others are scored, and no noise would hide it.
+    others are scored, and no noise would hide it. `naming` is that of the time when a holdout was made: version 1, of
+    dpselect 0.2, knew True and False in this case alone, and letters with accents as they were typed.
 
     >>> class_names(["1", "1.0", "True", "TRUE", "cat", "1_0", "inf"])
     ['1.0', '1.0', '1.0', '1.0', 'cat', '1_0', 'inf']
     """
+    if naming == 1:
+        return [_first_name(value) for value in values]
     return [_class_name(value) for value in values]
 
 
 def _class_name(text: str) -> str:
     named = category(text)
-    number = float(named) + 0.0 if isinstance(named, Decimal) else math.nan  # no negative zero
-    return repr(number) if abs(number) < 2.0**53 else str(named)  # beyond, two classes could be one double
+    if isinstance(named, str):
+        return named
+    number = float(named) + 0.0  # no negative zero
+    return repr(number) if abs(number) < 2.0**53 else text  # beyond, two classes could be one double
 
 
-def predicted_classes(values: Sequence[str], column: str) -> list[str]:
+def _first_name(text: str) -> str:
+    number = {"True": 1.0, "False": 0.0}.get(text, math.nan if text.lower() in TRUTH else number_in(text)) + 0.0
+    return repr(number) if abs(number) < 2.0**53 else text
+
+
+def predicted_classes(values: Sequence[str], column: str, *, naming: int = NAMING) -> list[str]:
     """`class_names` of predictions. Raises `ContentError` where one is missing: empty or NaN."""
     if any(not value or value.strip("+-").lower() == "nan" for value in values):
         raise ContentError(f"column {column!r} has rows without a prediction")
-    return class_names(values)
+    return class_names(values, naming=naming)
 
 
 def numbers(values: Iterable[str], column: str) -> NDArray[np.float64]:

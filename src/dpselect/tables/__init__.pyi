@@ -8,7 +8,7 @@ from .csv_form import (
 )
 from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
 from .header import absent as absent, place_of as place_of
-from .numbers import number_in as number_in, numbers_in as numbers_in, restated as restated
+from .numbers import TRUTH as TRUTH, number_in as number_in, numbers_in as numbers_in, restated as restated
 from .text_cells import (
     arrow_cells as arrow_cells,
     arrow_texts as arrow_texts,
