@@ -2,17 +2,22 @@
 
 import gzip
 import math
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 import pytest
 
-from dpselect.errors import ArgumentError, ContentError
+from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.holdout.files import class_names, read_columns
 from dpselect.holdout.gate.files import read_outcomes
 from dpselect.holdout.gate.outcomes import Layout
-from dpselect.ordered import open_column
+from dpselect.ordered import median, open_column
+from dpselect.ordered.sources.blocks import block_of, present_in
 from dpselect.study.columns import Column
+from dpselect.study.containers import table_columns
 from dpselect.study.data import cells_of
 from dpselect.study.sources import Form, open_table
 from dpselect.tables import Written, absent, category, csv_form, has_tabs, number_in, numbers_in, restated
@@ -174,3 +179,56 @@ def test_a_restated_cell_is_the_same_number(cell):
 def test_what_is_wrong_is_named(written, named):
     with pytest.raises(ArgumentError, match=named):
         csv_form(written, named=lambda part: f"--{part}")
+
+
+PRICES = [Decimal("10.25"), None, Decimal("-0.10"), Decimal("123456789012345678.1")]
+
+
+def test_decimals_of_parquet(tmp_path):
+    pa, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+    column = pa.array(PRICES, pa.decimal128(30, 2))
+    parquet.write_table(pa.table({"x": column}), tmp_path / "t.parquet")
+    expected = [math.nan if price is None else float(price) for price in PRICES]
+    with open_column(str(tmp_path / "t.parquet"), "x") as source:
+        np.testing.assert_array_equal(np.concatenate([values for values, _ in source.blocks()]), expected)
+    table = open_table("t.parquet", tmp_path)
+    found = Column(bounds=(0, 1), missing=0.5).numbers("x", cells_of(table, ["x"], ["x"])["x"])
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(block_of(column)[0], expected)
+
+
+def test_decimals_of_polars():
+    pl = pytest.importorskip("polars")
+    np.testing.assert_array_equal(block_of(pl.Series(PRICES[:3], dtype=pl.Decimal(10, 2)))[0], [10.25, math.nan, -0.1])
+
+
+@pytest.mark.parametrize("kind", [float, int, object])
+def test_a_masked_cell_is_missing(kind):
+    masked = np.ma.masked_array(np.array([10, 90, 20], dtype=kind), [False, True, False])
+    assert present_in(block_of(masked)).tolist() == [10, 20]
+    assert table_columns({"x": masked}, ["x"])["x"].tolist() == [10, None, 20]
+    assert table_columns(masked[:, None], ["x"])["x"].tolist() == [10, None, 20]
+
+
+def test_a_file_or_a_table_is_no_column():
+    with pytest.raises(ArgumentError, match=r"open_column\(file, column\)"):
+        median("people.parquet", lower=0, upper=1, epsilon=1)
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ArgumentError, match="one of its columns"):
+        median(pd.DataFrame({"x": [1.0]}), lower=0, upper=1, epsilon=1)
+
+
+def test_a_locked_database_is_said_to_be(tmp_path, monkeypatch):
+    path = tmp_path / "t.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("CREATE TABLE people (x REAL)")
+        other.execute("BEGIN EXCLUSIVE")
+        patient = sqlite3.connect
+        monkeypatch.setattr(sqlite3, "connect", lambda *where, **how: patient(*where, **{**how, "timeout": 0.01}))
+        with pytest.raises(StudyError, match="locked by another process"):
+            open_table(f"sqlite:///{path}", tmp_path, form=Form(table="people"))
+        with (
+            pytest.raises(ArgumentError, match="locked by another process"),
+            open_column(f"sqlite:///{path}?timeout=0.01", "x", table="people"),
+        ):
+            pass
