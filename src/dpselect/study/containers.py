@@ -86,7 +86,9 @@ def _cells(name: str, values: Any) -> Cells:
 
 def _unmasked(values: Any) -> Cells:
     """A cell that is masked is missing."""
-    return np.where(np.ma.getmaskarray(values), None, values.data.astype(object))
+    cells: Cells = values.data.astype(object)
+    cells[np.ma.getmaskarray(values)] = None
+    return cells
 
 
 def _from_rows(X: Any, names: Sequence[str]) -> dict[str, Cells]:
