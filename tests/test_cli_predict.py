@@ -67,7 +67,7 @@ def test_a_file_in_another_dialect(folder):
         (("new.csv", "new.csv"), "'new.csv' is not a released model"),
         (("none.npz", "new.csv"), "cannot read the model 'none.npz'"),
         (("model.npz", "none.csv"), "cannot read DATA 'none.csv'"),
-        (("model.npz", "new.txt"), "DATA 'new.txt' must be"),
+        (("model.npz", "new.doc"), "DATA 'new.doc' must be"),
         (("model.npz", "new.csv", "--keep", "pear"), "no such column: 'pear'"),
         (("model.npz", "new.csv", "--delimiter", ";"), "no such column: 'zebra', 'apple', 'mango'"),
         (("model.npz", "new.csv", "--delimiter", ";;"), "--delimiter: must be one character"),

@@ -35,7 +35,7 @@ from dpselect.decoding import (
 )
 from dpselect.decoding.limits import DOCUMENT, MODEL, STUDY, SUBMISSION, TABLE
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.storage import csv_rows
+from dpselect.tables import csv_rows
 
 MIB = 1 << 20
 SMALL = DecodingLimits(size=2 * MIB, decoded=4 * MIB, depth=20, entries=200_000)

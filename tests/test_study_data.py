@@ -7,11 +7,11 @@ import pytest
 
 from dpselect.errors import ContentError, StudyError
 from dpselect.privacy import Adjacency
-from dpselect.study.cells import arrow_cells
 from dpselect.study.data import Rows, load
 from dpselect.study.row_parts import content_digests, row_digest, validation_mask
 from dpselect.study.schema import Data
 from dpselect.study.sources import open_table
+from dpselect.tables import arrow_cells
 
 CSV = "age,colour,label\n30,red,yes\n150,blue,no\n-5,green,maybe\n"
 FACTS = {"age": {"bounds": (0, 100)}, "colour": {"categories": ("red", "blue")}}

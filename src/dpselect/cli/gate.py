@@ -10,7 +10,17 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from dpselect.cli.commands import group
-from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result, stake_of
+from dpselect.cli.options import (
+    AsJson,
+    Decimal,
+    Delimiter,
+    Encoding,
+    SkipRows,
+    Thousands,
+    csv_form,
+    print_result,
+    stake_of,
+)
 from dpselect.cli.terminal import print_json, say
 from dpselect.decoding import json_file
 from dpselect.decoding.limits import DOCUMENT
@@ -84,13 +94,16 @@ def create(
     ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    skip_rows: SkipRows = None,
     as_json: AsJson = False,
 ) -> None:
     """Seal the incumbent's outcomes into a gate: everything that is tested is fixed here.
 
     INCUMBENT.csv should be deleted or moved away from whoever shapes candidates.
     """
-    form = csv_form(delimiter, encoding)
+    form = csv_form(incumbent, delimiter, encoding, decimal, thousands, skip_rows)
     rules = GateRules(
         test=test,
         margin=margin,
@@ -140,13 +153,16 @@ def ask(
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 0 for accepted, 1 for rejected.")] = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    skip_rows: SkipRows = None,
     as_json: AsJson = False,
 ) -> None:
     """Print accepted or rejected, and nothing else.
 
     Exit status 2 for outcomes of another form, which are not charged; 3 when the purse is empty.
     """
-    form = csv_form(delimiter, encoding)
+    form = csv_form(candidate, delimiter, encoding, decimal, thousands, skip_rows)
     place = Gate.open(gate)
     columns = place.terms.id_column, place.terms.outcome_columns
     try:
@@ -176,13 +192,16 @@ def advise(
     outcome_column: Annotated[str, typer.Option(help="The column of outcomes.")] = "outcome",
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    skip_rows: SkipRows = None,
     as_json: AsJson = False,
 ) -> None:
     """On the searcher's side: whether to ask now or to improve further first, and what to stake.
 
     Reads development tasks of the searcher's own, never those of the gate. A bad stake costs power, not validity.
     """
-    form = csv_form(delimiter, encoding)
+    form = csv_form(incumbent, delimiter, encoding, decimal, thousands, skip_rows)
     before, after = (read_outcomes(each, id_column, [outcome_column], form=form) for each in (incumbent, candidate))
     wins, losses, count = wins_and_losses(before, after)
     found = advise_gate(

@@ -10,7 +10,7 @@ import typer
 
 from dpselect.cli.commands import group
 from dpselect.cli.holdout_server import invite, revoke, serve, submit
-from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result
+from dpselect.cli.options import AsJson, Decimal, Delimiter, Encoding, SkipRows, Thousands, csv_form, print_result
 from dpselect.cli.terminal import warn
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import MECHANISMS, Holdout, HoldoutLabels, HoldoutRequest
@@ -76,6 +76,9 @@ def create(
     ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    skip_rows: SkipRows = None,
     as_json: AsJson = False,
 ) -> None:
     """Seal labels into a holdout: what may be asked and what is certified is fixed here.
@@ -99,7 +102,9 @@ def create(
         mechanism=mechanism,
         subsample_size=subsample_size,
     )
-    ids, values = read_columns(labels, [id_column, label_column], form=csv_form(delimiter, encoding))
+    ids, values = read_columns(
+        labels, [id_column, label_column], form=csv_form(labels, delimiter, encoding, decimal, thousands, skip_rows)
+    )
     rows = HoldoutLabels(ids=ids, labels=values, positive=positive, id_column=id_column, label_column=label_column)
     if ledger is None or budget is None:
         made = Holdout.create(to, rows, request, key_variable=key_variable)
@@ -131,10 +136,13 @@ def score(
     prediction_column: Annotated[str, typer.Option(help="The column of predictions.")] = "prediction",
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    skip_rows: SkipRows = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a claimed score of predictions, or answer with a score. Ids are in the column the holdout was made with."""
-    form = csv_form(delimiter, encoding)
+    form = csv_form(predictions, delimiter, encoding, decimal, thousands, skip_rows)
     place = Holdout.open(holdout)
     columns = [place.terms.id_column, prediction_column]
     ids, values = read_columns(predictions, columns, form=form, limits=submitted(place.terms.rows))

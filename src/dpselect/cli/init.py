@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpselect.cli.options import Decimal, Delimiter, Encoding, Table
+from dpselect.cli.options import Decimal, Delimiter, Encoding, SkipRows, Table, Thousands
 from dpselect.cli.terminal import ask, say, warn, write_data
 from dpselect.errors import ArgumentError, number
 
@@ -38,6 +38,8 @@ def init(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
+    skip_rows: SkipRows = None,
 ) -> None:
     """Draft a study from the names of a table's columns, and the types of its schema. No row is read.
 
@@ -45,14 +47,15 @@ def init(
     `dpselect tune --check` names.
     """
     from dpselect.study import Facts, draft_study, guessed_columns
-    from dpselect.study.sources import Form, absent, open_table
+    from dpselect.study.sources import Form, open_table
+    from dpselect.tables import absent
 
     number("--epsilon", epsilon, above=0.0)
     if task not in ("", *_TASKS):
         raise ArgumentError(f"--task: must be {' or '.join(_TASKS)}, got {task!r}")
     if to is not None and to.exists():
         raise ArgumentError(f"--to: {str(to)!r} exists already")
-    form = Form(delimiter, encoding, decimal, table)
+    form = Form(delimiter, encoding, decimal, table, thousands, skip_rows)
     found = open_table(data, Path(), "DATA", form=form)
     if label not in found.columns:
         raise ArgumentError(f"--label: {absent([label], found.columns)}")

@@ -10,27 +10,45 @@ from dpselect.cli.terminal import print_json, say
 from dpselect.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from dpselect.storage import CsvForm
+    from pathlib import Path
 
-__all__ = ["AsJson", "Decimal", "Delimiter", "Encoding", "Table", "csv_form", "number_in", "print_result", "stake_of"]
+    from dpselect.tables import CsvForm
+
+__all__ = [
+    "AsJson",
+    "Decimal",
+    "Delimiter",
+    "Encoding",
+    "SkipRows",
+    "Table",
+    "Thousands",
+    "csv_form",
+    "number_in",
+    "print_result",
+    "stake_of",
+]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Table = Annotated[str | None, typer.Option(help="The table of a database.")]
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; by default a comma.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; by default UTF-8.")]
 Decimal = Annotated[str | None, typer.Option(help='Of numbers in a CSV file: "." or ",".')]
+Thousands = Annotated[
+    str | None, typer.Option(help="Between groups of three digits in a CSV file; by default nothing.")
+]
+SkipRows = Annotated[int | None, typer.Option(help="So many lines stand before the header of a CSV file.")]
 
 
-def csv_form(delimiter: str | None, encoding: str | None) -> CsvForm:
-    """How a CSV file is written, from the flags; raises `ArgumentError` that names one."""
-    from dpselect.storage import CsvForm  # most commands read no file
+def csv_form(file: str | Path, *declared: Any) -> CsvForm:
+    """How this CSV file is written, from `--delimiter`, `--encoding`, `--decimal`, `--thousands`, `--skip-rows`.
 
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise ArgumentError('--delimiter: must be one character, such as ";" or a tab')
-    try:
-        return CsvForm(delimiter or ",", encoding or "utf-8", skipinitialspace=True, declared_by="--encoding")
-    except LookupError:
-        raise ArgumentError(f"--encoding: unknown encoding {encoding!r}; such as utf-8 or latin-1") from None
+    Raises `ArgumentError` that names one of these flags.
+    """
+    from dpselect import tables  # most commands read no file
+
+    return tables.csv_form(
+        tables.Written(*declared), named=lambda part: "--" + part.replace("_", "-"), tabs=tables.has_tabs(str(file))
+    )
 
 
 def number_in(text: str) -> int | float:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dpselect.cli.options import Decimal, Delimiter, Encoding, Table
+from dpselect.cli.options import Decimal, Delimiter, Encoding, SkipRows, Table, Thousands
 from dpselect.cli.terminal import say, write_data
 from dpselect.errors import ArgumentError
 
@@ -32,6 +32,8 @@ def predict(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
+    skip_rows: SkipRows = None,
 ) -> None:
     """Predict with a released model: a CSV file with a row for each row of a table.
 
@@ -43,7 +45,7 @@ def predict(
 
     if to is not None and to.resolve() == Path(data).resolve():
         raise ArgumentError("--to: would be written over the data")
-    form = Form(delimiter, encoding, decimal, table)
+    form = Form(delimiter, encoding, decimal, table, thousands, skip_rows)
     text = predict_table(model, data, form=form, keep=keep or (), probabilities=probabilities)
     if to is None:
         write_data(text)

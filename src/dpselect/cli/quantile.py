@@ -12,16 +12,25 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, number_in, print_result
+from dpselect.cli.options import (
+    AsJson,
+    Decimal,
+    Delimiter,
+    Encoding,
+    SkipRows,
+    Thousands,
+    csv_form,
+    number_in,
+    print_result,
+)
 from dpselect.cli.terminal import put
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics import rounded_up
 from dpselect.numerics.moments import instant_of, span
 from dpselect.ordered import Column, PrivateRange, Progress, Quantiles, open_column, quantiles
-from dpselect.ordered.sources.files import is_csv
 from dpselect.privacy import Guarantee, Payment, Receipt, compose
-from dpselect.storage import CsvForm
+from dpselect.tables import is_csv
 
 __all__ = ["quantile"]
 
@@ -57,6 +66,9 @@ def quantile(
     table: Annotated[str | None, typer.Option(help="The table, with an SQL URL.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    skip_rows: SkipRows = None,
     ledger: Annotated[str | None, typer.Option(help="A ledger (file or URL) to spend from; needs --budget.")] = None,
     budget: Annotated[str | None, typer.Option(help="The budget in it.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the released quantiles to this file.")] = None,
@@ -78,11 +90,10 @@ def quantile(
         raise ArgumentError(
             "--kind: must be number or date, for a CSV file without --category; other columns have a type"
         )
-    written = None if delimiter is None and encoding is None else csv_form(delimiter, encoding)
-    if written is not None and not is_csv(where):
-        raise ArgumentError("--delimiter and --encoding: only for a CSV file")
-    if written is None and is_csv(where):
-        written = CsvForm(declared_by="--encoding")
+    layout = (delimiter, encoding, decimal, thousands, skip_rows)
+    if not is_csv(where) and any(part is not None for part in layout):
+        raise ArgumentError("--delimiter, --encoding, --decimal, --thousands and --skip-rows: only for a CSV file")
+    written = csv_form(where, *layout) if is_csv(where) else None
     read: dict[str, Any] = {"text": bool(category), "look": kind is None, "dates": kind == "date", "form": written}
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)

@@ -5,6 +5,7 @@ Errors name a column, never a value, a row or a count.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,11 @@ from numpy.typing import NDArray
 from dpselect.decoding import DecodingLimits
 from dpselect.decoding.limits import SUBMISSION
 from dpselect.errors import ContentError
-from dpselect.storage import CsvForm, csv_header, csv_rows
+from dpselect.tables import TRUTH, CsvForm, absent, category, csv_header, csv_rows, number_in, restated
 
 __all__ = [
     "FORM",
+    "NAMING",
     "aligned",
     "class_names",
     "numbers",
@@ -30,8 +32,10 @@ __all__ = [
     "unique_ids",
 ]
 
-FORM: Final = CsvForm(skipinitialspace=True)
+FORM: Final = CsvForm()
 """How a file is written unless somebody says otherwise."""
+NAMING: Final = 2
+"""The version of `class_names`."""
 
 
 def submitted(rows: int) -> DecodingLimits:
@@ -42,17 +46,17 @@ def submitted(rows: int) -> DecodingLimits:
 def read_columns(
     path: Path, columns: Sequence[str], *, form: CsvForm = FORM, limits: DecodingLimits = SUBMISSION
 ) -> list[list[str]]:
-    """Columns of a CSV file with a header, as texts without blanks around them.
+    """Columns of a CSV file with a header, as texts without blanks around them; all but the first, of ids, in its form.
 
     Raises `ContentError` for a file that is empty, uneven, not in its encoding or lacks a column, and `LimitError` for
     one beyond the limits. No more than these columns is held in memory.
     """
-    header = [name.strip() for name in csv_header(path, form, limits=limits)]
+    header = csv_header(path, form, limits=limits)
     places = []
     for column in columns:
         if header.count(column) != 1:
-            there = ", ".join(map(repr, filter(None, header))) or "none"
-            raise ContentError(f"{path.name} must have one column {column!r}; there are {there}")
+            what = f", not {header.count(column)}" if column in header else f": {absent([column], header)}"
+            raise ContentError(f"{path.name} must have one column {column!r}{what}")
         places.append(header.index(column))
     found: list[list[str]] = [[] for _ in columns]
     for row in csv_rows(path, form, strict=True, limits=limits):
@@ -62,7 +66,9 @@ def read_columns(
             values.append(row[place].strip())
     if not found[0]:
         raise ContentError(f"{path.name} has no rows")
-    return found
+    if form.decimal == "." and not form.thousands:
+        return found
+    return [found[0], *(restated(values, form.decimal, form.thousands, strict=True) for values in found[1:])]
 
 
 def texts(values: Iterable[Any]) -> list[str]:
@@ -99,40 +105,44 @@ def aligned(places: dict[str, int], ids: Sequence[str], values: Sequence[str], c
     return [values[given[name]] for name in places]
 
 
-def class_names(values: Iterable[str]) -> list[str]:
-    """Classes by one name each: 1, 1.0 and True are the same one, as are 0 and False.
+def class_names(values: Iterable[str], *, naming: int = NAMING) -> list[str]:
+    """Classes by one name each: 1, 1.0, True and TRUE are the same one, as are 0 and False.
 
     Each text is read by itself: were 1 and 1.0 the same only when all labels are numbers, one row could change how the
-    others are scored, and no noise would hide it.
+    others are scored, and no noise would hide it. `naming` is that of the time when a holdout was made: version 1, of
+    dpselect 0.2, knew True and False in this case alone, and letters with accents as they were typed.
 
-    >>> class_names(["1", "1.0", "True", "cat", "1_0", "inf"])
-    ['1.0', '1.0', '1.0', 'cat', '1_0', 'inf']
+    >>> class_names(["1", "1.0", "True", "TRUE", "cat", "1_0", "inf"])
+    ['1.0', '1.0', '1.0', '1.0', 'cat', '1_0', 'inf']
     """
-    return [_class_name({"True": "1", "False": "0"}.get(value, value)) for value in values]
+    if naming == 1:
+        return [_first_name(value) for value in values]
+    return [_class_name(value) for value in values]
 
 
 def _class_name(text: str) -> str:
-    number = _number(text) + 0.0  # no negative zero
+    named = category(text)
+    if isinstance(named, str):
+        return named
+    number = float(named) + 0.0  # no negative zero
     return repr(number) if abs(number) < 2.0**53 else text  # beyond, two classes could be one double
 
 
-def predicted_classes(values: Sequence[str], column: str) -> list[str]:
+def _first_name(text: str) -> str:
+    number = {"True": 1.0, "False": 0.0}.get(text, math.nan if text.lower() in TRUTH else number_in(text)) + 0.0
+    return repr(number) if abs(number) < 2.0**53 else text
+
+
+def predicted_classes(values: Sequence[str], column: str, *, naming: int = NAMING) -> list[str]:
     """`class_names` of predictions. Raises `ContentError` where one is missing: empty or NaN."""
     if any(not value or value.strip("+-").lower() == "nan" for value in values):
         raise ContentError(f"column {column!r} has rows without a prediction")
-    return class_names(values)
+    return class_names(values, naming=naming)
 
 
 def numbers(values: Iterable[str], column: str) -> NDArray[np.float64]:
     """Texts as finite numbers; what is none raises `ContentError`."""
-    found = np.array([_number(value) for value in values])
+    found = np.array([number_in(value) for value in values])
     if not np.isfinite(found).all():
         raise ContentError(f"column {column!r} must hold finite numbers only")
     return found + 0.0  # no negative zero
-
-
-def _number(text: str) -> float:
-    try:
-        return float("nan") if "_" in text else float(text)  # Python reads 1_0 as 10
-    except ValueError:
-        return float("nan")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, expect, number, public_text
 from dpselect.holdout.draws import Draws, class_codes, fingerprint
-from dpselect.holdout.files import aligned, class_names, numbers, predicted_classes, texts, unique_ids
+from dpselect.holdout.files import NAMING, aligned, class_names, numbers, predicted_classes, texts, unique_ids
 from dpselect.holdout.machine import Entry, State
 from dpselect.holdout.record import Folded
 from dpselect.holdout.scores import METRICS, HoldoutMetric, Scored
@@ -143,6 +143,7 @@ class Holdout(Unrepeatable):
         metrics = (self._terms.metric.name, *self._terms.further)
         self._labels = np.frombuffer(bytes.fromhex(secret["labels"]), dtype=_format(metrics))
         self._positive = int(secret.get("positive") or "0", 16)
+        self._naming = secret.get("naming", 1)
         plan = self._terms.plan
         nothing = State(plan.questions, plan.answers, plan.answers == plan.questions)
         self._folded = Folded(lambda state, entries: state.after(map(Entry.parse, entries)), nothing)
@@ -200,7 +201,13 @@ class Holdout(Unrepeatable):
                 payer = asked_at(spender, request.delta)
                 Payment.open(plan.row_privacy, spender=payer, label=label, identifier=identifier).close()
 
-        secret = {"key": key.hex(), "ids": names, "labels": found.tobytes().hex(), "positive": positive}
+        secret = {
+            "key": key.hex(),
+            "ids": names,
+            "labels": found.tobytes().hex(),
+            "positive": positive,
+            "naming": NAMING,
+        }
         record = create_record(
             path,
             kind=_KIND,
@@ -309,7 +316,7 @@ class Holdout(Unrepeatable):
             if metric.probabilities and not ((values >= 0.0) & (values <= 1.0)).all():
                 raise ContentError(f"column {column!r} must hold probabilities of the positive class, from 0 to 1")
         else:
-            values = class_codes(self._key, predicted_classes(given, column))
+            values = class_codes(self._key, predicted_classes(given, column, naming=self._naming))
             values = values == self._positive if metric.of_class else values
         return Scored(metric, labels, values, terms.scale(metric))
 

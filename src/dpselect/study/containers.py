@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, missing_extra
-from dpselect.study.cells import arrow_cells
+from dpselect.tables import arrow_cells
 
 __all__ = ["table_columns"]
 
@@ -67,7 +67,7 @@ def _named(X: Any) -> tuple[list[Any], Callable[[str], Any]] | None:
 
 def _cells(name: str, values: Any) -> Cells:
     if isinstance(values, np.ma.MaskedArray):
-        raise ArgumentError(f"X: column {name!r} is a masked array: fill it first")
+        values = _unmasked(values)
     if isinstance(values, (str, bytes, Mapping)) or not (hasattr(values, "__len__") and hasattr(values, "__iter__")):
         raise ArgumentError(f"X: column {name!r} must hold a sequence of cells, got {type(values).__name__}")
     if hasattr(values, "type") and hasattr(values, "to_numpy"):
@@ -84,11 +84,18 @@ def _cells(name: str, values: Any) -> Cells:
     return cells
 
 
+def _unmasked(values: Any) -> Cells:
+    """A cell that is masked is missing."""
+    cells: Cells = values.data.astype(object)
+    cells[np.ma.getmaskarray(values)] = None
+    return cells
+
+
 def _from_rows(X: Any, names: Sequence[str]) -> dict[str, Cells]:
     if hasattr(X, "toarray"):
         raise ArgumentError("X is a sparse container: pass a dense array, X.toarray()")
     if isinstance(X, np.ma.MaskedArray):
-        raise ArgumentError("X is a masked array: fill it first")
+        X = _unmasked(X)
     if hasattr(X, "__array__"):
         rows = np.asarray(X)
     elif isinstance(X, Sequence) and not isinstance(X, (str, bytes)):

@@ -8,7 +8,7 @@ become indicator columns (`columns/`). Content errors name a column at most, nev
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from dpselect.errors import ContentError, StudyError
 from dpselect.numerics import Array
 from dpselect.study.columns import Column
+from dpselect.study.columns.kind import KINDS
 from dpselect.study.row_parts import Digests, content_digests, key_digests
 from dpselect.study.schema import Data
-from dpselect.study.sources.table import Table, absent
+from dpselect.study.sources.table import Table
+from dpselect.tables import absent
 
-__all__ = ["Rows", "cells_of", "encode_columns", "load", "plan_columns"]
+__all__ = ["Rows", "cells_of", "encode_columns", "load", "of_numbers", "plan_columns"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,7 +80,7 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     """
     facts = plan_columns(data, table) if facts is None else facts
     wanted = (data.label, *facts, *([data.row_key] if data.row_key else []))
-    columns = cells_of(table, wanted)
+    columns = cells_of(table, wanted, [*of_numbers(facts), *([data.label] if data.label_bounds else [])])
     length = np.size(columns[data.label])
     if length == 0:
         raise ContentError("the data have no rows")
@@ -107,15 +109,26 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     return Rows(features, labels, digests, numbers)
 
 
-def cells_of(table: Table, wanted: Sequence[str]) -> dict[str, Any]:
-    """These columns. What a library says of cells that it cannot read is not passed on, as it may quote them."""
+def cells_of(table: Table, wanted: Sequence[str], numbers: Collection[str] = ()) -> dict[str, Any]:
+    """These columns, of which `numbers` are read as numbers: what is none as it was declared is none.
+
+    What a library says of cells that it cannot read is not passed on, as it may quote them.
+    """
     try:
-        return table.read(wanted)
+        found = table.read(wanted)
+        if table.restated is None:
+            return found
+        return {name: table.restated(cells, name in numbers) for name, cells in found.items()}
     except (ContentError, StudyError):
         raise
     except Exception:
         pass
     raise ContentError("the data cannot be read")
+
+
+def of_numbers(facts: Mapping[str, Column]) -> list[str]:
+    """The columns whose cells are numbers."""
+    return [name for name, fact in facts.items() if fact.categories is None and not KINDS[fact.kind].takes_format]
 
 
 def encode_columns(columns: Mapping[str, Any], facts: Mapping[str, Column]) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dpselect.errors import StudyError
 from dpselect.privacy import Adjacency
-from dpselect.study.data import Rows, load
+from dpselect.study.data import Rows, cells_of, load, of_numbers
 from dpselect.study.priced import Priced
 from dpselect.study.shown import PublicTest
 from dpselect.study.sources import source_name
@@ -39,7 +39,8 @@ def open_rows(priced: Priced) -> Opened:
     public = None if settled.public_table is None else load(data, settled.public_table, facts)
     test = None
     if settled.study.test is not None and settled.test_table is not None:
-        labels, cells = load(data, settled.test_table, facts).labels, settled.test_table.read(list(facts))
+        labels = load(data, settled.test_table, facts).labels
+        cells = cells_of(settled.test_table, list(facts), of_numbers(facts))
         test = PublicTest(source_name(settled.study.test.source, data.table), cells, labels, data.target)
     # the number of rows is a declared figure, or public by the adjacency; nothing was drawn or charged
     known = len(rows.labels) if privacy.adjacency is Adjacency.REPLACE_ONE else privacy.nominal_rows

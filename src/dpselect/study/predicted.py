@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.study.data import cells_of
+from dpselect.study.data import cells_of, of_numbers
 from dpselect.study.model_file import load_model
-from dpselect.study.sources import Form, absent, open_table
+from dpselect.study.sources import Form, open_table
+from dpselect.tables import absent
 
 __all__ = ["predict_table"]
 
@@ -34,7 +35,7 @@ def predict_table(
     missing = [name for name in (*loaded.columns, *keep) if name not in table.columns]
     if missing:
         raise ContentError(f"DATA: {absent(missing, table.columns)}")
-    columns = cells_of(table, [*loaded.columns, *keep])
+    columns = cells_of(table, [*loaded.columns, *keep], of_numbers(loaded.columns))
     header = [*keep, "prediction"]
     results: list[Any] = [*(columns[name] for name in keep), loaded.predict(columns)]
     if probabilities:

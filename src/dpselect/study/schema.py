@@ -97,6 +97,10 @@ class Data(_Strict):
     """Of a CSV file; by default UTF-8."""
     decimal: str | None = None
     """Of numbers in a CSV file: "." (the default) or ","."""
+    thousands: str | None = None
+    """Between groups of three digits in a CSV file: ",", ".", " " or "'"; by default nothing."""
+    skip_rows: int | None = None
+    """So many lines stand before the header of a CSV file."""
     label: str = "target"
     """The label column."""
     task: Literal["classification", "regression"] = "classification"
@@ -118,7 +122,7 @@ class Data(_Strict):
     @property
     def form(self) -> Form:
         """How the source is to be read."""
-        return Form(self.delimiter, self.encoding, self.decimal, self.table)
+        return Form(self.delimiter, self.encoding, self.decimal, self.table, self.thousands, self.skip_rows)
 
     @property
     def target(self) -> Target:

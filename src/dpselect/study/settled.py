@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -26,7 +26,8 @@ from dpselect.study.learners import Recipe, recipe_of
 from dpselect.study.metrics import METRICS, Metric
 from dpselect.study.problems import Problems
 from dpselect.study.schema import Runs, Study
-from dpselect.study.sources import Table, absent, open_table
+from dpselect.study.sources import Form, Table, open_table
+from dpselect.tables import absent
 from dpselect.tuning import (
     Execution,
     Executor,
@@ -156,7 +157,7 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
     executor = check.of(lambda: _executor(study.runs), "runs")
     space = check.of(lambda: space_of(study))
     law = check.of(lambda: _law_for(study), "repetitions", "runs.constant", "search")
-    form = ("data.table", "data.delimiter", "data.encoding", "data.decimal")
+    form = tuple(f"data.{part.name}" for part in fields(Form))
     table = check.of(lambda: open_table(data.source, place.base, form=data.form), "data.source", *form)
     columns = None if table is None else check.of(lambda: plan_columns(data, table), "data.label", "data.row_key")
     label = ("data.task", "data.classes", "data.label_bounds")

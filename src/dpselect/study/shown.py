@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.study.cells import category
 from dpselect.study.learners import LEARNERS
 from dpselect.study.learners.recipe import learner_keys
 from dpselect.study.metrics import Metric, metrics_for
@@ -18,6 +17,7 @@ from dpselect.study.model_file import load_model
 from dpselect.study.priced import Priced
 from dpselect.study.schema import DEFAULT_METRICS, Data, Study
 from dpselect.study.target import Target
+from dpselect.tables import category
 
 __all__ = ["Constant", "PublicTest", "figures", "misleading", "unweighted"]
 

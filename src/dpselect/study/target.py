@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ContentError
-from dpselect.study.cells import positions
 from dpselect.study.columns.kind import KINDS
+from dpselect.tables import positions
 
 __all__ = ["Target"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from dpselect.study.cells import category
 from dpselect.study.metrics import METRICS
 from dpselect.study.schema import Data, Study
+from dpselect.tables import category
 
 __all__ = ["design_clashes", "task_clashes"]
 

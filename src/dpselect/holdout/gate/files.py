@@ -14,7 +14,7 @@ from dpselect.decoding import DecodingLimits, LimitError, json_of, lines_of
 from dpselect.decoding.limits import SUBMISSION
 from dpselect.errors import ContentError
 from dpselect.holdout.files import FORM, read_columns, texts, unique_ids
-from dpselect.storage import CsvForm
+from dpselect.tables import CsvForm
 
 __all__ = ["read_groups", "read_outcomes"]
 

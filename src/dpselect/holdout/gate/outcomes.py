@@ -17,6 +17,7 @@ from dpselect.errors import ContentError
 from dpselect.holdout.files import texts
 from dpselect.numerics import Array
 from dpselect.randomness import RandomSource
+from dpselect.tables import number_in
 
 __all__ = ["Layout", "Outcomes", "by_text", "repeats_of", "wins_and_losses"]
 
@@ -52,12 +53,8 @@ def _outcome(value: Any) -> float | None:
     """A number in [0, 1], or None for everything else; true and false are 1 and 0."""
     if isinstance(value, (bytes, bytearray)):
         return None
-    if isinstance(value, str):
-        if "_" in value:  # Python reads 1_0 as 10
-            return None
-        value = {"true": 1, "false": 0}.get(value.strip().lower(), value)
     try:
-        found = float(value)
+        found = number_in(value) if isinstance(value, str) else float(value)
     except (TypeError, ValueError, OverflowError):
         return None
     return found + 0.0 if 0.0 <= found <= 1.0 else None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from itertools import tee
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,7 +20,7 @@ from dpselect.ordered.sources.blocks import LARGEST, Block, arrays_of, block_of,
 from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
 from dpselect.ordered.sources.sql_column import Query, SqlColumn, counts_where, duckdb_query, quoted
 from dpselect.ordered.sources.sql_types import sql_type
-from dpselect.storage import text_chunks
+from dpselect.tables import text_chunks
 
 __all__ = [
     "ColumnSource",
@@ -172,6 +173,10 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
     Nulls, NaN and NaT are missing: such rows are not in the column; so are cells of a list or of an array of objects
     that are no numbers (whole numbers). Raises `TypeError` and `ArgumentError` for a type or shape that does not fit.
     """
+    if isinstance(values, (str, Path)):
+        raise ArgumentError("values is a name: read a column of that file with open_column(file, column)")
+    if getattr(values, "ndim", 1) == 2 and hasattr(values, "columns"):
+        raise ArgumentError("values is a table: give one of its columns")
     # the protocol last: it would ask a column of text for its type
     if isinstance(values, (SqlTable, TextColumn, ColumnSource)):
         source: ColumnSource = values

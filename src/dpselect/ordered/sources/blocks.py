@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError
 from dpselect.numerics.moments import stamps_in
 from dpselect.ordered.sources.plain_lists import LARGEST, cells_as, floor, typed, whole_as, whole_cells
-from dpselect.storage import cells_of
+from dpselect.tables import cells_of
 
 __all__ = ["LARGEST", "Block", "arrays_of", "block_of", "chunk_of", "number_type", "present_in"]
 
@@ -34,7 +34,7 @@ def _arrow(values: Any) -> Any:
     """The Arrow array that a column of polars is, or a column of pandas with a type of Arrow."""
     if hasattr(values, "to_arrow"):
         kind = str(values.dtype)
-        known = ("Int", "UInt", "Float", "Boolean", "Date", "Datetime", "String", "Categorical", "Enum")
+        known = ("Int", "UInt", "Float", "Boolean", "Date", "Datetime", "String", "Categorical", "Enum", "Decimal")
         if not kind.startswith(known) or kind.startswith(("Int128", "UInt128")):
             raise _no_numbers(kind)  # not all others can be handed over
         return values.to_arrow()
@@ -46,6 +46,8 @@ def _arrow(values: Any) -> Any:
 def block_of(values: Any) -> Block:
     """One array of a type that the domains read. Raises `TypeError` and `ArgumentError` for its type or its shape."""
     values = _arrow(values)
+    if isinstance(values, np.ma.MaskedArray):
+        return _unmasked(values)
     if hasattr(values, "iterchunks"):
         values = values.combine_chunks()
     if hasattr(values, "drop_null"):  # an Arrow array
@@ -61,6 +63,13 @@ def block_of(values: Any) -> Block:
     if array.dtype.kind == "O":
         return whole_cells(array)
     return _plain(array), None
+
+
+def _unmasked(values: Any) -> Block:
+    """A cell that is masked is missing."""
+    cells, present = block_of(values.data)
+    shown = ~np.ma.getmaskarray(values)
+    return cells, shown if present is None else shown & present
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
@@ -90,12 +99,16 @@ def number_type(kind: Any) -> bool:
     """Whether a type of Arrow is one of numbers or timestamps that are read."""
     import pyarrow.types as of
 
-    return any(check(kind) for check in (of.is_integer, of.is_floating, of.is_boolean, of.is_date, of.is_timestamp))
+    numbers = (of.is_integer, of.is_floating, of.is_boolean, of.is_date, of.is_timestamp, of.is_decimal)
+    return any(check(kind) for check in numbers)
 
 
 def _arrow_block(values: Any) -> Block:
     if not number_type(values.type):
         raise _no_numbers(values.type)
+    if str(values.type).startswith("decimal"):  # Arrow's own conversion does not always give the nearest double
+        cells = values.to_pylist()
+        return np.array([np.nan if cell is None else float(cell) for cell in cells], dtype=np.float64), None
     present = None
     if values.null_count:
         present = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), dtype=bool)

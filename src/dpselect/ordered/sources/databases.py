@@ -13,6 +13,7 @@ from dpselect.ordered.sources.adapters import SqlTable, typed_table
 from dpselect.ordered.sources.opening import ColumnRequest, column_source
 from dpselect.ordered.sources.sql_column import Query, ask, quoted, with_parameters
 from dpselect.ordered.sources.sql_types import ENGINES
+from dpselect.tables import why_not
 
 __all__ = ["open_duckdb", "open_sql"]
 
@@ -98,6 +99,7 @@ def _reading(url: str, step: Callable[[], Any]) -> Any:
     except Exception as error:
         shown = url if "@" not in url else "the SQL URL"
         kind = "NoSuchTableError" if isinstance(error, sa.exc.NoSuchTableError) else type(error).__name__
+        kind = why_not(error) or kind
     raise ArgumentError(f"{shown}: {kind}")
 
 
@@ -128,8 +130,8 @@ def _duckdb(url: str, table: str, column: str) -> Iterator[SqlTable]:
 
     try:
         connection = duckdb.connect(url.removeprefix("duckdb:///"), read_only=True)
-    except duckdb.Error:
-        raise ArgumentError(f"{url}: it cannot be opened") from None
+    except duckdb.Error as error:
+        raise ArgumentError(f"{url}: {why_not(error) or 'it cannot be opened'}") from None
     with connection:
         try:
             relation = connection.sql(f"SELECT {quoted(column)} FROM {quoted(table)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -13,21 +12,28 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
+from dpselect.numerics import Array
 from dpselect.numerics.moments import FIRST, LAST, stamp_type, tick_of
 from dpselect.ordered.sources.adapters import DataColumn, TextColumn
 from dpselect.ordered.sources.blocks import Block, block_of, chunk_of, number_type
 from dpselect.ordered.sources.opening import ColumnRequest, column_source
-from dpselect.ordered.sources.plain_lists import hardly_any, number_in
-from dpselect.storage import CsvForm, cells_of, csv_header, csv_rows, text_type
+from dpselect.ordered.sources.plain_lists import hardly_any
+from dpselect.tables import (
+    CSV_ENDS,
+    CsvForm,
+    cells_of,
+    csv_form,
+    csv_header,
+    csv_rows,
+    has_tabs,
+    numbers_in,
+    place_of,
+    text_type,
+)
 
-__all__ = ["is_csv", "open_csv", "open_parquet"]
+__all__ = ["open_csv", "open_parquet"]
 
 _BLOCK = 1 << 16
-
-
-def is_csv(where: str) -> bool:
-    """Whether this is a file without types."""
-    return "://" not in where and Path(where).suffix.lower() in (".csv", ".txt")
 
 
 @column_source(".parquet")
@@ -118,23 +124,22 @@ def _plain(cell: Any) -> Any:
     return str(cell).lower() if isinstance(cell, bool) else str(cell) if isinstance(cell, int) else cell
 
 
-@column_source(".csv")
-@column_source(".txt")
 @contextmanager
 def open_csv(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextColumn]:
     """A column of a CSV file with a header, read a block at a time as doubles, or as moments in microseconds.
 
     A cell that is no number, or no moment, is missing.
     """
-    form, read = request.form, _moment if request.dates else number_in
+    form = csv_form(tabs=has_tabs(path)) if request.form is None else request.form
     kind, plain = (stamp_type("us"), np.int64) if request.dates else (np.dtype(np.float64), np.float64)
     place = _place(Path(path), request.column, form)
     if request.look and not request.text:
-        _look(path, request, place)
+        _look(path, request, place, form)
 
     def chunks() -> Iterator[Block]:
         for block in _cells(path, place, form):
-            yield np.array([read(cell) for cell in block], dtype=plain).view(kind), None
+            numbers = [_moment(cell) for cell in block] if request.dates else _numbers(block, form)
+            yield np.asarray(numbers, dtype=plain).view(kind), None
 
     if request.text:
         yield TextColumn(lambda: _cells(path, place, form), request.progress)
@@ -142,29 +147,33 @@ def open_csv(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextCol
         yield DataColumn(kind, chunks, progress=request.progress)
 
 
-def _look(path: str, request: ColumnRequest, place: int) -> None:
+def _look(path: str, request: ColumnRequest, place: int, form: CsvForm) -> None:
     """Look at the first rows whether a column holds numbers, or moments; empty cells and "nan" do not count.
 
     Raises `ContentError` where less than a tenth of them are. That the column holds numbers is a public fact, which
     whoever gives bounds for it promises: the look tells of a promise that is evidently broken, and no row of a column
     that keeps it, with a row to spare, makes a difference.
     """
-    cells = [cell for cell in next(_cells(path, place, request.form)) if cell.strip().lower() not in ("", "nan")]
-    found = sum(_moment(cell) >= FIRST if request.dates else not math.isnan(number_in(cell)) for cell in cells)
+    cells = [cell for cell in next(_cells(path, place, form)) if cell.strip().lower() not in ("", "nan")]
+    if request.dates:
+        found = sum(_moment(cell) >= FIRST for cell in cells)
+    else:
+        found = int(np.count_nonzero(~np.isnan(_numbers(cells, form))))
     if hardly_any(found, len(cells) - found):
         what = "dates in ISO 8601" if request.dates else "numbers: dates need their kind, text needs categories"
         raise ContentError(f"column {request.column!r} of {path} does not look like {what}")
 
 
 def _place(path: Path, column: str, form: CsvForm) -> int:
-    header = csv_header(path, form)
-    if column not in header:
-        raise ArgumentError(f"column: there is no {column!r} in {path}; there are {', '.join(map(repr, header))}")
-    return header.index(column)
+    return place_of(column, csv_header(path, form), path.name)
+
+
+def _numbers(cells: list[str], form: CsvForm) -> Array:
+    return numbers_in(cells, form.decimal, form.thousands)
 
 
 def _cells(path: str, place: int, form: CsvForm) -> Iterator[list[str]]:
-    rows = csv_rows(Path(path), form)
+    rows = (row for row in csv_rows(Path(path), form) if row)
     while block := [row[place] if place < len(row) else "" for row in islice(rows, _BLOCK)]:
         yield block
     yield []
@@ -177,3 +186,7 @@ def _moment(text: str) -> int:
     except ValueError:
         found = None
     return FIRST - 1 if found is None else found
+
+
+for _end in CSV_ENDS:
+    column_source(_end)(open_csv)

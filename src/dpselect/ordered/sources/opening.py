@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,12 +12,9 @@ from dpselect.errors import ArgumentError
 from dpselect.ordered.sources.adapters import ColumnSource
 from dpselect.ordered.sources.columns import Progress
 from dpselect.registry import Registry
-from dpselect.storage import CsvForm
+from dpselect.tables import CsvForm, is_csv
 
 __all__ = ["COLUMN_SOURCES", "ColumnRequest", "column_source", "open_column"]
-
-
-_PLAIN: Final = CsvForm()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +27,7 @@ class ColumnRequest:
     text: bool = False
     look: bool = False
     dates: bool = False
-    form: CsvForm = _PLAIN
+    form: CsvForm | None = None
 
 
 Opener = Callable[[str, ColumnRequest], AbstractContextManager[ColumnSource]]
@@ -73,10 +70,12 @@ def open_column(
         raise ArgumentError("table: only for an SQL URL")
     if not is_url and not Path(where).exists():
         raise ArgumentError(f"{where}: there is no such file")
-    name, other = (f"{scheme}:", "sql:") if is_url else (Path(where).suffix.lower(), ".parquet")
-    request = ColumnRequest(column=column, table=table, progress=progress, text=text, look=look, dates=dates)
-    if form is not None:
-        request = replace(request, form=form)
-    if (dates or form is not None) and name not in (".csv", ".txt"):
+    request = ColumnRequest(column=column, table=table, progress=progress, text=text, look=look, dates=dates, form=form)
+    if (dates or form is not None) and not is_csv(where):
         raise ArgumentError("dates and form: only for a CSV file; other columns have a type, and no form")
-    return COLUMN_SOURCES[name if name in COLUMN_SOURCES else other](where, request)
+    if is_url:
+        name = f"{scheme}:" if f"{scheme}:" in COLUMN_SOURCES else "sql:"
+    else:
+        ends = (end for end in COLUMN_SOURCES if end.startswith(".") and where.lower().endswith(end))
+        name = max(ends, key=len, default=".parquet")
+    return COLUMN_SOURCES[name](where, request)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.numerics.moments import FIRST, tick_of
+from dpselect.tables import number_in
 
 __all__ = [
     "LARGEST",
@@ -26,7 +27,6 @@ __all__ = [
     "floor",
     "hardly_any",
     "is_missing",
-    "number_in",
     "typed",
     "whole_as",
     "whole_cells",
@@ -134,14 +134,6 @@ def floor(value: float) -> int:
     if math.isfinite(value):
         return math.floor(value)
     return 0 if math.isnan(value) else int(math.copysign(1, value)) * LARGEST
-
-
-def number_in(text: str) -> float:
-    """The number that a text is; NaN where it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 def _tick(cell: Any, unit: str) -> int:

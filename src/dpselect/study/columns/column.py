@@ -10,9 +10,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics import Array
-from dpselect.study.cells import category, positions
 from dpselect.study.columns.kind import KINDS
 from dpselect.study.columns.scale import SCALES, Scale
+from dpselect.tables import category, positions
 
 __all__ = ["Column", "Scalar", "differ"]
 

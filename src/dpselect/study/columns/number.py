@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.study.columns.kind import KINDS, ColumnKind, each_cell
+from dpselect.tables import number_in
 
 _LARGEST: Final = int(np.finfo(np.float64).max)
-_TRUTH: Final = {"true": 1.0, "false": 0.0}
 
 
 def _read(cells: Any, form: str | None) -> NDArray[np.float64]:  # noqa: ARG001
@@ -27,9 +27,7 @@ def _read(cells: Any, form: str | None) -> NDArray[np.float64]:  # noqa: ARG001
 def _number(cell: Any) -> float:
     if isinstance(cell, int):
         return float(max(min(cell, _LARGEST), -_LARGEST))  # and not an OverflowError
-    if not isinstance(cell, str):
-        return float(cell)
-    return _TRUTH[cell.lower()] if cell.lower() in _TRUTH else float("nan" if "_" in cell else cell)
+    return number_in(cell) if isinstance(cell, str) else float(cell)
 
 
 KINDS.register("number")(ColumnKind(_read, hint="; a decimal comma is declared by data.decimal or --decimal"))

@@ -13,12 +13,12 @@ from dpselect.learners.company import ROWS
 from dpselect.preprocessing.maps import MAPS
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.study.cells import positions
 from dpselect.study.columns import Column
 from dpselect.study.learners.kind import LEARNERS, StudyLearner
 from dpselect.study.learners.mapped import MappedLearner, map_for, map_parameters
 from dpselect.study.schema import Study
 from dpselect.study.target import Target
+from dpselect.tables import positions
 from dpselect.tuning import parse_space
 from dpselect.tuning.space import LAW_NAMES
 

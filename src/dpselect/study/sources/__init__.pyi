@@ -3,7 +3,6 @@ from .table import (
     Form as Form,
     Origin as Origin,
     Table as Table,
-    absent as absent,
     open_table as open_table,
     source_name as source_name,
     without_password as without_password,

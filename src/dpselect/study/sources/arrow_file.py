@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from dpselect.errors import StudyError, missing_extra
-from dpselect.study.cells import arrow_cells
 from dpselect.study.sources.table import SOURCES, Origin, Table
+from dpselect.tables import arrow_cells
 
 __all__ = ["open_feather", "open_parquet"]
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError, StudyError, missing_extra
 from dpselect.study.sources.table import SOURCES, Origin, Table
+from dpselect.tables import why_not
 
 __all__ = ["open_database"]
 
@@ -79,9 +80,10 @@ def _quiet(origin: Origin) -> Iterator[None]:
         return
     except (ArgumentError, OSError):
         raise
-    except Exception:
-        pass
-    raise StudyError(f"{origin}: there is no table {origin.form.table!r}, or it cannot be read") from None
+    except Exception as error:
+        said = why_not(error)
+    what = said or f"there is no table {origin.form.table!r}, or it cannot be read"
+    raise StudyError(f"{origin}: {what}") from None
 
 
 @contextmanager

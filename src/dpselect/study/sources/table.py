@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
 from dpselect.errors import StudyError
 from dpselect.registry import Registry
 
-__all__ = ["SOURCES", "Form", "Opener", "Origin", "Table", "absent", "open_table", "source_name", "without_password"]
+__all__ = ["SOURCES", "Form", "Opener", "Origin", "Table", "open_table", "source_name", "without_password"]
 
 
 @dataclass(frozen=True)
@@ -21,12 +20,14 @@ class Table:
     """The names of the columns, and how to read them: one array of shape (rows,) for each name.
 
     `read(names)` reads these columns and no others. `types` says of columns whose type the schema states whether it is
-    a number, a date, a duration or a category, or none of them.
+    a number, a date, a duration or a category, or none of them. `restated(cells, strict)` writes numbers in text with a
+    decimal point; with `strict` a cell that is no number as it was declared is none afterwards; None where all are so.
     """
 
     columns: tuple[str, ...]
     read: Callable[[Sequence[str]], dict[str, Any]]
     types: Mapping[str, str] = field(default_factory=dict)
+    restated: Callable[[Any, bool], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,12 @@ class Form:
     encoding: str | None = None
     decimal: str | None = None
     table: str | None = None
+    thousands: str | None = None
+    skip_rows: int | None = None
 
 
 _SHOWN: Final = 20
 """More names of columns are too many to read."""
-_COMPARED: Final = 5_000
-"""Finding what is alike among more names takes seconds."""
 _AS_IT_IS: Final = Form()
 
 
@@ -109,18 +110,6 @@ def open_table(
         shown = ", ".join(map(repr, twice[:_SHOWN]))
         raise StudyError(f"{origin} has more than one column {shown}: give each its own name")
     return table
-
-
-def absent(names: Iterable[str], there: Sequence[str]) -> str:
-    """What is said of columns that a table lacks: with those that it has, or of many the most alike."""
-    missing = list(names)
-    compared = there if len(there) <= _COMPARED else ()
-    alike = [close for name in missing[:_SHOWN] for close in get_close_matches(name, compared, n=3, cutoff=0.5)]
-    shown = there if len(there) <= _SHOWN else list(dict.fromkeys(alike)) or there[:_SHOWN]
-    more = "" if len(shown) == len(there) else f", and others ({len(there)} in all)"
-    if len(there) == 1 and (found := re.search(r"[;,|\t]", there[0])):
-        more = f": one column alone, so the delimiter may be {found[0]!r}"
-    return f"no such column: {', '.join(map(repr, missing))}; there are {', '.join(map(repr, shown))}{more}"
 
 
 def without_password(source: str) -> str:

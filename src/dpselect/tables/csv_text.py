@@ -10,12 +10,13 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import operator
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import dropwhile, islice
 from pathlib import Path
 from typing import IO, Final
 
@@ -32,12 +33,15 @@ _OTHER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)  
 class CsvForm:
     """How a file is written. `encoding` is looked up, and UTF-8 may begin with a mark. Raises `LookupError`.
 
-    `declared_by` is what people declare the encoding by, for errors; empty where they cannot.
+    `decimal` and `thousands` are the separators in numbers, the second empty where there is none. `skip_rows` lines
+    stand before the header. `declared_by` is what people declare the encoding by, for errors; empty where they cannot.
     """
 
     delimiter: str = ","
     encoding: str = "utf-8"
-    skipinitialspace: bool = False
+    decimal: str = "."
+    thousands: str = ""
+    skip_rows: int = 0
     declared_by: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +55,9 @@ _PLAIN: Final = CsvForm()
 
 
 def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: DecodingLimits | None = None) -> list[str]:
-    """The first record; empty for an empty file. Raises `ContentError` for one in another encoding, `OSError`.
+    """The names in the first record that is not blank, without blanks around them; empty for an empty file.
+
+    Raises `ContentError` for a file in another encoding, and `OSError`.
 
     With limits, also `LimitError` for what is beyond them.
     """
@@ -63,12 +69,12 @@ def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: DecodingLimits | N
         if not marked:
             with _opened(path, form, "surrogateescape", limits) as text:
                 lines = text if limits is None else _Lines(text, limits, path.name)
-                header = next(_records(lines, form), [])
+                header = next((record for record in _records(lines, form) if record), [])
     except (UnicodeError, EOFError, zlib.error):  # the last two of a damaged archive
         marked = True
     if marked or any(letter == "\0" or "\udc80" <= letter <= "\udcff" for name in header for letter in name):
         raise _not_text(path, form)
-    return header
+    return [name.strip() for name in header]
 
 
 def csv_rows(
@@ -82,10 +88,10 @@ def csv_rows(
     """
     with _opened(path, form, "strict" if strict else "replace", limits) as file, suppress(UnicodeError):
         if limits is None:
-            yield from islice(_records(file, form), 1, None)
+            yield from islice(dropwhile(operator.not_, _records(file, form)), 1, None)
             return
         lines = _Lines(file, limits, path.name)
-        for number, row in enumerate(_records(lines, form)):
+        for number, row in enumerate(dropwhile(operator.not_, _records(lines, form))):
             if number > limits.entries:
                 raise LimitError(f"{path.name} has more than {limits.entries} rows")
             lines.taken = 0
@@ -123,5 +129,6 @@ class _Lines:
 
 def _records(file: Iterable[str], form: CsvForm) -> Iterator[list[str]]:
     csv.field_size_limit(max(csv.field_size_limit(), _WIDEST))
+    lines = islice(file, form.skip_rows, None)
     # decodes: the one reader of CSV; `unpacked` bounds what it is given
-    return csv.reader(file, delimiter=form.delimiter, skipinitialspace=form.skipinitialspace)
+    return csv.reader(lines, delimiter=form.delimiter, skipinitialspace=True)

@@ -1,0 +1,48 @@
+"""The names of a table's columns: blanks around them do not count, and a name that is asked for stands there once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+from dpselect.errors import ArgumentError
+
+__all__ = ["absent", "place_of"]
+
+_SHOWN: Final = 20
+"""More names of columns are too many to read."""
+_COMPARED: Final = 5_000
+"""Finding what is alike among more names takes seconds."""
+
+
+def place_of(name: str, header: Sequence[str], where: str) -> int:
+    """The place of a column. Raises `ArgumentError` that says what is there, or that it is there more than once."""
+    count = header.count(name)
+    if count > 1:
+        raise ArgumentError(f"column: {where} has {count} columns {name!r}: give each its own name")
+    if not count:
+        raise ArgumentError(f"column: {absent([name], header)}, in {where}")
+    return header.index(name)
+
+
+def absent(names: Iterable[str], there: Sequence[str]) -> str:
+    """What is said of columns that a table lacks: with those that it has, or of many the most alike.
+
+    >>> absent(["age"], ["# survey of 2024"])
+    "no such column: 'age'; there are '# survey of 2024': a comment, so skip_rows (--skip-rows) must say how many lines stand before the header"
+    """  # noqa: E501
+    missing = list(names)
+    compared = there if len(there) <= _COMPARED else ()
+    alike = [close for name in missing[:_SHOWN] for close in get_close_matches(name, compared, n=3, cutoff=0.5)]
+    shown = there if len(there) <= _SHOWN else list(dict.fromkeys(alike)) or there[:_SHOWN]
+    more = "" if len(shown) == len(there) else f", and others ({len(there)} in all)"
+    skip = "so skip_rows (--skip-rows) must say how many lines stand before the header"
+    if len(there) == 1 and (found := re.fullmatch(r"sep=(.?)", there[0])):
+        more = f": what spreadsheets write before the header, {skip}, and delimiter be {found[1] or ','!r}"
+    elif there and there[0].startswith("#"):
+        more = f": a comment, {skip}"
+    elif len(there) == 1 and (found := re.search(r"[;,|\t]", there[0])):
+        more = f": one column alone, so the delimiter may be {found[0]!r}"
+    return f"no such column: {', '.join(map(repr, missing))}; there are {', '.join(map(repr, shown))}{more}"

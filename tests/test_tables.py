@@ -1,0 +1,234 @@
+"""One file, one reading: what each door makes of text that people have, beside what was declared."""
+
+import gzip
+import math
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from dpselect.errors import ArgumentError, ContentError, StudyError
+from dpselect.holdout.files import class_names, read_columns
+from dpselect.holdout.gate.files import read_outcomes
+from dpselect.holdout.gate.outcomes import Layout
+from dpselect.ordered import median, open_column
+from dpselect.ordered.sources.blocks import block_of, present_in
+from dpselect.study.columns import Column
+from dpselect.study.containers import table_columns
+from dpselect.study.data import cells_of
+from dpselect.study.sources import Form, open_table
+from dpselect.tables import Written, absent, category, csv_form, has_tabs, number_in, numbers_in, restated
+
+NAN = math.nan
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file, what is declared of it, and the numbers of its column `x`; or a part of the refusal."""
+
+    name: str
+    content: str | bytes
+    numbers: tuple[float, ...] | str
+    declared: Written = field(default_factory=Written)
+    file: str = "t.csv"
+
+
+CASES = [
+    Case("a plain column", "id,x\na,1\nb,2.5\nc,-3e2\n", (1, 2.5, -300)),
+    Case("a blank before a quote", 'name,x\n"Roe, J", 40\n7, "41"\n "a, b",42\n', (40, 41, 42)),
+    Case("blanks around names and cells", "id , x \na, 1 \nb,2\n", (1, 2)),
+    Case("Python's underscore is none of CSV's", "id,x\na,1_000\nb,2\n", (NAN, 2)),
+    Case("truth values in any case", "id,x\na,TRUE\nb,False\nc,true\n", (1, 0, 1)),
+    Case("a decimal comma", "id;x\na;7,35\nb;31\n", (7.35, 31), Written(";", decimal=",")),
+    Case("a decimal comma in quotes", 'id,x\na,"7,35"\nb,31\n', "decimal: must differ", Written(decimal=",")),
+    Case("a point where the comma is declared", "id;x\na;1.234\nb;1,5\n", (NAN, 1.5), Written(";", decimal=",")),
+    Case("points of thousands", "id;x\na;1.234,5\nb;12.345.678\n", (1234.5, 12345678), Written(";", None, ",", ".")),
+    Case("commas of thousands", 'id,x\na,"1,994"\nb,697\nc,"1,99"\n', (1994, 697, NAN), Written(thousands=",")),
+    Case(
+        "blanks of thousands",
+        "id;x\na;1 994,5\nb;1\u202f994\nc;1\u00a0994\n",
+        (1994.5, 1994, 1994),
+        Written(";", None, ",", " "),
+    ),
+    Case("an apostrophe of thousands", "id,x\na,1'994.5\nb,2\n", (1994.5, 2), Written(thousands="'")),
+    Case("commas of thousands that are not declared", 'id,x\na,"1,994"\nb,2\n', (NAN, 2)),
+    Case("quoted line ends", 'id,x\n"a\nb",1\n"c\r\nd",2\n', (1, 2)),
+    Case("doubled quotes", 'id,x\n"a ""b""",1\nc,2\n', (1, 2)),
+    Case("line ends of Windows", "id,x\r\na,1\r\nb,2\r\n", (1, 2)),
+    Case("lone carriage returns", "id,x\ra,1\rb,2\r", (1, 2)),
+    Case("no line end at the end", "id,x\na,1\nb,2", (1, 2)),
+    Case("a mark of UTF-8", "\ufeffid,x\na,1\nb,2\n", (1, 2)),
+    Case("Latin-1", "id,x,stra\xdfe\na,1,\xe4\nb,2,\xf6\n".encode("latin-1"), (1, 2), Written(encoding="latin-1")),
+    Case("Latin-1 that is not declared", "id,x,stra\xdfe\na,1,b\n".encode("latin-1"), "not text in UTF-8"),
+    Case("UTF-16", "id,x\na,1\nb,2\n".encode("utf-16"), (1, 2), Written(encoding="utf-16")),
+    Case("UTF-16 that is not declared", "id,x\na,1\n".encode("utf-16"), "not text in UTF-8"),
+    Case("blank lines before the header", "\n\nid,x\na,1\nb,2\n", (1, 2)),
+    Case("blank lines among the rows", "id,x\n\na,1\n\nb,2\n\n", (1, 2)),
+    Case("a comment before the header", "# made by hand\nid,x\na,1\nb,2\n", "skip_rows"),
+    Case("a comment that is skipped", "# made by hand, in 2024\nid,x\na,1\nb,2\n", (1, 2), Written(skip_rows=1)),
+    Case("the line that spreadsheets write", "sep=;\nid;x\na;1\n", "skip_rows"),
+    Case("that line skipped", "sep=;\nid;x\na;1\nb;2\n", (1, 2), Written(";", skip_rows=1)),
+    Case("semicolons that are not declared", "id;x\na;1\n", "delimiter may be ';'"),
+    Case("tabs", "id\tx\na\t1\nb\t2\n", (1, 2), file="t.tsv"),
+    Case("tabs in a file of another name", "id\tx\na\t1\nb\t2\n", (1, 2), Written("\t"), file="t.txt"),
+    Case("gzip", gzip.compress(b"id,x\na,1\nb,2\n"), (1, 2), file="t.csv.gz"),
+    Case("gzip of tabs", gzip.compress(b"id\tx\na\t1\nb\t2\n"), (1, 2), file="t.tsv.gz"),
+    Case("an ending in capitals", "id,x\na,1\nb,2\n", (1, 2), file="T.CSV"),
+    Case("two columns of one name", "id,x,x\na,1,2\n", "more than one|must have one|2 columns"),
+    Case("no such column", "id,y\na,1\n", "no such column|must have one column"),
+    Case("an empty file", "", "empty|must have one column|no such column"),
+    Case("Inf and NaN", "id,x\na,inf\nb,NaN\nc,-Infinity\n", (math.inf, NAN, -math.inf)),
+    Case(
+        "more digits than a double has",
+        "id,x\na,0.1000000000000000055511151231257827\nb,9007199254740993\n",
+        (0.1, 2.0**53),
+    ),
+]
+
+
+def form_of(case):
+    return csv_form(case.declared, tabs=has_tabs(case.file))
+
+
+def of_quantile(path, case):
+    with open_column(str(path), "x", form=form_of(case)) as source:
+        return np.concatenate([values for values, _ in source.blocks()])
+
+
+def of_study(path, case):
+    declared = case.declared
+    form = Form(declared.delimiter, declared.encoding, declared.decimal, None, declared.thousands, declared.skip_rows)
+    table = open_table(path.name, path.parent, form=form)
+    if "x" not in table.columns:
+        raise ContentError(absent(["x"], table.columns))
+    return Column(bounds=(0, 1), missing=0.5).numbers("x", cells_of(table, ["x"], ["x"])["x"])
+
+
+def of_holdout(path, case):
+    return numbers_in(read_columns(path, ["x", "x"], form=form_of(case))[1])  # the first is raw, as ids are
+
+
+DOORS = [of_quantile, of_study, of_holdout]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_reads_the_same(door, case, tmp_path):
+    path = tmp_path / case.file
+    path.write_bytes(case.content if isinstance(case.content, bytes) else case.content.encode())
+    if isinstance(case.numbers, str):
+        with pytest.raises((ArgumentError, ContentError), match=case.numbers):
+            door(path, case)
+    else:
+        np.testing.assert_array_equal(door(path, case), case.numbers)
+
+
+def test_the_gate_reads_the_same_truth_values(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,outcome\na,TRUE\nb,False\nc,0.5\nd,1_0\n")
+    outcomes = read_outcomes(path, "id", ["outcome"])
+    layout = Layout(tuple((name,) for name in outcomes), 1)
+    assert layout.means(outcomes).tolist() == [1.0, 0.0, 0.5, 0.0]
+
+
+def test_a_holdout_knows_truth_values_in_any_case():
+    assert class_names(["TRUE", "True", "true", "1"]) == ["1.0"] * 4
+    assert class_names(["FALSE", "0.0"]) == ["0.0"] * 2
+
+
+def test_a_holdout_of_an_older_version_names_classes_as_it_did():
+    names = ["TRUE", "True", "true", "1", "cafe\u0301", "1_0", str(2**60)]
+    assert class_names(names, naming=1) == ["TRUE", "1.0", "true", "1.0", "cafe\u0301", "1_0", str(2**60)]
+
+
+def test_letters_with_accents_are_one_category_however_they_were_typed():
+    assert category("caf\u00e9") == category("cafe\u0301") != category("cafe")
+    assert class_names(["caf\u00e9"]) == class_names(["cafe\u0301"])
+
+
+def test_the_fast_reading_is_the_slow_one():
+    cells = ["1", " 2.5 ", "-3e2", "inf", "1e400", "0.1000000000000000055511151231257827", "-0"]
+    assert numbers_in(cells).tobytes() == np.array([number_in(cell) for cell in cells]).tobytes()
+    mixed = [*cells, "TRUE", "x", "", "1_0"]
+    np.testing.assert_array_equal(numbers_in(mixed), [number_in(cell) for cell in mixed])
+
+
+@pytest.mark.parametrize(
+    "cell", ["1.994,5", "-0,1", "1.234", "12.34", "7", ",5", "5,", "1e3", "1,5e-3", "x", "", "inf"]
+)
+def test_a_restated_cell_is_the_same_number(cell):
+    (found,) = restated([cell], ",", ".", strict=True)
+    np.testing.assert_array_equal(number_in(found), number_in(cell, ",", "."))
+
+
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [
+        (Written(delimiter=";;"), "--delimiter"),
+        (Written(decimal=";"), "--decimal"),
+        (Written(decimal=","), "--decimal"),
+        (Written(thousands="_"), "--thousands"),
+        (Written(thousands="."), "--thousands"),
+        (Written(skip_rows=-1), "--skip_rows"),
+        (Written(encoding="klingon"), "--encoding"),
+    ],
+)
+def test_what_is_wrong_is_named(written, named):
+    with pytest.raises(ArgumentError, match=named):
+        csv_form(written, named=lambda part: f"--{part}")
+
+
+PRICES = [Decimal("10.25"), None, Decimal("-0.10"), Decimal("123456789012345678.1")]
+
+
+def test_decimals_of_parquet(tmp_path):
+    pa, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+    column = pa.array(PRICES, pa.decimal128(30, 2))
+    parquet.write_table(pa.table({"x": column}), tmp_path / "t.parquet")
+    expected = [math.nan if price is None else float(price) for price in PRICES]
+    with open_column(str(tmp_path / "t.parquet"), "x") as source:
+        np.testing.assert_array_equal(np.concatenate([values for values, _ in source.blocks()]), expected)
+    table = open_table("t.parquet", tmp_path)
+    found = Column(bounds=(0, 1), missing=0.5).numbers("x", cells_of(table, ["x"], ["x"])["x"])
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(block_of(column)[0], expected)
+
+
+def test_decimals_of_polars():
+    pl = pytest.importorskip("polars")
+    np.testing.assert_array_equal(block_of(pl.Series(PRICES[:3], dtype=pl.Decimal(10, 2)))[0], [10.25, math.nan, -0.1])
+
+
+@pytest.mark.parametrize("kind", [float, int, object])
+def test_a_masked_cell_is_missing(kind):
+    masked = np.ma.masked_array(np.array([10, 90, 20], dtype=kind), [False, True, False])
+    assert present_in(block_of(masked)).tolist() == [10, 20]
+    assert table_columns({"x": masked}, ["x"])["x"].tolist() == [10, None, 20]
+    assert table_columns(masked[:, None], ["x"])["x"].tolist() == [10, None, 20]
+
+
+def test_a_file_or_a_table_is_no_column():
+    with pytest.raises(ArgumentError, match=r"open_column\(file, column\)"):
+        median("people.parquet", lower=0, upper=1, epsilon=1)
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ArgumentError, match="one of its columns"):
+        median(pd.DataFrame({"x": [1.0]}), lower=0, upper=1, epsilon=1)
+
+
+def test_a_locked_database_is_said_to_be(tmp_path, monkeypatch):
+    path = tmp_path / "t.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("CREATE TABLE people (x REAL)")
+        other.execute("BEGIN EXCLUSIVE")
+        patient = sqlite3.connect
+        monkeypatch.setattr(sqlite3, "connect", lambda *where, **how: patient(*where, **{**how, "timeout": 0.01}))
+        with pytest.raises(StudyError, match="locked by another process"):
+            open_table(f"sqlite:///{path}", tmp_path, form=Form(table="people"))
+        with (
+            pytest.raises(ArgumentError, match="locked by another process"),
+            open_column(f"sqlite:///{path}?timeout=0.01", "x", table="people"),
+        ):
+            pass
