@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.study.sources.table import SOURCES, Origin, Table
-from dpselect.tables import CSV_ENDS, Written, csv_form, csv_header, csv_rows, has_tabs, restated
+from dpselect.tables import CSV_ENDS, Written, csv_form, csv_header, csv_rows, has_tabs, numbers_in, restated
 
 __all__ = ["open_csv"]
 
@@ -32,26 +32,30 @@ def open_csv(origin: Origin) -> Table:
     if not names:
         raise ContentError(f"{origin.path.name} is empty: the first line must hold the names of the columns")
 
-    def read(wanted: Sequence[str]) -> dict[str, Any]:
-        places = [names.index(name) for name in wanted]
-        parts: list[list[Any]] = [[] for _ in wanted]
+    plain = form.decimal == "." and not form.thousands
+
+    def read(wanted: Sequence[str], numbers: Collection[str] = ()) -> dict[str, Any]:
+        parts: dict[str, list[Any]] = {name: [] for name in wanted}
         rows = (row for row in csv_rows(origin.path, form) if row)
         while chunk := list(islice(rows, max(1, _CHUNK // len(names)))):
             if any(len(row) != len(names) for row in chunk):
                 raise ContentError("the data file has a row whose length differs from the header's")
-            for packed, place in zip(parts, places, strict=True):
-                packed.append(np.array([row[place].strip() for row in chunk], dtype=_TEXT))
-        found = {}
-        for name in wanted:
-            packed = parts.pop(0)
-            found[name] = np.concatenate(packed) if packed else np.array([], dtype=_TEXT)
-        return found
+            for name, packed in parts.items():
+                place = names.index(name)
+                cells = [row[place] for row in chunk]
+                if name in numbers:
+                    packed.append(numbers_in(cells, form.decimal, form.thousands))
+                else:
+                    packed.append(np.array([cell.strip() for cell in cells], dtype=_TEXT))
+        return {
+            name: np.concatenate(packed) if packed else np.array([], dtype=float if name in numbers else _TEXT)
+            for name, packed in parts.items()
+        }
 
     def restate(cells: Any, strict: bool) -> Any:
         return np.array(restated(cells, form.decimal, form.thousands, strict=strict), dtype=_TEXT)
 
-    plain = form.decimal == "." and not form.thousands
-    return Table(names, read, restated=None if plain else restate)
+    return Table(names, read, restated=None if plain else restate, read_numbers=read)
 
 
 for _end in CSV_ENDS:
