@@ -74,7 +74,6 @@ def fuzz(decoder: Decoder, seconds: float, seed: int) -> Fuzzed:
     tracemalloc.start()
     try:
         while time.monotonic() < end:
-            faulthandler.dump_traceback_later(HANGS, exit=True)
             parts = mutated(draw.choice(kept), draw, decoder.words, kept)
             document = decoder.pack(parts, draw)
             if draw.random() < 0.1:
@@ -94,6 +93,7 @@ def fuzz(decoder: Decoder, seconds: float, seed: int) -> Fuzzed:
 
 def judged(decoder: Decoder, document: bytes) -> tuple[str, str]:
     """The kind of answer, and what is wrong with it; empty if nothing is."""
+    faulthandler.dump_traceback_later(HANGS, exit=True)
     answer, failure, found = "", "", NOTHING
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()

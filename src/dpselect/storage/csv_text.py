@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from dpselect.decoding import DecodingLimits, LimitError, unpacked
+from dpselect.decoding.limits import TABLE
 from dpselect.errors import ContentError
 
 __all__ = ["CsvForm", "csv_header", "csv_rows"]
@@ -53,7 +54,8 @@ _PLAIN: Final = CsvForm()
 def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: DecodingLimits | None = None) -> list[str]:
     """The first record; empty for an empty file. Raises `ContentError` for one in another encoding, `OSError`.
 
-    With limits, also `LimitError` for what is beyond them.
+    Raises `LimitError` for a header of more than the limits' characters; without limits, for private rows, of those of
+    `TABLE`. With limits, also for what else is beyond them.
     """
     marked, header = False, list[str]()
     try:
@@ -62,7 +64,7 @@ def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: DecodingLimits | N
                 marked = file.read(4).startswith(_OTHER_MARKS)
         if not marked:
             with _opened(path, form, "surrogateescape", limits) as text:
-                lines = text if limits is None else _Lines(text, limits, path.name)
+                lines = _Lines(text, limits or TABLE, path.name, "header")
                 header = next(_records(lines, form), [])
     except (UnicodeError, EOFError, zlib.error):  # the last two of a damaged archive
         marked = True
@@ -108,9 +110,9 @@ def _opened(path: Path, form: CsvForm, errors: str, limits: DecodingLimits | Non
 class _Lines:
     """The lines of a file, until those of one record are longer than the limit; `taken` is what that has so far."""
 
-    def __init__(self, file: IO[str], limits: DecodingLimits, name: str) -> None:
+    def __init__(self, file: IO[str], limits: DecodingLimits, name: str, what: str = "row") -> None:
         self._file, self._most, self.taken = file, limits.line, 0
-        self._refusal = f"{name} has a row of more than {limits.line} characters"
+        self._refusal = f"{name} has a {what} of more than {limits.line} characters"
 
     def __iter__(self) -> Iterator[str]:
         read, most = self._file.readline, self._most
