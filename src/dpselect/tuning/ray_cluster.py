@@ -55,7 +55,7 @@ def ray_cluster(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
                     place = {"address": "local", "num_cpus": options.workers, "include_dashboard": False}
                     with _kept_sigterm():
                         ray.init(**place, _temp_dir=folder, **settings)
-            except (OSError, ValueError, RuntimeError) as error:
+            except Exception as error:  # Ray raises that itself when its processes start too slowly
                 silent = isinstance(error, TimeoutError)
                 raise StudyError(f"no Ray cluster: {options.address or 'a local one'} could not be reached") from None
         try:
@@ -71,13 +71,14 @@ def ray_cluster(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
 
 
 def _leave(ray: Any, *, lost: bool) -> None:
-    """Disconnect. From a cluster that answers nothing that would take without end, also when this process ends."""
-    if not lost:
+    """Disconnect; but not from a cluster that answers nothing, for which Ray would wait without end.
+
+    It would when this process ends, too. What Ray has started here ends then all the same.
+    """
+    if lost:
+        atexit.unregister(ray.shutdown)
+    else:
         ray.shutdown()
-        return
-    atexit.unregister(ray.shutdown)
-    with contextlib.suppress(Exception):
-        within(1.0, ray.shutdown)
 
 
 @contextmanager
