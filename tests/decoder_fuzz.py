@@ -67,13 +67,13 @@ class Fuzzed:
         return f"{self.cases} cases, {accepted} read, {len(self.answers)} kinds of answer, {len(self.found)} failures"
 
 
-def fuzz(decoder: Decoder, seconds: float, seed: int) -> Fuzzed:
-    """Change documents for so many seconds."""
+def fuzz(decoder: Decoder, seed: int, *, seconds: float = float("inf"), cases: float = float("inf")) -> Fuzzed:
+    """Change documents for so many seconds, or so many times."""
     draw, result, kept = random.Random(seed), Fuzzed(), list(decoder.seeds)
     end = time.monotonic() + seconds
     tracemalloc.start()
     try:
-        while time.monotonic() < end:
+        while time.monotonic() < end and result.cases < cases:
             parts = mutated(draw.choice(kept), draw, decoder.words, kept)
             document = decoder.pack(parts, draw)
             if draw.random() < 0.1:

@@ -17,8 +17,8 @@ SECONDS = float(os.environ.get("DPSELECT_FUZZ_SECONDS", "600"))
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_a_moment_of_changed_documents(name):
-    result = fuzz(DECODERS[name], 0.2, 1)
+def test_some_changed_documents(name):
+    result = fuzz(DECODERS[name], 1, cases=150)
     assert not result.found, result.found
     assert any(answer.startswith("read") for answer in result.answers)
     assert len(result.answers) > 2
@@ -27,6 +27,6 @@ def test_a_moment_of_changed_documents(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DECODERS)
 def test_ten_minutes_of_changed_documents(name):
-    result = fuzz(DECODERS[name], SECONDS, time.time_ns())
+    result = fuzz(DECODERS[name], time.time_ns(), seconds=SECONDS)
     print(f"{name}: {result}")
     assert not result.found, result.found

@@ -332,7 +332,7 @@ if __name__ == "__main__":
 @pytest.mark.slow
 @pytest.mark.parametrize("frozen", ["gcs_server", "raylet"])
 def test_a_frozen_ray_is_given_up(frozen, tmp_path):
-    """By a tuner in a process of its own, which ends too: Ray itself would wait for what is frozen without end."""
+    """By a tuner in a process of its own, which ends too, if by a failure of Ray's; Ray would wait without end."""
     pytest.importorskip("ray")
     place = tmp_path / "trials"
     place.mkdir()
@@ -340,7 +340,7 @@ def test_a_frozen_ray_is_given_up(frozen, tmp_path):
     root = Path(__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(root), str(root / "src")))}
     asked = [sys.executable, "-c", FROZEN_RAY, str(tmp_path), frozen]
-    said = subprocess.run(asked, env=environment, stdout=subprocess.PIPE, text=True, timeout=300, check=True).stdout
+    said = subprocess.run(asked, env=environment, stdout=subprocess.PIPE, text=True, timeout=300, check=False).stdout
     seconds, errors = zip(*(line.split(" ", 1) for line in said.splitlines()), strict=True)
     assert [error[:45] for error in errors] == ["the Ray cluster has not answered for 4 s (pat"] * 2
     assert max(map(int, seconds)) < 30
