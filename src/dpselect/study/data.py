@@ -80,8 +80,8 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     """
     facts = plan_columns(data, table) if facts is None else facts
     wanted = (data.label, *facts, *([data.row_key] if data.row_key else []))
-    numbers = [*of_numbers(facts), *([data.label] if data.label_bounds else [])]
-    columns = cells_of(table, wanted, numbers, doubles={name for name in numbers if _is_plain(facts.get(name))})
+    numeric = [*of_numbers(facts), *([data.label] if data.label_bounds else [])]
+    columns = cells_of(table, wanted, numeric, doubles={name for name in numeric if _is_plain(facts.get(name))})
     length = np.size(columns[data.label])
     if length == 0:
         raise ContentError("the data have no rows")
@@ -115,7 +115,7 @@ def cells_of(
 ) -> dict[str, Any]:
     """These columns, of which `numbers` are read as numbers: what is none as it was declared is none.
 
-    Text of `doubles` comes as doubles, which is faster; that a cell holds text is lost then, too. What a library says of
+    Text of `doubles` comes as doubles, which is faster; that a cell holds text is lost then. What a library says of
     cells that it cannot read is not passed on, as it may quote them.
     """
     try:
