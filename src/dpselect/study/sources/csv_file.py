@@ -32,9 +32,9 @@ def open_csv(origin: Origin) -> Table:
     plain = form.decimal == "." and not form.thousands
 
     def read(wanted: Sequence[str], numbers: Collection[str] = ()) -> dict[str, Any]:
-        texts = [name for name in wanted if name not in numbers]
-        doubles = [name for name in wanted if name in numbers]
         parts: dict[str, list[Any]] = {name: [] for name in wanted}
+        texts = [name for name in parts if name not in numbers]
+        doubles = [name for name in parts if name in numbers]
         places = ([names.index(name) for name in kind] for kind in (doubles, texts))
         for values, cells in csv_blocks(origin.path, form, *places, width=len(names)):
             for name, column in zip(doubles, values, strict=True):
