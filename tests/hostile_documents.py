@@ -78,6 +78,7 @@ CSV = {
     "a cell": lambda: b'id,outcome,prediction,label\n"' + b"a" * (2 * MIB),
     "quotes": lambda: b'"' * 200_001,
     "a header": lambda: b"a," * 200_000,
+    "a long header": lambda: b"a" * (5 * MIB),
 }
 
 PACKED = {

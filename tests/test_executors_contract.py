@@ -15,8 +15,9 @@ import pytest
 
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.testing.executor_contract import ExecutorContract, job_of, noisy, talkative
-from dpselect.tuning import InlineExecutor, JoblibExecutor, OperatorProgressWarning, ProcessExecutor, joblib_clusters
+from dpselect.tuning import InlineExecutor, JoblibExecutor, OperatorProgressWarning, ProcessExecutor
 from dpselect.tuning.executors import Attempt
+from dpselect.tuning.ray_cluster import _folder
 from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
 from dpselect.tuning.trial import trial_key
 from dpselect.tuning.worker_check import expected_of, packed
@@ -138,7 +139,7 @@ def test_a_ray_of_our_own_leaves_nothing_and_fits_its_sockets(parent, tmp_path, 
     parent = parent if parent != "long" else str(tmp_path / ("x" * 100))
     os.makedirs(parent, exist_ok=True)
     monkeypatch.setattr(tempfile, "tempdir", parent)
-    with joblib_clusters._ray_folder() as folder:
+    with _folder() as folder:
         assert len(f"{folder}/session_2026-11-21_20-57-35_830075_1234567/sockets/plasma_store") <= 103
         Path(folder).mkdir()
         Path(folder).chmod(0o777)  # as Ray does

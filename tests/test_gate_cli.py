@@ -285,6 +285,13 @@ def test_the_published_form_is_what_the_verifier_takes(certificate, term):
         verify_certificate(document, public_key=public_part(SECRET))
 
 
+def test_the_number_of_the_form_is_no_truth_value(certificate):
+    body = {name: value for name, value in invented(certificate).items() if name != "signature"}
+    verify_certificate(signed(body, SECRET), public_key=public_part(SECRET))
+    with pytest.raises(ContentError, match="published form: format"):
+        verify_certificate(signed({**body, "format": True}, SECRET), public_key=public_part(SECRET))
+
+
 @pytest.mark.parametrize("text", ["1e999999999999", "1e-99999999", "9" * 5000, "1/" + "9" * 5000])
 def test_a_fraction_that_would_not_end_is_refused_at_once(certificate, folder, text):
     for change in ({"purse": text}, {"asks": [{"stake": text, "candidate": None, "verdict": "rejected"}]}):

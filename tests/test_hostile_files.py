@@ -6,7 +6,7 @@ import random
 import subprocess
 import sys
 import time
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from itertools import chain
 
@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from dpselect.cli.app import main
 from dpselect.ledger import Ledger
-from dpselect.ledger.entries import ORIGIN, canonical, next_head
+from dpselect.ledger.entries import BOOKS, ORIGIN, canonical, next_head, without_books
+from dpselect.ledger.fold import MemoryBooks
 from tests import hostile_documents as hostile
 
 TASKS = 60
@@ -203,7 +204,16 @@ def test_what_is_refused_has_taken_little(ready, finding):
 def test_amounts_of_an_imported_record_are_bounded(ready):
     with Ledger.open(ready / "budget.db") as ledger:
         entries = list(ledger.entries())
-    for amount in ("1e999999999999", "1e-99999999", "9" * 5000, "1/0"):
+    for amount in (
+        "1e999999999999",
+        "1e-99999999",
+        "9" * 5000,
+        "1/0",
+        "1e4299",
+        "1e-4299",
+        "1e4300",
+        "1/3" + "0" * 4290,
+    ):
         tip, lines = ORIGIN, []
         for _, _, body in entries:
             if "limits" in body:
@@ -214,6 +224,26 @@ def test_amounts_of_an_imported_record_are_bounded(ready):
         start = time.process_time()
         refused(ready, "ledger import", b"\n".join(lines))
         assert time.process_time() - start < 0.5
+
+
+def test_sums_of_an_imported_record_are_bounded(ready):
+    """Each amount is short enough; what they add up to has no text."""
+    tip, lines, books = ORIGIN, [], MemoryBooks()
+    with Ledger.open(ready / "budget.db") as ledger:
+        bodies = [body for _, _, body in ledger.entries()]
+    reserve = {"kind": "reserve", "budget": "b", "label": "s", "mechanism": None, "part": "", "interactive": False}
+    reserve |= {"adjacency": "add_or_remove_one", "cells": None}
+    for name, amount in {"x": f"1/{10**2499 + 1}", "y": f"1/{10**2500 + 1}"}.items():
+        bodies.append({**reserve, "identifier": name, "charge": {"epsilon": amount, "delta": "0"}})
+    for body in map(without_books, bodies):
+        books.apply(tip.sequence + 1, body)
+        with suppress(ValueError):
+            body = {**body, BOOKS: books.digest()}
+        tip = next_head(tip, canonical(body))
+        lines.append(canonical({"sequence": tip.sequence, "head": tip.head, "body": body}).encode())
+    assert BOOKS in str(lines[-2])
+    assert BOOKS not in str(lines[-1])
+    refused(ready, "ledger import", b"\n".join(lines))
 
 
 # ---- ten minutes of it -----------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ pytest.importorskip("uvicorn")
 
 import uvicorn
 
-from dpselect.holdout.server.connections import descriptors, patient
+from dpselect.holdout.server.connections import Door, descriptors, patient
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -171,6 +171,24 @@ def test_connections_of_one_address_and_of_all():
                 writer.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(("proxies", "refused"), [("", 3), ("127.0.0.2", 3), ("127.0.0.0/8", 0), ("*", 0)])
+def test_so_many_new_connections_of_an_address_are_heard(proxies, refused):
+    with Door(socket.AF_INET, ServerSettings(address_rate=2, trusted_proxies=proxies)) as door:
+        door.bind(("127.0.0.1", 0))
+        door.listen(50)
+        door.setblocking(False)
+        flood = [socket.create_connection(door.getsockname()) for _ in range(7)]
+        other = socket.create_connection(door.getsockname(), source_address=("127.0.0.2", 0))
+        heard = [door.accept() for _ in range(8 - refused)]
+        assert [client[0] for _, client in heard] == ["127.0.0.1"] * (7 - refused) + ["127.0.0.2"]
+        with pytest.raises(BlockingIOError):
+            door.accept()
+        for one in flood[7 - refused :]:
+            assert one.recv(1) == b""
+        for one in (*flood, other, *(one for one, _ in heard)):
+            one.close()
 
 
 @pytest.mark.parametrize("proxies", ["127.0.0.1, ::1", "10.0.0.0/8,127.0.0.0/8", "*"])

@@ -1,15 +1,10 @@
 """The server against submitters who want to learn of each other, or to take more than their share."""
 
 import asyncio
-import gc
 import http.server
 import json
-import multiprocessing
 import socket
-import sys
 import threading
-import tracemalloc
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -17,8 +12,7 @@ from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
 from dpselect.holdout import Holdout
 from dpselect.holdout.server import HoldoutClient, ServerError, ServerSettings, Submitters, open_boards
 from dpselect.holdout.server.boards import BoardAnswer
-from dpselect.holdout.server.submitters import QuotaError
-from tests.serving import POSTGRES, fresh_database, invited, make_gate, make_holdout, memory_of, served
+from tests.serving import invited, make_gate, make_holdout
 from tests.test_server import Broken, call, scope_of
 
 pytest.importorskip("starlette")
@@ -86,20 +80,6 @@ def test_a_token_that_is_revoked_while_it_waits_asks_nothing(tmp_path):
         assert people.left(people.by_token(people.invite("Ada", questions=5)), "x")[0] == 5
 
 
-def test_a_submission_whose_values_are_not_outcomes_takes_no_memory_while_it_waits(tmp_path, state):
-    better = make_gate(tmp_path / "my.gate")
-    board = open_boards([tmp_path])["my"]
-    deep = json.dumps({"outcomes": {**better, "task 1": [[0] * 100_000]}, "candidate": "x"}).encode()
-    wide = json.dumps({"outcomes": {**better, "task 1": "9" * 400_000}}).encode()
-    for body in (deep, wide):
-        tracemalloc.start()
-        question = board.question(Upload(body, "application/json", {}), "Ada", own_stakes=False)
-        kept, _ = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert kept < 100_000
-        assert question.ask().body["verdict"] in ("accepted", "rejected")
-
-
 def test_one_submitter_does_not_take_all_places(tmp_path):
     """Of bodies that never come, each holding what was sent of it, so many of one submitter at once."""
     ada, bo = invited(tmp_path, "Ada"), invited(tmp_path, "Bo")
@@ -117,85 +97,6 @@ def test_one_submitter_does_not_take_all_places(tmp_path):
         for thread in threads:
             thread.join()
     assert sorted(statuses) == [408, 408, 408, 429]
-
-
-@pytest.mark.parametrize("piece", [b"{}," * 20_000, b'{"a":{},"b":[]},' * 4000])
-def test_a_body_of_many_small_values_is_refused_while_it_arrives(tmp_path, piece):
-    """Before all of it has come, and without being decoded; nothing is charged."""
-    token, arrived = invited(tmp_path, questions=5), [b'{"predictions": [']
-    most = (16 << 20) // len(piece)
-
-    async def receive():
-        arrived.append(piece)
-        return {
-            "type": "http.request",
-            "body": arrived[-1] if len(arrived) > 2 else arrived[0],
-            "more_body": len(arrived) < most,
-        }
-
-    with Submitters(tmp_path / "submitters.db") as people:
-        app = make_app({"broken": Broken(ContentError("x"))}, people, ServerSettings())
-        tracemalloc.start()
-        status, body = asyncio.run(answer_of(app, "POST", SUBMISSIONS, bearer(token), receive))[:2]
-        _, memory = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert status == 422
-        assert b"too many small values" in body
-        assert len(arrived) < most / 2
-        assert memory < 64 << 20
-        assert people.left(people.by_token(token), "x")[0] == 5
-
-
-def test_nothing_is_kept_of_a_body_that_was_refused(tmp_path, state):
-    """Neither what was decoded of it, by the frames of the exception, nor the body."""
-    make_gate(tmp_path / "my.gate")
-    token, body = invited(tmp_path), b'{"outcomes": [' + b"1234," * 200_000 + b"1]}"
-    with Submitters(tmp_path / "submitters.db") as people:
-        app, path = make_app(open_boards([tmp_path]), people, ServerSettings()), "/api/boards/my/submissions"
-        gc.collect()
-        gc.disable()
-        try:
-            for count in range(4):
-                if count == 1:  # the first one has made what stays
-                    tracemalloc.start()
-                assert call(app, method="POST", path=path, headers=bearer(token), chunks=[body])[0] == 422
-            kept, _ = tracemalloc.get_traced_memory()
-        finally:
-            gc.enable()
-            tracemalloc.stop()
-    assert kept < len(body)
-
-
-NUMBERS, TEXTS, ROWS = (
-    (b'{"predictions": [', b"1234,", b"1]}"),
-    (b'["', b'1234567","', b'"]'),
-    (b"id,prediction\n", b"a,b\n", b""),
-)
-
-
-@pytest.mark.full
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-@pytest.mark.parametrize(
-    "parts", [(b"[", b"{},", b"1]"), NUMBERS, TEXTS, ROWS], ids=["tables", "numbers", "texts", "rows"]
-)
-def test_eight_bodies_of_sixteen_mebibytes(tmp_path, state, parts):
-    make_holdout(tmp_path / "pets.holdout")
-    (head, piece, tail), media = parts, "text/csv" if parts is ROWS else "application/json"
-    body = head + piece * (((16 << 20) - len(head + tail)) // len(piece)) + tail
-    tokens = [invited(tmp_path, name) for name in "abcd"]
-    with served(tmp_path, tmp_path) as server, ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda token: server.submit("pets", body, token, media=media)[0], tokens * 2))
-        assert found == [422] * 8
-        assert memory_of(server.process) < 512
-        assert server.ask("GET", "/api/boards/pets/quota", token=tokens[0])[2]["questions_left"] == 1000
-
-
-def test_a_compressed_body_is_not_read(tmp_path):
-    token, path = invited(tmp_path), "/api/boards/broken/submissions"
-    with Submitters(tmp_path / "submitters.db") as people:
-        app = make_app({"broken": Broken(ContentError("x"))}, people, ServerSettings())
-        headers = [*bearer(token), ("content-encoding", "gzip")]
-        assert call(app, method="POST", path=path, headers=headers, chunks=[])[0] == 415
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/openapi.json", "/none", "/api/boards/none", "/boards"])
@@ -218,35 +119,6 @@ def test_who_has_asked_too_often_is_not_heard_further(tmp_path):
         for method, ends in (("GET", False), ("GET", True), ("POST", False)):
             headers = asyncio.run(answer_of(app, method, "/healthz", [], receive))[2]
             assert ((b"connection", b"close") in headers) == ends
-
-
-def test_bodies_under_way_have_so_much_memory(tmp_path):
-    """A quarter of it for one submitter, and no more than there is for all."""
-    tokens = [invited(tmp_path, name) for name in ("Ada", "Ada's friend", "Bo", "Cy", "Di", "Ed")]
-    with Submitters(tmp_path / "submitters.db") as people:
-        limits = ServerSettings(memory=4000, max_bytes=1000, body_seconds=1.0)
-        app, statuses = make_app({"broken": Broken(ContentError("x"))}, people, limits), []
-
-        def submit(token, size):
-            headers, path = (
-                [("authorization", f"Bearer {token}"), ("content-type", "text/csv")],
-                "/api/boards/broken/submissions",
-            )
-            chunks = [b"x" * size, *[b""] * 99]
-            statuses.append(call(app, method="POST", path=path, headers=headers, chunks=chunks, pause=0.05)[0])
-
-        def together(*asked):
-            statuses.clear()
-            threads = [threading.Thread(target=submit, args=one) for one in asked]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            return sorted(statuses)
-
-        assert together((tokens[0], 600), (tokens[0], 600), (tokens[1], 600)) == [408, 408, 429]
-        assert together(*((token, 900) for token in tokens)) == [408] * 4 + [429] * 2
-        assert together((tokens[0], 600)) == [408], "it is given back"
 
 
 def test_a_submission_waits_so_long_for_its_turn(tmp_path):
@@ -430,83 +302,3 @@ def test_a_server_that_dies_while_it_answers_is_one_that_gave_none(status):
             HoldoutClient(f"http://127.0.0.1:{server.getsockname()[1]}").boards()
         thread.join()
     assert found.value.code == ("unreachable" if status == "200 OK" else "unknown")
-
-
-def draw_on_quota(where, token, barrier, said):
-    """As one server of several: submissions of one submitter until the quota is used up."""
-    with Submitters(where) as people:
-        who = people.by_token(token)
-        barrier.wait(60)
-        for _ in range(30):
-            try:
-                said.put(people.begin(who, "pets", None).again)
-            except QuotaError:
-                said.put("quota")
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.skipif(not POSTGRES, reason="no server"))])
-def where(request, tmp_path):
-    """A place for submitters."""
-    if request.param == "sqlite":
-        yield str(tmp_path / "submitters.db")
-        return
-    pytest.importorskip("psycopg")
-    with fresh_database() as found:
-        yield found
-
-
-@pytest.mark.full
-def test_one_quota_for_several_servers(where):
-    with Submitters(where) as people:
-        token = people.invite("Ada", questions=40)
-    context = multiprocessing.get_context("spawn")
-    barrier, said = context.Barrier(2), context.Queue()
-    servers = [context.Process(target=draw_on_quota, args=(where, token, barrier, said)) for _ in range(2)]
-    for server in servers:
-        server.start()
-    found = [said.get(timeout=60) for _ in range(60)]
-    for server in servers:
-        server.join()
-    assert sorted(map(str, found)) == ["False"] * 40 + ["quota"] * 20
-
-
-def test_a_database_of_submitters(where):
-    """All that servers do with it, on each database."""
-    with Submitters(where) as people, Submitters(where) as others:
-        token = people.invite("Ada", questions=3, answers=2, boards=["pets"], max_bytes=10, rate=2.5)
-        ada, bo = others.by_token(token), others.by_token(others.invite("Bo", questions=3))
-        assert (ada.questions, ada.answers, ada.boards, ada.max_bytes, ada.rate) == (3, 2, ("pets",), 10, 2.5)
-        assert people.by_token(token + "x") is None
-        with pytest.raises(ArgumentError, match="taken"):
-            others.invite("Ada", questions=1)
-        first, again = people.begin(ada, "b", b"1"), others.begin(ada, "b", b"1")
-        assert (first.again, again.again, again.number) == (False, True, first.number)
-        others.finish(first, BoardAnswer(body={}, value=0.5, interval=(0.25, 0.75)))
-        second = people.begin(ada, "b", b"2")
-        with pytest.raises(QuotaError):
-            people.begin(ada, "b", b"3")
-        people.give_back(second)
-        people.finish(people.begin(ada, "b", b"4"), BoardAnswer(body={}, scored=False, value=0.625))
-        people.finish(people.begin(bo, "b", None), BoardAnswer(body={}, value=0.625, accepted=True))
-        assert others.left(ada, "b") == (1, 1)
-        day = people.standing("b", smaller_is_better=False)[0]["day"]
-        assert others.standing("b", smaller_is_better=True) == [
-            {"submitter": "Ada", "value": 0.5, "interval": [0.25, 0.75], "day": day},
-            {"submitter": "Bo", "value": 0.625, "interval": None, "day": day},
-        ]
-        best = [(row["submitter"], row["value"]) for row in others.standing("b", smaller_is_better=False)]
-        assert best == [("Ada", 0.625), ("Bo", 0.625)], "who was first is first"
-        assert others.accepted("b") == [{"submitter": "Bo", "day": day}]
-        assert people.valid(ada)
-        others.revoke("Ada")
-        assert people.by_token(token) is None
-        assert not people.valid(ada)
-        renewed = people.by_token(others.invite("Ada", questions=3, answers=2))
-        assert people.left(renewed, "b") == (1, 1)
-        assert not people.valid(ada), "the new token is another one"
-
-
-def test_no_server_is_named_in_an_error():
-    with pytest.raises((StudyError, ImportError)) as refused:
-        Submitters("postgresql://ada:capybara@127.0.0.1:1/x")
-    assert "capybara" not in str(refused.value)

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.holdout.files import class_names, read_columns
@@ -20,7 +21,19 @@ from dpselect.study.columns import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import cells_of
 from dpselect.study.sources import Form, open_table
-from dpselect.tables import Written, absent, category, csv_form, has_tabs, number_in, numbers_in, restated
+from dpselect.tables import (
+    CsvForm,
+    Written,
+    absent,
+    category,
+    csv_blocks,
+    csv_form,
+    csv_rows,
+    has_tabs,
+    number_in,
+    numbers_in,
+    restated,
+)
 
 NAN = math.nan
 
@@ -232,3 +245,38 @@ def test_a_locked_database_is_said_to_be(tmp_path, monkeypatch):
             open_column(f"sqlite:///{path}?timeout=0.01", "x", table="people"),
         ):
             pass
+
+
+CELLS = st.sampled_from(
+    ["1", "-2.5", " 3 ", "1e400", "x", "", "nan", "TRUE", "1_0", '"4"', '"a,b"', '"a\nb"', "#", "\u0661"]
+)
+ENDS = st.sampled_from(["\n", "\r\n", "\r", "\n\n"])
+
+
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("characters", [1, 7, 1 << 20])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(st.lists(CELLS, min_size=1, max_size=4), ENDS), max_size=8))
+def test_blocks_are_the_rows(tmp_path, monkeypatch, characters, rows):
+    """Whatever NumPy parses of a block, and wherever blocks end."""
+    monkeypatch.setattr("dpselect.tables.blocks._CHARACTERS", characters)
+    path = tmp_path / "t.csv"
+    path.write_bytes(("a,b\n" + "".join(",".join(cells) + end for cells, end in rows)).encode())
+    expected = [row for row in csv_rows(path) if row]
+    blocks = list(csv_blocks(path, CsvForm(), [1], [0]))
+    numbers = [value for values, _ in blocks for value in values[0].tolist()]
+    np.testing.assert_array_equal(numbers, [number_in(row[1]) if len(row) > 1 else NAN for row in expected])
+    assert [cell for _, texts in blocks for cell in texts[0]] == [row[0].strip() for row in expected]
+    if any(len(row) != 2 for row in expected):
+        with pytest.raises(ContentError, match="length"):
+            list(csv_blocks(path, CsvForm(), [1], [0], width=2))
+
+
+def test_plain_numbers_are_parsed_by_numpy(tmp_path, monkeypatch):
+    """To the same bits: the slow reading is never asked."""
+    values = np.concatenate([np.ldexp(np.arange(1.0, 200.0), np.arange(-100, 99)), [0.1, 1e308, 5e-324, -0.0]])
+    path = tmp_path / "t.csv"
+    path.write_text("id,x\n" + "".join(f"a,{value!r}\n" for value in values.tolist()))
+    monkeypatch.setattr("dpselect.tables.blocks._recorded", None)
+    (((found,), _),) = csv_blocks(path, CsvForm(), [1])
+    assert found.tobytes() == values.tobytes()

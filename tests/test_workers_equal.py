@@ -299,6 +299,57 @@ def test_a_frozen_scheduler_is_given_up(tmp_path):
     assert result.value == tuned(noisy, InlineExecutor()).value
 
 
+FROZEN_RAY = """
+import functools, os, signal, sys, threading, time
+from pathlib import Path
+from dpselect.testing.executor_contract import tuned
+from dpselect.tuning import ExecutorLostError, JoblibExecutor, SearchStore
+from tests.test_workers_equal import slow_when_told
+folder, frozen = Path(sys.argv[1]), sys.argv[2]
+executor = JoblibExecutor(backend="ray", workers=2, patience=4.0)
+objective = functools.partial(slow_when_told, str(folder / "trials"))
+begun = 0.0
+
+def freeze():
+    global begun
+    while len(list((folder / "trials").iterdir())) < 2:
+        time.sleep(0.05)
+    import ray
+    os.kill(ray._private.worker._global_node.all_processes[frozen][0].process.pid, signal.SIGSTOP)
+    begun = time.monotonic()
+
+if __name__ == "__main__":
+    threading.Thread(target=freeze, daemon=True).start()
+    for store in (SearchStore(path=folder / "search.sealed", key_variable=None), None):
+        try:
+            tuned(objective, executor, store=store)
+        except ExecutorLostError as error:
+            print(round(time.monotonic() - begun), error, flush=True)
+        begun = time.monotonic()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("frozen", ["gcs_server", "raylet"])
+def test_a_frozen_ray_is_given_up(frozen, tmp_path):
+    """By a tuner in a process of its own, which ends too, if by a failure of Ray's; Ray would wait without end."""
+    pytest.importorskip("ray")
+    place = tmp_path / "trials"
+    place.mkdir()
+    (place / "wait").touch()
+    root = Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(root), str(root / "src")))}
+    asked = [sys.executable, "-c", FROZEN_RAY, str(tmp_path), frozen]
+    said = subprocess.run(asked, env=environment, stdout=subprocess.PIPE, text=True, timeout=300, check=False).stdout
+    seconds, errors = zip(*(line.split(" ", 1) for line in said.splitlines()), strict=True)
+    assert [error[:45] for error in errors] == ["the Ray cluster has not answered for 4 s (pat"] * 2
+    assert max(map(int, seconds)) < 30
+    (place / "wait").unlink()
+    objective = functools.partial(slow_when_told, str(place))
+    result = tuned(objective, InlineExecutor(), store=SearchStore(path=tmp_path / "search.sealed", resume=True))
+    assert result.value == tuned(noisy, InlineExecutor()).value
+
+
 @pytest.mark.slow
 def test_a_cluster_that_adapts_and_one_in_this_process():
     distributed = pytest.importorskip("distributed")

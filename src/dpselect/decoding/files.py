@@ -6,6 +6,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
@@ -27,14 +28,16 @@ def read_content(path: Path, limits: DecodingLimits) -> bytes:
 
 def lines_of(path: Path, limits: DecodingLimits) -> Iterator[bytes]:
     """The lines of a file one by one, without their ends, blank ones too. Raises `LimitError` and `OSError`."""
-    size = 0
+    size, most, longest = 0, limits.size, limits.line
     with path.open("rb") as file:
-        while line := file.readline(limits.line + 2):
+        read = partial(file.readline, longest + 2)
+        for line in iter(read, b""):
             size += len(line)
-            limits.check_size(size, path.name)
+            if size > most:
+                limits.check_size(size, path.name)
             line = line.rstrip(b"\r\n")
-            if len(line) > limits.line:
-                raise LimitError(f"{path.name} has a line of more than {shown_bytes(limits.line)}")
+            if len(line) > longest:
+                raise LimitError(f"{path.name} has a line of more than {shown_bytes(longest)}")
             yield line
 
 

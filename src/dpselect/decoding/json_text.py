@@ -29,6 +29,7 @@ _MEMORY: Final = 64 * MIB
 """Bytes that any document may take, beside `_MEMORY_FACTOR` for each of its own."""
 _LIST, _MEMBER, _TEXT, _VALUE = 120, 112, 64, 40
 """Bytes that one takes in memory: a list or a table, a place in a table, a text and a number in a list."""
+_PLAIN: Final = json.JSONDecoder()  # decodes: what `json_of` has checked
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b'[]{}"'))
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
@@ -44,15 +45,19 @@ def json_of(content: str | bytes, limits: DecodingLimits, what: str, *, unique: 
     {'a': [1, 2.5]}
     """
     raw = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
-    limits.check_size(len(raw), what)
-    _check(raw, limits, what)
+    size = len(raw)
+    if size > limits.size:
+        limits.check_size(size, what)
+    if size > _SHORT or size > limits.entries or raw.count(b"[") + raw.count(b"{") > limits.depth:
+        _check(raw, limits, what)
     try:
-        text = content if isinstance(content, str) else raw.removeprefix(_MARK).decode("utf-8")
-        if len(raw) > _SAFE:
-            _check_memory(_weight(raw), len(raw), sys.getsizeof(text), what)
-        long = len(raw) > limits.digits and _long_digits(raw, limits.digits + 1)  # of a number, or within a text
-        hooks = _hooks(limits, what, long=long, unique=unique) if limits.finite or long or unique else {}
-        return json.loads(text, **hooks)  # decodes: after the checks above
+        text = content if isinstance(content, str) else str(raw.removeprefix(_MARK), "utf-8")
+        if size > _SAFE:
+            _check_memory(_weight(raw), size, sys.getsizeof(text), what)
+        long = size > limits.digits and _long_digits(raw, limits.digits + 1)  # of a number, or within a text
+        if limits.finite or long or unique:
+            return json.loads(text, **_hooks(limits, what, long=long, unique=unique))  # decodes: after the checks above
+        return _PLAIN.decode(text)
     except LimitError:
         raise
     except (ValueError, RecursionError):
@@ -96,11 +101,7 @@ class JsonFeed:
 
 
 def _check(raw: bytes, limits: DecodingLimits, what: str) -> None:
-    """Depth and entries."""
-    size = len(raw)
-    short = size <= min(_SHORT, limits.entries)  # too short for all but depth, as lines are
-    if short and raw.count(b"[") + raw.count(b"{") <= limits.depth:
-        return
+    """Depth and entries; a line of a file is mostly too short for both."""
     if _depth(raw) > limits.depth:
         raise LimitError(f"{what} is nested more than {limits.depth} deep")
     if len(raw) > limits.entries:

@@ -86,5 +86,6 @@ AUDITED: Final = DecodingLimits(size=1024 * MIB, decoded=1024 * MIB, finite=Fals
 """Data sets and scores that an audit is given."""
 ACCOUNTANT: Final = DecodingLimits(size=4096 * MIB, decoded=4096 * MIB, entries=1_000_000, finite=False)
 """A checkpoint, or the past searches of another library."""
-TABLE: Final = DecodingLimits(size=UNLIMITED, decoded=UNLIMITED, entries=1_000_000)
-"""A table of private rows. Only its public header is limited: a refusal must not depend on what the rows are."""
+TABLE: Final = DecodingLimits(size=UNLIMITED, decoded=UNLIMITED, line=4 * MIB, entries=1_000_000)
+"""A table of private rows. Only its public header is limited (`line`, some 600,000 names of columns): a refusal must
+not depend on what the rows are."""

@@ -20,8 +20,8 @@ _SHOWN: Final = 40
 def fraction_of(text: str, *, what: str = "the number", limits: DecodingLimits = DOCUMENT) -> Fraction:
     """The exact number that a text says: 3, 0.1, 1e-6 or 1/3.
 
-    Raises `LimitError` for more digits or a larger exponent than the limits take, and `ArgumentError` for what is no
-    number.
+    Raises `LimitError` for more digits, as it stands or as a fraction, or a larger exponent than the limits take, and
+    `ArgumentError` for what is no number.
 
     >>> fraction_of("0.1"), fraction_of(" 1/3 "), fraction_of("1e-3")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000))
@@ -40,4 +40,7 @@ def fraction_of(text: str, *, what: str = "the number", limits: DecodingLimits =
         raise LimitError(f"{what} has more than {limits.digits} digits")
     if exponent is not None and (len(exponent) > 12 or abs(int(exponent)) > limits.exponent):
         raise LimitError(f"{what} has an exponent beyond {limits.exponent}")
+    shift = int(exponent or 0) - len(decimals or "")  # so many zeros above the line, or below it
+    if len(whole + (decimals or "")) + max(shift, 0) > limits.digits or -shift >= limits.digits:
+        raise LimitError(f"{what} has more than {limits.digits} digits when it is written out")
     return Fraction(text)  # decodes: its digits and its exponent are bounded above

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpselect.decoding import fraction_of
+from dpselect.decoding import LimitError, fraction_of
 from dpselect.errors import ArgumentError
 
 __all__ = [
@@ -70,8 +70,11 @@ def without_books(body: Mapping[str, Any]) -> Body:
 
 
 def amounts_to_text(amounts: Mapping[str, Fraction]) -> dict[str, str]:
-    """Exact amounts as text, such as "3/10"."""
-    return {unit: str(amount) for unit, amount in amounts.items()}
+    """Exact amounts as text, such as "3/10". Raises `LimitError` for a sum of more digits than are read back."""
+    try:
+        return {unit: str(amount) for unit, amount in amounts.items()}
+    except ValueError:  # Python writes no longer ones
+        raise LimitError("a sum of the record would have too many digits") from None
 
 
 def amounts_from_text(amounts: Mapping[str, str]) -> dict[str, Fraction]:

@@ -32,9 +32,10 @@ def folded(entries: Iterable[tuple[int, str, str]], books: MemoryBooks) -> Itera
             raise LedgerDamagedError("entry 1 does not begin a ledger", 1)
         try:
             books.apply(sequence, without_books(body))
+            sums = books.digest()
         except (ValueError, RuntimeError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise LedgerDamagedError(f"entry {sequence} breaks a rule of the record: {error}", sequence) from None
-        if body.get(BOOKS) != books.digest():
+        if body.get(BOOKS) != sums:
             raise LedgerDamagedError(f"entry {sequence} breaks a rule of the record: its sums are others", sequence)
         tip = expected
         yield tip, text

@@ -80,7 +80,8 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     """
     facts = plan_columns(data, table) if facts is None else facts
     wanted = (data.label, *facts, *([data.row_key] if data.row_key else []))
-    columns = cells_of(table, wanted, [*of_numbers(facts), *([data.label] if data.label_bounds else [])])
+    numeric = [*of_numbers(facts), *([data.label] if data.label_bounds else [])]
+    columns = cells_of(table, wanted, numeric, doubles={name for name in numeric if _is_plain(facts.get(name))})
     length = np.size(columns[data.label])
     if length == 0:
         raise ContentError("the data have no rows")
@@ -109,16 +110,21 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     return Rows(features, labels, digests, numbers)
 
 
-def cells_of(table: Table, wanted: Sequence[str], numbers: Collection[str] = ()) -> dict[str, Any]:
+def cells_of(
+    table: Table, wanted: Sequence[str], numbers: Collection[str] = (), *, doubles: Collection[str] = ()
+) -> dict[str, Any]:
     """These columns, of which `numbers` are read as numbers: what is none as it was declared is none.
 
-    What a library says of cells that it cannot read is not passed on, as it may quote them.
+    Text of `doubles` comes as doubles, which is faster; that a cell holds text is lost then. What a library says of
+    cells that it cannot read is not passed on, as it may quote them.
     """
     try:
-        found = table.read(wanted)
+        found = table.read(wanted) if table.read_numbers is None else table.read_numbers(wanted, doubles)
         if table.restated is None:
             return found
-        return {name: table.restated(cells, name in numbers) for name, cells in found.items()}
+        return {
+            name: cells if name in doubles else table.restated(cells, name in numbers) for name, cells in found.items()
+        }
     except (ContentError, StudyError):
         raise
     except Exception:
@@ -129,6 +135,11 @@ def cells_of(table: Table, wanted: Sequence[str], numbers: Collection[str] = ())
 def of_numbers(facts: Mapping[str, Column]) -> list[str]:
     """The columns whose cells are numbers."""
     return [name for name, fact in facts.items() if fact.categories is None and not KINDS[fact.kind].takes_format]
+
+
+def _is_plain(fact: Column | None) -> bool:
+    """Whether these are numbers, and no durations, which text can write otherwise; None: of a label."""
+    return fact is None or fact.kind == "number"
 
 
 def encode_columns(columns: Mapping[str, Any], facts: Mapping[str, Column]) -> Array:

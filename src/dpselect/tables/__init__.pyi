@@ -1,11 +1,5 @@
+from .blocks import csv_blocks as csv_blocks
 from .categories import category as category, positions as positions
-from .csv_form import (
-    CSV_ENDS as CSV_ENDS,
-    Written as Written,
-    csv_form as csv_form,
-    has_tabs as has_tabs,
-    is_csv as is_csv,
-)
 from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
 from .databases import why_not as why_not
 from .header import absent as absent, place_of as place_of
@@ -16,4 +10,11 @@ from .text_cells import (
     cells_of as cells_of,
     text_chunks as text_chunks,
     text_type as text_type,
+)
+from .written import (
+    CSV_ENDS as CSV_ENDS,
+    Written as Written,
+    csv_form as csv_form,
+    has_tabs as has_tabs,
+    is_csv as is_csv,
 )

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import IO, Final
 
 from dpselect.decoding import DecodingLimits, LimitError, unpacked
+from dpselect.decoding.limits import TABLE
 from dpselect.errors import ContentError
 
-__all__ = ["CsvForm", "csv_header", "csv_rows"]
+__all__ = ["CsvForm", "csv_header", "csv_rows", "opened", "records"]
 
 _WIDEST = (1 << (8 * struct.calcsize("l") - 1)) - 1
 _OTHER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)  # UTF-32-LE begins as UTF-16-LE does
@@ -59,7 +60,8 @@ def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: DecodingLimits | N
 
     Raises `ContentError` for a file in another encoding, and `OSError`.
 
-    With limits, also `LimitError` for what is beyond them.
+    Raises `LimitError` for a header of more than the limits' characters; without limits, for private rows, of those of
+    `TABLE`. With limits, also for what else is beyond them.
     """
     marked, header = False, list[str]()
     try:
@@ -67,9 +69,9 @@ def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: DecodingLimits | N
             with unpacked(path, limits) as file:
                 marked = file.read(4).startswith(_OTHER_MARKS)
         if not marked:
-            with _opened(path, form, "surrogateescape", limits) as text:
-                lines = text if limits is None else _Lines(text, limits, path.name)
-                header = next((record for record in _records(lines, form) if record), [])
+            with opened(path, form, "surrogateescape", limits) as text:
+                lines = _Lines(text, limits or TABLE, path.name, "header")
+                header = next((record for record in records(lines, form) if record), [])
     except (UnicodeError, EOFError, zlib.error):  # the last two of a damaged archive
         marked = True
     if marked or any(letter == "\0" or "\udc80" <= letter <= "\udcff" for name in header for letter in name):
@@ -86,12 +88,12 @@ def csv_rows(
     limits, for files of others, `LimitError` for more bytes or rows. Neither is for private rows: what they hold must
     not decide whether they are read.
     """
-    with _opened(path, form, "strict" if strict else "replace", limits) as file, suppress(UnicodeError):
+    with opened(path, form, "strict" if strict else "replace", limits) as file, suppress(UnicodeError):
         if limits is None:
-            yield from islice(dropwhile(operator.not_, _records(file, form)), 1, None)
+            yield from islice(dropwhile(operator.not_, records(file, form)), 1, None)
             return
         lines = _Lines(file, limits, path.name)
-        for number, row in enumerate(dropwhile(operator.not_, _records(lines, form))):
+        for number, row in enumerate(dropwhile(operator.not_, records(lines, form))):
             if number > limits.entries:
                 raise LimitError(f"{path.name} has more than {limits.entries} rows")
             lines.taken = 0
@@ -107,16 +109,17 @@ def _not_text(path: Path, form: CsvForm) -> ContentError:
     return ContentError(f"{path.name} is not text in {shown}; save it in that encoding{declare}")
 
 
-def _opened(path: Path, form: CsvForm, errors: str, limits: DecodingLimits | None) -> IO[str]:
+def opened(path: Path, form: CsvForm, errors: str, limits: DecodingLimits | None = None) -> IO[str]:
+    """The text of a file, with its own line ends."""
     return io.TextIOWrapper(unpacked(path, limits), encoding=form.encoding, errors=errors, newline="")
 
 
 class _Lines:
     """The lines of a file, until those of one record are longer than the limit; `taken` is what that has so far."""
 
-    def __init__(self, file: IO[str], limits: DecodingLimits, name: str) -> None:
+    def __init__(self, file: IO[str], limits: DecodingLimits, name: str, what: str = "row") -> None:
         self._file, self._most, self.taken = file, limits.line, 0
-        self._refusal = f"{name} has a row of more than {limits.line} characters"
+        self._refusal = f"{name} has a {what} of more than {limits.line} characters"
 
     def __iter__(self) -> Iterator[str]:
         read, most = self._file.readline, self._most
@@ -127,8 +130,9 @@ class _Lines:
             yield line
 
 
-def _records(file: Iterable[str], form: CsvForm) -> Iterator[list[str]]:
+def records(file: Iterable[str], form: CsvForm, *, skip_rows: int | None = None) -> Iterator[list[str]]:
+    """The records in lines of text, blank ones as empty lists, after the lines that stand before the header."""
     csv.field_size_limit(max(csv.field_size_limit(), _WIDEST))
-    lines = islice(file, form.skip_rows, None)
+    lines = islice(file, form.skip_rows if skip_rows is None else skip_rows, None)
     # decodes: the one reader of CSV; `unpacked` bounds what it is given
     return csv.reader(lines, delimiter=form.delimiter, skipinitialspace=True)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import secrets
-import shutil
-import signal
-import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, SupportsFloat
 from weakref import WeakSet
@@ -23,17 +19,22 @@ import joblib
 from joblib.executor import get_memmapping_executor
 
 from dpselect.errors import ArgumentError, StudyError, integer, missing_extra, number
-from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.remote_trial import Manners, Parcel, forget
 from dpselect.tuning.worker_check import ExecutorLostError
 
 _DASK_TASKS: Final = 32
 """Tasks that the scheduler has at least, because its round trips take longer than short trials."""
 
-_RAY_FOLDER_BYTES: Final = 38
-"""Ray puts sockets some 64 bytes below this folder, and the path of a socket has at most 107 (103 on macOS)."""
-
-__all__ = ["Cluster", "ClusterOptions", "cluster_of"]
+__all__ = [
+    "Cluster",
+    "ClusterOptions",
+    "dask_cluster",
+    "hushed",
+    "loky_cluster",
+    "registered_cluster",
+    "started",
+    "within",
+]
 
 
 @dataclass(frozen=True)
@@ -103,13 +104,9 @@ class Cluster:
         return None
 
 
-def cluster_of(options: ClusterOptions, parcel: Parcel) -> AbstractContextManager[Cluster]:
-    """The cluster that an executor names, to run a job; left when done, and stopped if it was started here."""
-    return {"loky": _loky, "dask": _dask, "ray": _ray}.get(options.backend, _registered)(options, parcel)
-
-
 @contextmanager
-def _loky(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
+def loky_cluster(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
+    """Processes of this machine, which end with the search."""
     workers = max(2, joblib.cpu_count()) if options.workers is None else options.workers
     try:
         # no copies of the data in files of a temporary folder; one dead worker ends all, so few trials are with them
@@ -120,22 +117,24 @@ def _loky(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
 
 
 @contextmanager
-def _registered(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
+def registered_cluster(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
+    """Whatever is registered with joblib by this name."""
     yield Cluster(options.workers or max(2, joblib.cpu_count()), own=False, backend=options.backend)
 
 
 @contextmanager
-def _dask(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
+def dask_cluster(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
+    """The Dask cluster at an address, or that of the caller's client."""
     try:
         from distributed import Client, get_client
     except ImportError:
         raise missing_extra("dask", "an executor on Dask") from None
-    with _hushed("distributed", "distributed.client", quiet=options.quiet):
+    with hushed("distributed", "distributed.client", quiet=options.quiet):
         try:
             if options.address is None:
                 client = get_client()
             else:  # which may wait without end where a scheduler takes connections and says nothing
-                client = _within(float(options.patience), lambda: Client(options.address, set_as_default=False))
+                client = within(float(options.patience), lambda: Client(options.address, set_as_default=False))
         except (OSError, ValueError):  # a timeout is an OSError
             where = "address= or a Dask client" if options.address is None else options.address
             raise StudyError(f"no Dask scheduler: {where} was not found, or does not answer") from None
@@ -155,8 +154,8 @@ def _dask(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
                     client.close(timeout=2)
 
 
-def _within(seconds: float, task: Callable[[], Any]) -> Any:
-    """What a task returns or raises; `TimeoutError` where it takes longer, and its thread is left to itself."""
+def started(task: Callable[[], Any]) -> Future[Any]:
+    """A task in a thread of its own, which is left to itself where nobody waits for it any more."""
     found: Future[Any] = Future()
 
     def run() -> None:
@@ -166,7 +165,12 @@ def _within(seconds: float, task: Callable[[], Any]) -> Any:
             found.set_exception(error)
 
     threading.Thread(target=run, name="dpselect-cluster", daemon=True).start()
-    return found.result(timeout=seconds)
+    return found
+
+
+def within(seconds: float, task: Callable[[], Any]) -> Any:
+    """What a task returns or raises; `TimeoutError` where it takes longer."""
+    return started(task).result(timeout=seconds)
 
 
 class _Dask(Cluster):
@@ -323,124 +327,7 @@ def _dask_backend(client: Any, submit: dict[str, Any], workers: int, pending: We
 
 
 @contextmanager
-def _ray(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
-    try:
-        import ray
-        from ray.util.joblib import register_ray
-    except ImportError:
-        raise missing_extra("ray", "an executor on Ray") from None
-    register_ray()
-    with contextlib.ExitStack() as undo:
-        undo.enter_context(_hushed("ray", quiet=options.quiet))
-        if not ray.is_initialized():
-            if options.address is None:
-                place = {"address": "local", "num_cpus": options.workers, "include_dashboard": False}
-                place["_temp_dir"] = undo.enter_context(_ray_folder())
-            else:
-                place = {"address": options.address}
-            undo.callback(ray.shutdown)
-            try:
-                with _kept_sigterm():
-                    ray.init(
-                        **place,
-                        log_to_driver=not options.quiet,
-                        logging_level=logging.ERROR if options.quiet else logging.INFO,
-                        configure_logging=not options.quiet,
-                    )
-            except (OSError, ValueError, RuntimeError):
-                raise StudyError(f"no Ray cluster: {options.address or 'a local one'} could not be reached") from None
-        yield _Ray(ray, options)
-
-
-@contextmanager
-def _kept_sigterm() -> Iterator[None]:
-    """Ray sets a handler that leaves with status 15; what SIGTERM means is for the program to say."""
-    handler = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        if handler is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)
-
-
-@contextmanager
-def _ray_folder() -> Iterator[str]:
-    """A place for the folder of a Ray of our own, gone in the end.
-
-    Ray's logs, which it would leave in a folder for all to read, count tasks, and so tell the number of runs. It lets
-    everybody into the folder that it is given, so that one is inside of another.
-    """
-    outer = tempfile.mkdtemp(prefix="ray-")
-    if len(os.fsencode(outer)) > _RAY_FOLDER_BYTES and os.path.isdir("/tmp"):
-        os.rmdir(outer)
-        outer = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
-    try:
-        yield os.path.join(outer, "r")
-    finally:
-        shutil.rmtree(outer, ignore_errors=True)
-
-
-class _Ray(Cluster):
-    def __init__(self, ray: Any, options: ClusterOptions) -> None:
-        self._ray = ray
-        wanted = {"num_cpus": 1.0, **options.resources}
-        has = ray.cluster_resources()
-        named = {"num_cpus": "CPU", "num_gpus": "GPU"}
-        room = min(int(has.get(named.get(name, name), 0) / much) for name, much in wanted.items() if much > 0)
-        workers = min(room, int(has.get("CPU", 0))) if options.workers is None else options.workers
-        if workers < 1 or workers > room or workers > has.get("CPU", 0):
-            # Ray would wait for ever for the actors that it cannot place.
-            raise StudyError(f"the Ray cluster has no room for {max(workers, 1)} workers with resources {wanted}")
-        builtin = {name: much for name, much in wanted.items() if name in ("num_cpus", "num_gpus", "memory")}
-        others = {name: much for name, much in wanted.items() if name not in builtin}
-        # A worker that dies is started again, and its task is run again with the same key.
-        self._arguments = {**builtin, "resources": others, "max_restarts": -1, "max_task_retries": REPLAYS}
-        super().__init__(workers, own=True)  # every search has actors, which are processes, of its own
-
-    def backend(self) -> Mapping[str, Any]:
-        # Of one job `Parallel` thinks that it may as well run in the calling process: two are at a single actor then.
-        return {"backend": _ray_backend(self._ray, self._arguments, self.workers), "n_jobs": max(2, self.workers)}
-
-    def alive(self) -> bool:
-        try:
-            return bool(self._ray.is_initialized() and self._ray.cluster_resources().get("CPU", 0) > 0)
-        except Exception:
-            return False
-
-
-def _ray_backend(ray: Any, arguments: dict[str, Any], actors: int) -> Any:
-    from joblib.pool import MemmappingPool, PicklingPool
-    from ray.util.joblib.ray_backend import RayBackend
-    from ray.util.multiprocessing.pool import Pool
-
-    class PinnedRayBackend(RayBackend):  # type: ignore[misc]
-        """Ray's, which gives results in the order that they come in, but does not say so."""
-
-        supports_return_generator = True
-
-        def configure(self, n_jobs: int = 1, parallel: Any = None, **settings: Any) -> int:
-            if actors > 1:
-                return int(super().configure(n_jobs, parallel, **settings))
-            PicklingPool.__bases__ = (Pool,)  # as Ray's own does
-            self._pool = MemmappingPool(actors, ray_remote_args=arguments)
-            self.parallel = parallel
-            return n_jobs
-
-        def terminate(self) -> None:
-            # Ray would ask its actors to stop, which those that may be restarted answer with error messages.
-            pool: Any = getattr(self, "_pool", None)
-            if hasattr(pool, "_actor_pool"):
-                for actor, _ in pool._actor_pool:
-                    with contextlib.suppress(Exception):
-                        ray.kill(actor)
-                pool._actor_pool = []
-            super().terminate()
-
-    return PinnedRayBackend(ray_remote_args=arguments)
-
-
-@contextmanager
-def _hushed(*loggers: str, quiet: bool) -> Iterator[None]:
+def hushed(*loggers: str, quiet: bool) -> Iterator[None]:
     """Schedulers warn of each worker that dies and each task that they run again."""
     found = [logging.getLogger(name) for name in loggers]
     levels = [logger.level for logger in found]

@@ -20,8 +20,9 @@ import joblib
 
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.tuning.executors import Attempt, RunningExecutor
-from dpselect.tuning.joblib_clusters import Cluster, ClusterOptions, cluster_of
+from dpselect.tuning.joblib_clusters import Cluster, ClusterOptions, dask_cluster, loky_cluster, registered_cluster
 from dpselect.tuning.machine import REPLAYS
+from dpselect.tuning.ray_cluster import ray_cluster
 from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
 from dpselect.tuning.trial import Job
 from dpselect.tuning.worker_check import ExecutorLostError, Unequal, UnequalWorkerError, expected_of, packed
@@ -35,7 +36,8 @@ class JoblibExecutor(ClusterOptions):
 
     `workers` is how many run at once, 2 or more (None: all the cluster's). `address` is that of a running scheduler;
     without it Dask takes the client of the caller, and Ray what the caller has started, or a new local cluster.
-    `patience`: so many seconds a search on Dask waits for the first worker, and for a scheduler that answers nothing.
+    `patience`: so many seconds a search waits for a Dask scheduler or a Ray cluster that answers nothing, and on Dask
+    for the first worker. Then `tune` raises `ExecutorLostError`.
     `resources` is what one trial needs: for Dask, by the names that its workers were started with; for Ray,
     `num_cpus`, `num_gpus`, `memory` and names of its own. `quiet` and `threads` are as for `ProcessExecutor`.
 
@@ -65,7 +67,8 @@ class JoblibExecutor(ClusterOptions):
             parcel = Parcel(packed(expected, cloudpickle.dumps(job)))
         except Exception as error:
             raise ArgumentError(f"objective must be picklable for workers ({type(error).__name__})") from None
-        with cluster_of(self, parcel) as cluster:
+        reached = {"loky": loky_cluster, "dask": dask_cluster, "ray": ray_cluster}.get(self.backend, registered_cluster)
+        with reached(self, parcel) as cluster:
             session = _JoblibSession(cluster, parcel, Manners(self.quiet, self.threads, cluster.own, cluster.home))
             session.check_loaded()
             yield session
@@ -91,6 +94,8 @@ class _JoblibSession:
             except ExecutorLostError:
                 raise
             except Exception as error:  # a worker may die at any time
+                if self._cluster.lost:
+                    raise ExecutorLostError(self._cluster.lost) from None
                 if attempt == REPLAYS or not self._cluster.alive():
                     raise StudyError(f"the cluster does not run tasks ({type(error).__name__})") from None
         for answer in found or [None]:

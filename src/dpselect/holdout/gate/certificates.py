@@ -75,7 +75,7 @@ class _Ask(_Part):
 class _Certificate(_Part):
     """The published form, docs/gate.schema.json."""
 
-    format: Literal[1]
+    format: Annotated[int, Field(ge=1, le=1)]  # not Literal[1], which takes true
     gate: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
     terms: _Terms
     claim: str

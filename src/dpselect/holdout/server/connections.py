@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import socket
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from dpselect.errors import missing_extra
-from dpselect.holdout.server.limits import ServerSettings, network_of
+from dpselect.holdout.server.limits import ServerSettings, TooOften, network_of
 
 try:
     import h11
@@ -19,7 +20,7 @@ try:
 except ImportError:
     raise missing_extra("server", "serving holdouts and gates") from None
 
-__all__ = ["descriptors", "patient"]
+__all__ = ["Door", "descriptors", "patient"]
 
 _ACCEPTED: Final = 64
 """Descriptors that connections leave free, for files and for connections that are accepted before one is closed."""
@@ -29,6 +30,8 @@ _PIPELINED: Final = 0.5
 """Seconds between an answer and the next one on a connection whose peer does not wait for answers."""
 _UNSENT: Final = 64 << 20
 """Bytes of answers that all connections together may leave unread."""
+_REFUSED_AT_ONCE: Final = 256
+"""Connections that are closed unheard before others have their turn."""
 
 
 def descriptors() -> int:
@@ -55,17 +58,41 @@ class _Framed(h11.Connection):
         return event
 
 
-def _in_any(addresses: str) -> Callable[[Patient], bool]:
-    """Whether a connection is from one of these addresses or networks, or from any with "*"."""
+class Door(socket.socket):
+    """A listening socket that closes what comes too often from one address, before anything is made for it.
+
+    Of an address's requests so many a minute are answered, and as many more are told that they are too many; of
+    connections beyond both nothing could come. Those of a trusted proxy are for others.
+    """
+
+    def __init__(self, family: int, settings: ServerSettings) -> None:
+        super().__init__(family, socket.SOCK_STREAM)
+        self._by_address = TooOften(2 * settings.address_rate)
+        self._is_proxy = _in_any(settings.trusted_proxies)
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection that is heard; `BlockingIOError` where there is none now."""
+        for _ in range(_REFUSED_AT_ONCE):
+            one, client = super().accept()
+            if self._is_proxy(client) or not self._by_address.hit(network_of(client[0])):
+                return one, client
+            one.close()
+        raise BlockingIOError
+
+
+def _in_any(addresses: str) -> Callable[[Any], bool]:
+    """Whether a peer is at one of these addresses or networks, or at any with "*"."""
     words = [word.strip() for word in addresses.split(",")]
     networks = []
     for word in words:
         with suppress(ValueError):
             networks.append(ipaddress.ip_network(word, strict=False))
 
-    def found(one: Patient) -> bool:
+    def found(client: Any) -> bool:
+        if not networks:
+            return "*" in words
         with suppress(ValueError, TypeError):
-            place = ipaddress.ip_address(one.client[0])  # type: ignore[index]
+            place = ipaddress.ip_address(client[0])
             return "*" in words or any(place in network for network in networks)
         return "*" in words
 
@@ -89,7 +116,7 @@ class Connections:
         address = network_of(one.client[0]) if one.client else ""
         self._of[one] = address
         self._addresses[address] += 1
-        if self._addresses[address] > self._settings.address_connections and not self._is_proxy(one):
+        if self._addresses[address] > self._settings.address_connections and not self._is_proxy(one.client):
             self._close_longest(one, address)
         elif len(self._of) > self._most:
             self._close_longest(one, None)

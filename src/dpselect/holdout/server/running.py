@@ -52,11 +52,15 @@ def serve(
     except ImportError:
         raise missing_extra("server", "serving holdouts and gates") from None
     from dpselect.holdout.server.app import LOG, make_app
-    from dpselect.holdout.server.connections import patient
+    from dpselect.holdout.server.connections import Door, patient
 
     settings = ServerSettings() if settings is None else settings
     boards = open_boards(paths)
-    with Submitters(submitters) as people, _listening(listen) as (place, url), _log(LOG):
+    with (
+        Submitters(submitters) as people,
+        _listening(listen, lambda family: Door(family, settings)) as (place, url),
+        _log(LOG),
+    ):
         config = Config(
             make_app(boards, people, settings),
             http=patient(settings),
@@ -88,13 +92,13 @@ async def _serve(server: Server, place: socket.socket) -> None:
 
 
 @contextmanager
-def _listening(listen: str) -> Iterator[tuple[socket.socket, str]]:
+def _listening(listen: str, made: Callable[[int], socket.socket]) -> Iterator[tuple[socket.socket, str]]:
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal() or integer("port", int(port)) > 65535:
         raise ArgumentError(f"listen must be an address and a port, as 127.0.0.1:8080, got {listen!r}")
     bare = host.strip("[]")
     family = socket.AF_INET6 if ":" in bare else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as place:
+    with made(family) as place:
         place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         place.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits for an acknowledgement
         try:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
-from dpselect.numerics import Array
 from dpselect.numerics.moments import FIRST, LAST, stamp_type, tick_of
 from dpselect.ordered.sources.adapters import DataColumn, TextColumn
 from dpselect.ordered.sources.blocks import Block, block_of, chunk_of, number_type
@@ -22,6 +21,7 @@ from dpselect.tables import (
     CSV_ENDS,
     CsvForm,
     cells_of,
+    csv_blocks,
     csv_form,
     csv_header,
     csv_rows,
@@ -131,15 +131,19 @@ def open_csv(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextCol
     A cell that is no number, or no moment, is missing.
     """
     form = csv_form(tabs=has_tabs(path)) if request.form is None else request.form
-    kind, plain = (stamp_type("us"), np.int64) if request.dates else (np.dtype(np.float64), np.float64)
+    kind = stamp_type("us") if request.dates else np.dtype(np.float64)
     place = _place(Path(path), request.column, form)
     if request.look and not request.text:
         _look(path, request, place, form)
 
     def chunks() -> Iterator[Block]:
-        for block in _cells(path, place, form):
-            numbers = [_moment(cell) for cell in block] if request.dates else _numbers(block, form)
-            yield np.asarray(numbers, dtype=plain).view(kind), None
+        if request.dates:
+            for block in _cells(path, place, form):
+                yield np.array([_moment(cell) for cell in block], dtype=np.int64).view(kind), None
+            return
+        for (numbers,), _ in csv_blocks(Path(path), form, [place]):
+            yield numbers, None
+        yield np.empty(0, dtype=kind), None
 
     if request.text:
         yield TextColumn(lambda: _cells(path, place, form), request.progress)
@@ -158,7 +162,7 @@ def _look(path: str, request: ColumnRequest, place: int, form: CsvForm) -> None:
     if request.dates:
         found = sum(_moment(cell) >= FIRST for cell in cells)
     else:
-        found = int(np.count_nonzero(~np.isnan(_numbers(cells, form))))
+        found = int(np.count_nonzero(~np.isnan(numbers_in(cells, form.decimal, form.thousands))))
     if hardly_any(found, len(cells) - found):
         what = "dates in ISO 8601" if request.dates else "numbers: dates need their kind, text needs categories"
         raise ContentError(f"column {request.column!r} of {path} does not look like {what}")
@@ -166,10 +170,6 @@ def _look(path: str, request: ColumnRequest, place: int, form: CsvForm) -> None:
 
 def _place(path: Path, column: str, form: CsvForm) -> int:
     return place_of(column, csv_header(path, form), path.name)
-
-
-def _numbers(cells: list[str], form: CsvForm) -> Array:
-    return numbers_in(cells, form.decimal, form.thousands)
 
 
 def _cells(path: str, place: int, form: CsvForm) -> Iterator[list[str]]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.study.sources.table import SOURCES, Origin, Table
-from dpselect.tables import CSV_ENDS, Written, csv_form, csv_header, csv_rows, has_tabs, restated
+from dpselect.tables import CSV_ENDS, Written, csv_blocks, csv_form, csv_header, has_tabs, restated
 
 __all__ = ["open_csv"]
 
-_CHUNK: Final = 2**18
-"""So many cells are held as Python's text."""
 _TEXT: Final[Any] = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else object
 """As NumPy 2 holds text: in a quarter of the room that Python's take."""
 _FORM: Final = ("delimiter", "encoding", "decimal", "thousands", "skip_rows")
@@ -32,26 +29,27 @@ def open_csv(origin: Origin) -> Table:
     if not names:
         raise ContentError(f"{origin.path.name} is empty: the first line must hold the names of the columns")
 
-    def read(wanted: Sequence[str]) -> dict[str, Any]:
-        places = [names.index(name) for name in wanted]
-        parts: list[list[Any]] = [[] for _ in wanted]
-        rows = (row for row in csv_rows(origin.path, form) if row)
-        while chunk := list(islice(rows, max(1, _CHUNK // len(names)))):
-            if any(len(row) != len(names) for row in chunk):
-                raise ContentError("the data file has a row whose length differs from the header's")
-            for packed, place in zip(parts, places, strict=True):
-                packed.append(np.array([row[place].strip() for row in chunk], dtype=_TEXT))
-        found = {}
-        for name in wanted:
-            packed = parts.pop(0)
-            found[name] = np.concatenate(packed) if packed else np.array([], dtype=_TEXT)
-        return found
+    plain = form.decimal == "." and not form.thousands
+
+    def read(wanted: Sequence[str], numbers: Collection[str] = ()) -> dict[str, Any]:
+        parts: dict[str, list[Any]] = {name: [] for name in wanted}
+        texts = [name for name in parts if name not in numbers]
+        doubles = [name for name in parts if name in numbers]
+        places = ([names.index(name) for name in kind] for kind in (doubles, texts))
+        for values, cells in csv_blocks(origin.path, form, *places, width=len(names)):
+            for name, column in zip(doubles, values, strict=True):
+                parts[name].append(column)
+            for name, text in zip(texts, cells, strict=True):
+                parts[name].append(np.array(text, dtype=_TEXT))
+        return {
+            name: np.concatenate(packed) if packed else np.array([], dtype=float if name in numbers else _TEXT)
+            for name, packed in parts.items()
+        }
 
     def restate(cells: Any, strict: bool) -> Any:
         return np.array(restated(cells, form.decimal, form.thousands, strict=strict), dtype=_TEXT)
 
-    plain = form.decimal == "." and not form.thousands
-    return Table(names, read, restated=None if plain else restate)
+    return Table(names, read, restated=None if plain else restate, read_numbers=read)
 
 
 for _end in CSV_ENDS:

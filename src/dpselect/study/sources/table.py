@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -22,12 +22,15 @@ class Table:
     `read(names)` reads these columns and no others. `types` says of columns whose type the schema states whether it is
     a number, a date, a duration or a category, or none of them. `restated(cells, strict)` writes numbers in text with a
     decimal point; with `strict` a cell that is no number as it was declared is none afterwards; None where all are so.
+    `read_numbers(names, numbers)` reads those that are columns of numbers as doubles, NaN where a cell is none;
+    None for a source whose cells have types.
     """
 
     columns: tuple[str, ...]
     read: Callable[[Sequence[str]], dict[str, Any]]
     types: Mapping[str, str] = field(default_factory=dict)
     restated: Callable[[Any, bool], Any] | None = None
+    read_numbers: Callable[[Sequence[str], Collection[str]], dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,86 @@
+"""The columns of a CSV file a block of rows at a time; numbers are parsed by NumPy where that reads what `csv` does.
+
+A block without quotation marks is lines, and a line is cells between delimiters. Where each cell of the columns of
+numbers is one as NumPy writes it, NumPy reads the doubles that Python does. Any other block is read record by record.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain, islice
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from dpselect.errors import ContentError
+from dpselect.numerics import Array
+from dpselect.tables.csv_text import CsvForm, opened, records
+from dpselect.tables.numbers import numbers_in
+
+__all__ = ["Block", "csv_blocks"]
+
+Block = tuple[list[Array], list[list[str]]]
+"""The columns of numbers, NaN where a cell is none, and those of text without outer blanks."""
+_CHARACTERS: Final = 1 << 20
+_ROWS: Final = 1 << 14
+
+
+def csv_blocks(
+    path: Path, form: CsvForm, numbers: Sequence[int], texts: Sequence[int] = (), *, width: int | None = None
+) -> Iterator[Block]:
+    """The columns at these places, after the header, which `csv_header` has checked.
+
+    Blank rows do not count. With `width` a row of another length raises `ContentError`; without, cells that a row lacks
+    are empty, and no content makes it raise.
+    """
+    with opened(path, form, "replace") as file:
+        next((record for record in records(file, form) if record), None)
+        while text := file.read(_CHARACTERS):
+            text += file.readline()
+            if '"' in text:
+                yield from _recorded(chain(_lines(text), file), form, numbers, texts, width)
+                return
+            found = _parsed(text, form, numbers, texts, width)
+            if found is None:
+                yield from _recorded(_lines(text), form, numbers, texts, width)
+            else:
+                yield found
+
+
+def _lines(text: str) -> io.StringIO:
+    return io.StringIO(text, newline="")
+
+
+def _parsed(text: str, form: CsvForm, numbers: Sequence[int], texts: Sequence[int], width: int | None) -> Block | None:
+    """The block by NumPy; None where it might not read what `csv` does."""
+    if not numbers or form.decimal != "." or form.thousands or text.isspace():
+        return None
+    lines = [line for line in io.StringIO(text, newline=None).read().split("\n") if line]
+    if width is not None and {line.count(form.delimiter) for line in lines} - {width - 1}:
+        return None
+    with suppress(ValueError):
+        parsed = np.loadtxt(lines, delimiter=form.delimiter, usecols=numbers, comments=None, unpack=True, ndmin=2)
+        if parsed.shape == (len(numbers), len(lines)):
+            cells = [line.split(form.delimiter) for line in lines] if texts else []
+            return list(parsed), [[row[place].strip() for row in cells] for place in texts]
+    return None
+
+
+def _recorded(
+    lines: Iterator[str], form: CsvForm, numbers: Sequence[int], texts: Sequence[int], width: int | None
+) -> Iterator[Block]:
+    rows = (row for row in records(lines, form, skip_rows=0) if row)
+    while block := list(islice(rows, _ROWS)):
+        if width is not None and any(len(row) != width for row in block):
+            raise ContentError("the data file has a row whose length differs from the header's")
+
+        def column(place: int, block: list[list[str]] = block) -> list[str]:
+            return [row[place] if place < len(row) else "" for row in block]
+
+        yield (
+            [numbers_in(column(place), form.decimal, form.thousands) for place in numbers],
+            [[cell.strip() for cell in column(place)] for place in texts],
+        )
