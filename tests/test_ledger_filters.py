@@ -115,7 +115,7 @@ def renyi_reading(total):
 
 
 def used_by_outcome(one, other):
-    """What each outcome of a coin has used at `ORDER`: nothing for the one that tells least, so much that the mean is 1."""
+    """What each outcome of a coin has used at `ORDER`: the other that much that the mean is 1."""
     moments = [p**ORDER * q ** (1 - ORDER) for p, q in ((1 - one, 1 - other), (one, other))]
     likely = int(moments[1] > moments[0])
     assert moments[1 - likely] < 1 < sum(moments)

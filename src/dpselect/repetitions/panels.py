@@ -96,7 +96,9 @@ class Panels:
     def _running(self) -> tuple[FloatArray, FloatArray]:
         """The integrals of g from 0 to the start of every part, and from there to 1."""
         # an odd power has the mean 0 over a part
-        whole = np.repeat(np.diff(self.edges) / _PARTS, _PARTS) * np.sum(self._powers[::2] / np.arange(1.0, _SHORT + 2.0, 2.0)[:, None], axis=0)
+        whole = np.repeat(np.diff(self.edges) / _PARTS, _PARTS) * np.sum(
+            self._powers[::2] / np.arange(1.0, _SHORT + 2.0, 2.0)[:, None], axis=0
+        )
         whole = np.maximum(whole, 0.0)
         return np.append(0.0, np.cumsum(whole)), np.append(np.cumsum(whole[::-1])[::-1], 0.0)
 

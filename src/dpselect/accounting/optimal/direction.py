@@ -38,6 +38,8 @@ _ROUGH = 1e-3
 _ROOT = 1e-7
 _SAME = 1e-6
 _SECANTS = 12
+_USUAL_TRIES = 4
+"""After these the bound is far from what is attained, and a look at it takes longest."""
 _LEAST_SLOPE = 1e-3
 _SCAN = 49
 _FLAT_SHARE = 0.2
@@ -190,12 +192,14 @@ class Direction(Bracketed):
     def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
         """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
         root, slope = self._attained_root(delta)
-        epsilon, step = root, 0.0
+        epsilon, step, tries = root, 0.0, 0
         while epsilon < min(limit, LARGEST_EPSILON):
             value = self.upper(epsilon)
             if value <= delta:
                 return self._sharpened(delta, root, epsilon, limit)
-            step = max(1.03 * math.log(value / delta) / slope, 2.0 * step) + 1e-9 * epsilon
+            tries += 1
+            growth = 2.0 if tries <= _USUAL_TRIES else 16.0
+            step = max(1.03 * math.log(value / delta) / slope, growth * step) + 1e-9 * epsilon
             epsilon += step
         return self._sharpened(delta, root, limit, limit)
 

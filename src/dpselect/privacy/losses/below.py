@@ -138,7 +138,9 @@ def compose_below(parts: Sequence[Part]) -> Positive:
         error = found.error
         if size <= highest - lowest:
             enough = math.log(error) + _NO_MATTER
-            error += sum(_beyond(parts, theta, t, enough) for t in ((tilts[-1], start + size), (-tilts[-1], end - size)))
+            error += sum(
+                _beyond(parts, theta, t, enough) for t in ((tilts[-1], start + size), (-tilts[-1], end - size))
+            )
         sure = found.masses[:length] - error * (1.0 + 1e-9)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             bound = np.where(sure > 0.0, sure * np.exp(found.exponents[:length] - found.slack), 0.0)

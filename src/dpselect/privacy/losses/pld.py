@@ -72,9 +72,7 @@ def suitable_interval(
     return interval if spread <= WIDEST else None
 
 
-def composed_interval(
-    curve: RenyiCurve | None, pure_epsilon: float, parts: int, transforms: int = 1
-) -> float | None:
+def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int, transforms: int = 1) -> float | None:
     """The mesh for the composition of that many mechanisms: the steps of a training, not trainings.
 
     Connecting the dots adds interval^2 / 6 to the variance of each part's losses; a sum that is spread over 2^14 cells
