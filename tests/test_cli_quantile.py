@@ -53,6 +53,17 @@ def test_json_is_one_object_with_the_price(people):
     assert shown["method"] == "joint"
 
 
+def test_a_method_with_a_smaller_proved_error_is_named(people):
+    asked = [people, "--column", "income", "--epsilon", "1", *BOUNDS]
+    asked += [word for q in (0.1, 0.25, 0.5, 0.75) for word in ("--q", q)]
+    shown = run(*asked)
+    assert "rank off by at most 40" in shown
+    assert "--method least_bound (independent) is off by at most 27" in shown
+    least = run(*asked, "--method", "least_bound")
+    assert "rank off by at most 27" in least
+    assert "least_bound (" not in least
+
+
 def test_whole_numbers_moments_and_private_bounds(people, tmp_path):
     ages = json.loads(
         run(people, "--column", "age", "--q", "0.5", "--epsilon", "1", "--lower", "0", "--upper", "120", "--json")

@@ -11,6 +11,7 @@ import pytest
 
 from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
+from dpselect.accounting.optimal import direction
 from dpselect.privacy import compose, gaussian, laplace, pure_dp
 from dpselect.repetitions import Fixed, Geometric, Repetitions, Tabulated
 
@@ -40,6 +41,24 @@ def test_no_price_is_below_an_event_that_is_attained(law: Repetitions, epsilon: 
     for bound in ("optimal", None):
         price = best_of(base, law, bound=bound).epsilon(delta)
         assert truth * (1.0 - 1e-12) <= price <= pure_best_of(law=law, epsilon=epsilon) * (1.0 + 1e-9)
+
+
+@pytest.mark.full
+def test_a_bound_that_is_far_off_is_looked_at_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look takes 0.3 s where no sign is settled, and there were 19."""
+    looks: list[bool] = []
+    bounds = direction.column_bounds
+    monkeypatch.setattr(
+        direction,
+        "column_bounds",
+        lambda atoms, law, epsilon, certify=True: looks.append(certify) or bounds(atoms, law, epsilon, certify=certify),
+    )
+    law = Tabulated(probabilities=(0.0, 1e-188, 2.7e-7, 2.6e-13, 0.0, 3.8e-10, 1.0 - 2.7e-7 - 3.8e-10 - 2.6e-13))
+    base, delta = pure_dp(epsilon=38.5), 0.4
+    lower, upper = best_of(base, law, bound="optimal").epsilon_bracket(delta)
+    assert sum(looks) <= 10
+    assert exactly(law, 38.5, delta) * (1.0 - 1e-12) <= upper
+    assert lower <= upper
 
 
 @pytest.mark.full

@@ -17,11 +17,12 @@ from dpselect.ordered import Quantiles, quantiles
 from dpselect.ordered.domains import WholeNumbers
 from dpselect.ordered.order_statistics import joint
 from dpselect.ordered.order_statistics.intervals import SortedColumn
-from dpselect.ordered.order_statistics.joint import _reach, joint_codes, joint_rate
+from dpselect.ordered.order_statistics.joint import _reach, joint_codes, joint_error, joint_rate
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from dpselect.randomness.lazy import exponential_enclosure
 
+THREE = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
 
 
@@ -97,6 +98,56 @@ def test_draws_follow_the_law(rows, qs, size, rate):
     statistic = sum((seen[z] - expected[z]) ** 2 / expected[z] for z in large)
     # a right sampler is above this with probability below 1e-5
     assert statistic < len(large) + 4.3 * math.sqrt(2 * len(large)) + 13
+
+
+# ---------------------------------------------------------------- the stated error
+
+
+def late(weights, bound, qs, rows):
+    """The probability of a rank that is more than `bound` off, by {ranks: weight}."""
+    off = [w for ranks, w in weights if any(abs(r - q * rows) > bound for r, q in zip(ranks, qs, strict=True))]
+    return math.fsum(off) / math.fsum(w for _, w in weights)
+
+
+@pytest.mark.parametrize("failure", [0.05, 0.5])
+@pytest.mark.parametrize("qs", [(Fraction(1, 2),), (Fraction(1, 5), Fraction(1, 2)), THREE])
+def test_the_stated_error_holds_for_all_columns_of_a_small_domain(qs, failure):
+    size, rate = 6, Fraction(3)
+    bound = joint_error(len(qs), size, rate, failure)
+    assert bound < size - 2
+    for rows in itertools.chain.from_iterable(itertools.combinations(range(size), n) for n in range(size + 1)):
+        law = [
+            ([sum(x <= z for x in rows) for z in sequence], math.exp(rate * score))
+            for sequence, score in scores(rows, qs, size).items()
+        ]
+        assert late(law, bound, qs, len(rows)) <= failure
+
+
+def worst_column(size, rate, off):
+    """Ranks of two outputs and their weights: `off` rows at consecutive codes, then half of the domain, after each."""
+    third = 2 * off
+    rows = 3 * third
+    volumes = np.ones(rows + 1)
+    volumes[[third + off, 2 * third + off]] = size / 2.0
+    first, second = np.triu_indices(rows + 1)
+    loss = abs(first - third) + abs(second - first - third) + abs(rows - second - third)
+    ways = np.where(first == second, volumes[first] * (volumes[first] + 1.0) / 2.0, volumes[first] * volumes[second])
+    return first, second, third, ways * np.exp(-float(rate) * loss)
+
+
+@pytest.mark.parametrize(("size", "failure"), [(1 << 20, 0.05), (1 << 81, 0.05), (1 << 81, 1e-6)])
+def test_the_stated_error_holds_for_the_worst_column_and_is_nearly_met(size, failure):
+    rate = Fraction(1)
+    bound = joint_error(2, size, rate, failure)
+
+    def chance(off):
+        first, second, third, weights = worst_column(size, rate, off)
+        away = np.maximum(abs(first - third), abs(second - 2 * third)) >= off
+        return np.sum(weights[away]) / np.sum(weights)
+
+    assert chance(math.floor(bound) + 1) <= failure
+    # a bound that is four ranks smaller would be wrong
+    assert chance(math.floor(bound) - 3) > failure
 
 
 def test_heavy_atoms_empty_columns_and_stated_errors():
@@ -239,18 +290,15 @@ def test_spans_are_wide_enough_and_hardly_grow_with_the_rows():
         assert abs(value - q * 2_000_000) < error < 2000
     # the weights of what is left aside, by the bound, are below 2**-60 of what is looked at
     width = joint.joint_width(3, 1 << 64, Fraction(1, 3))
-    spans = joint.joint_spans(10**7, THIRDS, width)
+    spans = joint.joint_spans(10**7, THREE, width)
     halvings = math.floor(2 * width / 3 / math.log(2.0))
     assert joint._far(10**7, spans, 1 << 64, halvings) < Fraction(math.exp(-4 / 3)) / 2**60 / 2**64
-
-
-THIRDS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 
 
 @pytest.mark.full
 def test_atoms_of_any_weight_on_domains_of_any_size():
     """Rows take one of 2**32 places inside their code: 300,000 equal rows are no ties, even if the domain is 2**64."""
     released = quantiles(
-        np.full(300_000, 7), qs=THIRDS, lower=0, upper=2**64 - 1, epsilon=5.0, method="joint", random=keyed_source(1)
+        np.full(300_000, 7), qs=THREE, lower=0, upper=2**64 - 1, epsilon=5.0, method="joint", random=keyed_source(1)
     )
     assert released.value == [7, 7, 7]

@@ -24,6 +24,7 @@ from dpselect.privacy import (
 from dpselect.privacy.events import event_loss
 from dpselect.privacy.losses.composition import Losses
 from dpselect.privacy.losses.connect_the_dots import hull_points, lower_hull
+from dpselect.privacy.losses.discretise import _straighten
 from dpselect.privacy.losses.pld import LossProfile, pair_from_losses, profile_loss, suitable_interval
 from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
 from dpselect.privacy.profile import (
@@ -325,3 +326,34 @@ def test_a_long_chord_of_the_lower_hull_keeps_its_small_end():
             share = (last - mp.exp(float(epsilons[place]))) / (last - 1)
             exact = share + (1 - share) * mp.mpf(1e-12)
             assert exact <= mp.mpf(float(hull[place])) <= exact * (1 + mp.mpf(1e-14))
+
+
+def straightened_one_by_one(low, high, rest):
+    """The nearest atoms on either side give up what makes a unit of loss 0, until one of them is used up."""
+    (l_low, p_low, q_low), (l_high, p_high, q_high) = (tuple(x.copy() for x in half) for half in (low, high))
+    i, j = l_low.size - 1, 0
+    while rest < 0.0 and i >= 0 and j < l_high.size:
+        a, b = l_low[i], l_high[j]
+        below, above = (x / np.expm1(a - b) for x in (np.expm1(-b), np.exp(-b) * np.expm1(a)))
+        moved = min(-rest, q_low[i] / below, q_high[j] / above)
+        q_low[i], q_high[j] = max(0.0, q_low[i] - moved * below), max(0.0, q_high[j] - moved * above)
+        p_low[i], p_high[j] = q_low[i] * np.exp(a), q_high[j] * np.exp(b)
+        rest += moved
+        i, j = i - (q_low[i] == 0.0), j + (q_high[j] == 0.0)
+    return (l_low, p_low, q_low), (l_high, p_high, q_high), min(rest, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_pair_is_straightened_as_if_atom_by_atom(seed):
+    random = np.random.default_rng(seed)
+    count, scale = random.integers(1, 30, 2), 10.0 ** random.uniform(-4, 1)
+    low, high = -np.sort(random.exponential(scale, count[0]))[::-1], np.sort(random.exponential(scale, count[1]))
+    q_low, q_high = (10.0 ** random.uniform(-12, -1, n) for n in count)
+    halves = (low, q_low * np.exp(low), q_low), (high, q_high * np.exp(high), q_high)
+    for share in (1e-9, 0.3, 3.0):
+        rest = -share * min(np.sum(q_low), np.sum(q_high))
+        found, wanted = _straighten(*halves, rest), straightened_one_by_one(*halves, rest)
+        for half, other in zip(found[:2], wanted[:2], strict=True):
+            for values, expected in zip(half, other, strict=True):
+                assert values == pytest.approx(expected, abs=1e-15)
+        assert found[2] == pytest.approx(wanted[2], abs=1e-15)

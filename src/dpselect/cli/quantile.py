@@ -52,7 +52,8 @@ def quantile(
         list[str] | None, typer.Option(help="In place of bounds: a value of a text column; once each, in their order.")
     ] = None,
     method: Annotated[
-        str, typer.Option(help="For several quantiles: auto, joint, recursive, tree, slice or independent.")
+        str,
+        typer.Option(help="For several quantiles: auto, least_bound, joint, recursive, tree, slice or independent."),
     ] = "auto",
     delta: Annotated[float | None, typer.Option(help="For --method slice, which is not pure.")] = None,
     expected_rows: Annotated[
@@ -145,6 +146,10 @@ def quantile(
         for row in rows
     ]
     spent = f"epsilon {rounded_up(result['epsilon'])}, delta {rounded_up(delta or 0.0)}"
+    if plan.chosen in ("joint", "recursive") and plan.method == "auto":
+        best, error = plan.proved_best(release.domain_size)
+        if error < max(errors):
+            lines.append(f"--method least_bound ({best}) is off by at most {error:.0f}, but errs more on most columns")
     print_result(result, as_json, *lines, f"{spent}, adjacency {result['adjacency']}")
     if plot is not None:  # last: what was paid for is on the screen already
         _draw(plot, column, [(row["q"], value) for row, value in zip(rows, release.value, strict=True)], category)

@@ -12,7 +12,8 @@ Failure masses add up beside, within a share of delta of their own: outside them
 with a common factor. Reserved guarantees count, never realised costs: those have no place in an advanced composition.
 An exception are outputs that say what they have used of a divergence (`OutputGuarantee.used`): with M the likelihood
 ratio to the power a - 1, times exp((1 - a) charges), the mean of M over all histories is at most 1. So the moment of
-those whose charges at this order end within its limit is that of the limit, which is all that a conversion needs.
+those whose charges at this order end within its limit is that of the limit, which is all that a conversion needs
+(docs/theory/odometer.md, Theorem 2).
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class RenyiAccounting(Accounting):
         Levels k epsilon / 16, each a filter with its own share 6 / (pi k)^2 of delta; the reading is the first level
         that the charges fit (Lecuyer 2021, Rogers et al. 2016). It holds at every adaptively chosen stop, which the
         filter's own promise does not, and near the end may lie above the budget, which the filter keeps.
-        Source: docs/theory/odometer.md, Theorem 1.
+        Source: docs/theory/odometer.md, Theorem 1, and Theorem 2 for charges that fall as divergences come back.
         """
         totals = account.totals()
         terms = account.terms

@@ -184,10 +184,12 @@ class ComposedBelow(CopiedByFields):
     @cached_property
     def directions(self) -> Directions:
         """Positive losses below the composition, (P, P') first."""
-        pairs = [(joined(*part.positive(self.width)), count) for part, count in self.parts]
-        forward = [(lattice(self.width, pair), count) for pair, count in pairs]
-        backward = [(lattice(self.width, pair.swapped()), count) for pair, count in pairs]
-        return compose_below(forward), compose_below(backward)
+        found = [(part.positive(self.width), count) for part, count in self.parts]
+        pairs = [(joined(*both), count) for both, count in found]
+        forward = compose_below([(lattice(self.width, pair), count) for pair, count in pairs])
+        if all(here is other for (here, other), _ in found):
+            return forward, forward
+        return forward, compose_below([(lattice(self.width, pair.swapped()), count) for pair, count in pairs])
 
     def remove(self, epsilons: Array) -> Array:
         """H_{exp(epsilon)}(P || P'), from below."""

@@ -39,6 +39,11 @@ class ComposedLoss:
         """How many distributions are added up, those that a part is made of included."""
         return sum(getattr(source, "parts", 1) * count for source, count in self.sources)
 
+    @property
+    def transforms(self) -> int:
+        """How many laws there are to transform."""
+        return sum(getattr(source, "transforms", 2) for source, _ in self.sources)
+
     def __call__(self, interval: float) -> BothLosses:
         return compose_distributions([(source(interval), count) for source, count in self.sources])
 
@@ -72,7 +77,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     if curve is None and math.isinf(pure):
         far = sum(min(g.pure_epsilon, farthest(g.best_profile())) * counts[key] for key, g in distinct.items())
         reach = min(far, WIDEST)
-    interval = composed_interval(curve, reach, loss.parts)
+    interval = composed_interval(curve, reach, loss.parts, loss.transforms)
     if not all(
         g.loss is not None or discretisable(g.best_profile(), g.renyi_curve, g.failure) for g in distinct.values()
     ):

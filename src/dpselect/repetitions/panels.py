@@ -2,9 +2,9 @@
 
 g(v) = sum over k of c_k (1 - v)**k on 0 <= v <= 1 is what the derivatives of a finite law's generating function are.
 [0, 1] is halved until a Chebyshev polynomial of degree 19 meets g to about 1e-14 of its *smallest* value on each
-panel, so accuracy is relative everywhere (down to 1e-280 of g(0)). Integrals over [v, v + m] come from divided
-differences of the fitted antiderivative: nothing cancels, however small m is. Values come from a second table, each
-panel cut into 32 that need only degree 7.
+panel, so accuracy is relative everywhere (down to 1e-280 of g(0)). Values come from a second table, each panel cut into
+32 parts that need only degree 7. Integrals over [v, v + m] are m times a mean, from divided differences of the part's
+antiderivative: nothing cancels, however small m is.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.repetitions.law import FloatArray
 
 __all__ = ["Panels", "power_sum"]
+
+Index = NDArray[np.intp]
 
 _DEGREE = 19
 _TOLERANCE = 1e-14
@@ -43,41 +46,30 @@ class Panels:
 
     edges: FloatArray
     coefficients: FloatArray
-    antiderivatives: FloatArray
-    before: FloatArray
-    after: FloatArray
 
     @classmethod
     def fit(cls, coefficients: FloatArray) -> Panels:
         """Fit the sum of coefficients[k] (1 - v)**k."""
         top = float(coefficients.sum())
         left, rows = _fit_panels(coefficients / top) if top > 0.0 else (np.zeros(1), np.zeros((1, _DEGREE + 1)))
-        edges = np.append(left, 1.0)
-        widths = np.diff(edges)
-        rows = rows * top
-        # a row for each degree: a row is gathered faster than a column
-        integrals = np.ascontiguousarray(np.polynomial.chebyshev.chebint(rows, axis=1).T, dtype=np.float64)
-        # the integral of T_n over [-1, 1] is 2 / (1 - n**2) for even n and 0 for odd n
-        even = np.arange(0, _DEGREE + 1, 2)
-        whole: FloatArray = widths * (rows[:, ::2] @ (1.0 / (1.0 - even * even)))
-        before = np.concatenate([[0.0], np.cumsum(whole)])
-        after = np.concatenate([np.cumsum(whole[::-1])[::-1], [0.0]])
-        return cls(edges=edges, coefficients=rows, antiderivatives=integrals, before=before, after=after)
+        return cls(edges=np.append(left, 1.0), coefficients=rows * top)
 
     def __call__(self, v: FloatArray) -> FloatArray:
         """g(v)."""
-        at = v.reshape(-1)
-        panel = self._panel(at)
-        place = (at - self.edges.take(panel)) * self._scales.take(panel)
-        part = np.minimum(place.astype(np.intp), _PARTS - 1)
-        t = 2.0 * (place - part) - 1.0
-        part += _PARTS * panel
+        part, t = self._place(v.reshape(-1))
         rows = self._powers
         value = rows[_SHORT].take(part)
         for n in range(_SHORT - 1, -1, -1):
             value *= t
             value += rows[n].take(part)
         return np.maximum(value, 0.0).reshape(v.shape)
+
+    def _place(self, v: FloatArray) -> tuple[Index, FloatArray]:
+        """The part that each v is in, and where in it, from -1 to 1."""
+        panel = np.minimum(np.searchsorted(self.edges, v, side="right") - 1, self.edges.size - 2)
+        place = (v - self.edges.take(panel)) * self._scales.take(panel)
+        part = np.minimum(place.astype(np.intp), _PARTS - 1)
+        return part + _PARTS * panel, 2.0 * (place - part) - 1.0
 
     @cached_property
     def _scales(self) -> FloatArray:
@@ -90,46 +82,59 @@ class Panels:
         values = (self.coefficients @ _AT_PLACES).reshape(-1, _SHORT + 1)
         return np.ascontiguousarray((values @ _TO_POWERS).T)
 
+    @cached_property
+    def _means(self) -> FloatArray:
+        """The coefficients of the antiderivative in every part, a row for each degree."""
+        return np.ascontiguousarray(self._powers / np.arange(1.0, _SHORT + 2.0)[:, None])
+
+    @cached_property
+    def _part_edges(self) -> FloatArray:
+        inside = self.edges[:-1, None] + np.diff(self.edges)[:, None] * (np.arange(_PARTS) / _PARTS)
+        return np.append(inside.reshape(-1), self.edges[-1])
+
+    @cached_property
+    def _running(self) -> tuple[FloatArray, FloatArray]:
+        """The integrals of g from 0 to the start of every part, and from there to 1."""
+        # an odd power has the mean 0 over a part
+        whole = np.repeat(np.diff(self.edges) / _PARTS, _PARTS) * np.sum(
+            self._powers[::2] / np.arange(1.0, _SHORT + 2.0, 2.0)[:, None], axis=0
+        )
+        whole = np.maximum(whole, 0.0)
+        return np.append(0.0, np.cumsum(whole)), np.append(np.cumsum(whole[::-1])[::-1], 0.0)
+
     def integral(self, start: FloatArray, length: FloatArray) -> FloatArray:
         """The integral of g over [start, start + length], to relative accuracy in `length`."""
         low, step = start.reshape(-1), length.reshape(-1)
-        high = np.minimum(low + step, 1.0)
-        first, last = self._panel(low), self._panel(high)
-        across = last > first
-        end = self.edges[first + 1]
-        total = self._piece(first, low, np.where(across, end, high), np.where(across, end - low, step))
-        if np.any(across):
-            i, j = first[across], last[across]
-            # of the two ways to subtract running sums, the one whose terms are smaller
-            forward, backward = self.before[j] - self.before[i + 1], self.after[i + 1] - self.after[j]
-            between = np.where(self.before[j] < self.after[i + 1], forward, backward)
-            begin = self.edges[j]
-            rest = np.maximum(step[across] - (begin - low[across]), 0.0)
-            total[across] += between + self._piece(j, begin, high[across], rest)
+        (first, a), (last, b) = self._place(low), self._place(np.minimum(low + step, 1.0))
+        across = np.flatnonzero(last > first)
+        if not across.size:
+            return (self._mean(first, a, b) * step).reshape(start.shape)
+        i, j = first[across], last[across]
+        ahead = self._part_edges[i + 1] - low[across]
+        here = step.copy()
+        here[across] = ahead
+        b_first = b.copy()
+        b_first[across] = 1.0
+        total = self._mean(first, a, b_first) * here
+        # of the two ways to subtract running sums, the one whose terms are smaller
+        before, after = self._running
+        forward, backward = before[j] - before[i + 1], after[i + 1] - after[j]
+        between = np.where(before[j] < after[i + 1], forward, backward)
+        rest = np.maximum(step[across] - (self._part_edges[j] - low[across]), 0.0)
+        total[across] += between + self._mean(j, np.full(j.size, -1.0), b[across]) * rest
         return total.reshape(start.shape)
 
-    def _panel(self, v: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-        return np.minimum(np.searchsorted(self.edges, v, side="right") - 1, self.edges.size - 2)
-
-    def _local(self, panel: np.ndarray[tuple[int], np.dtype[np.intp]], v: FloatArray) -> FloatArray:
-        left, right = self.edges[panel], self.edges[panel + 1]
-        return np.clip((v - left) / (right - left) * 2.0 - 1.0, -1.0, 1.0)
-
-    def _piece(
-        self, panel: np.ndarray[tuple[int], np.dtype[np.intp]], low: FloatArray, high: FloatArray, length: FloatArray
-    ) -> FloatArray:
-        """`length` times the mean of g over [low, high], which lies in one panel."""
-        a, b = self._local(panel, low), self._local(panel, high)
-        # T_n(a), and the divided difference (T_n(b) - T_n(a)) / (b - a), by their recurrences
-        value_before, value = np.ones_like(a), a
-        slope_before, slope = np.zeros_like(a), np.ones_like(a)
-        rows = self.antiderivatives
-        total = rows[1].take(panel)
-        for n in range(2, _DEGREE + 2):
-            slope_before, slope = slope, 2.0 * (b * slope + value) - slope_before
-            value_before, value = value, 2.0 * a * value - value_before
-            total += (rows[n] if rows.shape[1] == 1 else rows[n].take(panel)) * slope
-        return np.maximum(total, 0.0) * length
+    def _mean(self, part: Index, a: FloatArray, b: FloatArray) -> FloatArray:
+        """The mean of g from the place a to the place b of a part: that of t**n is (b**(n+1) - a**(n+1)) / (b - a)."""
+        rows = self._means
+        power, slope = a.copy(), a + b
+        total = rows[0].take(part) + rows[1].take(part) * slope
+        for n in range(2, _SHORT + 1):
+            power *= a
+            slope *= b
+            slope += power
+            total += rows[n].take(part) * slope
+        return np.maximum(total, 0.0)
 
 
 def power_sum(coefficients: FloatArray, log_s: FloatArray) -> FloatArray:

@@ -136,10 +136,9 @@ class Atoms:
         Rounded so that the first less a multiple of the second is rounded up, or down.
         """
         toward, away = (self.smaller, self.larger) if up else (self.larger, self.smaller)
-        return (
-            _increment(law, toward(self.outside_p(a, b)), self.p[last]),
-            _increment(law, away(self.outside_q(a, b)), self.q[last]),
-        )
+        outside = np.stack((toward(self.outside_p(a, b)), away(self.outside_q(a, b))))
+        rise, cost = _increment(law, outside, np.stack((self.p[last], self.q[last])))
+        return rise, cost
 
     def apart(self, a: Index, b: Index) -> tuple[Array, Array]:
         """F[a, b) - F'[a, b), bounded from both sides against rounding."""

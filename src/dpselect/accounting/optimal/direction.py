@@ -38,6 +38,8 @@ _ROUGH = 1e-3
 _ROOT = 1e-7
 _SAME = 1e-6
 _SECANTS = 12
+_USUAL_TRIES = 4
+"""After these the bound is far from what is attained, and a look at it takes longest."""
 _LEAST_SLOPE = 1e-3
 _SCAN = 49
 _FLAT_SHARE = 0.2
@@ -117,13 +119,14 @@ class Direction(Bracketed):
     """Best-of-K over the atoms of one pair, heavy ones cut into pieces.
 
     `cut(n)` gives the atoms for about n pieces. Where the bracket stays wide, more pieces are tried first, and then,
-    for laws of K whose phi' has several scales, the recursion on fewer.
+    for laws of K whose phi' has several scales, the recursion on fewer. One with more pieces looks for its root beside
+    that of the one with fewer, and tries nothing after that.
     """
 
     cut: Callable[[int], Atoms]
     pieces: int
     law: Repetitions
-    final: bool = False
+    fewer: Direction | None = None
 
     @cached_property
     def fine(self) -> Atoms:
@@ -140,7 +143,7 @@ class Direction(Bracketed):
 
     @cached_property
     def _finer(self) -> Direction:
-        return Direction(self.cut, 3 * self.pieces, self.law, final=True)
+        return Direction(self.cut, 3 * self.pieces, self.law, fewer=self)
 
     @cached_property
     def _settled(self) -> bool:
@@ -151,7 +154,7 @@ class Direction(Bracketed):
         median = min(int(np.searchsorted(-self.fine.above_p, -0.5)), self.fine.size)
         mass = max(float(self.fine.above_q[median]), self.fine.uncertainty)
         lost = self.fine.uncertainty * self.law.second_derivative(1.0 - mass)
-        return self.final or lost > _LOST * math.exp(self.law.log_derivative(1.0 - mass))
+        return self.fewer is not None or lost > _LOST * math.exp(self.law.log_derivative(1.0 - mass))
 
     def upper(self, epsilon: float) -> float:
         """A bound on delta at epsilon >= 0 that holds for every splitting of the atoms; rounded up."""
@@ -189,12 +192,14 @@ class Direction(Bracketed):
     def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
         """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
         root, slope = self._attained_root(delta)
-        epsilon, step = root, 0.0
+        epsilon, step, tries = root, 0.0, 0
         while epsilon < min(limit, LARGEST_EPSILON):
             value = self.upper(epsilon)
             if value <= delta:
                 return self._sharpened(delta, root, epsilon, limit)
-            step = max(1.03 * math.log(value / delta) / slope, 2.0 * step) + 1e-9 * epsilon
+            tries += 1
+            growth = 2.0 if tries <= _USUAL_TRIES else 16.0
+            step = max(1.03 * math.log(value / delta) / slope, growth * step) + 1e-9 * epsilon
             epsilon += step
         return self._sharpened(delta, root, limit, limit)
 
@@ -237,6 +242,8 @@ class Direction(Bracketed):
 
     def _rough_root(self, delta: float) -> float:
         """About the epsilon at which the attained value crosses delta, inf if there is none: where to start looking."""
+        if self.fewer is not None:
+            return self.fewer.attained(delta)
         excess = self._excess(self.rough, delta)
         # where E[K] times the divergence of the atoms themselves is delta: small parts add up
         guess = self._merged.crossing(delta / self.law.mean)

@@ -89,8 +89,9 @@ def _derivatives(atoms: Atoms, law: Repetitions, length: int, *, up: bool) -> tu
     v_p, v_q = atoms.outside_p(a, a + length), atoms.outside_q(a, a + length)
     if length == 0:
         v_p, v_q = np.ones(a.size), np.ones(a.size)
-    v_p, v_q = (atoms.smaller(v) if up else atoms.larger(v) for v in (v_p, v_q))
-    return law.second_derivative(v_p), law.second_derivative(v_q), law.third_derivative(v_p), law.third_derivative(v_q)
+    # the calls take the time here, more than the lengths
+    both = np.stack([atoms.smaller(v) if up else atoms.larger(v) for v in (v_p, v_q)])
+    return (*law.second_derivative(both), *law.third_derivative(both))
 
 
 def _oscillation(atoms: Atoms, factors: Array, length: int, bottom: tuple[Array, ...], top: tuple[Array, ...]) -> Array:

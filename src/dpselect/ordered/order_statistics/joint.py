@@ -33,7 +33,7 @@ from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import Enclosure, coin, exponential_enclosure
 
-__all__ = ["joint_bits", "joint_codes", "joint_rate", "joint_spans", "joint_width"]
+__all__ = ["joint_bits", "joint_codes", "joint_error", "joint_rate", "joint_spans", "joint_width"]
 
 _UNITS = 2.0**44
 _TINY = 1e-280
@@ -77,6 +77,23 @@ def joint_width(count: int, size: int, rate: Fraction) -> int:
     """
     sequences = count * math.log(size + count) - math.lgamma(count + 1)
     return math.ceil((sequences + ASIDE) / (2.0 * float(rate)) + (count + 1) / 2.0) + 1
+
+
+def joint_error(count: int, size: int, rate: Fraction, failure: float) -> float:
+    """How many ranks any of `count` outputs is off at most, except with this probability; rounded up.
+
+    Some sequence is off by at most one row a group, where no two rows are at one code: its weight is at least
+    exp(-rate (m + 1)). There are N = binomial(size + m - 1, m) sequences, and those with a score of -a or less weigh
+    exp(-rate a) each. So the score is above -a, a = m + 1 + log(N / failure) / rate, except with probability `failure`.
+    An output that is w ranks off costs 2 w: the groups before it and those after it are off by w together.
+
+    N <= (size + m - 1)**m / m!. No proof can have much less than log(N): let the rows around each quantile be at
+    consecutive codes, and size/m codes without rows follow the w-th row after it. To be w off everywhere costs 2 w,
+    and there are (size/m)**m such sequences beside few better ones.
+    """
+    sequences = (count * math.log(size + count - 1) - math.lgamma(count + 1)) if size > 1 else 0.0
+    total = count + 1 + (sequences * (1.0 + 2.0**-48) + 2.0**-40 - math.log(failure)) / float(rate)
+    return total / 2.0 * (1.0 + 2.0**-48)
 
 
 def joint_spans(total: int, qs: Sequence[Fraction], width: int) -> list[tuple[int, int]]:

@@ -13,7 +13,14 @@ from dpselect.errors import ArgumentError, BoundUnavailableError, integer, numbe
 from dpselect.mechanisms import Mechanism, bounded_range
 from dpselect.ordered.order_statistics.by_slices import Slicing, plan_slices, slice_codes
 from dpselect.ordered.order_statistics.intervals import RankedColumn, draw_code
-from dpselect.ordered.order_statistics.joint import joint_bits, joint_codes, joint_rate, joint_spans, joint_width
+from dpselect.ordered.order_statistics.joint import (
+    joint_bits,
+    joint_codes,
+    joint_error,
+    joint_rate,
+    joint_spans,
+    joint_width,
+)
 from dpselect.ordered.order_statistics.one import Quantile, parse_epsilon, parse_quantile, quantile_rate, rank_error
 from dpselect.ordered.order_statistics.recursive import (
     Cut,
@@ -35,13 +42,17 @@ from dpselect.randomness import RandomSource
 
 __all__ = ["Quantiles", "QuantilesRelease", "quantiles"]
 
-Method = Literal["auto", "recursive", "joint", "tree", "independent", "slice"]
+Method = Literal["auto", "least_bound", "recursive", "joint", "tree", "independent", "slice"]
 
 T = TypeVar("T")
 
+_USUAL_SIZE = 1 << 49
+"""Values of a column of floats without a granularity, where no domain is given yet."""
 _MOST_JOINT = 30
 _WORK = 1e4
 """The joint method takes time and memory in proportion to the square of the number of quantiles over epsilon."""
+_LARGEST = 1 << 64
+"""Values of a domain on which ties are broken at random."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +72,9 @@ class Quantiles(PublicDomain, Mechanism):
     - `"auto"`: by the number of quantiles, epsilon, adjacency, the size of the domain and `expected_rows`, about how
       many rows there are, which is public (the caller must ensure it): tree where there are few rows for many quantiles
       on a small domain; else joint, or recursive where that would be slow. 1000 rows are expected unless you know
-      better.
+      better. This is the choice with the least error on nearly every column, not the one with the least proved error.
+    - `"least_bound"`: the method with the least proved error for the worst column, of independent, recursive and joint
+      (see `proved_best`). On most columns its values are further off than those of "auto".
 
     Joint, recursive and slice break ties at random first. Answers depend on rows through the mechanism alone: what
     `expected_rows` says is never compared with them.
@@ -123,8 +136,9 @@ class Quantiles(PublicDomain, Mechanism):
         below about 3 m**2 rows at epsilon 1 (1.5 m**2 for replaced rows, where its noise is doubled and the joint
         method's is not).
         """
-        count, given = len(self.increasing), (self.domain_size, self.lower, self.upper, self.granularity)
-        size = self.size() if any(one is not None for one in given) else None
+        count, size = len(self.increasing), self.size() if self._has_domain else None
+        if self.method == "least_bound":
+            return self._proved_best[0]
         if self.method != "auto":
             return self.method
         if count == 1:
@@ -135,8 +149,52 @@ class Quantiles(PublicDomain, Mechanism):
         )
         if few and size is not None and size <= MOST_CODES:
             return "tree"
-        small = count <= _MOST_JOINT and count**2 <= _WORK * self.epsilon
-        return "joint" if small and self.units == 1 else "recursive"
+        return "joint" if self._quick and self.units == 1 else "recursive"
+
+    def proved_best(
+        self, domain_size: int, failure_probability: SupportsFloat = 0.05
+    ) -> tuple[Literal["independent", "recursive", "joint"], float]:
+        """Return the method with the least proved error at the same epsilon, and that error in ranks.
+
+        The error is the largest of `rank_errors`. It is compared among the independent, the recursive and the joint
+        method, which state theirs before anything is drawn, from public parameters alone.
+
+        Args:
+            domain_size: how many values the column can have.
+            failure_probability: how often an error may be larger.
+
+        >>> plan = Quantiles(epsilon=1.0, qs=[0.1, 0.25, 0.5, 0.75])
+        >>> method, error = plan.proved_best(2**49)
+        >>> plan.chosen, round(max(plan.rank_errors(2**49))), method, round(error)
+        ('joint', 406, 'independent', 276)
+        """
+        found: tuple[Literal["independent", "recursive", "joint"], float] | None = None
+        methods: tuple[Literal["joint", "recursive", "independent"], ...] = ("joint", "recursive", "independent")
+        for method in methods:
+            if (method == "joint" and (self.units > 1 or not self._quick)) or (
+                method != "independent" and domain_size > _LARGEST
+            ):
+                continue
+            errors = replace(self, method=method, delta=None).rank_errors(domain_size, failure_probability)
+            if found is None or max(errors) < found[1]:
+                found = method, max(errors)
+        assert found is not None
+        return found
+
+    @cached_property
+    def _proved_best(self) -> tuple[Literal["independent", "recursive", "joint"], float]:
+        return self.proved_best(self.size() if self._has_domain else _USUAL_SIZE)
+
+    @property
+    def _has_domain(self) -> bool:
+        given = (self.domain_size, self.lower, self.upper, self.granularity)
+        return any(one is not None for one in given)
+
+    @property
+    def _quick(self) -> bool:
+        """Whether the joint method takes little time."""
+        count = len(self.increasing)
+        return count <= _MOST_JOINT and count**2 <= _WORK * self.epsilon
 
     @property
     def slicing(self) -> Slicing | None:
@@ -190,7 +248,7 @@ class Quantiles(PublicDomain, Mechanism):
         column = Column.of(data[0], {})
         size = column.domain.size
         found = replace(self.of_size(size), units=column.units)
-        most = {"tree": MOST_CODES, "independent": math.inf}.get(found.chosen, 2**64)
+        most = {"tree": MOST_CODES, "independent": math.inf}.get(found.chosen, _LARGEST)
         if size > most:
             limit = "2**64" if most > MOST_CODES else f"{MOST_CODES}"
             raise ArgumentError(f"method: {found.chosen} needs a domain of at most {limit} values, by its granularity")
@@ -222,10 +280,7 @@ class Quantiles(PublicDomain, Mechanism):
         fine = domain_size if self.chosen == "independent" else domain_size << fine_bits(domain_size)
         if self.chosen == "joint":
             fine = domain_size << joint_bits(domain_size)
-            # some sequence is off by less than one row a group; there are fewer than fine**count others; and a rank is
-            # off by at most half of what all groups are
-            total = count + 1 + rank_error(fine**count, self.rates[0], failure)
-            return [total / 2.0 * (1.0 + 2.0**-48)] * len(self.qs)
+            return [joint_error(count, fine, self.rates[0], failure)] * len(self.qs)
         failure /= count
         found: dict[int | None, float] = {None: 0.0}
         for cut, rate in zip(self.cuts, self.rates, strict=True):

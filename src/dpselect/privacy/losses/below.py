@@ -25,7 +25,9 @@ Band = tuple[Array, Array]
 """Bounds from below and above on a hockey-stick curve at 0, w/2, w, 3w/2, ..."""
 
 _UNIT = 2.0**-53
-_TILT_SHARES = 2.0 ** np.arange(-7.0, 2.0)
+_TILT_SHARES = tuple(2.0**k for k in (0, -1, -2, 1, -3, -4, -5, -6, -7))
+"""Of the strongest tilt, the one first that mostly does."""
+_NO_MATTER = math.log(1e-7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +135,12 @@ def compose_below(parts: Sequence[Part]) -> Positive:
     masses = np.zeros(length)
     for theta in tilts:
         found = transformed(parts, theta, size, start, lowest)
-        error = found.error + (0.0 if size > highest - lowest else _wrapped(parts, theta, tilts[-1], size, start, end))
+        error = found.error
+        if size <= highest - lowest:
+            enough = math.log(error) + _NO_MATTER
+            error += sum(
+                _beyond(parts, theta, t, enough) for t in ((tilts[-1], start + size), (-tilts[-1], end - size))
+            )
         sure = found.masses[:length] - error * (1.0 + 1e-9)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             bound = np.where(sure > 0.0, sure * np.exp(found.exponents[:length] - found.slack), 0.0)
@@ -144,11 +151,16 @@ def compose_below(parts: Sequence[Part]) -> Positive:
     return Positive(width, np.concatenate((padding, masses[first:])) * (1.0 - 1e-14), infinite)
 
 
-def _wrapped(parts: Sequence[Part], theta: float, strongest: float, size: int, start: int, end: int) -> float:
-    """A bound on the tilted mass of the losses outside the window that a transform adds to any loss inside it."""
-    width, here, total = parts[0][0].width, cumulant(parts, theta), 0.0
-    for sign, edge in ((1.0, start + size), (-1.0, end - size)):
-        steps = sign * strongest * _TILT_SHARES
-        logs = [cumulant(parts, theta + t) - here - t * edge * width for t in steps.tolist()]
-        total += math.exp(min(min(logs) + 1e-9 * (abs(here) + 1.0), 0.0))
-    return total
+def _beyond(parts: Sequence[Part], theta: float, side: tuple[float, int], enough: float) -> float:
+    """A bound on the tilted mass of the losses past an edge that a transform adds to any loss inside the window.
+
+    `side` is the strongest tilt towards the edge, and the edge. The logarithm need not be below `enough`.
+    """
+    (strongest, edge), width, here, found = side, parts[0][0].width, cumulant(parts, theta), 0.0
+    for share in _TILT_SHARES:
+        tilt = strongest * share
+        log = cumulant(parts, theta + tilt) - here - tilt * edge * width
+        found = min(found, log + 1e-9 * (abs(here) + 1.0))
+        if found <= enough:
+            break
+    return math.exp(found)

@@ -101,8 +101,14 @@ class Losses:
 
     def log_moment(self, theta: float) -> float:
         """log E[exp(theta L); L finite]."""
-        shift = max(theta * self.first * self.width, theta * self.last * self.width)
-        return shift + math.log(float(np.sum(self.tilted(theta, shift))))
+        if theta not in self._log_moments:
+            shift = max(theta * self.first * self.width, theta * self.last * self.width)
+            self._log_moments[theta] = shift + math.log(float(np.sum(self.tilted(theta, shift))))
+        return self._log_moments[theta]
+
+    @cached_property
+    def _log_moments(self) -> dict[float, float]:
+        return {}
 
     def tilted(self, theta: float, log_scale: float) -> Array:
         """The masses times exp(theta L - log_scale)."""

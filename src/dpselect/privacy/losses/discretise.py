@@ -215,19 +215,32 @@ def _straighten(low: _Half, high: _Half, rest: float) -> tuple[_Half, _Half, flo
 
     A negative mass `rest` of loss 0 is shared by the nearest atoms on either side so that both totals stay; atoms with
     less than their share are used up. Returns what is left of `rest` too: 0 unless atoms run out.
+
+    Loss 0 has as much mass under P as under P'. So by what P' exceeds P in the atoms used on one side, P exceeds P' in
+    those on the other side, and this excess says how far on both sides atoms are used.
     """
-    (l_low, p_low, q_low), (l_high, p_high, q_high) = (tuple(x.copy() for x in half) for half in (low, high))
-    i, j = l_low.size - 1, 0
-    while rest < 0.0 and i >= 0 and j < l_high.size and np.isfinite(l_low[i]) and np.isfinite(l_high[j]):
-        a, b = l_low[i], l_high[j]
-        # P'-mass (exp(b) - 1) / (exp(b) - exp(a)) of each unit goes to loss a, the rest to loss b
-        below, above = (x / np.expm1(a - b) for x in (np.expm1(-b), np.exp(-b) * np.expm1(a)))
-        moved = min(-rest, q_low[i] / below, q_high[j] / above)
-        q_low[i], q_high[j] = max(0.0, q_low[i] - moved * below), max(0.0, q_high[j] - moved * above)
-        p_low[i], p_high[j] = q_low[i] * np.exp(a), q_high[j] * np.exp(b)
-        rest += moved
-        i, j = i - (q_low[i] == 0.0), j + (q_high[j] == 0.0)
-    return (l_low, p_low, q_low), (l_high, p_high, q_high), min(rest, 0.0)
+    finite = np.isfinite(low[0]), np.isfinite(high[0])
+    # both from loss 0 outwards
+    used = tuple(x[finite[0]][::-1] for x in low), tuple(x[finite[1]] for x in high)
+    larger = used[0][2], used[1][1]
+    excesses = [
+        np.append(0.0, np.cumsum(x * -np.expm1(-np.abs(half[0])))) for x, half in zip(larger, used, strict=True)
+    ]
+    masses = [np.append(0.0, np.cumsum(q)) for _, _, q in used]
+    knots = np.sort(np.concatenate(excesses))
+    knots = knots[knots <= min(excesses[0][-1], excesses[1][-1])]
+    moved = np.interp(knots, excesses[0], masses[0]) + np.interp(knots, excesses[1], masses[1])
+    level = float(np.interp(-rest, moved, knots))
+    shares = []
+    for found in excesses:
+        share = (found[:-1] >= level).astype(np.float64)
+        met = np.flatnonzero((found[:-1] < level) & (level < found[1:]))
+        share[met] = (found[met + 1] - level) / (found[met + 1] - found[met])
+        shares.append(share)
+    whole = np.ones(low[0].size), np.ones(high[0].size)
+    whole[0][finite[0]], whole[1][finite[1]] = shares[0][::-1], shares[1]
+    left, right = ((half[0], half[1] * share, half[2] * share) for half, share in zip((low, high), whole, strict=True))
+    return left, right, min(rest + float(moved[-1]), 0.0)
 
 
 def _raise(losses: Array, upper: Array, lower: Array, gap: float) -> tuple[Array, Array, Array]:

@@ -41,6 +41,8 @@ LossSource = Callable[[float], BothLosses]
 
 DEFAULT_INTERVAL = 1e-4
 _CELLS = 2.0**14
+_MOST_WORK = 2e6
+"""Cells times transforms: about 2 s for both ends of a bracket."""
 WIDEST = 2e4
 """Losses are not discretised past this."""
 _FARTHEST = 600.0
@@ -70,20 +72,22 @@ def suitable_interval(
     return interval if spread <= WIDEST else None
 
 
-def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int) -> float | None:
+def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int, transforms: int = 1) -> float | None:
     """The mesh for the composition of that many mechanisms: the steps of a training, not trainings.
 
     Connecting the dots adds interval^2 / 6 to the variance of each part's losses; a sum that is spread over 2^14 cells
     has a standard deviation of about 2^11, so that 256 parts add 1e-5 of its variance. Losses that are atoms, as pure
-    ones may be, are moved by up to a cell each, and keep the usual mesh.
+    ones may be, are moved by up to a cell each, and keep the usual mesh. Where there are very many cells, or many laws
+    with `transforms` of their own, the mesh is wider.
     """
-    if curve is None or math.isfinite(pure_epsilon):
-        return suitable_interval(curve, pure_epsilon)
-    spread = _spread(curve)
-    if not 0.0 < spread < math.inf:
-        return suitable_interval(curve, pure_epsilon)
-    finest = spread / _CELLS / math.sqrt(max(1.0, parts / 256.0))
-    return suitable_interval(curve, finest=finest) if finest > DEFAULT_INTERVAL else suitable_interval(curve)
+    spread = min(pure_epsilon, math.inf if curve is None else _spread(curve))
+    if curve is None or math.isfinite(pure_epsilon) or not 0.0 < spread < math.inf:
+        found = suitable_interval(curve, pure_epsilon)
+    else:
+        finest = spread / _CELLS / math.sqrt(max(1.0, parts / 256.0))
+        found = suitable_interval(curve, finest=finest) if finest > DEFAULT_INTERVAL else suitable_interval(curve)
+    too_much = 0.0 if found is None or spread == math.inf else spread * (transforms + 1) / (found * _MOST_WORK)
+    return found if found is None or too_much <= 1.0 else found * 2.0 ** math.ceil(math.log2(too_much))
 
 
 def _spread(curve: RenyiCurve) -> float:
@@ -183,6 +187,11 @@ class profile_loss:
     """
 
     profile: PrivacyProfile
+
+    @property
+    def transforms(self) -> int:
+        """How many laws there are to transform: one where both directions have the same."""
+        return 1 if isinstance(self.profile, SymmetricProfile) else 2
 
     def __call__(self, interval: float) -> BothLosses:
         remove = on_mesh(self.profile.remove, interval)
