@@ -27,8 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, SupportsFloat, cast
 
-from dpselect.errors import StartingProcessError, expect, public_text
-from dpselect.foreign_names import answer_foreign_names
+from dpselect.errors import StartingProcessError, expect, levels_to_the_caller, public_text
 from dpselect.privacy import Guarantee, Receipt, Spender
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.nothing_found import warn_if_nothing_found
@@ -74,7 +73,6 @@ class OperatorProgressWarning(UserWarning):
     """Counts of trials are being shown, which the privacy guarantee does not cover."""
 
 
-@answer_foreign_names
 def tune(
     objective: Objective | NoisyRun | Preparation | Followed,
     *,
@@ -198,7 +196,7 @@ def tune(
         warnings.warn(
             "operator_progress shows how many trials there are: no privacy guarantee covers whoever sees it",
             OperatorProgressWarning,
-            stacklevel=2,
+            stacklevel=levels_to_the_caller(),
         )
     if not isinstance(objective, Preparation):
         rehearse_objective(objective, rehearse, plan.space, payload_bytes=plan.shape.payload_bytes)

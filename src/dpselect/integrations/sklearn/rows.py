@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import column_or_1d
 
-from dpselect.errors import ArgumentError, ContentError, number
+from dpselect.errors import ArgumentError, ContentError, levels_to_the_caller, number
 from dpselect.integrations.sklearn.diffprivlib_models import takes_classes_from_rows
 from dpselect.integrations.sklearn.guarantee import PrivateStep
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, public_row_count, table_shape
@@ -110,7 +110,7 @@ def warn_if_unscaled(estimator: Any, searched: Set[str], columns: int) -> None:
         "PublicTransformer(scaler.fit(public_rows))); if each column lies in [-1, 1], give "
         f"row_norm={columns**0.5:.4g}",
         UserWarning,
-        stacklevel=3,
+        stacklevel=levels_to_the_caller(),
     )
 
 

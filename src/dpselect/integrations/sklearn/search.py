@@ -32,7 +32,7 @@ from dpselect.integrations.sklearn.free_steps import refuse_rows_that_fail, refu
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
 from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse
-from dpselect.integrations.sklearn.released import ReleasedEstimator, explain_foreign_arguments
+from dpselect.integrations.sklearn.released import ReleasedEstimator
 from dpselect.integrations.sklearn.requested import request_of
 from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable, warn_if_unscaled
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring, scoring_of
@@ -56,7 +56,6 @@ __all__ = ["PrivateSearchCV"]
 _LEAST_ROOM, _ROOM_WITHOUT_REHEARSAL = 1 << 16, 1 << 20
 
 
-@explain_foreign_arguments
 @dataclass(eq=False, repr=False)
 class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Random search over a private estimator's parameters that releases the best run's model and nothing else.
