@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
@@ -109,7 +110,7 @@ _GRID: Final = (
 )
 _BOUNDS: Final = "give lower= and upper=, which must be public"
 _SECRET: Final = "the guarantee covers the winner alone; scores, settings and number of the other runs are secret"
-_MEAN: Final = "use {name}.with_mean(mean={value!r})"
+_MEAN: Final = "use {name}.with_mean(mean={given!r})"
 _TOTAL: Final = "noise is set by noise_multiplier=; for a total, use calibrate or PrivateSearchCV(epsilon=)"
 
 
@@ -161,7 +162,7 @@ def unknown(call: Callable[..., Any], name: str, given: Mapping[str, Any]) -> st
     others = hasattr(call, OPTIONS)
     for foreign in given:
         if foreign not in takes:
-            advice = advice_for(foreign, takes, name=name, value=given[foreign])
+            advice = advice_for(foreign, takes, name=name, given=given[foreign])
             if advice is not None:
                 return f"{name} has no argument {foreign}: {advice}"
             if others or all(each.kind is not each.VAR_KEYWORD for each in _parameters(call)):
@@ -203,22 +204,23 @@ def _takes(call: Callable[..., Any]) -> Iterator[str]:
         yield from _takes(other)
 
 
-def advice_for(foreign: str, ours: Iterable[str], *, name: str, value: object) -> str | None:
+def advice_for(foreign: str, ours: Iterable[str], *, name: str, given: object) -> str | None:
     """What to type in the place of an argument that the callable of this name does not have; None if nobody knows.
 
     `ours` are the arguments that it has. What was given is shown only where it sets a law of the number of runs.
 
-    >>> advice_for("sigma", ["noise_multiplier"], name="gaussian", value=4)
+    >>> advice_for("sigma", ["noise_multiplier"], name="gaussian", given=4)
     'did you mean noise_multiplier= (standard deviation / sensitivity)?'
     """
     known = tuple(ours)
     for our in known:
         said = _OTHERWISE.get(our, {}).get(foreign)
         if said is not None:
-            return said.format(ours=our, name=name, value=value)
-    our = next((our for our in known if foreign in _SAME.get(our, "").split()), None)
-    our = our or next(iter(get_close_matches(foreign, known, n=1, cutoff=0.75)), None)
-    return None if our is None else f"did you mean {our}={_SHOWN.get(our, '')}?"
+            return said.format(ours=our, name=name, given=given)
+    same = (our for our in known if foreign in _SAME.get(our, "").split())
+    near = get_close_matches(foreign, known, n=1, cutoff=0.75)
+    meant = next(itertools.chain(same, near), None)
+    return None if meant is None else f"did you mean {meant}={_SHOWN.get(meant, '')}?"
 
 
 def foreign_names_of(ours: str) -> Iterator[str]:

@@ -57,42 +57,34 @@ def options_of(*others: Callable[..., Any]) -> Callable[[Made], Made]:
     return marked
 
 
-def answered(value: Any) -> Any:
+def answered(thing: Any) -> Any:
     """The same thing, which says of an argument that it does not have what to type instead.
 
     A function is replaced in its module too, so that it stays the one that its name stands for (pickles look there). A
-    class stays the same object: its constructor and its public methods are replaced in it.
+    class stays the same object: constructors and public methods are replaced where they are defined.
     """
-    if isinstance(value, type):
-        if not issubclass(value, (BaseException, Enum)) and not getattr(value, "_is_protocol", False):
-            _answer_in_class(value)
-    elif isinstance(value, FunctionType) and not hasattr(value, _ANSWERED):
-        made = _answering(value, lambda _: value.__name__)
-        module = sys.modules.get(value.__module__)
-        if vars(module).get(value.__name__) is value:
-            setattr(module, value.__name__, made)
+    if isinstance(thing, type):
+        if not issubclass(thing, (BaseException, Enum)) and not getattr(thing, "_is_protocol", False):
+            for owner in thing.__mro__:
+                if owner.__module__.partition(".")[0] == _PACKAGE:
+                    for name, member in list(vars(owner).items()):
+                        if name == "__init__" or not name.startswith("_"):
+                            _answer_in_class(owner, name, member)
+    elif isinstance(thing, FunctionType) and not hasattr(thing, _ANSWERED):
+        name = thing.__name__
+        made = _answering(thing, lambda _: name)
+        module = vars(sys.modules[thing.__module__])
+        if module.get(name) is thing:
+            module[name] = made
         return made
-    return value
+    return thing
 
 
 def _is_loading(module: ModuleType) -> bool:
     return getattr(module.__spec__, "_initializing", False)
 
 
-def _answer_in_class(kind: type) -> None:
-    init = kind.__init__  # type: ignore[misc]
-    name = f"{kind.__module__}.{kind.__qualname__}"
-    if isinstance(init, FunctionType) and getattr(init, _ANSWERED, None) != name:
-        raw = init.__wrapped__ if hasattr(init, _ANSWERED) else init
-        kind.__init__ = _answering(raw, lambda _: kind.__name__, mark=name)  # type: ignore[misc]
-    for owner in kind.__mro__:
-        if owner.__module__.partition(".")[0] == _PACKAGE:
-            for short, member in list(vars(owner).items()):
-                if not short.startswith("_"):
-                    _answer_in_member(owner, short, member)
-
-
-def _answer_in_member(owner: type, short: str, member: Any) -> None:
+def _answer_in_class(owner: type, name: str, member: Any) -> None:
     bound = isinstance(member, (classmethod, staticmethod))
     function = member.__func__ if bound else member
     if not isinstance(function, FunctionType) or hasattr(function, _ANSWERED):
@@ -100,13 +92,14 @@ def _answer_in_member(owner: type, short: str, member: Any) -> None:
 
     def named(args: tuple[Any, ...]) -> str:
         first = args[0] if args and not isinstance(member, staticmethod) else owner
-        return f"{(first if isinstance(first, type) else type(first)).__name__}.{short}"
+        kind = first if isinstance(first, type) else type(first)
+        return kind.__name__ if name == "__init__" else f"{kind.__name__}.{name}"
 
     made = _answering(function, named)
-    setattr(owner, short, type(member)(made) if bound else made)
+    setattr(owner, name, type(member)(made) if bound else made)
 
 
-def _answering(call: Callable[..., Any], named: Callable[[tuple[Any, ...]], str], *, mark: str = "") -> Any:
+def _answering(call: Callable[..., Any], named: Callable[[tuple[Any, ...]], str]) -> Any:
     checked = hasattr(call, _OPTIONS)  # what is behind `**options` is called by another name
 
     @wraps(call)
@@ -121,7 +114,7 @@ def _answering(call: Callable[..., Any], named: Callable[[tuple[Any, ...]], str]
                     raise
         raise TypeError(said)
 
-    setattr(answering, _ANSWERED, mark)
+    setattr(answering, _ANSWERED, True)
     return answering
 
 

@@ -233,7 +233,7 @@ def quantile(
     return cast("QuantileRelease", found)
 
 
-@options_of(Quantile, Column)
+@options_of(quantile)
 def median(values: Any, *, epsilon: SupportsFloat, **options: Any) -> QuantileRelease:
     """`quantile` at q = 0.5 with the same options.
 
