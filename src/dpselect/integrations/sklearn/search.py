@@ -28,10 +28,10 @@ from dpselect.integrations.sklearn.designs import (
     plan_two_stages,
 )
 from dpselect.integrations.sklearn.distributions import describe_value
-from dpselect.integrations.sklearn.free_steps import refuse_rows_that_fail, refuse_too_many_rows
+from dpselect.integrations.sklearn.free_steps import refuse_too_many_rows, usable_rows
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
-from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse
+from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse, stand_ins
 from dpselect.integrations.sklearn.released import ReleasedEstimator
 from dpselect.integrations.sklearn.requested import request_of
 from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable, warn_if_unscaled
@@ -77,7 +77,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     For dpselect's learners a cell that is missing, infinite or no number counts as zero, and a row whose label is none
     of the classes trains nothing and counts as answered wrongly. Nothing tells whether there are any: put what is to
     stand for missing cells in front, and check the labels' spelling. Labels whose type shows that none can be a class
-    are refused. Learners of others, which would fail on such rows, have them refused.
+    are refused. A row that a learner of others, or a step in front, would fail on trains nothing either; under
+    replace_one a made-up row trains in its place.
 
     Args:
         estimator: the estimator to copy, with everything set that is not searched and `random`, `random_state` None.
@@ -211,9 +212,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         have one value a row; only with `base`, which must hold for them. The price is reserved before anything is drawn
         from the rows.
 
-        Raises `ArgumentError`, `TypeError`, `AdjacencyError` for arguments; `ContentError` for missing or infinite
-        values where the estimator cannot take them; `BudgetError`, `StudyError` as `tune` does. Once the price is
-        reserved nothing is raised because of what the rows hold: a run that fails counts as the worst.
+        Raises `ArgumentError`, `TypeError`, `AdjacencyError` for arguments, `BudgetError` and `StudyError` as `tune`
+        does. Nothing is raised because of what the rows hold: a run that fails counts as the worst.
         """
         refuse_while_starting("PrivateSearchCV.fit")
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
@@ -227,10 +227,11 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         plan = self._planned(request)
         adjacency = plan.guarantee.adjacency
         steps = private_steps(clone(self.estimator), self.base, columns=columns)
-        labels, numbers, classes = read_labels(y, count, steps, request.settings.classes, is_classifier(self.estimator))
+        labels = read_labels(y, count, steps, request.settings.classes, is_classifier(self.estimator))
+        classes = labels.classes
         settings = replace(request.settings, noise=plan.noise, classes=None if classes is None else classes.tolist())
-        refuse_rows_that_fail(self.estimator, request.space, X, self.base, columns)
-        rows = TrialRows(X, labels, beside)
+        takes = partial(usable_rows, self.estimator, request.space, base=self.base, columns=columns)
+        usable = labels.usable & takes(X)
         public = public_rows(self.public_validation, columns)
         nominal = nominal_rows(self.nominal_rows, count, adjacency, steps, used=self.release_score)
         if self.nominal_rows is None and nominal > 1.0:
@@ -240,6 +241,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         warn_if_unscaled(self.estimator, request.searched, columns)
         public_like = None if isinstance(self.rehearse, bool) else self.rehearse
         tables = rehearsal_rows(X, classes, self.estimator, beside, public_like)
+        rows = TrialRows(X, labels.scored, beside, labels.taught).with_usable(
+            usable, takes, stand_ins(X, tables) if adjacency is Adjacency.REPLACE_ONE else None
+        )
         own_entropy = draws_by_itself(self.estimator, request.space, settings, tables)
         settings = replace(settings, own_entropy=own_entropy)
         scoring: Scoring | PublicScores | None = None
@@ -269,7 +273,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 rows=rows,
                 parts=rows_to_parts(
                     X,
-                    numbers,
+                    labels.places,
                     adjacency=adjacency,
                     salt=self.name,
                     fraction=None if request.public_scoring else self.validation_fraction,
