@@ -10,10 +10,11 @@ from types import FunctionType
 import pytest
 from pydantic import BaseModel
 
+from dpselect.errors import ArgumentError
 from dpselect.foreign_names import OPTIONS, foreign_names_of
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import DPSGDClassifier
-from dpselect.ledger import Ledger
+from dpselect.ledger import InsufficientBudget, Ledger
 from dpselect.mechanisms import SparseVector, exponential_mechanism
 from dpselect.ordered import median, quantile
 from dpselect.privacy import dp_sgd, gaussian, laplace, pure_dp
@@ -71,11 +72,39 @@ def test_a_law_without_a_mean_of_its_own_says_what_it_takes(law, said):
         law.with_median(10)
 
 
+@pytest.mark.parametrize("design", ["one-run", "one-stage", "two-stage", "portfolio"])
+def test_a_total_without_delta_says_what_is_missing(design):
+    space = {} if design == "one-run" else {"learning_rate": [0.1, 1.0]}
+    learner = DPSGDClassifier(noise_multiplier=1.0, steps=2)
+    for law in [None, Harmonic(limit=3)] if design == "one-stage" else [None]:
+        search = PrivateSearchCV(learner, space, design=design, epsilon=3, repetitions=law, classes=[0, 1])
+        with pytest.raises(ArgumentError, match=r"^give delta=, e.g. 1e-6: this estimator adds noise"):
+            search.plan()
+
+
+def test_a_second_gaussian_charge_names_delta_and_the_cure(tmp_path):
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        budget = ledger.create_budget("a", epsilon=9, delta=1e-6)
+        step = gaussian(noise_multiplier=9)
+        budget.reserve(step, label="first")
+        with pytest.raises(
+            InsufficientBudget, match=r"Delta is used up .epsilon would fit.. Next time give .*delta=1e-07"
+        ):
+            budget.reserve(step, label="second")
+        shared = ledger.create_budget("b", epsilon=9, delta=1e-6)
+        shared.reserve(step, label="first", delta=6e-7)
+        with pytest.raises(InsufficientBudget, match=r"Too little delta is left .* budget.at\(delta=4e-08\)"):
+            shared.reserve(step, label="second")
+        assert shared.at(delta=4e-8).reserve(step, label="second", identifier="2")
+        with pytest.raises(InsufficientBudget, match=r"nothing was charged$"):
+            shared.reserve(pure_dp(epsilon=10), label="third")
+
+
 @pytest.mark.full
 def test_a_budget_answers_though_nobody_asked_for_its_class():
     script = """
 import tempfile
-from dpselect.ledger import Ledger
+from dpselect.ledger import InsufficientBudget, Ledger
 from dpselect.privacy import pure_dp
 with tempfile.TemporaryDirectory() as folder, Ledger.open(folder + "/ledger.db") as ledger:
     ledger.create_budget("b", epsilon=1).reserve(pure_dp(epsilon=1), lable="x")

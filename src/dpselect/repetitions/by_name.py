@@ -30,6 +30,8 @@ def law_named(name: str, settings: Mapping[str, Any]) -> Repetitions:
         raise ArgumentError(
             "grid: different candidates once each are not independent draws of one law; their price is composition"
         )
+    if name not in LAWS:
+        raise ArgumentError(f"unknown law {name!r}; one of {', '.join(sorted([*law_usage(), GRID]))}")
     law = LAWS[name]
     given = dict(settings)
     limit = given.pop("at_most", None)

@@ -146,6 +146,7 @@ def _total(request: Request) -> tuple[float, float]:
     if request.epsilon is None:
         raise ArgumentError("epsilon must be given: this design has several noises, which are chosen for a total")
     delta = number("delta", request.delta, at_least=0.0, below=1.0, rounding="down")
+    request.refuse_without_delta(delta, 1.0)
     return number("epsilon", request.epsilon, above=0.0, rounding="down"), delta
 
 
