@@ -21,7 +21,7 @@ from dpselect.ledger.refusals import (
     LedgerDamagedError,
 )
 from dpselect.privacy import Adjacency
-from dpselect.storage.claims import superseded
+from dpselect.storage.claims import claim_refusal
 
 __all__ = [
     "ALTERNATIVE",
@@ -347,7 +347,7 @@ def _settle(books: Books, sequence: int, body: Body) -> None:
     booked, reserved = _open(books, body)
     _check_claim(body, "claim", "release")
     if "claim" in body and ("binding" not in reserved or books.body(booked.holder)["claim"] != body["claim"]):
-        raise superseded(f"reservation {body['identifier']!r}")
+        raise claim_refusal(f"reservation {body['identifier']!r}", "superseded")
     if body["epsilon"] is not None:
         refund = _refund(reserved, body)
         _post(books, body["budget"], reserved["part"], {"epsilon": -refund}, guard=False)
