@@ -10,16 +10,18 @@ from types import FunctionType
 import pytest
 from pydantic import BaseModel
 
-from dpselect.errors import ArgumentError
+from dpselect.accounting import adaptive_best_of, best_of
+from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.foreign_names import OPTIONS, foreign_names_of
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import DPSGDClassifier
 from dpselect.ledger import InsufficientBudget, Ledger
 from dpselect.mechanisms import SparseVector, exponential_mechanism
 from dpselect.ordered import median, quantile
-from dpselect.privacy import dp_sgd, gaussian, laplace, pure_dp
+from dpselect.privacy import compose, dp_sgd, gaussian, laplace, pure_dp
 from dpselect.randomness.session import Session
 from dpselect.repetitions import Geometric, Harmonic, Logarithmic, Poisson
+from dpselect.selection import select_best
 from dpselect.tuning import Categorical, tune
 from tests.public_calls import ROOMS, public
 
@@ -70,6 +72,46 @@ def test_a_law_without_a_mean_of_its_own_says_what_it_takes(law, said):
         law.with_mean(10)
     with pytest.raises(AttributeError, match=f"type object {law.__name__!r} has no attribute 'with_median'"):
         law.with_median(10)
+
+
+BASE = pure_dp(epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda: best_of(1.5, Harmonic(limit=3)),
+            r"base must be .*; for an epsilon of 1.5 write pure_dp\(epsilon=1.5\)$",
+        ),
+        (lambda: compose(1, BASE), r"for an epsilon of 1 write pure_dp\(epsilon=1\)$"),
+        (
+            lambda: exponential_mechanism([1, 2], sensitivity=0, epsilon=1),
+            "^sensitivity must be greater than 0, got 0$",
+        ),
+        (lambda: median(["low", "high"], lower=0, upper=1, epsilon=1), r"give categories=\[...\], in order"),
+        (
+            lambda: best_of(BASE, 12),
+            r"Harmonic\(limit=30\), got int; a fixed number is Fixed\(count=12\) and costs more",
+        ),
+        (lambda: adaptive_best_of(BASE, 12, lower_ratio=0.8, upper_ratio=1.6), r"is Fixed\(count=12\)"),
+        (lambda: select_best(lambda _: (0, 1), repetitions=12, guarantee=BASE), r"is Fixed\(count=12\)"),
+        (
+            lambda: PrivateSearchCV(DPSGDClassifier(), {}, repetitions=12, classes=[0, 1]).plan(),
+            r"is Fixed\(count=12\)",
+        ),
+    ],
+)
+def test_a_wrong_value_says_what_to_write(call, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        call()
+
+
+def test_a_guarantee_of_another_adjacency_says_what_to_make(tmp_path):
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        budget = ledger.create_budget("a", epsilon=9)
+        with pytest.raises(AdjacencyError, match="make the guarantee with adjacency='add_or_remove_one', or a budget"):
+            budget.reserve(pure_dp(epsilon=1, adjacency="replace_one"), label="x")
 
 
 @pytest.mark.parametrize("design", ["one-run", "one-stage", "two-stage", "portfolio"])

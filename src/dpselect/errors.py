@@ -42,6 +42,8 @@ __all__ = [
 
 # float() reads all of these, and none of them is a number that a caller meant
 _NOT_NUMBERS = (bool, np.bool_, str, bytes, bytearray)
+_TINY = 1e-30
+"""A lower limit below this is one of arithmetic: to a caller it is 0."""
 
 
 class ArgumentError(ValueError):
@@ -149,6 +151,8 @@ def number(
         or (below is not None and not parsed < below)
         or (at_most is not None and not parsed <= at_most)
     )
+    if wrong and at_least is not None and 0.0 < at_least < _TINY and parsed <= 0.0:
+        raise ArgumentError(f"{name} must be greater than 0, got {value!r}")
     if wrong:
         limits = [
             f"{word} {limit:g}"

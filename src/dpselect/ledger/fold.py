@@ -281,8 +281,10 @@ def _reserve(books: Books, sequence: int, body: Body) -> None:
     account = _account(books, body["budget"])
     terms = account.terms
     if body["adjacency"] != terms["adjacency"]:
+        found, wanted = body["adjacency"], terms["adjacency"]
         raise AdjacencyError(
-            f"{body['label']!r} is under {body['adjacency']}, budget {account.name!r} under {terms['adjacency']}"
+            f"{body['label']!r} is under {found}, budget {account.name!r} under {wanted}: make the guarantee with "
+            f"adjacency={wanted!r}, or a budget with adjacency={found!r}"
         )
     _check_part(account, body["part"])
     if books.reservation(account.name, body["identifier"]) is not None:

@@ -35,6 +35,7 @@ from dpselect.privacy.paying import BoundPayment, asked_at
 from dpselect.randomness import RandomSource, keyed_source, resolve
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
+from dpselect.repetitions.by_name import expect_law
 from dpselect.selection.rehearsal import Rehearsal
 from dpselect.storage import key_place
 from dpselect.tuning.bond import bond_of, fresh_claim, new_master, release_hash
@@ -160,11 +161,8 @@ def tune(
     label = public_text("label", label)
     execution = Execution() if execution is None else execution
     expect("execution", execution, Execution)
-    if repetitions is not None and not isinstance(repetitions, Repetitions):
-        raise TypeError(
-            "repetitions must be a distribution of the number of runs, e.g. Harmonic(limit=30), got "
-            f"{type(repetitions).__name__}; a fixed number is Fixed(count=10) and costs more"
-        )
+    if repetitions is not None:
+        expect_law(repetitions)
     request = SearchRequest(
         space=space,
         base=base,

@@ -20,6 +20,7 @@ from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
+from dpselect.repetitions.by_name import expect_law
 from dpselect.tuning import Space
 
 __all__ = ["Request", "SearchPlan", "make_search_plan", "stated_score"]
@@ -188,8 +189,8 @@ def make_search_plan(request: Request) -> SearchPlan:
     if request.score_epsilon is not None:
         number("score_epsilon", request.score_epsilon, above=0.0, rounding="down")
     law, noise = request.repetitions, None
-    if law is not None and not isinstance(law, Repetitions):
-        raise TypeError(f"repetitions must be a law from dpselect.repetitions, got {type(law).__name__}")
+    if law is not None:
+        expect_law(law)
     request.refuse_without_delta(delta, None if law is None else 1.0)
     score = stated_score(request, epsilon, law, delta)
     training = score if request.models is not None else None
