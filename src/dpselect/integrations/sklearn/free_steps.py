@@ -136,9 +136,9 @@ def _transformed(step: Any, X: Any, places: NDArray[np.intp]) -> tuple[NDArray[n
         return places[:0], X
     half = len(places) // 2
     taken = np.concatenate([_transformed(step, X, part)[0] for part in (places[:half], places[half:]) if len(part)])
-    if not len(taken):
-        return taken, X
-    return taken, step.fit_transform(_safe_indexing(X, taken))
+    with suppress(Exception), warnings.catch_warnings(action="ignore"):
+        return taken, step.fit_transform(_safe_indexing(X, taken))
+    return taken[:0], X
 
 
 def _refuse_unlisted_growth(estimator: Any, unlisted: Mapping[str, Any]) -> None:

@@ -230,8 +230,6 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         labels = read_labels(y, count, steps, request.settings.classes, is_classifier(self.estimator))
         classes = labels.classes
         settings = replace(request.settings, noise=plan.noise, classes=None if classes is None else classes.tolist())
-        takes = partial(usable_rows, self.estimator, request.space, base=self.base, columns=columns)
-        usable = labels.usable & takes(X)
         public = public_rows(self.public_validation, columns)
         nominal = nominal_rows(self.nominal_rows, count, adjacency, steps, used=self.release_score)
         if self.nominal_rows is None and nominal > 1.0:
@@ -241,9 +239,6 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         warn_if_unscaled(self.estimator, request.searched, columns)
         public_like = None if isinstance(self.rehearse, bool) else self.rehearse
         tables = rehearsal_rows(X, classes, self.estimator, beside, public_like)
-        rows = TrialRows(X, labels.scored, beside, labels.taught).with_usable(
-            usable, takes, stand_ins(X, tables) if adjacency is Adjacency.REPLACE_ONE else None
-        )
         own_entropy = draws_by_itself(self.estimator, request.space, settings, tables)
         settings = replace(settings, own_entropy=own_entropy)
         scoring: Scoring | PublicScores | None = None
@@ -263,6 +258,10 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             space = one_by_one(plan.candidates) if plan.candidates else request.space
             size = rehearse(self.estimator, space, settings, scoring, tables)
         room = self._room(size, request.folds or 1, scoring)
+        takes = partial(usable_rows, self.estimator, request.space, base=self.base, columns=columns)
+        rows = TrialRows(X, labels.scored, beside, labels.taught).with_usable(
+            labels.usable & takes(X), takes, stand_ins(X, tables) if adjacency is Adjacency.REPLACE_ONE else None
+        )
         run: SearchRun | PortfolioRun
         if plan.portfolio is not None and isinstance(scoring, Scoring):
             run = PortfolioRun(self.estimator, plan.candidates, settings, plan.portfolio, rows, scoring)
