@@ -98,7 +98,7 @@ class TestBestOf:
             best_of(from_profile([0.5, 1.0], [1e-3, 1e-5]), LAW, bound="renyi")
 
     def test_law_of_another_type(self):
-        with pytest.raises(TypeError, match="repetitions must be a law"):
+        with pytest.raises(TypeError, match="repetitions must be a distribution"):
             best_of(zcdp(rho=0.1), 10)
 
     def test_base_without_a_statement(self):

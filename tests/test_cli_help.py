@@ -1,6 +1,7 @@
 """Help, version and completion: every command has examples, and every example runs."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 import dpselect
 from dpselect.cli.app import app
 from dpselect.cli.commands import COMMANDS as LINES, EXAMPLES, Later
+from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of, law_of
+from dpselect.errors import ArgumentError
 from tests.test_cli import toml
 from tests.test_study_schema import STUDY
 
@@ -137,3 +140,13 @@ def test_completion_knows_commands_and_options():
     assert "_DPSELECT_COMPLETE=complete_bash" in script
     words = {"_DPSELECT_COMPLETE": "complete_bash", "COMP_CWORD": "1", "COMP_WORDS": "dpselect re"}
     assert run(words).stdout.split() == ["report", "reproduce"]
+
+
+def test_an_unknown_law_or_base_is_answered_with_the_list_that_the_help_has():
+    with pytest.raises(ArgumentError, match="unknown law 'foo'; one of") as law:
+        law_of("foo:mean=3")
+    with pytest.raises(ArgumentError, match="unknown base 'foo'; one of") as base:
+        base_of("foo:mean=3", adjacency="replace_one")
+    for error, text in ((law, LAW_HELP), (base, BASE_HELP)):
+        listed = str(error.value).partition("one of ")[2].split(", ")
+        assert listed == sorted(re.findall(r"([a-z-]+):", text.partition(": ")[2]))

@@ -215,3 +215,37 @@ def test_every_study_and_every_part_of_one_can_be_read(page, text):
     """A part is put in place of the same tables of an example."""
     whole = tomllib.loads((ROOT / "examples" / "digits.toml").read_text(encoding="utf-8"))
     parse_study({**whole, **tomllib.loads(text)})
+
+
+# What comes first
+
+
+def slug(heading):
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_the_first_screen_of_the_threats_is_by_severity():
+    whole = (ROOT / "THREATS.md").read_text(encoding="utf-8")
+    screen = whole.splitlines()[:24]
+    assert "## " not in "\n".join(screen[:6])
+    table = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in screen if line.startswith("|")]
+    assert table[0] == ["severity", "what can go wrong", "what you must do"]
+    rows = table[2:]
+    order = ["high", "medium", "low"]
+    assert len(rows) >= 8
+    assert {len(row) for row in rows} == {3}
+    assert [row[0] for row in rows] == sorted((row[0] for row in rows), key=order.index)
+    assert {row[0] for row in rows} == set(order)
+    assert any("One person has several rows" in row[1] for row in rows[:3])
+    assert screen.index(next(line for line in screen if line.startswith("## "))) > 4 + len(table), "the table is whole"
+    topics = {slug(line.lstrip("# ")) for line in whole.splitlines() if line.startswith("#")}
+    links = re.findall(r"\]\(#([\w-]+)\)", whole)
+    assert links
+    assert set(links) <= topics
+
+
+def test_the_price_of_a_past_search_begins_with_searches_that_have_none():
+    page = (ROOT / "docs" / "what-did-my-search-cost.md").read_text(encoding="utf-8")
+    title, first, *_ = page.split("\n\n")
+    assert title == "# What did my search cost?"
+    assert first.startswith("If the runs themselves were not private, no guarantee can be had afterwards:")

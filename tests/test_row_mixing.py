@@ -4,6 +4,7 @@
 import copy
 import random
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,12 +14,16 @@ opacus = pytest.importorskip("opacus")
 
 from opacus.grad_sample import GradSampleModule
 from opacus.optimizers import DPOptimizer
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dpselect.errors import ArgumentError
 from dpselect.integrations.opacus import PrivateTraining, engine_guarantee
 from dpselect.integrations.opacus.made_up import facts_of
 from dpselect.integrations.opacus.probe import refuse_mixed_rows
+from dpselect.integrations.sklearn import PrivateSearchCV
+from dpselect.ledger import Ledger
 from dpselect.randomness import keyed_source
+from dpselect.repetitions import Fixed
 from tests import row_mixing_zoo as zoo
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch", "ignore:Full backward hook")
@@ -221,3 +226,50 @@ def test_how_far_a_row_moves_the_example_of_a_transposed_model():
     moved = float((total(one) - total(other)).norm())
     assert moved > 2.0  # what replacing one row may move
     assert moved == pytest.approx(100.0, rel=0.01)
+
+
+# in a search, whose runs are charged before any of them fits
+
+
+class Network(ClassifierMixin, BaseEstimator):
+    """Somebody's estimator, trained by `PrivateTraining`; `mixed`: each row less the mean of its batch."""
+
+    def __init__(self, mixed=False, random=None):
+        self.mixed, self.random = mixed, random
+
+    def guarantee(self):
+        return TRAINING.guarantee
+
+    def fit(self, X, y):
+        self.classes_ = np.array([0, 1])
+        make = (lambda: Centred(3, 2)) if self.mixed else (lambda: torch.nn.Linear(3, 2))
+        rows, labels = torch.tensor(X, dtype=torch.float32), torch.tensor(y)
+        cross_entropy = partial(torch.nn.functional.cross_entropy, reduction="none")
+        sgd = lambda parameters: torch.optim.SGD(parameters, lr=0.1)  # noqa: E731
+        self.weights_ = TRAINING.fit(make, sgd, cross_entropy, rows, labels, random=self.random).weight.detach().numpy()
+        return self
+
+    def predict(self, X):
+        return np.argmax(np.asarray(X, dtype=np.float64) @ self.weights_.T, axis=1)
+
+
+class Centred(torch.nn.Linear):
+    def forward(self, rows):
+        return super().forward(rows - rows.mean(dim=0))
+
+
+@pytest.mark.full
+def test_a_search_finds_a_model_that_mixes_rows_before_it_is_charged(tmp_path):
+    """By default: the estimator is fitted to made-up rows, so that its own probe runs."""
+    X = keyed_source("rows").uniform((40, 3))
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        budget = ledger.create_budget("b", epsilon=99, delta=1e-5)
+        search = PrivateSearchCV(
+            Network(), {}, repetitions=Fixed(count=1), delta=1e-6, score_epsilon=1.0, classes=[0, 1], ledger=budget
+        )
+        with pytest.raises(ArgumentError, match="make_module") as caught:
+            search.set_params(estimator__mixed=True).fit(X, (X[:, 0] > 0.5).astype(int))
+        assert any("nothing was drawn or charged" in note for note in caught.value.__notes__)
+        assert budget.spent().epsilon == 0
+        assert search.set_params(estimator__mixed=False).fit(X, (X[:, 0] > 0.5).astype(int)).best_estimator_ is not None
+        assert budget.spent().epsilon > 0

@@ -21,7 +21,7 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import dpselect
-from dpselect.errors import ArgumentError, ContentError
+from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn import PrivateSearchCV, PublicTransformer, RowScore
 from dpselect.learners import DPSGDClassifier, OutputPerturbationClassifier, PublicRowCountWarning
 from dpselect.learners.rows import DataDependentClassesWarning
@@ -293,17 +293,14 @@ def test_without_public_classes_and_row_count_there_are_warnings():
         fit(classes=None, nominal_rows=None)
 
 
-def test_missing_values_are_refused_for_learners_that_cannot_take_them_and_for_ours_are_not():
+def test_missing_values_raise_nothing_whoever_wrote_the_learner():
     holed = X.copy()
     holed[3, 1] = np.nan
-    fit(X=holed)
-    with pytest.raises(ContentError, match="NaN") as caught:
-        fit(LogisticRegression(), {}, base=pure_dp(epsilon=1.0), X=holed)
-    assert not any(character.isdigit() for character in str(caught.value))
+    assert fit(X=holed).best_estimator_ is not None
+    assert fit(LogisticRegression(), {}, base=pure_dp(epsilon=1.0), X=holed).best_estimator_ is not None
     pandas = pytest.importorskip("pandas")
     mixed = pandas.DataFrame({"a": holed[:, 1], "b": True})
-    with pytest.raises(ContentError, match="NaN"):
-        fit(LogisticRegression(), {}, base=pure_dp(epsilon=1.0), X=mixed)
+    assert fit(LogisticRegression(), {}, base=pure_dp(epsilon=1.0), X=mixed).best_estimator_ is not None
 
 
 def test_weights_need_a_declared_guarantee_and_are_cut_to_the_rows():
@@ -381,8 +378,7 @@ def test_a_regressor_needs_bounded_row_scores():
     # 12 draws miss alpha = 1e-3 once in 4096 keys; it is better by 1.0 a row, with noise of scale 6/100 a row
     assert found.set_params(score_epsilon=1.0).fit(X, target).best_params_ == {"alpha": 1e-3}
     assert found.score(X, target) > -0.1
-    with pytest.raises(ContentError, match="NaN"):
-        found.fit(X, np.where(target > 3, np.nan, target))
+    assert found.fit(X, np.where(target > 5, np.nan, target)).best_estimator_ is not None
 
 
 def minus_absolute_error(y, answers):

@@ -6,23 +6,27 @@ ledger stays behind pays nothing.
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder, PolynomialFeatures
 
-from dpselect.errors import ArgumentError, BudgetError, ContentError
+from dpselect.errors import ArgumentError, BudgetError, NothingFoundWarning
 from dpselect.integrations.sklearn import PrivateSearchCV, PublicTransformer, RowScore
 from dpselect.integrations.sklearn.scoring import scoring_of
-from dpselect.learners import OutputPerturbationClassifier, PublicRowCountWarning
+from dpselect.integrations.sklearn.trial import TrialRows
+from dpselect.learners import DPSGDRegressor, OutputPerturbationClassifier, PublicRowCountWarning
 from dpselect.ledger import Ledger
-from dpselect.privacy import pure_dp
+from dpselect.privacy import Adjacency, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
+from dpselect.study.metrics import ScoreNoise
 from dpselect.tuning import IntegerUniform
 
 X = keyed_source("rows").uniform((120, 3))
@@ -64,14 +68,6 @@ class Constant(ClassifierMixin, BaseEstimator):
 
     def guarantee(self):
         return pure_dp(epsilon=1.0)
-
-
-class Strict(Constant):
-    """One that takes whole numbers as labels, and nothing else."""
-
-    def fit(self, X, y):
-        assert y.dtype.kind == "i"
-        return super().fit(X, y)
 
 
 class Unnoised(Constant):
@@ -127,45 +123,117 @@ def test_a_clone_keeps_requests_of_metadata_and_copies_the_rest():
 # rows on which every run would fail
 
 
-def refused(make, table, told, tmp_path, error=ContentError):
+def refused(make, table, told, tmp_path):
     budget = Ledger.open(tmp_path / "budget.db").create_budget("b", epsilon=100, delta=1e-6)
-    with pytest.raises(error, match=told) as caught:
+    with pytest.raises(ArgumentError, match=told):
         make(ledger=budget).fit(table, Y)
     assert budget.spent().epsilon == 0
-    return str(caught.value)
 
 
-@pytest.mark.parametrize("cell", ["SECRET", None, 1e300, float("nan")])
-def test_a_cell_that_a_learner_of_others_cannot_take_is_refused_before_anything_is_charged(cell, tmp_path):
-    """Text in one row makes the whole table one of objects, for which no rows can be made up to rehearse on."""
-    rows = X.tolist()
-    rows[3][1] = cell
-    assert "SECRET" not in refused(lambda **more: search(Constant(), **more), rows, "huge number", tmp_path)
-    assert search().fit(rows, Y).best_estimator_ is not None
+class Seen(Constant):
+    """Keeps what it was trained on, which no private learner may."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.seen_ = np.asarray(X, dtype=np.float64), np.asarray(y)
+        assert self.seen_[1].dtype.kind == "i"
+        return self
+
+    def guarantee(self):
+        return pure_dp(epsilon=1.0, adjacency=getattr(self, "adjacency", "add_or_remove_one"))
 
 
-@pytest.mark.parametrize("label", ["SECRET", 2, None, float("nan")])
-def test_a_label_that_a_learner_of_others_cannot_take_is_refused_before_anything_is_charged(label, tmp_path):
-    assert search(Strict()).fit(X, Y.tolist()).best_estimator_ is not None
-    labels = [label, *Y.tolist()[1:]]
-    budget = Ledger.open(tmp_path / "budget.db").create_budget("b", epsilon=100, delta=1e-6)
-    with pytest.raises(ContentError, match="not among the classes") as caught:
-        search(Strict(), ledger=budget).fit(X, labels)
-    assert "SECRET" not in str(caught.value)
-    assert budget.spent().epsilon == 0
-    assert search().fit(X, labels).best_estimator_ is not None
+class SeenReplaceOne(Seen):
+    adjacency = "replace_one"
 
 
-def test_an_unknown_category_beside_a_private_step_is_refused(tmp_path):
+def seen(kind, table, labels, **options):
+    """The rows that train, each beside its label, in order."""
+    warnings.simplefilter("error", NothingFoundWarning)
+    rows, y = (
+        search(kind(), validation_fraction=None, public_validation=(X, Y), **options)
+        .fit(table, labels)
+        .best_estimator_.seen_
+    )
+    return np.column_stack([rows, y]).tolist()
+
+
+CELLS = ["SECRET", None, 1e300, float("nan"), float("inf")]
+LABELS = ["SECRET", 2, None, float("nan")]
+ALL = np.column_stack([X, Y]).tolist()
+
+
+@pytest.mark.parametrize(("cell", "label"), [*((cell, 0) for cell in CELLS), *((0.5, label) for label in LABELS)])
+def test_a_row_that_a_learner_of_others_cannot_take_trains_nothing_and_raises_nothing(cell, label):
+    """Text in one row makes the whole table one of objects."""
+    table, labels = X.tolist(), Y.tolist()
+    table[3][1], labels[3] = cell, label
+    assert seen(Seen, table, labels) == ALL[:3] + ALL[4:]
+    other = seen(SeenReplaceOne, table, labels)
+    assert other[:3] + other[4:] == ALL[:3] + ALL[4:]
+    # a public row in its place: the same whatever the row was, and at another place
+    table[3], labels[3] = [float("nan")] * 3, 1
+    assert seen(SeenReplaceOne, table, labels) == other
+    assert search().fit(table, labels).best_estimator_ is not None
+
+
+@pytest.mark.parametrize("kind", ["array", "pandas", "polars"])
+def test_a_public_row_stands_in_whatever_the_container(kind):
+    table = X.copy()
+    table[[3, 7], 1] = np.nan
+    if kind != "array":
+        names = ["a", "b", "c"]
+        module = pytest.importorskip(kind)
+        table = module.DataFrame(dict(zip(names, table.T, strict=True)))
+    found = seen(SeenReplaceOne, table, Y)
+    assert len(found) == len(Y)
+    assert found[3] == found[7]
+    assert np.all(np.isfinite(found))
+    assert [row for place, row in enumerate(found) if place not in (3, 7)] == [
+        row for place, row in enumerate(ALL) if place not in (3, 7)
+    ]
+
+
+def test_a_row_that_nothing_can_be_trained_on_counts_as_answered_wrongly():
+    scored = scoring_of(
+        Constant(), "accuracy", noise=ScoreNoise(1e6, Adjacency.ADD_OR_REMOVE_ONE), rows=4, classes=np.array([0, 1])
+    )
+    table = np.array([[0.0], [np.nan], [1.0], [2.0]])
+    rows = TrialRows(table, np.array([1, 1, 1, 5]), {}, usable=np.array([True, False, True, False]))
+    sums = sum(scored.total(Constant(), *part) for part in rows.scored(np.arange(4)))
+    assert scored.score(sums) == 0.5
+
+
+def test_every_label_of_a_regression_is_taken():
+    target = X @ [1.0, 2.0, 3.0]
+    holed = [*target[:-1].tolist(), "SECRET"]
+    options = {
+        "classes": None,
+        "validation_fraction": None,
+        "public_validation": (X, target),
+        "random": keyed_source(2),
+    }
+    own = DPSGDRegressor(noise_multiplier=4.0, steps=2, label_bounds=(0, 6))
+    assert search(own, scoring="r2", score_epsilon=None, **options).fit(X, holed).best_estimator_ is not None
+    model = (
+        search(Ridge(), base=pure_dp(epsilon=1.0), scoring="r2", score_epsilon=None, **options)
+        .fit(X, holed)
+        .best_estimator_
+    )
+    assert np.allclose(model.coef_, Ridge().fit(X[:-1], target[:-1]).coef_)
+
+
+def test_an_unknown_category_beside_a_private_step_trains_nothing():
     letters = np.array(list("ab"), dtype=object)[:, None]
     encoder = PublicTransformer(OneHotEncoder(sparse_output=False).fit(letters))
     columns = ColumnTransformer([("letter", encoder, [2]), ("mean", Mean(), [0, 1])])
-    estimator = Pipeline([("columns", columns), ("learner", LEARNER)])
+    estimator = Pipeline([("columns", columns), ("learner", Seen())])
     table = np.hstack([X[:, :2].astype(object), letters[np.arange(120) % 2]])
-    assert search(estimator).fit(table, Y).best_estimator_ is not None
     table[5, 2] = "SECRET"
-    said = refused(lambda **more: search(estimator, **more), table, "the step 'columns'", tmp_path)
-    assert "SECRET" not in said
+    table[90, 2] = None
+    options = {"validation_fraction": None, "public_validation": (table[:4], Y[:4])}
+    rows, _ = search(estimator, **options).fit(table, Y).best_estimator_["learner"].seen_
+    assert np.array_equal(rows[:, 2:], np.delete(X, [5, 90], axis=0)[:, :2])
 
 
 def test_steps_behind_a_private_one_in_a_column_are_not_tried_on_raw_rows():
@@ -176,17 +244,17 @@ def test_steps_behind_a_private_one_in_a_column_are_not_tried_on_raw_rows():
     assert search(estimator, rehearse=False).fit(X, Y).best_estimator_ is None
 
 
-def test_values_searched_together_are_tried_together(tmp_path):
+def test_values_searched_together_are_tried_together():
     """Squares of squares overflow, though neither squares alone do."""
     estimator = Pipeline(
-        [("first", PolynomialFeatures(1)), ("second", PolynomialFeatures(1)), ("norm", Normalizer()), ("end", LEARNER)]
+        [("first", PolynomialFeatures(1)), ("second", PolynomialFeatures(1)), ("norm", Normalizer()), ("end", Seen())]
     )
     space = {"first__degree": [1, 2], "second__degree": [1, 2]}
     table = X.copy()
     table[3, 1] = 1e100
-    for alone in space:
-        assert search(estimator, {alone: space[alone]}).fit(table, Y).best_estimator_ is not None
-    refused(lambda **more: search(estimator, space, **more), table, "the step 'norm'", tmp_path)
+    options = {"validation_fraction": None, "public_validation": (X, Y)}
+    for tried, rows in (({"first__degree": [1, 2]}, 120), ({"second__degree": [1, 2]}, 120), (space, 119)):
+        assert len(search(estimator, tried, **options).fit(table, Y).best_estimator_["end"].seen_[1]) == rows
 
 
 @pytest.mark.parametrize(
@@ -206,13 +274,13 @@ def test_values_searched_together_are_tried_together(tmp_path):
     ],
 )
 def test_overflow_that_cannot_be_seen_beforehand_is_refused(estimator, space, told, tmp_path):
-    refused(lambda **more: search(estimator, space, **more), X, told, tmp_path, ArgumentError)
+    refused(lambda **more: search(estimator, space, **more), X, told, tmp_path)
 
 
 @pytest.mark.parametrize("space", [{}, {"nominal_rows": [120, 6]}])
 def test_more_rows_than_a_learner_takes_are_refused_and_do_not_fail_every_run(space, tmp_path):
     learner = OutputPerturbationClassifier(nominal_rows=120 if space else 6)
-    refused(lambda **more: search(learner, space, **more), X, "16 times", tmp_path, ArgumentError)
+    refused(lambda **more: search(learner, space, **more), X, "16 times", tmp_path)
 
 
 def test_without_a_public_count_a_part_has_its_share_of_the_rows_and_not_its_own_count():

@@ -14,7 +14,7 @@ from scipy.special import expit
 from sklearn.pipeline import make_pipeline
 
 from dpselect.accounting import best_of
-from dpselect.errors import AdjacencyError, ArgumentError, ContentError, MissingExtraError
+from dpselect.errors import AdjacencyError, ArgumentError, MissingExtraError
 from dpselect.integrations.sklearn import PrivateSearchCV, stated_epsilon
 from dpselect.integrations.sklearn.diffprivlib_models import KnownClasses, fresh_accountant
 from dpselect.privacy import compose, pure_dp
@@ -183,11 +183,10 @@ def test_a_row_that_a_private_scaler_makes_infinite_counts_as_zeros_and_fails_no
 
 
 @needs_diffprivlib
-def test_a_row_that_is_no_number_is_refused_before_its_conversion_fails_every_run():
+def test_a_row_that_is_no_number_does_not_fail_every_run_by_its_conversion():
     rows = X.tolist()
     rows[3][1] = "SECRET"
-    with pytest.raises(ContentError, match="huge number"):
-        search(logistic(), {}).fit(rows, Y)
+    assert search(logistic(), {}).fit(rows, Y).best_estimator_ is not None
 
 
 @needs_diffprivlib

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from decimal import Decimal
 from fractions import Fraction
+from types import FrameType
 from typing import Literal, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -29,6 +31,7 @@ __all__ = [
     "expect",
     "flag",
     "integer",
+    "levels_to_the_caller",
     "missing_extra",
     "number",
     "public_text",
@@ -39,6 +42,8 @@ __all__ = [
 
 # float() reads all of these, and none of them is a number that a caller meant
 _NOT_NUMBERS = (bool, np.bool_, str, bytes, bytearray)
+_TINY = 1e-30
+"""A lower limit below this is one of arithmetic: to a caller it is 0."""
 
 
 class ArgumentError(ValueError):
@@ -146,6 +151,8 @@ def number(
         or (below is not None and not parsed < below)
         or (at_most is not None and not parsed <= at_most)
     )
+    if wrong and at_least is not None and 0.0 < at_least < _TINY and parsed <= 0.0:
+        raise ArgumentError(f"{name} must be greater than 0, got {value!r}")
     if wrong:
         limits = [
             f"{word} {limit:g}"
@@ -277,3 +284,12 @@ def missing_extra(extra: str, what: str) -> MissingExtraError:
     reading Parquet needs an optional extra: pip install "dpselect[parquet]"
     """
     return MissingExtraError(f'{what} needs an optional extra: pip install "dpselect[{extra}]"')
+
+
+def levels_to_the_caller() -> int:
+    """How far up the first frame outside of this package is, as a call of `warnings.warn` beside this one counts."""
+    level = 1
+    outer: FrameType | None = sys._getframe(1)
+    while outer is not None and str(outer.f_globals.get("__name__")).partition(".")[0] == "dpselect":
+        level, outer = level + 1, outer.f_back
+    return level

@@ -1,65 +1,229 @@
-"""Arguments by the names of other libraries: what to type instead of a name that a callable does not have."""
+"""What is wrong with a call: the names that other libraries have for our arguments, and what to type in their place."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any, Final, TypeVar, cast
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
 
-__all__ = ["answer_foreign_names"]
+__all__ = ["OPTIONS", "advice_for", "foreign_names_of", "misuse", "unknown"]
 
-Made = TypeVar("Made", bound=Callable[..., Any])
+OPTIONS: Final = "_dpselect_options"
+"""The attribute of a function that names the callables whose arguments its `**options` are."""
+_OWNERS: Final = ("self", "cls")
 
-_NOISE: Final = "did you mean noise_multiplier= (standard deviation / sensitivity)?"
-_STEPS: Final = "give steps= (epochs / sampling_rate)"
-_RATE: Final = "did you mean sampling_rate= (batch size / number of rows)?"
-_RUNS: Final = (
-    "the number of runs is drawn from a law and stays secret, which is what makes the search cheap: give repetitions=, "
-    "or epsilon= and delta="
-)
-_TOTAL: Final = "noise is set by noise_multiplier=; for a total, use calibrate or PrivateSearchCV(epsilon=)"
-_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
-    "noise_multiplier": dict.fromkeys(("sigma", "std", "stddev", "noise", "noise_scale", "standard_deviation"), _NOISE)
-    | dict.fromkeys(("epsilon", "target_epsilon"), _TOTAL),
-    "steps": dict.fromkeys(("epochs", "num_epochs", "n_epochs"), _STEPS)
-    | dict.fromkeys(("iterations", "num_steps", "max_iter"), "did you mean steps=?"),
-    "sampling_rate": dict.fromkeys(("sample_rate", "q", "sampling_probability", "batch_size"), _RATE),
-    "scale": dict.fromkeys(("b", "noise_scale", "noise_parameter"), "did you mean scale= (noise scale / sensitivity)?")
-    | {"epsilon": "give scale= (sensitivity / epsilon)"},
-    "rho": {"epsilon": "give rho=, or write approximate_dp(epsilon=, delta=)"},
-    "epsilon": {"eps": "did you mean epsilon=?", "target_epsilon": "did you mean epsilon=?"},
-    "repetitions": dict.fromkeys(("n_trials", "n_iter", "num_trials", "num_samples", "n_runs", "max_evals"), _RUNS),
-    "space": dict.fromkeys(("param_distributions", "param_grid", "search_space"), "did you mean space=?"),
-    "base": {"guarantee": "did you mean base=, the guarantee of one run?"},
-    "gamma": {"mean": "use {name}.with_mean(mean={value!r})"},
-    "limit": {"mean": "give limit=, the largest number of runs; its mean follows"},
-    "count": {"n": "did you mean count=?", "trials": "did you mean count=?"},
+_SAME: Final[Mapping[str, str]] = {
+    "accounting": "accountant composition accounting_method",
+    "adjacency": "neighboring_relation neighbouring_relation neighboring neighbouring neighbor_type relation",
+    "candidate": "proposal mechanism run",
+    "categories": "levels categorical_values vocabulary",
+    "choices": "values options categories",
+    "class_weights": "class_weight weights",
+    "classes": "class_names labels n_classes num_classes",
+    "clip_norm": "max_grad_norm l2_norm_clip clipping_norm max_norm clipping_threshold gradient_clip clip C",
+    "consultations": "max_queries n_consultations",
+    "count": "n trials k n_runs",
+    "cv": "folds n_folds n_splits",
+    "confidence": "confidence_level",
+    "data": "X dataset df frame records",
+    "delta": "target_delta delta_total",
+    "draws": "n_samples num_samples samples n_trials",
+    "domain_size": "size n_categories cardinality",
+    "epsilon": "eps target_epsilon privacy_budget epsilon_budget epsilon_total",
+    "epsilons": "rdp rdp_epsilons eps",
+    "executor": "backend client pool parallel",
+    "failure_probability": "beta failure_prob error_probability tau",
+    "fit_intercept": "intercept add_intercept",
+    "granularity": "resolution precision step grid_step",
+    "hidden_units": "hidden_layer_sizes hidden_size n_hidden hidden_dim",
+    "high": "upper max maximum",
+    "label": "run_name study_name",
+    "learning_rate": "lr step_size learning_rate_init eta0 eta",
+    "ledger": "spender accountant privacy_accountant odometer",
+    "limit": "n max_count",
+    "low": "lower min minimum",
+    "lower": "low min min_value lower_bound minimum a_min amin",
+    "max_positives": "c cutoff max_above max_positive",
+    "max_queries": "num_queries n_queries queries",
+    "max_runs": "max_trials max_evals max_iter n_iter n_trials n_runs num_samples",
+    "mean": "lam mu rate lambda_ expected_runs n_trials",
+    "mean_runs": "mean n_trials expected_runs n_runs",
+    "monotonic": "monotone monotonicity",
+    "noise_multiplier": "sigma std stddev standard_deviation noise noise_scale noise_std noise_stddev",
+    "nominal_rows": "n_rows num_examples dataset_size n_samples sample_size num_rows",
+    "objective": "func fn trainable objective_function function",
+    "orders": "alphas rdp_orders",
+    "order": "alpha",
+    "param_distributions": "space search_space search_spaces params param_space",
+    "probabilities": "pmf weights probs",
+    "probability": "p prob",
+    "q": "quant alpha percentile quantile p",
+    "qs": "quants alphas probs percentiles q quantiles",
+    "queries": "num_queries n_queries max_queries",
+    "regularization": "alpha l2 reg reg_lambda lambda_ l2_regularization penalty",
+    "repetitions": "distribution law",
+    "rho": "zcdp rho_zcdp",
+    "row_norm": "data_norm max_row_norm feature_norm",
+    "sampling_rate": "sample_rate q sampling_probability batch_size lot_size expected_batch_size",
+    "scale": "b noise_parameter noise_scale",
+    "scores": "utilities utility qualities",
+    "scoring": "metric metrics score eval_metric",
+    "sensitivity": "l1_sensitivity l2_sensitivity query_sensitivity score_sensitivity d_in",
+    "space": "param_distributions search_space search_spaces params param_space config",
+    "spender": "ledger accountant privacy_accountant budget odometer",
+    "steps": "iterations num_steps n_steps max_iter n_iter num_iterations",
+    "stop_probability": "gamma stopping_probability p",
+    "store": "storage checkpoint output storage_path",
+    "tasks": "n_tasks num_tasks",
+    "subsample_size": "sample_size block_size batch_size",
+    "threshold": "T cutoff",
+    "trials": "n",
+    "upper": "high max max_value upper_bound maximum a_max amax",
+    "validation_fraction": "test_size validation_split validation_size val_size",
+    "variance": "sigma_squared sigma2 var",
+    "values": "x data array column",
+    "weights": "sample_weight sample_weights weight",
+    "workers": "n_jobs num_workers n_workers max_workers processes",
 }
-"""By our argument, the names that others have for it and what to type."""
+"""By our argument, the names that others have for the very same."""
+
+_SHOWN: Final[Mapping[str, str]] = {
+    "noise_multiplier": " (standard deviation / sensitivity)",
+    "sampling_rate": " (batch size / number of rows)",
+    "scale": " (noise scale / sensitivity)",
+}
+"""The unit of an argument, where others count in another one."""
+
+_RUNS: Final = (
+    "the number of runs is drawn from a law and stays secret, which is what makes the search cheap: give "
+    "repetitions=Harmonic(limit=30), or epsilon= and delta= alone; a fixed number is Fixed(count=10), which costs more"
+)
+_SEED: Final = (
+    "anyone who knows a seed knows the noise. Leave it out, or in a test give "
+    "random=dpselect.randomness.keyed_source(1)"
+)
+_GRID: Final = (
+    "a grid runs different candidates once each; the best of K is priced for K draws with replacement. Give {ours}= "
+    "with a distribution for every parameter; the lists of the same dictionary will do"
+)
+_BOUNDS: Final = "give lower= and upper=, which must be public"
+_SECRET: Final = "the guarantee covers the winner alone; scores, settings and number of the other runs are secret"
+_MEAN: Final = "use {name}.with_mean(mean={given!r})"
+_TOTAL: Final = "noise is set by noise_multiplier=; for a total, use calibrate or PrivateSearchCV(epsilon=)"
 
 
-def answer_foreign_names(make: Made) -> Made:
-    """The same callable, which answers an argument by another library's name with what to type.
+def _each(names: str, advice: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), advice)
 
-    Of a class the constructor. Only names that the callable does not take are answered; others raise as before.
+
+_OTHERWISE: Final[Mapping[str, Mapping[str, str]]] = {
+    "base": _each("guarantee mechanism", "did you mean base=, the guarantee of one run?"),
+    "confidence": _each("alpha significance", "give confidence=, 1 less the significance"),
+    "epsilon": _each("rho", "give epsilon=; a zCDP guarantee is zcdp(rho=)"),
+    "failure_probability": _each("confidence confidence_level", "give failure_probability=, 1 less the confidence"),
+    "gamma": _each("mean", _MEAN),
+    "limit": _each("mean", "give limit=, the largest number of runs; its mean follows"),
+    "lower": _each("bounds range", _BOUNDS),
+    "noise_multiplier": _each("epsilon target_epsilon", _TOTAL),
+    "param_distributions": _each("param_grid", _GRID)
+    | _each("error_score", "a run that fails counts as the worst, and whether it failed is protected")
+    | _each("return_train_score", _SECRET)
+    | _each("pre_dispatch", "see executor=")
+    | _each("iid", "it is gone from scikit-learn too"),
+    "random": _each("random_state seed rng random_seed prng generator", _SEED),
+    "repetitions": _each("n_trials n_iter num_trials num_samples n_runs max_evals n_calls num_runs", _RUNS),
+    "regularization": _each("C", "give regularization=, about 1 / (C * number of rows)"),
+    "rho": _each("epsilon", "give rho=, or write approximate_dp(epsilon=, delta=)"),
+    "scale": _each("epsilon", "give scale= (sensitivity / epsilon)") | _each("sigma", "give scale=, sigma / sqrt(2)"),
+    "space": _each("param_grid", _GRID),
+    "variance": _each("sigma std stddev scale", "give variance=, the square of the standard deviation"),
+    "steps": _each("epochs num_epochs n_epochs", "give steps= (epochs / sampling_rate)"),
+}
+"""The names that stand for something else, or that need a word more."""
+
+
+def misuse(call: Callable[..., Any], name: str, args: tuple[Any, ...], given: Mapping[str, Any]) -> str | None:
+    """What is wrong with the arguments of a call; None if they fit, so that the error is another one.
+
+    Shows names alone: what was given may be private.
     """
-    if isinstance(make, type):
-        make.__init__ = _answering(make.__init__, make.__name__)  # type: ignore[misc]
-        return cast("Made", make)
-    return cast("Made", _answering(make, make.__name__))
+    try:
+        inspect.signature(call).bind(*args, **given)
+    except TypeError as error:
+        return unknown(call, name, given) or _misplaced(call, name, args, given) or f"{name}: {error}"
+    return None
 
 
-def _answering(call: Callable[..., Any], name: str) -> Callable[..., Any]:
-    known = inspect.signature(call).parameters
+def unknown(call: Callable[..., Any], name: str, given: Mapping[str, Any]) -> str | None:
+    """What to type in the place of an argument that is not among those of a call; None if all of them are."""
+    takes = list(_takes(call))
+    others = hasattr(call, OPTIONS)
+    for foreign in given:
+        if foreign not in takes:
+            advice = advice_for(foreign, takes, name=name, given=given[foreign])
+            if advice is not None:
+                return f"{name} has no argument {foreign}: {advice}"
+            if others or all(each.kind is not each.VAR_KEYWORD for each in _parameters(call)):
+                listed = ", ".join(dict.fromkeys(f"{each}=" for each in takes)) or "none"
+                return f"{name} got an unexpected keyword argument {foreign!r}: it takes {listed}"
+    return None
 
-    @wraps(call)
-    def answering(*args: Any, **given: Any) -> Any:
-        for foreign in given.keys() - known.keys():
-            for ours in known:
-                if advice := _NAMES.get(ours, {}).get(foreign):
-                    advice = advice.format(name=name, value=given[foreign])
-                    raise TypeError(f"{name} has no argument {foreign}: {advice}")
-        return call(*args, **given)
 
-    return answering
+def _misplaced(call: Callable[..., Any], name: str, args: tuple[Any, ...], given: Mapping[str, Any]) -> str | None:
+    """The call to write, for too many arguments without a name or for missing ones."""
+    parameters = _parameters(call)
+    placed = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    placed, args = (placed[1:], args[1:]) if placed and placed[0].name in _OWNERS else (placed, args)
+    needed = [each for each in parameters if each.default is each.empty and each.kind is each.KEYWORD_ONLY]
+    beyond = len(args) - len(placed)
+    if beyond > 0:
+        free = [each for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in given]
+        shown = ", ".join([*(each.name for each in placed), *(f"{each.name}=..." for each in free[:beyond])])
+        allowed = " and ".join(each.name for each in placed) or "nothing"
+        return f"{name} takes {allowed} without a name: write {name}({shown})"
+    missing = [
+        each.name for each in [*placed[len(args) :], *needed] if each.default is each.empty and each.name not in given
+    ]
+    first = [each.name for each in placed if each.default is each.empty]
+    shown = ", ".join([*first, *(f"{each.name}=..." for each in needed)])
+    return f"{name} needs {' and '.join(missing)}: write {name}({shown})" if missing else None
+
+
+def _parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
+    return list(inspect.signature(call).parameters.values())
+
+
+def _takes(call: Callable[..., Any]) -> Iterator[str]:
+    """The arguments that can be given by name, those behind `**options` among them."""
+    for each in _parameters(call):
+        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) and each.name not in _OWNERS:
+            yield each.name
+    for other in getattr(call, OPTIONS, ()):
+        yield from _takes(other)
+
+
+def advice_for(foreign: str, ours: Iterable[str], *, name: str, given: object) -> str | None:
+    """What to type in the place of an argument that the callable of this name does not have; None if nobody knows.
+
+    `ours` are the arguments that it has. What was given is shown only where it sets a law of the number of runs.
+
+    >>> advice_for("sigma", ["noise_multiplier"], name="gaussian", given=4)
+    'did you mean noise_multiplier= (standard deviation / sensitivity)?'
+    """
+    known = tuple(ours)
+    for our in known:
+        said = _OTHERWISE.get(our, {}).get(foreign)
+        if said is not None:
+            return said.format(ours=our, name=name, given=given)
+    same = (our for our in known if foreign in _SAME.get(our, "").split())
+    near = get_close_matches(foreign, known, n=1, cutoff=0.75)
+    meant = next(itertools.chain(same, near), None)
+    return None if meant is None else f"did you mean {meant}={_SHOWN.get(meant, '')}?"
+
+
+def foreign_names_of(ours: str) -> Iterator[str]:
+    """The names that others have for this argument."""
+    yield from _SAME.get(ours, "").split()
+    yield from _OTHERWISE.get(ours, {})

@@ -1,5 +1,5 @@
 """Theorems as functions from guarantees to guarantees: what a private search costs."""
 
-from lazy_loader import attach_stub
+from dpselect.public_api import attach_public
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_public(__name__, __file__)

@@ -18,6 +18,7 @@ from dpselect.adaptive.verification import Verification
 from dpselect.adaptive.verification_plan import plan_verification
 from dpselect.errors import ArgumentError, BudgetError, integer, number, public_text
 from dpselect.privacy import Guarantee, Release, Spender, paid
+from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
 
@@ -175,6 +176,7 @@ class AdaptiveAnalysis(Session):
         return self._verification
 
     @answers
+    @options_of(read_grid)
     def estimate(
         self,
         estimator: Estimator,
@@ -257,6 +259,7 @@ class AdaptiveAnalysis(Session):
         _check_callable(estimator)
         return verification.check(lambda: evaluate(estimator, verification.blocks, axis=axis, jobs=self._jobs), guess)
 
+    @options_of(read_grid)
     def verify_or_correct(
         self,
         estimator: Estimator,

@@ -21,6 +21,7 @@ from dpselect.adaptive.verification_plan import VerificationPlan, plan_verificat
 from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.ordered.domains import Domain
 from dpselect.privacy import Release
+from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
 
@@ -83,6 +84,7 @@ class EffectiveRounds(Session):
         return self._verification.refusals_left + 1
 
     @answers
+    @options_of(read_grid)
     def estimate(
         self,
         estimator: Estimator,

@@ -23,6 +23,7 @@ from dpselect.errors import ArgumentError, BudgetError, ContentError, integer, n
 from dpselect.mechanisms import SparseVector, noisy_count
 from dpselect.numerics import root_between
 from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender
+from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
 
@@ -182,6 +183,7 @@ class MultiplicativeWeights(Session):
         return runs_guarantee(each, each, count, release_epsilon=2.0 * each)
 
     @answers
+    @options_of(read_grid)
     def estimate(
         self,
         values: ArrayLike,

@@ -27,6 +27,7 @@ from dpselect.errors import ArgumentError, BudgetError, ContentError, number, pu
 from dpselect.holdout.draws import fingerprint
 from dpselect.holdout.record import Record
 from dpselect.privacy import Guarantee, Payment, Receipt, Release, Spender
+from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource, keyed_source, system_source
 from dpselect.randomness.session import Session, answers
 
@@ -78,6 +79,7 @@ class SavedAnalysis(Session):
         self._run: int | None = None  # the run of verifications whose threshold this process holds
 
     @classmethod
+    @options_of(AdaptiveAnalysis)
     def create(
         cls,
         path: str | os.PathLike[str],
@@ -144,6 +146,7 @@ class SavedAnalysis(Session):
             return max(planned.plan.refusals - _exposure(turn.entries)[2], 0) + (self._run is not None)
 
     @answers
+    @options_of(AdaptiveAnalysis.estimate)
     def estimate(
         self,
         question: str,
@@ -201,6 +204,7 @@ class SavedAnalysis(Session):
                 self._run = held if agrees else None
         return Release(value=entry["value"], guarantee=guarantee, receipt=receipt)
 
+    @options_of(AdaptiveAnalysis.estimate)
     def verify_or_correct(
         self,
         question: str,

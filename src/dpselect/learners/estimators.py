@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpselect.foreign_names import answer_foreign_names
 from dpselect.learners.dp_sgd import DPSGDClassification
 from dpselect.learners.dp_sgd_regressor import DPSGDRegression
 from dpselect.learners.output_perturbation import OutputPerturbation
@@ -54,12 +53,10 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         return shape
 
 
-@answer_foreign_names
 class DPSGDClassifier(ClassifierMixin, _Estimator, DPSGDClassification):  # type: ignore[misc]
     __doc__ = DPSGDClassification.__doc__
 
 
-@answer_foreign_names
 class DPSGDRegressor(RegressorMixin, _Estimator, DPSGDRegression):  # type: ignore[misc]
     __doc__ = DPSGDRegression.__doc__
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import ArgumentError, levels_to_the_caller, number
 from dpselect.learners.fixed_point import truncate
 from dpselect.numerics import Array
 from dpselect.privacy import Adjacency
@@ -215,7 +215,7 @@ def public_classes(classes: Sequence[Any] | NDArray[Any] | None, labels: NDArray
         "classes was not given, so the class labels are taken from y; that a class occurs can reveal the only row that "
         "has it, and the guarantee holds only if the set of labels is public: pass classes=[...]",
         DataDependentClassesWarning,
-        stacklevel=3,
+        stacklevel=levels_to_the_caller(),
     )
     present = np.array([label for label in labels.tolist() if _is_label(label)])
     if not len(present):
@@ -267,7 +267,7 @@ def public_row_count(nominal: float | None, count: int, adjacency: Adjacency) ->
             "nominal_rows was not given, so the number of rows of X is used as if it were public, which "
             "add_or_remove_one means to hide: pass nominal_rows=(a public guess)",
             PublicRowCountWarning,
-            stacklevel=3,
+            stacklevel=levels_to_the_caller(),
         )
     return float(max(count, 1))
 

@@ -24,7 +24,7 @@ from dpselect.numerics import rounded_down
 from dpselect.privacy import Adjacency, OutputGuarantee, Receipt
 from dpselect.privacy.notebook import grid
 from dpselect.privacy.output.amounts import Exact, charged_amount
-from dpselect.storage.claims import already_released, bound_otherwise
+from dpselect.storage.claims import claim_refusal
 
 __all__ = ["ACCOUNTINGS", "Budget", "Charge", "PricedBudget"]
 
@@ -250,7 +250,7 @@ class Budget:
                     "another one. Resume it with its own ledger, or begin a new search with its own charge"
                 )
             if transaction.body(booked.sequence).get("binding") != public_text("binding", binding):
-                raise bound_otherwise(f"reservation {identifier!r}")
+                raise claim_refusal(f"reservation {identifier!r}", "bound otherwise")
             if booked.settled is not None:
                 return str(transaction.body(booked.settled).get("release", ""))
             self._take_over(transaction, booked, identifier, public_text("claim", claim))
@@ -328,7 +328,7 @@ class Budget:
     ) -> Receipt:
         head, body = transaction.entry(settled)
         if release is not None and body.get("release") not in (None, release):
-            raise already_released(f"reservation {reserved['identifier']!r}")
+            raise claim_refusal(f"reservation {reserved['identifier']!r}", "released")
         if body["cell"] != named or (release is not None and "release" not in body):
             raise AlreadySettledError(f"reservation {reserved['identifier']!r} is settled otherwise (entry {settled})")
         transaction.touch()
@@ -358,10 +358,14 @@ class Budget:
 
 
 class PricedBudget:
-    """A budget as a `Spender`, with the delta at which guarantees are priced; with `own`, those that have none."""
+    """A budget as a `Spender`, with the delta at which guarantees are priced; with `own`, those that have none.
+
+    `claim` and `settle` are those of the budget.
+    """
 
     def __init__(self, budget: Budget, delta: Fraction, *, own: bool = False) -> None:
         self._budget = budget
+        self.claim, self.settle = budget.claim, budget.settle
         self._delta = delta
         self._own = own
 
@@ -386,21 +390,6 @@ class PricedBudget:
             binding=binding,
             claim=claim,
         )
-
-    def claim(self, identifier: str, *, binding: str, claim: str) -> str | None:
-        """`Budget.claim`."""
-        return self._budget.claim(identifier, binding=binding, claim=claim)
-
-    def settle(
-        self,
-        identifier: str,
-        *,
-        cell: Hashable | None = None,
-        claim: str | None = None,
-        release: str | None = None,
-    ) -> Receipt:
-        """`Budget.settle`."""
-        return self._budget.settle(identifier, cell=cell, claim=claim, release=release)
 
 
 def _chain(transaction: Transaction, name: str) -> Iterator[Account]:
@@ -430,11 +419,11 @@ def _same(transaction: Transaction, booked: Reservation, body: Body) -> Head:
     """The entry of an equal reservation that is open; raises if the identifier stands for something else."""
     head, found = transaction.entry(booked.sequence)
     if found.get("binding") != body.get("binding"):
-        raise bound_otherwise(f"reservation {body['identifier']!r}")
+        raise claim_refusal(f"reservation {body['identifier']!r}", "bound otherwise")
     if _terms_of(found) != _terms_of(body):
         raise ArgumentError(f"identifier {body['identifier']!r} is already reserved with other terms")
     if booked.settled is not None and "binding" in body:
-        raise already_released(f"reservation {body['identifier']!r}")
+        raise claim_refusal(f"reservation {body['identifier']!r}", "released")
     if booked.settled is not None:
         raise AlreadySettledError(
             f"reservation {body['identifier']!r} is settled already (entry {booked.settled}): it pays for no other run"

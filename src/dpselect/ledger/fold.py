@@ -21,7 +21,7 @@ from dpselect.ledger.refusals import (
     LedgerDamagedError,
 )
 from dpselect.privacy import Adjacency
-from dpselect.storage.claims import superseded
+from dpselect.storage.claims import claim_refusal
 
 __all__ = [
     "ALTERNATIVE",
@@ -281,8 +281,10 @@ def _reserve(books: Books, sequence: int, body: Body) -> None:
     account = _account(books, body["budget"])
     terms = account.terms
     if body["adjacency"] != terms["adjacency"]:
+        found, wanted = body["adjacency"], terms["adjacency"]
         raise AdjacencyError(
-            f"{body['label']!r} is under {body['adjacency']}, budget {account.name!r} under {terms['adjacency']}"
+            f"{body['label']!r} is under {found}, budget {account.name!r} under {wanted}: make the guarantee with "
+            f"adjacency={wanted!r}, or a budget with adjacency={found!r}"
         )
     _check_part(account, body["part"])
     if books.reservation(account.name, body["identifier"]) is not None:
@@ -347,7 +349,7 @@ def _settle(books: Books, sequence: int, body: Body) -> None:
     booked, reserved = _open(books, body)
     _check_claim(body, "claim", "release")
     if "claim" in body and ("binding" not in reserved or books.body(booked.holder)["claim"] != body["claim"]):
-        raise superseded(f"reservation {body['identifier']!r}")
+        raise claim_refusal(f"reservation {body['identifier']!r}", "superseded")
     if body["epsilon"] is not None:
         refund = _refund(reserved, body)
         _post(books, body["budget"], reserved["part"], {"epsilon": -refund}, guard=False)

@@ -36,10 +36,26 @@ class InsufficientBudget(BudgetError):
         self.requested = dict(requested)
         self.remaining = {unit: remaining[unit] for unit in self.requested}
         asked, left = _shown(self.requested, self.remaining), _shown(self.remaining, self.requested)
-        super().__init__(f"budget {budget!r}: {asked} was asked for, {left} remains; nothing was charged")
+        said = f"{asked} was asked for, {left} remains; nothing was charged"
+        super().__init__(f"budget {budget!r}: {said}{_how_to_share_delta(self.requested, self.remaining)}")
 
     def __reduce__(self) -> tuple[type[InsufficientBudget], tuple[str, dict[str, Fraction], dict[str, Fraction]]]:
         return type(self), (self.budget, self.requested, self.remaining)
+
+
+def _how_to_share_delta(requested: Mapping[str, Fraction], remaining: Mapping[str, Fraction]) -> str:
+    """What to do where delta does not fit: by default the first mechanism that needs any takes all of it."""
+    asked, left = (amounts.get("delta", Fraction(0)) for amounts in (requested, remaining))
+    if asked <= left:
+        return ""
+    fits = requested.get("epsilon", Fraction(0)) <= remaining.get("epsilon", Fraction(0))
+    what = "Too little delta is left" if left > 0 else "Delta is used up"
+    would, when = " (epsilon would fit)" if fits else "", "Give" if left > 0 else "Next time give"
+    share = float(left if left > 0 else asked) / 10.0
+    return (
+        f". {what}{would}. {when} each mechanism a part of it: budget.at(delta={share:.1g}), or delta_each= of "
+        "create_budget"
+    )
 
 
 def _shown(amounts: Mapping[str, Fraction], others: Mapping[str, Fraction]) -> str:

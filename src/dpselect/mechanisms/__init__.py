@@ -1,5 +1,5 @@
 """Primitives on scores and queries, and noise: exact laws wherever a comparison or a whole number leaves."""
 
-from lazy_loader import attach_stub
+from dpselect.public_api import attach_public
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_public(__name__, __file__)

@@ -11,7 +11,6 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 
 from dpselect.errors import ArgumentError
-from dpselect.foreign_names import answer_foreign_names
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.registry import Registry
@@ -46,7 +45,7 @@ def _remembered(make: Callable[..., Guarantee]) -> Callable[..., Guarantee]:
         plain = not refused and all(type(each) in _PLAIN for each in settings.values())
         return found(**settings) if plain else make(*refused, **settings)
 
-    return answer_foreign_names(remembered)
+    return remembered
 
 
 def base_named(name: str, settings: Mapping[str, Any], *, adjacency: Adjacency | str) -> Guarantee:

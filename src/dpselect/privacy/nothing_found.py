@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
-from types import FrameType
 
-from dpselect.errors import NothingFoundWarning
+from dpselect.errors import NothingFoundWarning, levels_to_the_caller
 
 __all__ = ["nothing_found", "warn_if_nothing_found"]
 
@@ -25,7 +23,7 @@ def warn_if_nothing_found(released: object, *, no_runs: float = 0.0) -> None:
     """
     if released is not None:
         return
-    warnings.warn(nothing_found(no_runs), NothingFoundWarning, stacklevel=_levels_to_the_caller())
+    warnings.warn(nothing_found(no_runs), NothingFoundWarning, stacklevel=levels_to_the_caller())
 
 
 def nothing_found(no_runs: float) -> str:
@@ -36,12 +34,3 @@ def nothing_found(no_runs: float) -> str:
         f"failed (one that raises does so in silence; trying it on made-up rows, rehearse=, shows that){law}. Which it "
         "was is secret"
     )
-
-
-def _levels_to_the_caller() -> int:
-    """How far up the first frame outside of this package is, as `warnings.warn` above counts."""
-    level = 1
-    outer: FrameType | None = sys._getframe(1)
-    while outer is not None and str(outer.f_globals.get("__name__")).partition(".")[0] == "dpselect":
-        level, outer = level + 1, outer.f_back
-    return level

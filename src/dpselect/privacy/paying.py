@@ -19,7 +19,7 @@ from dpselect.privacy.promises import promise_or_output
 from dpselect.privacy.release import ClaimSpender, Receipt, Release, Spender
 from dpselect.randomness.session import Session, answers
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.storage.claims import ClaimFile, already_released, closed
+from dpselect.storage.claims import ClaimFile, claim_refusal
 
 if TYPE_CHECKING:  # a type checker has it, whether it is installed or not
     from typing_extensions import TypeVar
@@ -123,7 +123,7 @@ class BoundPayment:
         """
         label = public_text("label", label)
         if self.outside is not None and self.outside.claim(self.binding, claim) is not None:
-            raise already_released(f"search {self.identifier}")
+            raise claim_refusal(f"search {self.identifier}", "released")
         if not isinstance(self.spender, ClaimSpender):
             opened = Payment.open(guarantee, spender=self.spender, label=label, identifier=self.identifier)
             return opened.receipt
@@ -142,9 +142,9 @@ class BoundPayment:
         if isinstance(self.spender, ClaimSpender):
             settled.append(self.spender.claim(self.identifier, binding=self.binding, claim=claim))
         if "" in settled:
-            raise closed(f"search {self.identifier}")
+            raise claim_refusal(f"search {self.identifier}", "closed")
         if any(found not in (None, release) for found in settled):
-            raise already_released(f"search {self.identifier}")
+            raise claim_refusal(f"search {self.identifier}", "released")
 
     def settle(self, claim: str, release: str) -> Receipt | None:
         """Settle with the hash of what will be released; only then may it leave. Again it gives the same receipt.

@@ -63,4 +63,6 @@ def refusal(name: str, value: object, wanted: str) -> PromiseError:
             f"{name} must be {wanted}: a realised price, that of one output, settles a reservation in a ledger and is "
             "not composed, amplified or reserved. Use the worst() of its output guarantee"
         )
-    return PromiseError(f"{name} must be {wanted}, got {type(value).__name__}")
+    number = type(value) in (int, float) and "Guarantee" in wanted
+    cure = f"; for an epsilon of {value} write pure_dp(epsilon={value})" if number else ""
+    return PromiseError(f"{name} must be {wanted}, got {type(value).__name__}{cure}")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from dpselect.errors import ArgumentError
 from dpselect.repetitions.law import LAWS, Family, Repetitions
 
-__all__ = ["GRID", "families", "from_description", "law_named", "law_names", "law_usage"]
+__all__ = ["GRID", "expect_law", "families", "from_description", "law_named", "law_names", "law_usage"]
 
 
 GRID: Final = "grid"
@@ -30,6 +30,8 @@ def law_named(name: str, settings: Mapping[str, Any]) -> Repetitions:
         raise ArgumentError(
             "grid: different candidates once each are not independent draws of one law; their price is composition"
         )
+    if name not in LAWS:
+        raise ArgumentError(f"unknown law {name!r}; one of {', '.join(sorted([*law_usage(), GRID]))}")
     law = LAWS[name]
     given = dict(settings)
     limit = given.pop("at_most", None)
@@ -53,6 +55,20 @@ def from_description(description: Mapping[str, Any]) -> Repetitions:
     """
     settings = dict(description)
     return law_named(str(settings.pop("law", None)), settings)
+
+
+def expect_law(repetitions: object) -> None:
+    """Raise `TypeError` for what is no law of the number of runs; a plain number says how to write it.
+
+    >>> from dpselect.repetitions import Harmonic
+    >>> expect_law(Harmonic(limit=30))
+    """
+    if not isinstance(repetitions, Repetitions):
+        count = repetitions if type(repetitions) is int and 0 < repetitions < 1000 else 10
+        raise TypeError(
+            "repetitions must be a distribution of the number of runs, e.g. Harmonic(limit=30), got "
+            f"{type(repetitions).__name__}; a fixed number is Fixed(count={count}) and costs more"
+        )
 
 
 def law_names() -> tuple[str, ...]:

@@ -11,16 +11,15 @@ and the mass of the step, never two values to subtract.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
 import numpy as np
 
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.foreign_names import answer_foreign_names
 from dpselect.numerics import first_true
 from dpselect.randomness import RandomSource, resolve
 from dpselect.registry import Registry
@@ -44,12 +43,25 @@ def repetition_law(name: str) -> Callable[[Law], Law]:
     def named(law: Law) -> Law:
         law.law_name = name
         LAWS.register(name)(law)
-        return answer_foreign_names(law)
+        return law
 
     return named
 
 
-class Repetitions(CopiedByFields, ABC):
+class _LawType(ABCMeta):
+    """What a class says of `with_mean` where it has none, as the laws whose mean follows from other parameters."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> NoReturn:
+            said = f"type object {cls.__name__!r} has no attribute {name!r}"
+            if name == "with_mean":
+                shown = ", ".join(f"{each}=..." for each in cls.parameters())
+                said = f"{cls.__name__} has no with_mean: write {cls.__name__}({shown}), whose mean is in .mean"
+            raise AttributeError(said, name=name, obj=cls)
+
+
+class Repetitions(CopiedByFields, metaclass=_LawType):
     """The law of K, the number of independent runs of a private selection. Immutable, hashable, equal by value.
 
     A new law is a new file: a frozen, keyword-only dataclass under `repetition_law("its-name")` that gives the abstract

@@ -3,6 +3,6 @@
 `docs/selection.md` says which selector to use when.
 """
 
-from lazy_loader import attach_stub
+from dpselect.public_api import attach_public
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_public(__name__, __file__)

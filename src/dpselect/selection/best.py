@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from dpselect.accounting import best_of
-from dpselect.errors import expect
 from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.boundary import silence
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Repetitions
+from dpselect.repetitions.by_name import expect_law
 from dpselect.selection.candidates import Candidate, Outcome, Selector, output_of, run_once
 from dpselect.selection.rehearsal import Rehearsal
 
@@ -30,7 +30,7 @@ class SelectBest(Selector):
 
     def __post_init__(self) -> None:
         promise("base", self.base)
-        expect("repetitions", self.repetitions, Repetitions)
+        expect_law(self.repetitions)
 
     @property
     def no_runs(self) -> float:

@@ -17,7 +17,7 @@ from typing import Any, SupportsFloat, SupportsIndex
 import numpy as np
 
 from dpselect.accounting.best_of_k.bounds.pure import pure_shift
-from dpselect.errors import ArgumentError, expect, integer, number
+from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import Mechanism
 from dpselect.numerics import ROUND_UP, Array, sum_up, supremum_over_cells
 from dpselect.privacy import Guarantee, OutputGuarantee, Release
@@ -26,6 +26,7 @@ from dpselect.privacy.boundary import silence
 from dpselect.privacy.promises import promises
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Repetitions
+from dpselect.repetitions.by_name import expect_law
 from dpselect.selection.candidates import Candidate, PrivateCandidate, check_candidate, or_nothing, run_once
 from dpselect.selection.rehearsal import Rehearsal
 
@@ -100,7 +101,7 @@ class SelectIncreasing(Mechanism):
         if not self.levels:
             raise ArgumentError("levels must hold at least one guarantee")
         object.__setattr__(self, "delta", number("delta", self.delta, at_least=0.0, below=1.0, rounding="down"))
-        expect("repetitions", self.repetitions, Repetitions)
+        expect_law(self.repetitions)
         common_adjacency(level.adjacency for level in self.levels)
         self._parts()
 

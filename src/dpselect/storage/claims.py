@@ -8,47 +8,47 @@ are the rules of `Budget.claim` and `Budget.settle` too, which hold for several 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, Literal
 
 from dpselect.errors import ClaimError, StudyError, UnwitnessedSearchWarning
 from dpselect.storage.heads import HeadFile, KeptHead
 from dpselect.storage.keys import state_folder
 
-__all__ = ["ClaimFile", "already_released", "bound_otherwise", "closed", "superseded"]
+__all__ = ["ClaimFile", "claim_refusal"]
 
 
-def already_released(name: str) -> ClaimError:
-    """The refusal of a search whose one release was settled from another copy."""
-    return ClaimError(
-        f"{name} has released already, from another copy of its store: the one release is where that copy wrote it. "
-        "To search again begin a new search, with its own charge"
-    )
+Why = Literal["released", "closed", "superseded", "bound otherwise"]
+
+_REFUSALS: Final[Mapping[Why, str]] = {
+    "released": (
+        "has released already, from another copy of its store: the one release is where that copy wrote it. To search "
+        "again begin a new search, with its own charge"
+    ),
+    "closed": (
+        "was closed for good before it could release: somebody settled it by its identifier. Begin a new search, with "
+        "its own charge"
+    ),
+    "superseded": (
+        "was resumed from another copy of its store meanwhile, and that copy alone may release. Nothing was released "
+        "here"
+    ),
+    "bound otherwise": (
+        "is bound to other draws: this is a copy of its store from before they were made. Begin a new search, with its "
+        "own charge"
+    ),
+}
 
 
-def closed(name: str) -> ClaimError:
-    """The refusal of a search whose reservation was settled by its identifier alone."""
-    return ClaimError(
-        f"{name} was closed for good before it could release: somebody settled it by its identifier. Begin a new "
-        "search, with its own charge"
-    )
+def claim_refusal(name: str, why: Why) -> ClaimError:
+    """The refusal of what has this name, a search or its reservation.
 
-
-def superseded(name: str) -> ClaimError:
-    """The refusal of a copy after another was resumed."""
-    return ClaimError(
-        f"{name} was resumed from another copy of its store meanwhile, and that copy alone may release. Nothing was "
-        "released here"
-    )
-
-
-def bound_otherwise(name: str) -> ClaimError:
-    """The refusal of a copy that was made before the number of runs was drawn."""
-    return ClaimError(
-        f"{name} is bound to other draws: this is a copy of its store from before they were made. Begin a new search, "
-        "with its own charge"
-    )
+    `why`: its one release was settled from another copy; it was settled by its identifier alone; another copy was
+    resumed since; or this copy was made before the number of runs was drawn.
+    """
+    return ClaimError(f"{name} {_REFUSALS[why]}")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class ClaimFile:
     def check_unclaimed(self) -> None:
         """Raise `ClaimError` where the search of this identifier was claimed before: to be called before it draws."""
         if self._path.exists():
-            raise bound_otherwise(f"search {self.identifier}")
+            raise claim_refusal(f"search {self.identifier}", "bound otherwise")
 
     def claim(self, binding: str, claim: str) -> str | None:
         """Take the search over: None, or the hash of the release that it is settled with; durable on return.
@@ -96,9 +96,9 @@ class ClaimFile:
 
         def settled(found: str | None, holder: str | None) -> tuple[str, str] | None:
             if found is not None and found != release:
-                raise already_released(f"search {self.identifier}")
+                raise claim_refusal(f"search {self.identifier}", "released")
             if found is None and holder not in (None, claim):
-                raise superseded(f"search {self.identifier}")
+                raise claim_refusal(f"search {self.identifier}", "superseded")
             return (claim, release) if found is None else None
 
         self._update(binding, settled)
@@ -112,7 +112,7 @@ class ClaimFile:
             if kept is not None:
                 bound, holder, release = kept.head.split(" ")
                 if bound != binding:
-                    raise bound_otherwise(f"search {self.identifier}")
+                    raise claim_refusal(f"search {self.identifier}", "bound otherwise")
                 released[0] = release or None
             changed = change(released[0], holder)
             if changed is None:

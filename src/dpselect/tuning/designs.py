@@ -26,6 +26,7 @@ from dpselect.privacy.boundary import result_of
 from dpselect.privacy.promises import promise, promises, refusal
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Fixed, Repetitions, ZeroTruncatedPoisson
+from dpselect.repetitions.by_name import expect_law
 from dpselect.selection.portfolio import Portfolio
 from dpselect.selection.rehearsal import Rehearsal, check_function
 from dpselect.tuning.limits import Limits, counting
@@ -269,8 +270,7 @@ def _two_stages(
     docs/theory/portfolio.md, Theorem 2.
     """
     law = _FIRST_STAGE if law is None else law
-    if not isinstance(law, Repetitions):
-        raise refusal("repetitions", law, "a law from dpselect.repetitions")
+    expect_law(law)
 
     def last(value: float) -> Guarantee:
         if design.price is None:

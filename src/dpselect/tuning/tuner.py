@@ -27,8 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, SupportsFloat, cast
 
-from dpselect.errors import StartingProcessError, expect, public_text
-from dpselect.foreign_names import answer_foreign_names
+from dpselect.errors import StartingProcessError, expect, levels_to_the_caller, public_text
 from dpselect.privacy import Guarantee, Receipt, Spender
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.nothing_found import warn_if_nothing_found
@@ -36,6 +35,7 @@ from dpselect.privacy.paying import BoundPayment, asked_at
 from dpselect.randomness import RandomSource, keyed_source, resolve
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
+from dpselect.repetitions.by_name import expect_law
 from dpselect.selection.rehearsal import Rehearsal
 from dpselect.storage import key_place
 from dpselect.tuning.bond import bond_of, fresh_claim, new_master, release_hash
@@ -74,7 +74,6 @@ class OperatorProgressWarning(UserWarning):
     """Counts of trials are being shown, which the privacy guarantee does not cover."""
 
 
-@answer_foreign_names
 def tune(
     objective: Objective | NoisyRun | Preparation | Followed,
     *,
@@ -162,11 +161,8 @@ def tune(
     label = public_text("label", label)
     execution = Execution() if execution is None else execution
     expect("execution", execution, Execution)
-    if repetitions is not None and not isinstance(repetitions, Repetitions):
-        raise TypeError(
-            "repetitions must be a distribution of the number of runs, e.g. Harmonic(limit=30), got "
-            f"{type(repetitions).__name__}; a fixed number is Fixed(count=10) and costs more"
-        )
+    if repetitions is not None:
+        expect_law(repetitions)
     request = SearchRequest(
         space=space,
         base=base,
@@ -198,7 +194,7 @@ def tune(
         warnings.warn(
             "operator_progress shows how many trials there are: no privacy guarantee covers whoever sees it",
             OperatorProgressWarning,
-            stacklevel=2,
+            stacklevel=levels_to_the_caller(),
         )
     if not isinstance(objective, Preparation):
         rehearse_objective(objective, rehearse, plan.space, payload_bytes=plan.shape.payload_bytes)

@@ -43,6 +43,7 @@ from dpselect.privacy import Guarantee, approximate_dp, compose
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import SEARCH_ORDERS
 from dpselect.repetitions import Repetitions
+from dpselect.repetitions.by_name import expect_law
 
 __all__ = ["AdaptiveProfile", "AdaptiveRenyi", "Ratio", "TiltedTradeOff", "adaptive_best_of", "adaptive_pure"]
 
@@ -250,8 +251,7 @@ def adaptive_best_of(
     (2.0, 3.365)
     """
     base = promise("base", base)
-    if not isinstance(repetitions, Repetitions):
-        raise TypeError(f"repetitions must be a law of K, got {type(repetitions).__name__}")
+    expect_law(repetitions)
     ratio = Ratio(lower_ratio, upper_ratio)  # type: ignore[arg-type]
     if bound is not None and bound not in BOUNDS:
         raise BoundUnavailableError(f"bound must be one of {', '.join(map(repr, BOUNDS))}, got {bound!r}")

@@ -16,6 +16,7 @@ from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import MinimumProfile
 from dpselect.privacy.promises import promise
 from dpselect.repetitions import Repetitions
+from dpselect.repetitions.by_name import expect_law
 
 __all__ = ["best_of", "smallest_of"]
 
@@ -51,8 +52,7 @@ def best_of(
     1.9392
     """
     base = promise("base", base)
-    if not isinstance(repetitions, Repetitions):
-        raise TypeError(f"repetitions must be a law of K, got {type(repetitions).__name__}")
+    expect_law(repetitions)
     if bound is not None and bound not in BOUNDS:
         raise BoundUnavailableError(f"bound must be one of {_listed(BOUNDS)}, got {bound!r}")
     finer = {} if atoms is None else {"optimal": partial(optimal, atoms=atoms)}

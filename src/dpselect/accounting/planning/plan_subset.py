@@ -10,11 +10,12 @@ from typing import SupportsFloat
 from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.best_of_k.subset_tuning import FinalRows, tune_on_subset
 from dpselect.accounting.planning.plan import Goal, laws_for
-from dpselect.errors import ArgumentError, BudgetError, expect, number
+from dpselect.errors import ArgumentError, BudgetError, number
 from dpselect.numerics import first_true
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import Family, Repetitions, families as known_families
+from dpselect.repetitions.by_name import expect_law
 
 __all__ = ["SAMPLING_RATES", "SubsetOption", "plan_subset"]
 
@@ -94,7 +95,7 @@ def plan_subset(
     elif goal != Goal():
         raise ArgumentError("give repetitions, or a goal and limits to choose the law by, not both")
     else:
-        expect("repetitions", repetitions, Repetitions)
+        expect_law(repetitions)
         laws = [(str(repetitions.describe()["law"]), repetitions)]
     run = cache(lambda index: promise("what base returns", base(_STEP**index)))
     options = []

@@ -3,6 +3,6 @@
 `docs/server.md` is the guide. The server needs the extra "server", the client nothing.
 """
 
-from lazy_loader import attach_stub
+from dpselect.public_api import attach_public
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_public(__name__, __file__)

@@ -1,5 +1,5 @@
 """Optuna: its trials in the private tuner (`tune`), and a sampler whose studies can be priced afterwards."""
 
-from lazy_loader import attach_stub
+from dpselect.public_api import attach_public
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_public(__name__, __file__)

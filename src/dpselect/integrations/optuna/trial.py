@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Any, Final, NoReturn
 
-from dpselect.errors import ArgumentError, integer, missing_extra, number
+from dpselect.errors import ArgumentError, integer, levels_to_the_caller, missing_extra, number
 from dpselect.randomness import RandomSource
 from dpselect.tuning import LogUniform, Uniform
 
@@ -173,7 +173,7 @@ class IndependentTrial(_Refusing):  # type: ignore[misc]
                 f"parameter {name!r} was asked for again with another range: the first call's value is used, which is "
                 f"of {known}. This might be a mistake",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=levels_to_the_caller(),
             )
         return self._params[name]
 

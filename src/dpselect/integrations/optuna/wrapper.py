@@ -18,6 +18,7 @@ from dpselect.errors import ArgumentError, missing_extra, secret_number
 from dpselect.integrations.optuna.study import DRAWN, MARK, MARK_VERSION
 from dpselect.integrations.optuna.trial import IndependentTrial, TrialRefusal, check_objective, draw
 from dpselect.privacy import Guarantee
+from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource, resolve, system_source
 from dpselect.selection.rehearsal import Rehearsal, made_up
 from dpselect.tuning import SearchStore, Space, TuneResult, tune as tune_in_space
@@ -42,6 +43,7 @@ _ADAPTIVE: Final = (
 _FIXED_SPACE: Final = "the objective defines its space as it runs; use dpselect.tuning.tune with a fixed space for it"
 
 
+@options_of(tune_in_space)
 def tune(
     objective: Objective,
     *,

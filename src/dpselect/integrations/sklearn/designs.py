@@ -146,6 +146,7 @@ def _total(request: Request) -> tuple[float, float]:
     if request.epsilon is None:
         raise ArgumentError("epsilon must be given: this design has several noises, which are chosen for a total")
     delta = number("delta", request.delta, at_least=0.0, below=1.0, rounding="down")
+    request.refuse_without_delta(delta, 1.0)
     return number("epsilon", request.epsilon, above=0.0, rounding="down"), delta
 
 
@@ -178,16 +179,20 @@ class PortfolioRun:
 
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         """Try every candidate, choose, and train that one."""
-        X, y, beside = self.rows.at(np.arange(len(self.rows.y)))
+        everything = np.arange(len(self.rows.y))
+        X, y, beside = self.rows.training(everything)
 
-        def fit(candidate: Mapping[str, Any], noise: float, source: RandomSource, rows: Any, trial: Any) -> Any:
-            given = (*rows, beside | _beginning(trial, noise))
+        def fit(candidate: Mapping[str, Any], noise: float, source: RandomSource, rows: Any, trial: Any) -> Any:  # noqa: ARG001
+            given = (X, y, beside | _beginning(trial, noise))
             return train(self.estimator, candidate, replace(self.settings, noise=noise), given, source)
 
         fits = [partial(fit, candidate) for candidate in self.candidates]
-        choice = Portfolio(fits, self.price, self.scoring.total, _size, self.settings.nominal_rows)
-        model, (place,) = choice(params, random, (X, y))
+        choice = Portfolio(fits, self.price, self._total, _size, self.settings.nominal_rows)
+        model, (place,) = choice(params, random, (everything, everything))
         return TrialOutput(0.0, (pack(model), place))
+
+    def _total(self, model: Any, everything: NDArray[np.intp], _: Any) -> Any:
+        return sum(self.scoring.total(model, X, y) for X, y in self.rows.scored(everything))
 
     def released(self, value: Any, params: Mapping[str, Any], final: Settings) -> tuple[dict[str, Any], Any]:  # noqa: ARG002
         """The candidate that was chosen, and its model."""

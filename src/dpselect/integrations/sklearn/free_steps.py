@@ -1,8 +1,8 @@
-"""What surrounds the private steps: rows that something there fails on are refused before anything is charged.
+"""What surrounds the private steps: rows that something there fails on train nothing.
 
 A step that knows nothing treats each row by itself, so failing is a fact about one row, like a missing value; inside a
-run it would make every run fail, and no noise would hide that. The same goes for rows that a private step of others
-cannot take, and for more rows than one of this package can.
+run it would make every run fail. So it is found here which rows those are, each from itself alone, and nothing is
+raised because of them. More rows than a learner takes are refused, for their number is declared.
 """
 
 from __future__ import annotations
@@ -10,45 +10,55 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import PolynomialFeatures
+from sklearn.utils import _safe_indexing
 
-from dpselect.errors import ArgumentError, ContentError
+from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.distributions import finite_choices, spaces_of, with_params
 from dpselect.integrations.sklearn.guarantee import Base, dense, is_free, parts_of, private_steps
-from dpselect.integrations.sklearn.rows import refuse_missing
+from dpselect.integrations.sklearn.rows import rows_taken
 from dpselect.integrations.sklearn.trial import Settings
 from dpselect.learners import OutputPerturbationClassifier
 from dpselect.learners.strongly_convex import MOST_ROWS_PER_NOMINAL
 from dpselect.tuning import Space
 
-__all__ = ["refuse_rows_that_fail", "refuse_too_many_rows"]
+__all__ = ["refuse_too_many_rows", "usable_rows"]
 
 _MOST_VARIANTS: Final = 256
 
 
-def refuse_rows_that_fail(estimator: Any, space: Space, X: Any, base: Base | None, columns: int) -> None:
-    """Raise `ContentError` for rows that a step before or beside the private ones, or a private one, cannot take.
+def usable_rows(estimator: Any, space: Space, X: Any, base: Base | None, columns: int) -> NDArray[np.bool_]:
+    """Which rows the steps before or beside the private ones can take, and the private ones. Shape (rows,).
 
     Each combination of listed values for such steps is tried. `ArgumentError` if there are too many, or if polynomial
     features could make numbers overflow where that is not seen: behind a private step, or of a degree without a list.
     """
     last = estimator.steps[-1][0] if isinstance(estimator, Pipeline) else None
+    usable = np.ones(len(X), dtype=bool)
     for variant in _variants(estimator, space, lambda name, _: last not in (None, name.split("__")[0])):
         steps = private_steps(variant, base, columns=columns)
-        table = X
+        places = np.flatnonzero(usable)
+        table = X if len(places) == len(X) else _safe_indexing(X, places)
         if isinstance(variant, Pipeline):
-            for name, step in variant.steps[:-1]:
+            for _, step in variant.steps[:-1]:
                 front, private = _front(step)
-                table = _fitted_transform(name, front, table)
-                if private:
+                taken, table = _transformed(front, table, np.arange(len(places)))
+                places = places[taken]
+                if private or not len(places):
                     break
             _refuse_growth_behind_noise(variant)
-        refuse_missing(table, steps)
+        usable[:] = False
+        if len(places):
+            usable[places[rows_taken(table, steps)]] = True
+    return usable
 
 
 def refuse_too_many_rows(estimator: Any, space: Space, settings: Settings, rows: int) -> None:
@@ -112,15 +122,23 @@ def _is_container(node: Any) -> bool:
     return isinstance(node, (Pipeline, FeatureUnion, ColumnTransformer))
 
 
-def _fitted_transform(name: str, step: Any, X: Any) -> Any:
+def _transformed(step: Any, X: Any, places: NDArray[np.intp]) -> tuple[NDArray[np.intp], Any]:
+    """The rows that a step can take, and what it makes of them.
+
+    A table that it cannot take is halved until it can, or has one row: so a row is left out for itself alone.
+    """
     if step is None or isinstance(step, str):
-        return X
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            return step.fit_transform(X)
-    except Exception:
-        pass  # its message may quote a cell
-    raise ContentError(f"X has rows that the step {name!r} cannot take (a missing value, an unknown category)")
+        return places, X
+    table = X if len(places) == len(X) else _safe_indexing(X, places)
+    with suppress(Exception), warnings.catch_warnings(action="ignore"):
+        return places, step.fit_transform(table)
+    if len(places) == 1:
+        return places[:0], X
+    half = len(places) // 2
+    taken = np.concatenate([_transformed(step, X, part)[0] for part in (places[:half], places[half:]) if len(part)])
+    with suppress(Exception), warnings.catch_warnings(action="ignore"):
+        return taken, step.fit_transform(_safe_indexing(X, taken))
+    return taken[:0], X
 
 
 def _refuse_unlisted_growth(estimator: Any, unlisted: Mapping[str, Any]) -> None:

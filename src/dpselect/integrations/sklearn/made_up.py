@@ -21,7 +21,7 @@ from dpselect.integrations.sklearn.public import PublicTransformer
 from dpselect.learners.company import ROWS
 from dpselect.randomness import RandomSource, keyed_source
 
-__all__ = ["made_up_beside", "made_up_tables", "with_holes"]
+__all__ = ["made_up_beside", "made_up_tables", "with_holes", "with_row"]
 
 _STYLES: Final[Mapping[str, Any]] = {
     "words": lambda digit: "abcdefghij"[digit],
@@ -64,6 +64,17 @@ def made_up_beside(beside: Mapping[str, Any], rows: int) -> dict[str, Any]:
         return np.ones(ROWS, dtype=value.dtype if kind in "biuf" and isinstance(value, np.ndarray) else np.float64)
 
     return {name: like(value) for name, value in beside.items()}
+
+
+def with_row(X: Any, row: Any) -> Any:
+    """A table and below it a table of one row, made up for it: in the container of X, and of its types."""
+    if hasattr(X, "iloc"):
+        import pandas as pd
+
+        return pd.concat([X, row], ignore_index=True)
+    if hasattr(X, "columns"):
+        return X.vstack(row.cast(dict(X.schema)))
+    return np.concatenate([X, row.astype(X.dtype)])
 
 
 def with_holes(X: Any) -> Any:

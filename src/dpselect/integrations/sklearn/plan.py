@@ -20,6 +20,7 @@ from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
+from dpselect.repetitions.by_name import expect_law
 from dpselect.tuning import Space
 
 __all__ = ["Request", "SearchPlan", "make_search_plan", "stated_score"]
@@ -136,6 +137,20 @@ class Request:
         except (ArgumentError, BudgetError):
             pass  # of this noise alone
 
+    def refuse_without_delta(self, delta: float, noise: float | None) -> None:
+        """Raise `ArgumentError` where a total at delta 0 is asked of an estimator that promises nothing there."""
+        if self.epsilon is None or delta > 0.0:
+            return
+        try:
+            single = self.fit(noise)
+        except (ArgumentError, BudgetError):
+            return  # which the plan itself says
+        if math.isinf(single.epsilon(0.0)):
+            raise ArgumentError(
+                "give delta=, e.g. 1e-6: this estimator adds noise (such as Gaussian noise) that promises an epsilon "
+                "only at a delta above 0"
+            )
+
     def as_asked(self, total: Guarantee) -> Guarantee:
         """The price; raises `AdjacencyError` where it is under another adjacency than was asked for."""
         asked = self.settings.adjacency
@@ -174,8 +189,9 @@ def make_search_plan(request: Request) -> SearchPlan:
     if request.score_epsilon is not None:
         number("score_epsilon", request.score_epsilon, above=0.0, rounding="down")
     law, noise = request.repetitions, None
-    if law is not None and not isinstance(law, Repetitions):
-        raise TypeError(f"repetitions must be a law from dpselect.repetitions, got {type(law).__name__}")
+    if law is not None:
+        expect_law(law)
+    request.refuse_without_delta(delta, None if law is None else 1.0)
     score = stated_score(request, epsilon, law, delta)
     training = score if request.models is not None else None
     if law is None:

@@ -30,7 +30,7 @@ from dpselect.learners.rows import column_names, table_shape
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning import Space
 
-__all__ = ["draws_by_itself", "rehearsal_rows", "rehearse"]
+__all__ = ["draws_by_itself", "rehearsal_rows", "rehearse", "stand_ins"]
 
 _NOTHING_CHARGED: Final = "nothing was drawn or charged"
 _MOST_LISTED: Final = 16
@@ -96,6 +96,17 @@ def rehearsal_rows(
     else:
         y = np.asarray(classes)[np.arange(ROWS) % len(classes)]
     return [TrialRows(table, y, made_up_beside(beside, len(X))) for table in tables]
+
+
+def stand_ins(X: Any, tables: Sequence[TrialRows]) -> list[tuple[Any, Any]]:
+    """Public rows that may train in the place of those that nothing can be trained on, each a table and its label.
+
+    Of an array zeros, whatever its type: one row's text gives the others another type, and they train the same.
+    """
+    made = [(_safe_indexing(table.X, [0]), table.y[0]) for table in tables]
+    if not made or hasattr(X, "columns"):
+        return made
+    return [(np.zeros((1, X.shape[1])), made[0][1]), *made]
 
 
 def _suitable(estimator: Any, params: Mapping[str, Any], settings: Settings, tables: Sequence[TrialRows]) -> TrialRows:

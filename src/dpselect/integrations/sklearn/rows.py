@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from numbers import Number
 from typing import Any
 
@@ -12,15 +13,29 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.validation import column_or_1d
 
-from dpselect.errors import ArgumentError, ContentError, number
+from dpselect.errors import ArgumentError, levels_to_the_caller, number
 from dpselect.integrations.sklearn.diffprivlib_models import takes_classes_from_rows
 from dpselect.integrations.sklearn.guarantee import PrivateStep
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, public_row_count, table_shape
 from dpselect.privacy import Adjacency
 
-__all__ = ["nominal_rows", "public_rows", "read_labels", "refuse_missing", "sliceable", "warn_if_unscaled"]
+__all__ = ["Labels", "nominal_rows", "public_rows", "read_labels", "rows_taken", "sliceable", "warn_if_unscaled"]
+
+
+@dataclass(frozen=True, repr=False)
+class Labels:
+    """The labels that score a model and those that train it, what stands for each in the split, the public classes.
+
+    `usable`: which rows have a label that the estimator can be trained with, each from its own label. For the split a
+    label is its class's number, or the number itself.
+    """
+
+    scored: NDArray[Any]
+    taught: NDArray[Any]
+    places: NDArray[Any]
+    classes: NDArray[Any] | None
+    usable: NDArray[np.bool_]
 
 
 def sliceable(X: Any) -> Any:
@@ -33,29 +48,20 @@ def sliceable(X: Any) -> Any:
 
 def read_labels(
     y: Any, count: int, steps: Sequence[PrivateStep], classes: Sequence[Any] | None, classifier: bool
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    """The labels, what stands for each in the split (a class's number, or the number itself), the public classes."""
+) -> Labels:
+    """The labels of the rows. What is no label, and a label of no class, raises nothing."""
     if classifier:
         labels = labels_of(y, count)
         given = [classes, *(place.has.get("classes") for place in steps)]
         known = public_classes(next((each for each in given if each is not None), None), labels)
         places = class_numbers(labels, known)
-        if any(map(_needs_known_labels, steps)):
-            if np.any(places < 0):
-                raise ContentError("y has labels that are not among the classes, with which the estimator would fail")
-            labels = known[places]  # and all of one type, whatever stood beside them
-        return labels, places, known
-    if y is None:
-        raise ArgumentError("This estimator requires y to be passed, but the target y is None")
-    try:
-        numbers = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ContentError("y must hold one number for each row") from None
-    if len(numbers) != count:
-        raise ArgumentError("y must have one number for each row of X: their lengths differ")
-    if not np.all(np.isfinite(numbers)):
-        raise ContentError("y has NaN or infinity in it")
-    return numbers, numbers, None
+        if not any(map(_needs_known_labels, steps)):
+            return Labels(labels, labels, places, known, np.ones(count, dtype=bool))
+        taught = known[np.maximum(places, 0)]  # all of one type, whatever stood beside them
+        return Labels(taught if np.all(places >= 0) else labels, taught, places, known, places >= 0)
+    numbers = doubles(labels_of(y, count))
+    usable = np.isfinite(numbers) | (not any(map(_is_of_others, steps)))
+    return Labels(numbers, np.where(usable, numbers, 0.0), numbers, None, usable)
 
 
 def nominal_rows(
@@ -88,8 +94,11 @@ def public_rows(pair: Any, columns: int) -> tuple[Any, Any] | None:
 def _needs_known_labels(place: PrivateStep) -> bool:
     """Whether it is a classifier of others, which the label of one row could make fail on all."""
     step = place.step
-    ours = type(step).__module__.split(".")[0] == "dpselect"
-    return hasattr(step, "predict") and not ours and not takes_classes_from_rows(step)
+    return hasattr(step, "predict") and _is_of_others(place) and not takes_classes_from_rows(step)
+
+
+def _is_of_others(place: PrivateStep) -> bool:
+    return type(place.step).__module__.split(".")[0] != "dpselect"
 
 
 def warn_if_unscaled(estimator: Any, searched: Set[str], columns: int) -> None:
@@ -110,30 +119,30 @@ def warn_if_unscaled(estimator: Any, searched: Set[str], columns: int) -> None:
         "PublicTransformer(scaler.fit(public_rows))); if each column lies in [-1, 1], give "
         f"row_norm={columns**0.5:.4g}",
         UserWarning,
-        stacklevel=3,
+        stacklevel=levels_to_the_caller(),
     )
 
 
-def refuse_missing(X: Any, steps: Sequence[PrivateStep]) -> None:
-    """Raise `ContentError` for cells that a private step of others would fail on; this package's take all.
+def rows_taken(X: Any, steps: Sequence[PrivateStep]) -> NDArray[np.bool_]:
+    """Which rows the private steps of others can take, each from its own cells; this package's take all. Shape (rows,).
 
-    Those are missing, infinite or so large that a product of two could be infinite; and what is no number, unless the
-    step's tags say that it takes text or categories.
+    Not those with a cell that is missing, infinite or so large that a product of two could be infinite; nor with one
+    that is no number, unless the steps' tags say that they take text or categories.
     """
-    foreign = [place.step for place in steps if type(place.step).__module__.split(".")[0] != "dpselect"]
-    if not foreign:
-        return
-    cells = np.asarray(X.data if hasattr(X, "toarray") else X).ravel()
+    foreign = [place.step for place in steps if _is_of_others(place)]
+    cells = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    if not foreign or not cells.size:
+        return np.ones(len(cells), dtype=bool)
+    cells = cells.reshape(len(cells), -1)
     largest = math.sqrt(float(np.finfo(cells.dtype if cells.dtype.kind == "f" else np.float64).max))
-    if cells.dtype.kind not in "biuf":
-        found = cells.astype(object)
-        numbers = doubles(found)
-        text = np.array([not isinstance(cell, Number) for cell in found.tolist()], dtype=bool)
-        if all(_takes_text(step) for step in foreign):
-            numbers = numbers[~text]
-        cells = numbers
-    if cells.dtype.kind == "f" and not np.all(np.abs(cells) <= largest):
-        raise ContentError("X has NaN, infinity, text or a huge number in it, with which the estimator would fail")
+    if cells.dtype.kind in "biu":
+        return np.ones(len(cells), dtype=bool)
+    numbers = cells if cells.dtype.kind == "f" else doubles(cells)
+    taken = np.abs(numbers) <= largest
+    if cells.dtype.kind != "f" and all(_takes_text(step) for step in foreign):
+        text = [not isinstance(cell, Number) for cell in cells.astype(object).ravel().tolist()]
+        taken |= np.array(text, dtype=bool).reshape(cells.shape)
+    return np.asarray(np.all(taken, axis=1))
 
 
 def _takes_text(step: Any) -> bool:

@@ -28,11 +28,11 @@ from dpselect.integrations.sklearn.designs import (
     plan_two_stages,
 )
 from dpselect.integrations.sklearn.distributions import describe_value
-from dpselect.integrations.sklearn.free_steps import refuse_rows_that_fail, refuse_too_many_rows
+from dpselect.integrations.sklearn.free_steps import refuse_too_many_rows, usable_rows
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
-from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse
-from dpselect.integrations.sklearn.released import ReleasedEstimator, explain_foreign_arguments
+from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse, stand_ins
+from dpselect.integrations.sklearn.released import ReleasedEstimator
 from dpselect.integrations.sklearn.requested import request_of
 from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable, warn_if_unscaled
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring, scoring_of
@@ -56,7 +56,6 @@ __all__ = ["PrivateSearchCV"]
 _LEAST_ROOM, _ROOM_WITHOUT_REHEARSAL = 1 << 16, 1 << 20
 
 
-@explain_foreign_arguments
 @dataclass(eq=False, repr=False)
 class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Random search over a private estimator's parameters that releases the best run's model and nothing else.
@@ -78,7 +77,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     For dpselect's learners a cell that is missing, infinite or no number counts as zero, and a row whose label is none
     of the classes trains nothing and counts as answered wrongly. Nothing tells whether there are any: put what is to
     stand for missing cells in front, and check the labels' spelling. Labels whose type shows that none can be a class
-    are refused. Learners of others, which would fail on such rows, have them refused.
+    are refused. A row that a learner of others, or a step in front, would fail on trains nothing either; under
+    replace_one a made-up row trains in its place.
 
     Args:
         estimator: the estimator to copy, with everything set that is not searched and `random`, `random_state` None.
@@ -212,9 +212,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         have one value a row; only with `base`, which must hold for them. The price is reserved before anything is drawn
         from the rows.
 
-        Raises `ArgumentError`, `TypeError`, `AdjacencyError` for arguments; `ContentError` for missing or infinite
-        values where the estimator cannot take them; `BudgetError`, `StudyError` as `tune` does. Once the price is
-        reserved nothing is raised because of what the rows hold: a run that fails counts as the worst.
+        Raises `ArgumentError`, `TypeError`, `AdjacencyError` for arguments, `BudgetError` and `StudyError` as `tune`
+        does. Nothing is raised because of what the rows hold: a run that fails counts as the worst.
         """
         refuse_while_starting("PrivateSearchCV.fit")
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
@@ -228,10 +227,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         plan = self._planned(request)
         adjacency = plan.guarantee.adjacency
         steps = private_steps(clone(self.estimator), self.base, columns=columns)
-        labels, numbers, classes = read_labels(y, count, steps, request.settings.classes, is_classifier(self.estimator))
+        labels = read_labels(y, count, steps, request.settings.classes, is_classifier(self.estimator))
+        classes = labels.classes
         settings = replace(request.settings, noise=plan.noise, classes=None if classes is None else classes.tolist())
-        refuse_rows_that_fail(self.estimator, request.space, X, self.base, columns)
-        rows = TrialRows(X, labels, beside)
         public = public_rows(self.public_validation, columns)
         nominal = nominal_rows(self.nominal_rows, count, adjacency, steps, used=self.release_score)
         if self.nominal_rows is None and nominal > 1.0:
@@ -260,6 +258,10 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             space = one_by_one(plan.candidates) if plan.candidates else request.space
             size = rehearse(self.estimator, space, settings, scoring, tables)
         room = self._room(size, request.folds or 1, scoring)
+        takes = partial(usable_rows, self.estimator, request.space, base=self.base, columns=columns)
+        rows = TrialRows(X, labels.scored, beside, labels.taught).with_usable(
+            labels.usable & takes(X), takes, stand_ins(X, tables) if adjacency is Adjacency.REPLACE_ONE else None
+        )
         run: SearchRun | PortfolioRun
         if plan.portfolio is not None and isinstance(scoring, Scoring):
             run = PortfolioRun(self.estimator, plan.candidates, settings, plan.portfolio, rows, scoring)
@@ -270,7 +272,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 rows=rows,
                 parts=rows_to_parts(
                     X,
-                    numbers,
+                    labels.places,
                     adjacency=adjacency,
                     salt=self.name,
                     fraction=None if request.public_scoring else self.validation_fraction,

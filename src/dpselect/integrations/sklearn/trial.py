@@ -10,12 +10,13 @@ from __future__ import annotations
 import io
 import pickle
 import random as standard_random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import joblib
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
@@ -29,6 +30,7 @@ from dpselect.integrations.sklearn.diffprivlib_models import (
 from dpselect.integrations.sklearn.distributions import numpy_source, with_params
 from dpselect.integrations.sklearn.folds import average_of_folds
 from dpselect.integrations.sklearn.guarantee import Base, PrivateStep, dense, private_steps
+from dpselect.integrations.sklearn.made_up import with_row
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring
 from dpselect.integrations.sklearn.split import Part
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
@@ -104,11 +106,20 @@ def noise_parameter(place: PrivateStep) -> tuple[str, bool]:
 
 @dataclass(frozen=True, repr=False)
 class TrialRows:
-    """Rows, their labels and what else is given for each row, by name."""
+    """Rows, their labels and what else is given for each row, by name.
+
+    `taught` are the labels for training, if they are others. `usable`: which rows a model can be trained on, each from
+    itself alone; None: all. Others train nothing, or with a `stand_in` that public row trains in the place of each:
+    under replace_one a row that is left out would make more than one row's difference. Either way neighbours stay
+    neighbours, and nothing tells that there was such a row.
+    """
 
     X: Any
     y: Any
     beside: Mapping[str, Any]
+    taught: Any = None
+    usable: NDArray[np.bool_] | None = None
+    stand_in: tuple[Any, Any] | None = None
 
     def digest(self) -> bytes:
         """A digest of all that a run takes, private like the rows."""
@@ -123,6 +134,45 @@ class TrialRows:
             for name, value in self.beside.items()
         }
         return _safe_indexing(self.X, positions), _safe_indexing(self.y, positions), aligned
+
+    def with_usable(
+        self,
+        usable: NDArray[np.bool_],
+        takes: Callable[[Any], NDArray[np.bool_]],
+        stand_ins: Sequence[tuple[Any, Any]] | None,
+    ) -> TrialRows:
+        """With the rows that a model can be trained on; the first of `stand_ins` that is taken trains for the others.
+
+        If no such row can be taken either, all rows train, and a run that fails on one counts as failed.
+        """
+        if stand_ins is None:
+            return replace(self, usable=usable)
+        first = next((each for each in stand_ins if takes(each[0])[0]), None)
+        return self if first is None else replace(self, usable=usable, stand_in=first)
+
+    def training(self, positions: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """The same for rows that train."""
+        rows = self if self.taught is None else replace(self, y=self.taught)
+        if self.usable is None or np.all(self.usable):
+            return rows.at(positions)
+        known = self.usable[positions]
+        if self.stand_in is None:
+            return rows.at(positions[known])
+        X, y, beside = rows.at(positions)
+        where = np.where(known, np.arange(len(y)), len(y))
+        label = np.asarray([self.stand_in[1]]).astype(y.dtype)
+        return (
+            _safe_indexing(with_row(X, self.stand_in[0]), where),
+            np.concatenate([y, label])[where],
+            beside,
+        )
+
+    def scored(self, positions: NDArray[np.intp]) -> Iterator[tuple[Any, Any]]:
+        """The rows at these positions as a model is scored on them: those that it may fail on by themselves."""
+        known = np.ones(len(positions), dtype=bool) if self.usable is None else self.usable[positions]
+        for part in (positions[known], positions[~known]):
+            X, y, _ = self.at(part)
+            yield X, y
 
 
 def _one_a_row(value: Any, rows: int) -> bool:
@@ -197,7 +247,7 @@ class SearchRun:
                 self.estimator,
                 params,
                 self.settings,
-                self.rows.at(training),
+                self.rows.training(training),
                 source.spawn(fold) if len(self.parts) > 1 else source,
             )
             for fold, (training, _) in enumerate(self.parts)
@@ -211,14 +261,14 @@ class SearchRun:
             return TrialOutput(self.scoring(model), value)
         total: Any = 0
         for each, (_, held_out) in zip(models, self.parts, strict=True):
-            X, y, _ = self.rows.at(held_out)
-            total += self.scoring.total(each, X, y)
+            for X, y in self.rows.scored(held_out):
+                total += self.scoring.total(each, X, y)
         sums = self.scoring.noisy(total, random.spawn("score"))
         return TrialOutput(self.scoring.score(sums), (value, sums) if self.shows_sums else value)
 
     def last(self, final: Settings, params: Mapping[str, Any], key: bytes) -> bytes:
         """The packed model of the further run, with the `final` settings."""
-        rows = self.rows.at(np.arange(len(self.rows.y)))
+        rows = self.rows.training(np.arange(len(self.rows.y)))
         with threadpool_limits(1):
             return pack(train(self.estimator, self._carried(params, final), final, rows, keyed_source(key)))
 

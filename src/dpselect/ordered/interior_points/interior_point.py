@@ -23,6 +23,7 @@ from dpselect.ordered.public_domain import PublicDomain
 from dpselect.ordered.sources.plain_lists import cells_as, hardly_any, is_missing, whole_or_zero
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, approximate_dp, compose, gaussian, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
 
 __all__ = ["CumulativeInteriorPoint", "InteriorPoint", "interior_point"]
@@ -180,6 +181,7 @@ class InteriorPoint(PublicDomain, Mechanism):
         return run
 
 
+@options_of(InteriorPoint)
 def interior_point(
     values: Any,
     *,

@@ -26,6 +26,7 @@ from dpselect.numerics import first_true
 from dpselect.ordered.order_statistics.equal_scores import draw_from_runs, relative_coin, weight_at_least
 from dpselect.ordered.public_domain import PublicDomain
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
+from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
 
 __all__ = ["QuasiConcave", "RisingAndFalling", "ScoreRuns", "maximize_quasi_concave", "quasi_concave_hull"]
@@ -147,6 +148,7 @@ class QuasiConcave(Mechanism):
         mechanism = self._exponential
         return replace(mechanism.guarantee, terms=mechanism.terms("quasi-concave"))
 
+    @options_of(PublicDomain)
     def prepared(
         self, score: Score | ScoreRuns, *, peak: SupportsIndex | None = None, **places: Any
     ) -> Callable[[RandomSource], int]:
@@ -176,6 +178,7 @@ class QuasiConcave(Mechanism):
         return run
 
 
+@options_of(QuasiConcave, QuasiConcave.prepared, PublicDomain)
 def maximize_quasi_concave(
     score: Score | ScoreRuns,
     *,

@@ -25,6 +25,7 @@ from dpselect.ordered.slices.reorder_slice_compute import Ordered, ReorderSliceC
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
+from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
 
 __all__ = ["Rectangle", "RectangleLearner", "axis_domains", "learn_rectangle"]
@@ -162,6 +163,7 @@ class RectangleLearner(PublicDomain, Mechanism):
         return run
 
 
+@options_of(RectangleLearner)
 def learn_rectangle(
     X: Any,
     y: Any,

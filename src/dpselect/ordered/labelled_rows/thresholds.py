@@ -30,6 +30,7 @@ from dpselect.ordered.sources.plain_lists import typed, with_presence
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
+from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
 
 __all__ = [
@@ -223,6 +224,7 @@ class ThresholdLearner(PublicDomain, Mechanism):
         return run
 
 
+@options_of(ThresholdLearner)
 def learn_threshold(
     x: Any,
     y: Any,

@@ -18,6 +18,7 @@ from dpselect.ordered.sources.declared import Column
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
+from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
 
 __all__ = [
@@ -199,6 +200,7 @@ class Quantile(Mechanism):
         return partial(QuantileRelease, q=self.q, rate=self._rate(column), domain_size=size, units=units)
 
 
+@options_of(Quantile, Column)
 def quantile(
     values: Any,
     *,
@@ -231,6 +233,7 @@ def quantile(
     return cast("QuantileRelease", found)
 
 
+@options_of(quantile)
 def median(values: Any, *, epsilon: SupportsFloat, **options: Any) -> QuantileRelease:
     """`quantile` at q = 0.5 with the same options.
 

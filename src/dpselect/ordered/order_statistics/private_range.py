@@ -19,6 +19,7 @@ from dpselect.ordered.sources.declared import Column
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose, paid
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
+from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["PrivateRange", "private_range", "quantile_interval"]
@@ -81,6 +82,7 @@ class PrivateRange(Mechanism):
         return run
 
 
+@options_of(PrivateRange)
 def private_range(
     values: Any,
     *,
@@ -100,6 +102,7 @@ def private_range(
     return found(values, assume_sorted=assume_sorted, spender=spender, label=label, random=random)
 
 
+@options_of(Quantile, Column)
 def quantile_interval(
     values: Any,
     *,

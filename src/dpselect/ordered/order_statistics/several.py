@@ -38,6 +38,7 @@ from dpselect.ordered.sources.declared import Column
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
+from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
 
 __all__ = ["Quantiles", "QuantilesRelease", "quantiles"]
@@ -327,6 +328,7 @@ class QuantilesRelease(Release):
         return self.plan.rank_errors(self.domain_size, failure)
 
 
+@options_of(Quantiles, Column)
 def quantiles(
     values: Any,
     *,

@@ -69,7 +69,8 @@ def typed(values: Any, *, name: str = "values") -> Any:
     numbers = int(np.count_nonzero(found == found))
     if hardly_any(numbers, present - numbers):
         raise TypeError(
-            f"{name}: a list must hold numbers; give timestamps as an array of their type, text with categories"
+            f"{name}: a list must hold numbers; for ordered categories of text give categories=[...], in order; give "
+            "timestamps as an array of their type"
         )
     return found.reshape(cells.shape)
 

@@ -21,11 +21,11 @@ __all__ = ["absolute_error", "absolute_shares", "squared_error"]
 def absolute_shares(target: Target, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
     """The absolute errors as shares of the distance of the bounds, from 0 to 1, shape (rows,).
 
-    Labels and answers beyond the bounds are cut off there; an answer that is no number is 1 off.
+    Labels and answers beyond the bounds are cut off there; a label or an answer that is no number is 1 off.
     """
-    answers = np.asarray(answers_of(model, X, y), dtype=np.float64)
-    errors = np.abs(target.shares(answers) - target.shares(np.asarray(y, dtype=np.float64)))
-    return np.where(np.isnan(answers), 1.0, errors)
+    answers, labels = np.asarray(answers_of(model, X, y), dtype=np.float64), np.asarray(y, dtype=np.float64)
+    errors = np.abs(target.shares(answers) - target.shares(labels))
+    return np.where(np.isnan(answers) | np.isnan(labels), 1.0, errors)
 
 
 @METRICS.register("absolute-error", task="regression")

@@ -1,0 +1,124 @@
+"""The public names of a package: loaded when they are asked for, and answering calls with wrong arguments.
+
+A call of a public function, class or method with an argument that it does not have raises a `TypeError` that says what
+to type. The names of other libraries are known (`foreign_names`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from enum import Enum
+from functools import wraps
+from types import FunctionType, ModuleType
+from typing import Any, Final, TypeVar
+
+from lazy_loader import attach_stub
+
+__all__ = ["answered", "attach_public", "options_of"]
+
+Made = TypeVar("Made", bound=Callable[..., Any])
+
+_PACKAGE: Final = "dpselect"
+_ANSWERED: Final = "_dpselect_answered"
+_OPTIONS: Final = "_dpselect_options"
+
+
+def attach_public(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """As `lazy_loader.attach_stub`, for a package whose names users call: each is `answered` when it is loaded.
+
+    So is what comes along: a budget is made by a ledger, and nobody need ask for its class.
+    """
+    load, listed, names = attach_stub(package, file)
+    exported, inside = set(names), f"{package}."
+    seen: set[str] = set()
+
+    def loaded(name: str) -> Any:
+        value = answered(load(name))
+        setattr(sys.modules[package], name, value)
+        for place, module in list(sys.modules.items()):
+            if place.startswith(inside) and place not in seen and not _is_loading(module):
+                seen.add(place)
+                for public in vars(module).keys() & exported:
+                    if getattr(vars(module)[public], "__module__", None) == place:
+                        answered(vars(module)[public])
+        return value
+
+    return loaded, listed, names
+
+
+def options_of(*others: Callable[..., Any]) -> Callable[[Made], Made]:
+    """Marks a function whose `**options` are the arguments of these callables."""
+
+    def marked(function: Made) -> Made:
+        setattr(function, _OPTIONS, others)
+        return function
+
+    return marked
+
+
+def answered(thing: Any) -> Any:
+    """The same thing, which says of an argument that it does not have what to type instead.
+
+    A function is replaced in its module too, so that it stays the one that its name stands for (pickles look there). A
+    class stays the same object: constructors and public methods are replaced where they are defined.
+    """
+    if isinstance(thing, type):
+        if not issubclass(thing, (BaseException, Enum)) and not getattr(thing, "_is_protocol", False):
+            for owner in thing.__mro__:
+                if owner.__module__.partition(".")[0] == _PACKAGE:
+                    for name, member in list(vars(owner).items()):
+                        if name == "__init__" or not name.startswith("_"):
+                            _answer_in_class(owner, name, member)
+    elif isinstance(thing, FunctionType) and not hasattr(thing, _ANSWERED):
+        name = thing.__name__
+        made = _answering(thing, lambda _: name)
+        module = vars(sys.modules[thing.__module__])
+        if module.get(name) is thing:
+            module[name] = made
+        return made
+    return thing
+
+
+def _is_loading(module: ModuleType) -> bool:
+    return getattr(module.__spec__, "_initializing", False)
+
+
+def _answer_in_class(owner: type, name: str, member: Any) -> None:
+    bound = isinstance(member, (classmethod, staticmethod))
+    function = member.__func__ if bound else member
+    if not isinstance(function, FunctionType) or hasattr(function, _ANSWERED):
+        return
+
+    def named(args: tuple[Any, ...]) -> str:
+        first = args[0] if args and not isinstance(member, staticmethod) else owner
+        kind = first if isinstance(first, type) else type(first)
+        return kind.__name__ if name == "__init__" else f"{kind.__name__}.{name}"
+
+    made = _answering(function, named)
+    setattr(owner, name, type(member)(made) if bound else made)
+
+
+def _answering(call: Callable[..., Any], named: Callable[[tuple[Any, ...]], str]) -> Any:
+    checked = hasattr(call, _OPTIONS)  # what is behind `**options` is called by another name
+
+    @wraps(call)
+    def answering(*args: Any, **given: Any) -> Any:
+        said = _wrong(call, named(args), None, given) if checked else None
+        if said is None:
+            try:
+                return call(*args, **given)
+            except TypeError:
+                said = _wrong(call, named(args), args, given)
+                if said is None:
+                    raise
+        raise TypeError(said)
+
+    setattr(answering, _ANSWERED, True)
+    return answering
+
+
+def _wrong(call: Any, name: str, args: tuple[Any, ...] | None, given: dict[str, Any]) -> str | None:
+    from dpselect.foreign_names import misuse, unknown  # loads what few need
+
+    return unknown(call, name, given) if args is None else misuse(call, name, args, given)
