@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import random
 import shutil
@@ -120,6 +121,9 @@ def covered(folder: Path) -> Covered:
             print("some tests fail without any change: they kill nothing", file=sys.stderr)
     with seconds.open(encoding="utf-8", newline="") as file:
         spent = {row["test"]: float(row["processor seconds"]) for row in csv.DictReader(file)}
+    failing = tree / ".pytest_cache/v/cache/lastfailed"
+    for test in json.loads(failing.read_text(encoding="utf-8")) if failing.exists() else ():
+        spent.pop(test, None)
     lines = coverage.CoverageData(str(data))
     lines.read()
     return Covered(lines, tree.resolve(), spent)
@@ -244,10 +248,21 @@ def _forked(tree: Path, tests: Sequence[str]) -> int:
         os.environ.update(_paths(tree))
         sys.path[:0] = [str(tree / "src"), str(tree)]
         asked = ["-x", "-n", "0", "-p", "no:cacheprovider", f"--rootdir={tree}", f"--basetemp={tree / 'temporary'}"]
-        status = int(pytest.main([*asked, *tests], plugins=[_First(failed)]))
+        for part in _parts(tests):
+            status = int(pytest.main([*asked, *part], plugins=[_First(failed)]))
+            if status:
+                break
     finally:
         sys.stdout.flush()
         os._exit(status)
+
+
+def _parts(tests: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The first few by themselves, then more: pytest imports the files of all that it is asked for."""
+    size = 10
+    while tests:
+        yield tests[:size]
+        tests, size = tests[size:], 3 * size
 
 
 def _killer(tree: Path) -> str:

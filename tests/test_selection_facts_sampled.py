@@ -225,6 +225,8 @@ def test_runs_needed_without_a_threshold(numbers, passing, samples):
     ours = runs_needed(**numbers, epsilon_search=1.0, delta=1e-6)
     assert ours.total < needed.total, "conditioning the tries leaves the whole budget to the search"
     assert ours.epsilon_search == 2 * needed.epsilon_search == 1.0
+    found = (3 * math.exp(-ours.slack / 2) - 1) * ours.smoothing  # what `threshold_search_samples` promises, times N
+    assert 10 ** (ours.log10_passing + ours.log10_samples) == near(found)
 
 
 # ---- dummies -------------------------------------------------------------------------------------------------
