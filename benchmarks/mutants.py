@@ -11,6 +11,7 @@ import difflib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
@@ -49,9 +50,9 @@ def mutants(module: str, source: str) -> list[Mutant]:
     found = []
     for name in OPERATORS:
         operator = get_operator(f"core/{name}")()
-        places = (place for node in nodes for place in operator.mutation_positions(node))
-        for occurrence, (begin, _) in enumerate(places):
-            if not any(first <= begin < last for first, last in left_out):
+        places = ((node, begin) for node in nodes for begin, _ in operator.mutation_positions(node))
+        for occurrence, (node, begin) in enumerate(places):
+            if not any(first <= begin < last for first, last in left_out) and not _same(node):
                 found.append(Mutant(module, name, occurrence, begin[0]))
     return found
 
@@ -92,6 +93,14 @@ def statement(source: str, line: int) -> range:
         if line in span and (len(best) == 1 or len(span) < len(best)):
             best = span
     return best
+
+
+def _same(node: Any) -> bool:
+    """Whether Cosmic Ray's change is none: 1e150 + 1, or the star between parameters."""
+    if node.type == "number":
+        value = ast.literal_eval(node.value)
+        return bool(value + 1 == value)
+    return node.type == "operator" and node.parent.type == "parameters"
 
 
 Place = tuple[int, int]
