@@ -1,6 +1,6 @@
 """Which small changes of a room do its tests miss? A drawn sample of Cosmic Ray's mutants, each in a copy of the tree.
 
-    pip install cosmic-ray coverage
+    pip install dpselect[benchmark]
     python -m benchmarks.mutations ledger privacy study/split --sample 60 --seed 1
 
 A mutant is one change of one place: a number, an operator, a comparison, a condition. Each module has its share by

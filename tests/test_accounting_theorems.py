@@ -100,6 +100,10 @@ class TestTheorem2:
             assert_allclose(found, value, rtol=1e-8)
             plain = theorem_2(law=law, order=8.0, epsilon=0.8, hat_order=hat, hat_epsilon=RHO * hat)
             assert found < plain
+            orders = np.array([1.1, 1.5, 8.0])
+            bound = refined_theorem_2(law=law, order=orders, epsilon=RHO * orders, hat_order=hat, hat_epsilon=RHO * hat)
+            (form,) = law.renyi_forms(NodedCurve(zcdp(rho=RHO)))
+            assert_allclose(form(orders, RHO * orders), bound, rtol=1e-6)
 
     @pytest.mark.parametrize("eta", ETAS)
     def test_best_of_never_exceeds_the_closed_forms(self, eta):

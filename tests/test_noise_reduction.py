@@ -289,6 +289,16 @@ def test_choosing_the_level_after_the_fact_is_not_free():
     assert all(mine < prices.price(i) for i, mine in enumerate(own, 1))
 
 
+def test_a_boundary_is_tightest_at_the_last_level():
+    """s/2 + sqrt(2 s log(1/delta)) with s = 1/4 there; and all levels are priced by the one boundary."""
+    for name, boundary in (("linear", linear_boundary), ("mixture", mixture_boundary)):
+        levels = BrownianReduction(noise_multipliers=[8, 4, 2], delta=1e-6, sensitivity=1, boundary=name)
+        found = [levels.guarantee.price(count) for count in (1, 2, 3)]
+        assert found == [boundary(level, delta=1e-6, anchor=2) for level in (8, 4, 2)]
+        if name == "linear":
+            assert found[-1] == pytest.approx(1 / 8 + math.sqrt(math.log(1e6) / 2), rel=1e-11)
+
+
 @pytest.mark.cases(5)
 @pytest.mark.theorem(
     "docs/theory/noise-reduction.md, Theorem 6",

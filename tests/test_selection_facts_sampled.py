@@ -137,6 +137,15 @@ def test_the_theorems_smoothing_is_far_more_than_needed():
     assert exact(88.5117885) <= bound < 1e-3 / 1e6
 
 
+@pytest.mark.parametrize(("thresholds", "smoothing"), [(1, 20.0), (3, 250.0)])
+def test_a_single_threshold_has_a_count_of_its_own(thresholds, smoothing):
+    """It fails in one direction, once; several share one batch, where each may fail in either."""
+    base, statistic = pure_dp(epsilon=0.5), SmoothedCount(samples=1000, smoothing=smoothing, sensitivity=0.6)
+    apart = far_apart_probability(statistic, PureTradeOff(0.5), coupled=thresholds == 1)
+    failure = threshold_search(base, statistic=statistic, epsilon=0.5, thresholds=thresholds).guarantee.failure
+    assert failure == near((1 if thresholds == 1 else 2 * thresholds) * apart)
+
+
 @pytest.mark.theorem("Liu, Talwar 2019, Lemma A.4", exact=True, loose="a tail bound")
 def test_utility_needs_more_smoothing_than_privacy():
     """Erratum: with Delta = 534.6 concentration fails with probability 0.010137, where 5e-5 is claimed."""
