@@ -105,6 +105,11 @@ class TestTheorem2:
             (form,) = law.renyi_forms(NodedCurve(zcdp(rho=RHO)))
             assert_allclose(form(orders, RHO * orders), bound, rtol=1e-6)
 
+    @pytest.mark.parametrize("order", [1.0, 0.5, [2.0, 1.0]])
+    def test_orders_are_above_one(self, order):
+        with pytest.raises(ArgumentError, match="order"):
+            refined_theorem_2(law=negative_binomial(1.0), order=order, epsilon=0.1, hat_order=2.0, hat_epsilon=0.2)
+
     @pytest.mark.parametrize("eta", ETAS)
     def test_best_of_never_exceeds_the_closed_forms(self, eta):
         law = negative_binomial(eta)

@@ -270,6 +270,10 @@ def test_smooth_sensitivity_prices() -> None:
         guarantee = made(base, g, 1e-10).guarantee
         assert guarantee.pure_epsilon == pytest.approx(epsilon, rel=1e-8)
         assert guarantee.pure_epsilon < 3.0 * base
+    some = SmoothSensitivityMechanism(
+        candidates=7, smoothness=0.0, base_epsilon=1.0, base_delta=1e-6, failure_probability=0.1
+    )
+    assert math.exp(some.shift) == pytest.approx(4 * 7 / 0.1**2)
     assert made(1.0, 0.01, 1e-10).guarantee.failure == pytest.approx(9.99999990e-9, rel=1e-8)
     assert made(0.5, 0.005, 1e-8).guarantee.failure == pytest.approx(1.99999602e-6, rel=1e-8)
 
