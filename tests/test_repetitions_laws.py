@@ -127,6 +127,12 @@ def test_probabilities_agree(law):
 
 
 @every_law
+def test_a_complement_outside_by_rounding_is_moved_to_the_end(law):
+    for outside, end in ((-1e-6, 0.0), (1.0 + 1e-6, 1.0)):
+        assert law.increment(complement_after=outside, mass=0.5) == law.increment(complement_after=end, mass=0.5)
+
+
+@every_law
 def test_support(law):
     assert law.survival(law.minimum - 1) == 1.0
     assert law.pmf(law.minimum) > 0.0
