@@ -18,6 +18,7 @@ import csv
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -70,8 +71,9 @@ class Covered:
         share = Counter(_file(test) for test in first)
         others = [test for test in self.seconds if _file(test) in share and test not in first]
 
-        def order(test: str) -> tuple[float, str, float]:
-            return -share[_file(test)] / self.sizes[_file(test)], _file(test), self.seconds.get(test, 0.0)
+        def order(test: str) -> tuple[int, float, str, float]:
+            same = len(_words(mutant.module) & _words(_file(test)))
+            return -same, -share[_file(test)] / self.sizes[_file(test)], _file(test), self.seconds.get(test, 0.0)
 
         found, total = [], 0.0
         for test in [*sorted(first & self.seconds.keys(), key=order), *sorted(others, key=order)]:
@@ -276,6 +278,11 @@ def _paths(tree: Path) -> dict[str, str]:
 
 def _file(test: str) -> str:
     return test.partition("::")[0]
+
+
+def _words(path: str) -> set[str]:
+    """Those that name a subject: a test of `ledger/witness` is in `test_ledger_witness.py`."""
+    return set(re.split(r"\W|_", path)) - {"", "py", "tests", "test", "src", "dpselect"}
 
 
 def row(room: str, found: Sequence[Verdict]) -> str:

@@ -35,7 +35,7 @@ from dpselect.accounting.candidates.sampled_search import (
     threshold_search_samples,
 )
 from dpselect.accounting.candidates.without_threshold import runs_needed
-from dpselect.errors import BoundUnavailableError
+from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.privacy import approximate_dp, gaussian, pure_dp
 from dpselect.repetitions import Fixed, Geometric
 from dpselect.selection import amplification_stop_probability, laplace_log_odds, markov_probability
@@ -271,6 +271,8 @@ def test_lemma_c_2(n, p, bounds):
 
 def test_amplification():
     assert markov_probability(mean=0.6, margin=0.1) == near(0.2)
+    with pytest.raises(ArgumentError, match="mean"):
+        markov_probability(mean=1.5, margin=0.1)
     stop = amplification_stop_probability(mean=0.6, margin=0.1, failure_probability=0.05)
     assert stop == near(0.01)
     assert Geometric(gamma=stop).mean == near(100.0)
