@@ -171,16 +171,21 @@ def verdicts(asked: Sequence[Mutant], choice: Choice, processes: int, folder: Pa
 def sound(found: Sequence[Verdict], folder: Path) -> list[Verdict]:
     """The verdicts without those of killers that fail on the unchanged tree too."""
     tree, failing = copied(folder / "unchanged"), set[str]()
-    killers = {verdict.killer or verdict.tests[0] for verdict in found if verdict.outcome == "killed"}
+
+    def killer(verdict: Verdict) -> str:
+        # with all its cases: names of cases may come from what was changed
+        return (verdict.killer or verdict.tests[0]).partition("[")[0] if verdict.outcome == "killed" else ""
+
+    killers = {killer(verdict) for verdict in found} - {""}
     while killers - failing:
         _, status = os.waitpid(_forked(tree, sorted(killers - failing)), 0)
         if not status:
             break
-        failed = _killer(tree)
+        failed = _killer(tree).partition("[")[0]
         if failed not in killers:
             raise SystemExit(f"the tests do not run:\n{(tree / 'output.txt').read_text(encoding='utf-8')[-2000:]}")
         failing.add(failed)
-    return [verdict for verdict in found if verdict.killer not in failing]
+    return [verdict for verdict in found if killer(verdict) not in failing]
 
 
 class _Run:
@@ -226,11 +231,14 @@ class _First:
         self._path = path
 
     def pytest_collectreport(self, report: Any) -> None:
-        self.pytest_runtest_logreport(report)
+        self._note(report.failed, _file(report.nodeid))  # what is in it has no name yet
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.failed and not self._path.exists():
-            self._path.write_text(report.nodeid, encoding="utf-8")
+        self._note(report.failed, report.nodeid)
+
+    def _note(self, failed: bool, name: str) -> None:
+        if failed and not self._path.exists():
+            self._path.write_text(name, encoding="utf-8")
 
 
 def _forked(tree: Path, tests: Sequence[str]) -> int:

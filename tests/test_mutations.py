@@ -64,13 +64,22 @@ def line(module, text):
 
 
 @pytest.mark.slow
-def test_lethal_mutants_die_and_harmless_ones_survive():
-    """A sum and a difference that the laws rest on; a bound of `zip` that only says how much there is."""
-    lethal = line("repetitions/truncation", "tilted.append(weight * power)")
-    out = run(lethal, "--tests", "tests/test_repetitions_laws.py", "tests/test_repetitions_sampling.py")
-    assert "| 1 | 1 | 0 | 0 | 1.00" in out
-    harmless = line("repetitions/truncation", "The first two are different laws")
-    assert "| 0 | 0 | 0 | 0 |" in run(harmless, "--tests", "tests/test_repetitions_golden.py")
+def test_lethal_mutants_die():
+    """Of the weights of a tilted law, and of the limit of a uniform one: whoever draws or prices by it would see it."""
+    for module, text, test in (
+        ("repetitions/truncation", "tilted.append(weight * power)", "tests/test_repetitions_laws.py"),
+        ("repetitions/beta_binomial", "return 0.5 * self.limit", "tests/test_repetitions_laws.py"),
+    ):
+        out = run(line(module, text), "--tests", test)
+        assert "survived: " not in out
+        assert "killed: " in out
+
+
+@pytest.mark.slow
+def test_a_mutant_survives_tests_of_something_else():
+    out = run(line("repetitions/truncation", "tilted.append(weight * power)"), "--tests", "tests/test_errors.py")
+    assert "| 1 | 0 | 1 | 0 | 0.00" in out
+    assert "    - tilted.append(weight * power)\n    + tilted.append(weight / power)" in out
 
 
 @pytest.mark.slow
