@@ -278,3 +278,12 @@ class TestTradeOffs:
         expected = np.minimum(math.e * v, 1 - (1 - v) / math.e)
         assert_allclose(forward(v), expected, rtol=1e-6)
         assert_allclose(backward(v), expected, rtol=1e-6)
+
+    def test_a_renyi_curve_outside_a_failure_mass(self):
+        """It has no profile and no pure epsilon, so that of the conversion holds: the failure mass at v = 0."""
+        base = best_of(approximate_dp(epsilon=1.0, delta=1e-3), Geometric(gamma=0.5), bound="renyi")
+        assert base.profile is None
+        v = np.array([0.0, 0.1, 0.5])
+        for trade_off in trade_offs(base):
+            assert base.failure <= trade_off(v)[0] <= base.failure * (1 + 1e-6)
+            assert np.all(trade_off(v) <= math.exp(base.epsilon(0.01)) * v + 0.01)

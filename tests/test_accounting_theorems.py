@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dpselect.accounting import best_of
+from dpselect.accounting.best_of_k.bounds.renyi import NodedCurve
 from dpselect.accounting.best_of_k.feasible_region import GaussianTradeOff, renyi_trade_off
 from dpselect.accounting.best_of_k.theorems import composition_bound, lemma_7, lemma_22, with_empty_outcome
 from dpselect.errors import ArgumentError
@@ -99,6 +100,15 @@ class TestTheorem2:
             assert_allclose(found, value, rtol=1e-8)
             plain = theorem_2(law=law, order=8.0, epsilon=0.8, hat_order=hat, hat_epsilon=RHO * hat)
             assert found < plain
+            orders = np.array([1.1, 1.5, 8.0])
+            bound = refined_theorem_2(law=law, order=orders, epsilon=RHO * orders, hat_order=hat, hat_epsilon=RHO * hat)
+            (form,) = law.renyi_forms(NodedCurve(zcdp(rho=RHO)))
+            assert_allclose(form(orders, RHO * orders), bound, rtol=1e-6)
+
+    @pytest.mark.parametrize("order", [1.0, 0.5, [2.0, 1.0]])
+    def test_orders_are_above_one(self, order):
+        with pytest.raises(ArgumentError, match="order"):
+            refined_theorem_2(law=negative_binomial(1.0), order=order, epsilon=0.1, hat_order=2.0, hat_epsilon=0.2)
 
     @pytest.mark.parametrize("eta", ETAS)
     def test_best_of_never_exceeds_the_closed_forms(self, eta):
@@ -323,6 +333,15 @@ class TestTruncation:
         law = Logarithmic.with_mean(mean=10)
         assert_allclose((law.survival(200), law.size_biased_survival(200)), (1.83338e-4, 0.00426447), rtol=1e-5)
         assert_allclose(negative_binomial(-0.5).size_biased_survival(1000), 0.018518, rtol=1e-4)
+
+    def test_each_closed_form_pays_for_what_is_cut_off(self):
+        """-log P(K <= m) / (order - 1) - log(1 - E[K 1{K > m}] / E[K]) more than without the limit, by hand."""
+        law, orders, run = Geometric(gamma=0.1), np.array([1.5, 8.0, 64.0]), NodedCurve(zcdp(rho=RHO))
+        forms, cut = law.renyi_forms(run), law.at_most(20).renyi_forms(run)
+        assert len(forms) == len(cut) > 0
+        more = -math.log1p(-(0.9**20)) / (orders - 1.0) - math.log1p(-3.0 * 0.9**20)
+        for form, with_limit in zip(forms, cut, strict=True):
+            assert_allclose(with_limit(orders, RHO * orders), form(orders, RHO * orders) + more, rtol=1e-12)
 
     def test_best_of_is_tighter_than_the_lemma(self):
         law = Geometric(gamma=0.1)

@@ -79,6 +79,11 @@ def test_the_shift_of_the_logistic_error_is_attained_and_not_exceeded(margin):
     assert tight <= logistic_error_shift(margin, bound="paper") <= 2.0
 
 
+def test_a_margin_below_zero_moves_nothing_and_is_refused():
+    with pytest.raises(ArgumentError, match="margin"):
+        logistic_error_shift(-0.5)
+
+
 def test_the_price_of_the_paper():
     """Facts 21 and 22, Theorem 17 and Corollary 18."""
     prices = gated(pure_dp(epsilon=1.0), test_epsilon=0.1, test_shift=0.01, train_shift=0.003).epsilons

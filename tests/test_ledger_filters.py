@@ -5,12 +5,13 @@ import math
 from fractions import Fraction
 from types import SimpleNamespace
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dpselect.ledger import InsufficientBudget, Ledger
+from dpselect.ledger import InsufficientBudget, Ledger, filters
 from dpselect.ledger.filters import RenyiAccounting
 from dpselect.numerics import last_true
 from dpselect.privacy import gaussian, pure_dp, renyi_dp
@@ -255,3 +256,78 @@ def test_a_filter_has_left_what_the_one_above_has(path):
         with pytest.raises(InsufficientBudget):
             second.reserve(step, label="s")
         assert 0 <= second.remaining().units["rho"] < Fraction(1, 32)
+
+
+# ---- the last digits: against exact arithmetic, at inputs where rounding to the nearest is wrong ------------------
+
+NOISES = [0.1 * k for k in range(3, 60, 4)]
+ORDERS = [1.0 + 0.37 * k for k in range(1, 12)]
+
+
+def converted(order, delta):
+    """What epsilon is above the divergence at one order (Canonne, Kamath, Steinke 2020, Proposition 12)."""
+    order, delta = mpmath.mpf(order), mpmath.mpf(delta)
+    return mpmath.log1p(-1 / order) - (mpmath.log(delta) + mpmath.log(order)) / (order - 1)
+
+
+def test_the_last_digit_of_a_charge_is_up():
+    charges = [filters._Gaussian.charge(gaussian(noise_multiplier=noise), []) for noise in NOISES]
+    for noise, charge in zip(NOISES, charges, strict=True):
+        due = 1 / Fraction(noise) ** 2
+        assert due <= charge["squared mu"] <= due * (1 + Fraction(1, 10**14))
+    assert any(Fraction(1 / noise) ** 2 < 1 / Fraction(noise) ** 2 for noise in NOISES), "the nearest is too little"
+
+
+def test_the_last_digit_of_noise_is_down(monkeypatch):
+    """The odometer reads squared mu as noise: that of a little more."""
+    seen = []
+    monkeypatch.setattr(
+        filters, "gaussian", lambda **asked: seen.append(asked["noise_multiplier"]) or pure_dp(epsilon=1)
+    )
+    for square in NOISES:
+        filters._gaussian_epsilon(square, 1e-6)
+    assert all(
+        1 - Fraction(1, 10**14) <= Fraction(n) ** 2 * Fraction(s) <= 1 for n, s in zip(seen, NOISES, strict=True)
+    )
+    assert any(Fraction(1 / math.sqrt(square)) ** 2 * Fraction(square) > 1 for square in NOISES), (
+        "the nearest is too much"
+    )
+
+
+def test_the_last_digit_of_a_level_and_of_its_share_is_down(monkeypatch):
+    """An epsilon in doubles fits a level where it is not above it; and its delta is not above the level's share."""
+    shares = set()
+    for level in range(1, 40):
+        exact = Fraction(level, 48)
+        if Fraction(float(exact)) <= exact:
+            continue
+
+        def epsilon(_spent, share, above=float(exact)):
+            shares.add(share)
+            return above
+
+        monkeypatch.setitem(filters._FILTERS, "gaussian", SimpleNamespace(epsilon=epsilon))
+        terms = {"filter": "gaussian", "epsilon": "1/3", "delta": "1/1000", "failure": "0"}
+        account = SimpleNamespace(terms=terms, totals=lambda: {"squared mu": Fraction(1), "failure": Fraction(0)})
+        assert RenyiAccounting().reading(account).epsilon == Fraction(level + 1, 48)
+    assert shares
+    with mpmath.workdps(50):
+        whole = 6 / mpmath.pi**2 / 1000
+        for share in shares:
+            level = mpmath.nint(mpmath.sqrt(whole / share))
+            assert whole / level**2 * (1 - mpmath.mpf("1e-11")) <= share <= whole / level**2
+
+
+@pytest.mark.parametrize("epsilon", [7.7, 19.3])
+def test_the_last_digit_of_a_limit_is_down_and_of_a_reading_up(epsilon):
+    """A divergence at its limit converts to epsilon or less; divergences are read as their epsilon or more."""
+    limits = filters._Renyi.limits(epsilon, 1e-6, ORDERS)
+    assert limits
+    with mpmath.workdps(50):
+        for unit, limit in limits.items():
+            order = float(unit.removeprefix("order "))
+            whole = mpmath.mpf(limit.numerator) / limit.denominator + converted(order, mpmath.mpf(1e-6) / len(ORDERS))
+            assert epsilon * (1 - mpmath.mpf("1e-10")) <= whole <= epsilon
+            spent = {unit: limit * 2}
+            exact = mpmath.mpf(limit.numerator) * 2 / limit.denominator + converted(order, 1e-6)
+            assert exact <= filters._Renyi.epsilon(spent, 1e-6) <= exact * (1 + mpmath.mpf("1e-11"))

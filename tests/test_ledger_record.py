@@ -301,6 +301,8 @@ def test_export_and_import(written, tmp_path):
         assert copy.verify()
         copy.budget("b").reserve(GATE, label="s").settle(None)
         assert copy.verify()
+    with pytest.raises(LedgerDamagedError, match="line 2 is not an entry"):
+        import_lines([lines[0], "no json"], tmp_path / "damaged.db")
     for wrong in (lines[:1] + lines[2:], lines[::-1], ["{}"], ["no json"], []):
         with pytest.raises((LedgerDamagedError, ArgumentError)):
             import_lines(wrong, tmp_path / f"{len(wrong)}{hash(str(wrong))}.db")

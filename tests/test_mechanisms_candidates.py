@@ -22,7 +22,9 @@ from dpselect.mechanisms import (
     SmoothSensitivityMechanism,
     TopK,
     bounded_range,
+    smooth_sensitivity,
 )
+from dpselect.mechanisms.bounded_range_price import bounded_range_rho
 from dpselect.mechanisms.scores import CHUNK
 from dpselect.privacy import compose
 from dpselect.randomness import RandomSource, keyed_source
@@ -39,6 +41,12 @@ def test_top_k_follows_peeling() -> None:
     random = keyed_source("top")
     found = Counter(tuple(TopK(count=2, sensitivity=1.0, epsilon=2.0).draw(q, random=random)) for _ in range(draws))
     assert p_value(found, top_k_law(q, 0.5, 2), draws) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("price", [bounded_range, bounded_range_rho])
+def test_a_range_below_zero_is_refused(price) -> None:
+    with pytest.raises(ArgumentError, match="epsilon"):
+        price(epsilon=-0.5)
 
 
 def test_top_k_edges() -> None:
@@ -262,6 +270,10 @@ def test_smooth_sensitivity_prices() -> None:
         guarantee = made(base, g, 1e-10).guarantee
         assert guarantee.pure_epsilon == pytest.approx(epsilon, rel=1e-8)
         assert guarantee.pure_epsilon < 3.0 * base
+    some = SmoothSensitivityMechanism(
+        candidates=7, smoothness=0.0, base_epsilon=1.0, base_delta=1e-6, failure_probability=0.1
+    )
+    assert math.exp(some.shift) == pytest.approx(4 * 7 / 0.1**2)
     assert made(1.0, 0.01, 1e-10).guarantee.failure == pytest.approx(9.99999990e-9, rel=1e-8)
     assert made(0.5, 0.005, 1e-8).guarantee.failure == pytest.approx(1.99999602e-6, rel=1e-8)
 
@@ -284,6 +296,19 @@ def test_smooth_sensitivity_base_is_private() -> None:
             assert np.sum(excess) * (x[1] - x[0]) <= base_delta * (1 + 1e-3)
         with pytest.raises(ArgumentError, match="smoothness"):
             SmoothSensitivityMechanism(candidates=3, smoothness=eta * 1.01, base_epsilon=base, base_delta=base_delta)
+
+
+def test_smooth_sensitivity_noise_is_as_wide_as_each_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exactly `multiplier` times the candidate's own bound, and its score is lowered by `shift` times that."""
+    seen: list[smooth_sensitivity.Contender] = []
+    monkeypatch.setattr(smooth_sensitivity, "ranking", lambda contenders, _count: seen.extend(contenders) or [0])
+    scores, bounds = np.array([0.0, 5.0, -1.0]), np.array([0.25, 1.0, 3.0])
+    for seed in range(40):
+        smooth_sensitivity._best_draw(scores, bounds, Fraction(7, 2), Fraction(1, 3), 8, keyed_source(f"w{seed}"))
+    assert {each.index for each in seen} == {0, 1, 2}
+    for each in seen:
+        assert each.scale == Fraction(7, 2) * Fraction(bounds[each.index])
+        assert each.centre == Fraction(scores[each.index]) - each.scale / 3
 
 
 @pytest.mark.full

@@ -7,6 +7,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -287,6 +288,28 @@ def test_choosing_the_level_after_the_fact_is_not_free():
     prices = BrownianReduction(noise_multipliers=MANY, delta=1e-6, sensitivity=1).guarantee
     assert stopping_delta(noise_multipliers=MANY, epsilons=[prices.price(i) for i in range(1, 21)]) <= 1e-6
     assert all(mine < prices.price(i) for i, mine in enumerate(own, 1))
+
+
+def test_the_coin_of_staying_is_enclosed():
+    """(sinh(coarse/2) / sinh(fine/2))**2 lies between both ends at every number of bits, also of nearly equal rates."""
+    rates = itertools.product((1e-5, 3e-3, 0.37, 1.0, 7.3, 19.0), (1e-9, 1e-4, 0.3, 2.0), (4, 9, 64))
+    with mpmath.workdps(100):
+        for rate, more, bits in rates:
+            coarse, fine = Fraction(rate), Fraction(rate) * (1 + Fraction(more))
+            half, other = (mpmath.mpf(x.numerator) / x.denominator / 2 for x in (coarse, fine))
+            exact = (mpmath.sinh(half) / mpmath.sinh(other)) ** 2
+            low, high = (mpmath.mpf(x.numerator) / x.denominator for x in stay_probability(coarse, fine)(bits))
+            assert low <= exact <= high <= low + mpmath.mpf(2) ** -bits
+
+
+def test_a_boundary_is_tightest_at_the_last_level():
+    """s/2 + sqrt(2 s log(1/delta)) with s = 1/4 there; and all levels are priced by the one boundary."""
+    for name, boundary in (("linear", linear_boundary), ("mixture", mixture_boundary)):
+        levels = BrownianReduction(noise_multipliers=[8, 4, 2], delta=1e-6, sensitivity=1, boundary=name)
+        found = [levels.guarantee.price(count) for count in (1, 2, 3)]
+        assert found == [boundary(level, delta=1e-6, anchor=2) for level in (8, 4, 2)]
+        if name == "linear":
+            assert found[-1] == pytest.approx(1 / 8 + math.sqrt(math.log(1e6) / 2), rel=1e-11)
 
 
 @pytest.mark.cases(5)

@@ -276,6 +276,16 @@ def test_the_output_is_not_quoted():
     assert "secret" not in str(caught.value)
 
 
+def test_what_a_divergence_used_does_not_tell_guarantees_apart():
+    one, other = (
+        OutputGuarantee(
+            cell=len, epsilons={1: 0.5}, ordinary=pure_dp(epsilon=0.5), used=lambda _cell, orders: 0.0 * orders
+        )
+        for _ in range(2)
+    )
+    assert one == other
+
+
 def test_output_guarantees_pickle():
     for guarantee in (
         OutputGuarantee(cell=len, epsilons={1: 0.5}, delta=1e-6),

@@ -52,6 +52,8 @@ def test_an_output_is_settled_at_its_price(budget):
     assert release.realised.epsilon(delta=0) == 0.25
     assert release.receipt.charged["epsilon"] == 0.25
     assert budget.spent().epsilon == Fraction(1, 4)
+    assert release._repr_html_().count("realised epsilon") == 1
+    assert not Release(value=1, guarantee=pure_dp(epsilon=1.0)).replayable
 
 
 def test_prices_by_a_function_are_settled_at_what_outcome(budget):

@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from dpselect.accounting.planning.portfolio import PortfolioPrice, covering, por
 from dpselect.audit import FiniteSubject, exact_audit
 from dpselect.privacy import Adjacency, compose, gaussian, pure_dp
 from dpselect.randomness import keyed_source
+from dpselect.selection.portfolio import Portfolio
 from dpselect.study.metrics import METRICS
 from dpselect.study.portfolio import agreement, the_choice
 from dpselect.study.target import Target
@@ -245,6 +247,23 @@ def test_the_choice_attains_its_epsilon():
 def test_a_sensitivity_too_small_or_a_factor_two_dropped_is_refuted(adjacency, mutation):
     before, after = ([9.0, 0.0], [10.0, 0.0]) if adjacency is ADD else ([16.0, 2.0], [17.0, 1.0])
     assert chosen(adjacency, before, after, **mutation).violated
+
+
+def test_the_candidate_that_agrees_most_is_trained_again():
+    """At an epsilon that leaves no doubt: by the first of the cells, what agrees, and not by the rest."""
+    agreed = {"low": [10, 90], "high": [90, 10], "middle": [50, 50]}
+    for names in itertools.permutations(agreed):
+        price = SimpleNamespace(
+            trials=(1.0,) * 3,
+            noises=(2.0,) * 3,
+            starts=lambda _sizes, _rows: [0.0] * 3,
+            choice=the_choice(agreement(CLASSES), 100.0, ADD),
+        )
+        fits = [lambda noise, *_, name=name: (name, noise) for name in names]
+        run = Portfolio(fits, price, lambda model, *_: np.array(agreed[model[0]]))
+        model, (place,) = run({}, keyed_source("".join(names)), (None, None))
+        assert model == ("high", 2.0)
+        assert names[int(place)] == "high"
 
 
 @pytest.mark.full

@@ -181,6 +181,12 @@ def interquantile_range(**changes_):
     return InterquantileRange(**{**fixed, **changes_})
 
 
+@pytest.mark.parametrize(("count", "ranks"), [(2, (1, 2)), (3, (1, 3)), (4, (2, 3)), (5, (2, 4)), (100, (26, 75))])
+def test_the_ranks_of_the_quartiles(count, ranks):
+    """floor(n/4) + 1 from either end, and never past the middle."""
+    assert interquantile_range().ranks(count) == ranks
+
+
 @pytest.mark.cases(1)
 @pytest.mark.parametrize(("count", "ratio", "steps"), [(4, 2.0, 2), (5, 1.5, 4), (6, 3.0, 3)])
 def test_the_interquantile_range_keeps_its_guarantee_on_all_small_data(count, ratio, steps):

@@ -120,9 +120,16 @@ def test_probabilities_agree(law):
         assert law.mean == pytest.approx(float(mean), rel=1e-12)
         quantile = mpmath.fsum(p * j / (j + mpmath.mpf(1)) for j, p in enumerate(exact))
         assert law.expected_quantile() == pytest.approx(float(quantile), rel=1e-12)
-        biased = mpmath.fsum(j * p for j, p in enumerate(exact) if j > 5) / mean
-        assert law.size_biased_survival(5) == pytest.approx(float(biased), rel=1e-11, abs=1e-80)
+        for at in (0, 1, 2, 5):
+            biased = mpmath.fsum(j * p for j, p in enumerate(exact) if j > at) / mean
+            assert law.size_biased_survival(at) == pytest.approx(float(biased), rel=1e-11, abs=1e-80)
         assert law.zero_probability == pytest.approx(float(exact[0]), rel=1e-12)
+
+
+@every_law
+def test_a_complement_outside_by_rounding_is_moved_to_the_end(law):
+    for outside, end in ((-1e-6, 0.0), (1.0 + 1e-6, 1.0)):
+        assert law.increment(complement_after=outside, mass=0.5) == law.increment(complement_after=end, mass=0.5)
 
 
 @every_law
@@ -382,6 +389,7 @@ def test_a_new_law_needs_no_edit():
         (lambda: Poisson(mean=3).tilted(0.0), "s must"),
         (lambda: Poisson(mean=3).pgf(-0.1), "s must"),
         (lambda: Poisson(mean=3).log_derivative(1.5), "v must"),
+        (lambda: Poisson(mean=3).log_derivative(-0.5), "v must"),
         (lambda: Poisson(mean=3).success_probability(float("nan")), "p must"),
         (lambda: Poisson(mean=3).pmf(0.5), "k must"),
         (lambda: Poisson(mean=3).quantile(1.0), "probability"),

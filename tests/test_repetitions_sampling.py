@@ -69,7 +69,7 @@ def statistic(law: Repetitions, drawn: list[int]) -> tuple[float, int]:
 
 def passes(law: Repetitions, drawn: list[int]) -> bool:
     value, freedom = statistic(law, drawn)
-    return value < chi2.isf(FALSE_ALARM, freedom)
+    return bool(np.all(law.pmf(np.array(drawn)) > 0.0)) and value < chi2.isf(FALSE_ALARM, freedom)
 
 
 @pytest.mark.cases(14)
@@ -112,6 +112,7 @@ def test_off_by_one_is_caught():
     assert passes(law, drawn)
     assert statistic(law, [k - 1 for k in drawn])[0] > 500.0
     assert not passes(law, [k + 1 for k in drawn])
+    assert not passes(Uniform(limit=11), [Uniform(limit=12).sample(source) for _ in range(DRAWS)])
     stopped = capped(Geometric(gamma=0.1), 8)
     assert not passes(Geometric(gamma=0.1).at_most(8), [stopped.sample(source) for _ in range(DRAWS)])
 

@@ -381,6 +381,9 @@ def test_failures_reach_no_threshold():
 
     # among dummies: no weight, whatever the sharpness
     assert all(with_dummies.weight(score, 0.5, s) == 0 for score in (math.nan, -math.inf) for s in (1.0, math.inf))
+    assert [with_dummies.weight(score, 0.5, 2.0) / 2**53 for score in (0.5, 3.0, 0.0, -1.0)] == pytest.approx(
+        [1.0, 1.0, math.exp(-1), math.exp(-3)]
+    )
 
     def unsure(score, output):
         raise ValueError("a data value")

@@ -35,7 +35,7 @@ from dpselect.accounting.candidates.sampled_search import (
     threshold_search_samples,
 )
 from dpselect.accounting.candidates.without_threshold import runs_needed
-from dpselect.errors import BoundUnavailableError
+from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.privacy import approximate_dp, gaussian, pure_dp
 from dpselect.repetitions import Fixed, Geometric
 from dpselect.selection import amplification_stop_probability, laplace_log_odds, markov_probability
@@ -137,6 +137,15 @@ def test_the_theorems_smoothing_is_far_more_than_needed():
     assert exact(88.5117885) <= bound < 1e-3 / 1e6
 
 
+@pytest.mark.parametrize(("thresholds", "smoothing"), [(1, 20.0), (3, 250.0)])
+def test_a_single_threshold_has_a_count_of_its_own(thresholds, smoothing):
+    """It fails in one direction, once; several share one batch, where each may fail in either."""
+    base, statistic = pure_dp(epsilon=0.5), SmoothedCount(samples=1000, smoothing=smoothing, sensitivity=0.6)
+    apart = far_apart_probability(statistic, PureTradeOff(0.5), coupled=thresholds == 1)
+    failure = threshold_search(base, statistic=statistic, epsilon=0.5, thresholds=thresholds).guarantee.failure
+    assert failure == near((1 if thresholds == 1 else 2 * thresholds) * apart)
+
+
 @pytest.mark.theorem("Liu, Talwar 2019, Lemma A.4", exact=True, loose="a tail bound")
 def test_utility_needs_more_smoothing_than_privacy():
     """Erratum: with Delta = 534.6 concentration fails with probability 0.010137, where 5e-5 is claimed."""
@@ -225,6 +234,8 @@ def test_runs_needed_without_a_threshold(numbers, passing, samples):
     ours = runs_needed(**numbers, epsilon_search=1.0, delta=1e-6)
     assert ours.total < needed.total, "conditioning the tries leaves the whole budget to the search"
     assert ours.epsilon_search == 2 * needed.epsilon_search == 1.0
+    found = (3 * math.exp(-ours.slack / 2) - 1) * ours.smoothing  # what `threshold_search_samples` promises, times N
+    assert 10 ** (ours.log10_passing + ours.log10_samples) == near(found)
 
 
 # ---- dummies -------------------------------------------------------------------------------------------------
@@ -260,6 +271,8 @@ def test_lemma_c_2(n, p, bounds):
 
 def test_amplification():
     assert markov_probability(mean=0.6, margin=0.1) == near(0.2)
+    with pytest.raises(ArgumentError, match="mean"):
+        markov_probability(mean=1.5, margin=0.1)
     stop = amplification_stop_probability(mean=0.6, margin=0.1, failure_probability=0.05)
     assert stop == near(0.01)
     assert Geometric(gamma=stop).mean == near(100.0)

@@ -20,6 +20,7 @@ from dpselect.selection import (
     PercentileSparseVector,
     PrivateCandidate,
     SampledSparseVector,
+    SelectAbove,
     SelectAcceptable,
     SelectIncreasing,
     SelectWithDummies,
@@ -50,7 +51,7 @@ def test_the_threshold_free_selector_refuses_what_nobody_can_run():
     needed = runs_needed(
         candidates=1, thresholds=2, epsilon_run=0.001, epsilon_search=40.0, delta=0.01, failure_probability=0.4
     )
-    release = SelectWithoutThreshold.by_theorem(
+    select = SelectWithoutThreshold.by_theorem(
         candidates=1,
         thresholds=2,
         base=pure_dp(epsilon=0.001),
@@ -58,13 +59,21 @@ def test_the_threshold_free_selector_refuses_what_nobody_can_run():
         delta=0.01,
         failure_probability=0.4,
         most_runs=2 * needed.total,
-    )(lambda random: (1.0, "a"))
+    )
+    assert select.stop_probability == pytest.approx(10**needed.log10_stop_probability)
+    release = select(lambda random: (1.0, "a"))
     assert release.value == "a"
     assert release.guarantee.pure_epsilon <= 40.002 + 1e-6
     with pytest.raises(BoundUnavailableError, match="guarantee"):
         SelectWithoutThreshold.by_theorem(
             candidates=2, thresholds=2, base=gaussian(noise_multiplier=1.0), epsilon=1.0, delta=1e-6
         )(ran)
+
+
+def test_a_threshold_may_be_infinite():
+    for threshold in (-math.inf, math.inf):
+        select = SelectAbove(threshold=threshold, stop_probability=0.5, base=BASE, max_runs=3)
+        assert (select(lambda random: (0.0, "a")).value == "a") == (threshold < 0)
 
 
 def test_wrong_arguments():

@@ -386,3 +386,16 @@ def test_thresholds_out_of_range() -> None:
             session(1).above_many([0.0, 1.0, 2.0], thresholds)
     with pytest.raises(ArgumentError, match="values"):
         session(1).above_many(np.zeros((2, 2)), 0.0)
+
+
+def test_the_coin_of_a_rare_query_is_enclosed(monkeypatch):
+    """2**k times the probability of a positive, from both sides: more bits stay within what fewer said."""
+    seen = []
+    monkeypatch.setattr(threshold_test, "coin", lambda probability, _random: seen.append(probability) or False)
+    test = threshold_test.ThresholdTest(ratio=Fraction(1, 2), rate=Fraction(1, 4), random=keyed_source("rare"))
+    assert not test._kept(-100.0, 0.0, 20)
+    (probability,) = seen
+    exact = [2**20 * end for end in test._probability(-100.0, 0.0, 200)]
+    for bits in (4, 16, 64):
+        low, high = probability(bits)
+        assert 0 <= low <= exact[0] <= exact[1] <= high <= low + Fraction(4, 2**bits)

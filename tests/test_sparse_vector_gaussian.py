@@ -76,6 +76,8 @@ def test_without_a_limit_there_is_no_price():
     assert found == sorted(found)
     assert found[-1] < 0.8 * gaussian(noise_multiplier=1.0).epsilon(1e-6)
     assert found[0] <= gaussian(noise_multiplier=5.0).epsilon(1e-6) * (1 + 1e-9)
+    least = gaussian_game_guarantee(noise_multiplier=1.0, positives=1, queries=1)
+    assert least.epsilon(1e-6) == pytest.approx(gaussian(noise_multiplier=1.0).epsilon(1e-6), rel=1e-9)
 
 
 def test_it_composes():

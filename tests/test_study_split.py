@@ -3,16 +3,18 @@
 import copy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from dpselect.study import parse_study
 from dpselect.study.opened import open_rows
 from dpselect.study.priced import price
 from dpselect.study.settled import Place, settle
-from dpselect.study.split import split
+from dpselect.study.split import _public_rows, split
 from tests.test_study_schema import STUDY
 
 ADD = {"privacy": {"noise_multiplier": 8.0, "delta": 1e-6, "nominal_rows": 120}}  # named, so that none is sought
@@ -53,6 +55,12 @@ def test_scores_are_of_the_declared_number_of_rows_where_the_number_is_private(v
     scored = [len(run.validation[1]) for run in found]
     assert scored[0] < scored[1]
     assert declared not in scored
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_a_score_is_of_one_row_at_least(adjacency):
+    study = SimpleNamespace(privacy=SimpleNamespace(adjacency=adjacency, nominal_rows=2))
+    assert _public_rows(study, np.empty(0), 0.3) == 1.0
 
 
 def test_equal_noisy_counts_have_equal_scores_whatever_the_number_of_rows():
