@@ -273,7 +273,18 @@ ARRAYS = [
     for order in "CF"
 ]
 NPY_WORDS = b"'descr':~'<f8'~'|O'~'<i4'~'|V8'~True~False~(3,)~(),~'shape':~-1~}~ ~[('a', '<f8')]".split(b"~")
-NPY_WORDS += [b"(99999999999999999999,)", b"\x93NUMPY", b"\1\0", b"\2\0", b"\3\0", b"\n", b"\xff\xff"]
+NPY_WORDS += [
+    b"(99999999999999999999,)",
+    b"(0, 2305843009213693951)",
+    b"(4000000000,)",
+    b"'<U0'",
+    b"\x93NUMPY",
+    b"\1\0",
+    b"\2\0",
+    b"\3\0",
+    b"\n",
+    b"\xff\xff",
+]
 
 
 PLAIN_ERRORS = (EOFError, SyntaxError, TypeError, MemoryError, OverflowError)

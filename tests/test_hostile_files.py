@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from dpselect.ledger.fold import MemoryBooks
 from tests import hostile_documents as hostile
 
 TASKS = 60
+SECONDS = float(os.environ.get("DPSELECT_FUZZ_SECONDS", "600"))
 
 COMMANDS = {
     "tune": ("a.toml", ["tune", "--check", "a.toml"], hostile.TOML),
@@ -256,7 +258,7 @@ FRAGMENTS = [*(bytes([sign]) for sign in b'"[]{},:=.#\n\0\xff'), b"9" * 400, b"1
 def test_ten_minutes_of_changed_documents(ready, command):
     kinds = [*(COMMANDS[command][2] | hostile.ANY).values()]
     seeds = [content for content in (make() for make in kinds) if len(content) < 100_000] or [b""]
-    end = time.monotonic() + 600.0
+    end = time.monotonic() + SECONDS
 
     @settings(max_examples=1_000_000, deadline=None, derandomize=False, suppress_health_check=list(HealthCheck))
     @given(st.data())
