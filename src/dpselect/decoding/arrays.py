@@ -182,9 +182,9 @@ def _header(file: IO[bytes], what: str) -> tuple[Header, int]:
     except (TypeError, ValueError):
         raise ContentError(f"{what} has a type that is not known") from None
     shape = tuple(int(part) for part in found[3].split(",") if part.strip())
-    if len(shape) > 32 or math.prod(max(part, 1) for part in shape) * max(1, dtype.itemsize) >= 1 << 62:
+    if len(shape) > 32 or math.prod(part or 1 for part in shape) * max(1, dtype.itemsize) >= 1 << 62:
         raise ContentError(f"{what} has a shape that no array has")
-    if not dtype.itemsize and math.prod(shape):  # as many as anybody writes, out of no bytes
+    if not dtype.itemsize and all(shape):  # as many as anybody writes, out of no bytes
         raise ContentError(f"{what} has cells of no width")
     return Header(dtype, shape, found[2] == "True"), 8 + width + length
 
