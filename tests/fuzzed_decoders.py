@@ -38,7 +38,8 @@ from dpselect.storage import CsvForm, csv_header, csv_rows
 from tests.decoder_fuzz import MIB, NOTHING, Decoder
 from tests.fuzzed_certificates import CERTIFICATES
 
-PLACE = Path(tempfile.mkdtemp(prefix="dpselect-fuzz-"))
+FOLDER = tempfile.TemporaryDirectory(prefix="dpselect-fuzz-")
+PLACE = Path(FOLDER.name)
 SMALL = DecodingLimits(size=2 * MIB, decoded=16 * MIB, line=4096, depth=6, digits=20, exponent=30, entries=60)
 
 
@@ -346,7 +347,7 @@ MEMBERS = [(ARRAYS[0],), tuple(ARRAYS[:9]), (ARRAYS[3], ARRAYS[-3])]
 NPZ = Decoder(MEMBERS, ZIP_WORDS, read_npz, plain_npz, zipped)
 
 
-# ---- exact numbers ----------------------------------------------------------------------------------
+# ---- exact numbers ---------------------------------------------------------------------------------------------------
 
 
 def read_fraction(document):
