@@ -13,12 +13,10 @@ import tomllib
 import warnings
 import zipfile
 import zlib
-from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 
 from dpselect.decoding import (
@@ -36,12 +34,12 @@ from dpselect.decoding import (
 )
 from dpselect.decoding.limits import DOCUMENT, MODEL, STUDY, SUBMISSION
 from dpselect.errors import ContentError
-from dpselect.holdout.gate.certificates import public_part, signed, verify_certificate
-from dpselect.holdout.gate.terms import GateTerms
 from dpselect.tables import CsvForm, csv_header, csv_rows
 from tests.decoder_fuzz import MIB, NOTHING, Decoder
+from tests.fuzzed_certificates import CERTIFICATES
 
-PLACE = Path(tempfile.mkdtemp(prefix="dpselect-fuzz-"))
+FOLDER = tempfile.TemporaryDirectory(prefix="dpselect-fuzz-")
+PLACE = Path(FOLDER.name)
 SMALL = DecodingLimits(size=2 * MIB, decoded=16 * MIB, line=4096, depth=6, digits=20, exponent=30, entries=60)
 
 
@@ -273,7 +271,18 @@ ARRAYS = [
     for order in "CF"
 ]
 NPY_WORDS = b"'descr':~'<f8'~'|O'~'<i4'~'|V8'~True~False~(3,)~(),~'shape':~-1~}~ ~[('a', '<f8')]".split(b"~")
-NPY_WORDS += [b"(99999999999999999999,)", b"\x93NUMPY", b"\1\0", b"\2\0", b"\3\0", b"\n", b"\xff\xff"]
+NPY_WORDS += [
+    b"(99999999999999999999,)",
+    b"(0, 2305843009213693951)",
+    b"(4000000000,)",
+    b"'<U0'",
+    b"\x93NUMPY",
+    b"\1\0",
+    b"\2\0",
+    b"\3\0",
+    b"\n",
+    b"\xff\xff",
+]
 
 
 PLAIN_ERRORS = (EOFError, SyntaxError, TypeError, MemoryError, OverflowError)
@@ -338,7 +347,7 @@ MEMBERS = [(ARRAYS[0],), tuple(ARRAYS[:9]), (ARRAYS[3], ARRAYS[-3])]
 NPZ = Decoder(MEMBERS, ZIP_WORDS, read_npz, plain_npz, zipped)
 
 
-# ---- exact numbers and certificates ----------------------------------------------------------------------------------
+# ---- exact numbers ---------------------------------------------------------------------------------------------------
 
 
 def read_fraction(document):
@@ -357,86 +366,6 @@ FRACTIONS = [b"0.1", b"1/3", b"-12.50e-7", b"+7", b".5", b"5."]
 FRACTION_WORDS = [*b"/ . e E- - + _ 1 0 99 inf nan 4300 4301".split(), b" ", b"\xd9\xa3", b"\n"]
 FRACTION = Decoder([(text,) for text in FRACTIONS], FRACTION_WORDS, read_fraction, plain_fraction)
 
-SECRET = "07" * 32
-TERMS = {
-    "tasks": 60,
-    "units": 60,
-    "repeats": 1,
-    "test": "sign",
-    "margin": 0.0,
-    "regraded": False,
-    "consultations": 20,
-    "failure_probability": 0.0625,
-    "bound_failure_probability": None,
-    "answer_seconds": 0.0,
-    "id_column": "id",
-    "outcome_columns": ["outcome"],
-    "public_key": public_part(SECRET),
-}
-ASKS = [
-    {"stake": "1/64", "candidate": "ab" * 32, "verdict": "accepted"},
-    {"stake": "1/128", "candidate": None, "verdict": "rejected"},
-]
-BODY = {"format": 1, "gate": "0a" * 16, "terms": TERMS, "claim": GateTerms.parse(TERMS).claim, "restored": 0}
-CERTIFICATE = json.dumps({**BODY, "retired": False, "asks": ASKS, "purse": "1/128"}).encode()
-ODD = [None, True, 0, 1, -1, 1.0, 2**70, 0.3, 1e308, [], {}, ["a"], ASKS, "9" * 5000, "1/" + "9" * 4000, ""]
-ODD += ["1/3", "0", "1", "1e9", "x"]
-
-
-def re_signed(parts, draw):
-    """A certificate with a value or two changed, and a claim and a signature that fit; sometimes they do not."""
-    body = json.loads(CERTIFICATE)
-    with suppress(ValueError, RecursionError, UnicodeDecodeError):
-        body = json.loads(parts[0])
-    if not isinstance(body, dict):
-        return parts[0]
-    for _ in range(draw.choice((0, 1, 1, 2))):
-        table = body
-        while table:
-            place = draw.choice(list(table) if isinstance(table, dict) else range(len(table)))
-            if isinstance(table[place], (dict, list)) and draw.random() < 0.8:
-                table = table[place]
-                continue
-            table[place] = draw.choice(ODD)
-            break
-    with suppress(Exception):  # of no form
-        left = Fraction(body["terms"]["failure_probability"])
-        for ask in body["asks"]:
-            ask["stake"] = str(min(Fraction(ask["stake"]), left))
-            left = Fraction(ask["stake"]) if ask["verdict"] == "accepted" else left - Fraction(ask["stake"])
-        body["purse"] = draw.choice((str(left), body["purse"]))
-    with suppress(Exception):
-        body["claim"] = GateTerms.parse(body["terms"]).claim
-    with suppress(Exception):
-        return json.dumps(signed(body, SECRET) if draw.random() < 0.95 else body).encode()
-    return parts[0]
-
-
-SCHEMA = jsonschema.Draft202012Validator(
-    json.loads((Path(__file__).parents[1] / "docs" / "gate.schema.json").read_text())
-)
-
-
-def read_certificate(document):
-    found = json_of(document, DOCUMENT, "the certificate")
-    verify_certificate(found, public_key=public_part(SECRET))
-    return found
-
-
-def plain_certificate(document):
-    """The published form, and the arithmetic of its purse."""
-    found = json.loads(document)
-    if not SCHEMA.is_valid(found):
-        return "not of the published form"
-    left = Fraction(found["terms"]["failure_probability"])
-    for stake, verdict in ((Fraction(ask["stake"]), ask["verdict"]) for ask in found["asks"]):
-        if not 0 < stake <= left:
-            return "a stake was not in the purse"
-        left = stake if verdict == "accepted" else left - stake
-    return found if Fraction(found["purse"]) <= (0 if found["retired"] else left) else "too much is left"
-
-
-CERTIFICATES = Decoder([(CERTIFICATE,)], JSON_WORDS, read_certificate, plain_certificate, re_signed)
 
 DECODERS = {
     "json": JSON,

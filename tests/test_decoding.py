@@ -351,6 +351,9 @@ HOSTILE_ARRAYS = {
     "many": lambda: zipped(content=b"", times=2000),
     "object": lambda: zipped(content=npy(plain(descr="'|O'"), bytes(24))),
     "structure": lambda: zipped(content=npy(plain(descr="[('a', '<f8')]"), bytes(24))),
+    "no width": lambda: zipped(content=npy(plain("(40000000000,)", "'<U0'"))),
+    "a large shape of nothing": lambda: zipped(content=npy(plain(f"(0, {2**61})"))),
+    "large shapes of nothing": lambda: zipped(content=npy(plain(f"(0, {2**40}, {2**40})"))),
     "parentheses": lambda: zipped(content=npy("(" * 9000)),
     "code": lambda: zipped(content=npy("__import__('os').getcwd()")),
     "long header": lambda: zipped(content=npy(plain() + " " * 20_000, bytes(24))),
@@ -373,6 +376,18 @@ def test_archives_take_little_memory_and_time(kind):
     assert peak <= 8 * len(content) + 64 * MIB
     with pytest.raises(ContentError):
         arrays_of(content, limits, "it")
+
+
+@pytest.mark.parametrize(
+    "header", [plain("(40000000000,)", "'<U0'"), plain(f"(0, {2**61})"), plain(f"({2**31}, {2**31})", "'|S0'")]
+)
+def test_an_array_that_no_bytes_stand_for_is_refused(tmp_path, header):
+    path = tmp_path / "a.npy"
+    path.write_bytes(npy(header))
+    with pytest.raises(ContentError, match=r"shape that no array has|no width"):
+        array_of(path, MODEL)
+    path.write_bytes(npy(plain("(0, 3)", "'<U0'")))
+    assert (array_of(path, MODEL).dtype, array_of(path, MODEL).shape) == (np.dtype("U0"), (0, 3))
 
 
 def test_an_archive_that_lies_about_its_members(tmp_path):

@@ -182,8 +182,10 @@ def _header(file: IO[bytes], what: str) -> tuple[Header, int]:
     except (TypeError, ValueError):
         raise ContentError(f"{what} has a type that is not known") from None
     shape = tuple(int(part) for part in found[3].split(",") if part.strip())
-    if len(shape) > 32 or any(part >= 1 << 62 for part in shape):
+    if len(shape) > 32 or math.prod(part or 1 for part in shape) * max(1, dtype.itemsize) >= 1 << 62:
         raise ContentError(f"{what} has a shape that no array has")
+    if not dtype.itemsize and all(shape):  # as many as anybody writes, out of no bytes
+        raise ContentError(f"{what} has cells of no width")
     return Header(dtype, shape, found[2] == "True"), 8 + width + length
 
 
@@ -198,7 +200,7 @@ def _cells(file: IO[bytes], header: Header, size: int, limits: DecodingLimits, w
         content += piece
     if len(content) != size:
         raise ContentError(f"{what} is cut off")
-    if not header.dtype.itemsize:
-        return np.zeros(header.shape, dtype=header.dtype)
-    flat: NDArray[Any] = np.frombuffer(content, dtype=header.dtype) if size else np.empty(0, dtype=header.dtype)
+    if not size:
+        return np.ndarray(header.shape, dtype=header.dtype)
+    flat: NDArray[Any] = np.frombuffer(content, dtype=header.dtype)
     return flat.reshape(header.shape, order="F" if header.columns_first else "C")

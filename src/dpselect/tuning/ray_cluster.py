@@ -40,6 +40,8 @@ def ray_cluster(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
     register_ray()
     with hushed("ray", quiet=options.quiet), contextlib.ExitStack() as undo:
         cluster, silent = None, False
+        if _left_alone.is_set():
+            _disconnect(ray, float(options.patience))
         if not ray.is_initialized():
             settings = {
                 "log_to_driver": not options.quiet,
@@ -70,6 +72,10 @@ def ray_cluster(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
                 cluster.end_pool()
 
 
+_left_alone: Final = threading.Event()
+"""Whether this process is still connected to a Ray that was given up."""
+
+
 def _leave(ray: Any, *, lost: bool) -> None:
     """Disconnect; but not from a cluster that answers nothing, for which Ray would wait without end.
 
@@ -77,8 +83,26 @@ def _leave(ray: Any, *, lost: bool) -> None:
     """
     if lost:
         atexit.unregister(ray.shutdown)
+        _left_alone.set()
     else:
         ray.shutdown()
+
+
+def _disconnect(ray: Any, patience: float) -> None:
+    """Leave what an earlier search has given up. Raises `ExecutorLostError` where it still answers nothing."""
+    try:
+        within(patience, ray.shutdown)
+    except TimeoutError:
+        raise ExecutorLostError(_silent(patience)) from None
+    atexit.register(ray.shutdown, True)  # as Ray's own does
+    _left_alone.clear()
+
+
+def _silent(patience: float) -> str:
+    return (
+        f"the Ray cluster has not answered for {patience:g} s (patience=): see whether it runs, and resume the search "
+        "there or with another executor"
+    )
 
 
 @contextmanager
@@ -124,7 +148,7 @@ class _Ray(Cluster):
         try:
             has = within(self._patience, ray.cluster_resources)
         except TimeoutError:
-            raise ExecutorLostError(self._silent) from None
+            raise ExecutorLostError(_silent(self._patience)) from None
         named = {"num_cpus": "CPU", "num_gpus": "GPU"}
         room = min(int(has.get(named.get(name, name), 0) / much) for name, much in wanted.items() if much > 0)
         workers = min(room, int(has.get("CPU", 0))) if options.workers is None else options.workers
@@ -136,13 +160,6 @@ class _Ray(Cluster):
         # A worker that dies is started again, and its task is run again with the same key.
         self._arguments = {**builtin, "resources": others, "max_restarts": -1, "max_task_retries": REPLAYS}
         super().__init__(workers, own=True)  # every search has actors, which are processes, of its own
-
-    @property
-    def _silent(self) -> str:
-        return (
-            f"the Ray cluster has not answered for {self._patience:g} s (patience=): see whether it runs, and resume "
-            "the search there or with another executor"
-        )
 
     def backend(self) -> Mapping[str, Any]:
         # Of one job `Parallel` thinks that it may as well run in the calling process: two are at a single actor then.
@@ -179,7 +196,7 @@ class _Ray(Cluster):
             done.set()
 
     def _give_up(self) -> None:
-        self.lost = self._silent
+        self.lost = _silent(self._patience)
         self._given_up.set_result(None)
         for callback in list(self._pending):
             callback(_Lost())
