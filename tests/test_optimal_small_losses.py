@@ -440,9 +440,10 @@ def test_densities_stay_within_their_bounds() -> None:
             values = []
             for a, density in zip(nodes, densities, strict=True):
                 within = np.minimum(a, b)
-                part = np.where(a <= b, y, 0.0)
+                empty, part = a > b, np.where(a <= b, y, 0.0)
                 terms = [
-                    mass[b] * np.exp(law.log_derivative(np.clip(outside(within, b) - part * mass[b], 0.0, 1.0)))
+                    mass[b]
+                    * np.exp(law.log_derivative(np.where(empty, 1.0, outside(within, b) - part * mass[b]).clip(0.0)))
                     for mass, outside in ((atoms.p, atoms.outside_p), (atoms.q, atoms.outside_q))
                 ]
                 values.append(terms[0] - math.exp(scale) * terms[1])

@@ -45,6 +45,8 @@ _SCAN = 49
 _FLAT_SHARE = 0.2
 _LOST = 1e-4
 """Relative error of phi' from which more pieces of the atoms cannot narrow a bracket."""
+_LARGEST_POWER = 64
+"""Of laws whose number of runs is at least so large, phi' falls so fast that its scale is not looked for."""
 _DEEP = 20.0
 """Knots are fewer where log delta has fallen by more than this: what is that small matters less in a composition."""
 
@@ -145,16 +147,23 @@ class Direction(Bracketed):
     def _finer(self) -> Direction:
         return Direction(self.cut, 3 * self.pieces, self.law, fewer=self)
 
-    @cached_property
-    def _settled(self) -> bool:
-        """Whether more effort changes nothing: it was made already, or phi' at F' is lost in rounding.
+    def _settled(self, epsilon: float) -> bool:
+        """Whether more effort changes nothing near `epsilon`: it was made already, or phi' at F' is lost in rounding.
 
         That is so for laws of K without K = 1 and bases with outcomes of epsilon 25 and more. The bounds stay valid.
         """
-        median = min(int(np.searchsorted(-self.fine.above_p, -0.5)), self.fine.size)
-        mass = max(float(self.fine.above_q[median]), self.fine.uncertainty)
+        # of the k-th power the best intervals begin at about a k-th of epsilon
+        first = float(np.searchsorted(self.fine.losses, epsilon / self._lowest_power))
+        median = float(np.searchsorted(-self.fine.above_p, -0.5))
+        places = [min(int(place), self.fine.size - 1) for place in (first, median)]
+        mass = max(float(np.min(self.fine.above_q[places])), self.fine.uncertainty)
         lost = self.fine.uncertainty * self.law.second_derivative(1.0 - mass)
         return self.fewer is not None or lost > _LOST * math.exp(self.law.log_derivative(1.0 - mass))
+
+    @cached_property
+    def _lowest_power(self) -> int:
+        """The smallest number of runs, but 0, that is possible."""
+        return next((k for k in range(1, _LARGEST_POWER) if self.law.pmf(float(k)) > 0.0), _LARGEST_POWER)
 
     def upper(self, epsilon: float) -> float:
         """A bound on delta at epsilon >= 0 that holds for every splitting of the atoms; rounded up."""
@@ -205,7 +214,7 @@ class Direction(Bracketed):
 
     def _sharpened(self, delta: float, root: float, epsilon: float, limit: float) -> float:
         """A smaller safe epsilon than `epsilon`, with more effort where it is far from the attained `root`."""
-        if epsilon > root * (1.0 + _WIDE) and not self._settled:
+        if epsilon > root * (1.0 + _WIDE) and not self._settled(root):
             epsilon = min(epsilon, self._finer.smallest_safe(delta, limit))
             root, near = max(root, self._finer._attained_root(delta)[0]), _NEAR
             wide = epsilon > root * (1.0 + _STILL_WIDE)
@@ -219,7 +228,7 @@ class Direction(Bracketed):
     def largest_unsafe(self, delta: float) -> float:
         """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
         root = self._below_root(delta)
-        if self._settled or not 0.0 < root < LARGEST_EPSILON or self.upper(root * (1.0 + _WIDE)) <= delta:
+        if self._settled(root) or not 0.0 < root < LARGEST_EPSILON or self.upper(root * (1.0 + _WIDE)) <= delta:
             return root
         root = max(root, self._finer.largest_unsafe(delta))
         if self.upper(root * (1.0 + _VERY_WIDE)) > delta:

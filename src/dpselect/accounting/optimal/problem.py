@@ -132,9 +132,10 @@ class Problem:
         t, law, b, epsilon = self.atoms, self.law, self.ends[columns], self.epsilon[columns]
         within = np.minimum(a, b)
         v_p, v_q = ((outside(within, b), outside(within, b + 1)) for outside in (t.outside_p, t.outside_q))
-        v_p, v_q = ((start, np.where(a <= b, end, start)) for start, end in (v_p, v_q))
-        # the interval has less mass at the start: bounds need that rounded down, and the end's rounded up
-        v_p, v_q = ((t.larger(start), t.smaller(end)) for start, end in (v_p, v_q))
+        # the interval has less mass at the start: bounds need that rounded down, and the end's rounded up; an empty one
+        # has none
+        v_p, v_q = ((t.larger(start), np.where(a <= b, t.smaller(end), 1.0)) for start, end in (v_p, v_q))
+        v_p, v_q = ((np.where(a <= b, start, 1.0), end) for start, end in (v_p, v_q))
         p_start, p_end = (t.p[b] * np.exp(law.log_derivative(v)) for v in v_p)
         q_start, q_end = (scaled(epsilon, t.q[b] * np.exp(law.log_derivative(v))) for v in v_q)
         # the derivative is p^2 phi''(F) - E q^2 phi''(F'), and only its relative size tells near terms apart
@@ -165,7 +166,7 @@ class Problem:
             steepest_rise=rise,
             least=p_start - q_end,
             most=p_end - q_start,
-            rounding=ROUNDING * (p_end + q_end) + 2.0 * t.uncertainty * (p_bend + q_bend),
+            rounding=ROUNDING * (p_end + q_end) + np.where(a <= b, 2.0 * t.uncertainty * (p_bend + q_bend), 0.0),
         )
 
     def rises(self, a: Index, columns: Index) -> Truth:
