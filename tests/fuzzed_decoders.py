@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import json
+import operator
 import sys
 import tempfile
 import tomllib
@@ -15,6 +16,7 @@ import zipfile
 import zlib
 from dataclasses import replace
 from fractions import Fraction
+from itertools import dropwhile
 from pathlib import Path
 
 import numpy as np
@@ -221,8 +223,8 @@ def plain_csv(document):
     form = form_of(document)
     csv.field_size_limit(sys.maxsize)
     text = io.TextIOWrapper(io.BytesIO(document), encoding="utf-8-sig", newline="")
-    rows = csv.reader(text, delimiter=form.delimiter, skipinitialspace=form.skipinitialspace)
-    return next(rows, []), digest_of(rows)
+    rows = dropwhile(operator.not_, csv.reader(text, delimiter=form.delimiter, skipinitialspace=True))
+    return [name.strip() for name in next(rows, [])], digest_of(rows)
 
 
 CSV = Decoder([(table,) for table in TABLES], CSV_WORDS, read_csv, plain_csv)

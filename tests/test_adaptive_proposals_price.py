@@ -382,7 +382,7 @@ class TestInterface:
                 adaptive_best_of(base, law, lower_ratio=lower, upper_ratio=upper)
         with pytest.raises(BoundUnavailableError, match="'profile', 'renyi', 'pure', 'composition'"):
             adaptive_best_of(base, law, lower_ratio=0.5, upper_ratio=2, bound="optimal")
-        with pytest.raises(TypeError, match="law of K"):
+        with pytest.raises(TypeError, match="distribution of the number of runs"):
             adaptive_best_of(base, 5, lower_ratio=0.5, upper_ratio=2)
 
     def test_pickles(self):

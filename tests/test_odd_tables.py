@@ -122,7 +122,8 @@ def test_a_text_file_is_read_in_parts_that_do_not_show(tmp_path, monkeypatch):
     assert whole["a"][:3] == ["1", "3", "0.5"]
     assert whole["b"] == ["two\nlines", "é", *("x" * k for k in range(40)), "last"]
     for size in (1, 4, 41, 84, 86):
-        monkeypatch.setattr("dpselect.study.sources.csv_file._CHUNK", size)
+        monkeypatch.setattr("dpselect.tables.blocks._CHARACTERS", size)
+        monkeypatch.setattr("dpselect.tables.blocks._ROWS", size)
         assert {name: cells.tolist() for name, cells in table.read(["b", "a"]).items()} == whole
     assert table.read([]) == {}
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n5,6,7\n")

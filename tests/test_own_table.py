@@ -115,7 +115,7 @@ def test_a_table_of_ones_own_becomes_a_model(released, trained):
         (("peple.csv", "--label", "moved"), "cannot read DATA 'peple.csv': No such file"),
         (("people.csv", "--label", "Moved"), "--label: no such column: 'Moved'; there are 'age', 'id', 'work', "),
         (("people.csv", "--label", "moved", "--to", "people.csv"), "--to: 'people.csv' exists already"),
-        (("people.txt", "--label", "moved"), "must be a path ending in .csv, .csv.gz, "),
+        (("people.doc", "--label", "moved"), "must be a path ending in .csv, .csv.gz, "),
         (("semicolons.csv", "--label", "moved"), "one column alone, so the delimiter may be ';'"),
     ],
 )

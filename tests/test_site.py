@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def names_of_the_library():
                 else (value,)
             ):
                 owner = owner.fget if isinstance(owner, property) else owner
-                known |= set(getattr(getattr(owner, "__code__", None), "co_varnames", ()))
+                known |= set(getattr(getattr(inspect.unwrap(owner), "__code__", None), "co_varnames", ()))
             if isinstance(value, type):
                 known |= set(dir(value)) | set(getattr(value, "__annotations__", ()))
     return known
