@@ -4,6 +4,7 @@
     python benchmarks/quantiles_error.py run --keep errors/ --who dpselect
     python benchmarks/quantiles_error.py table --keep errors/
     python benchmarks/quantiles_error.py slices                         # our methods "slice" and "joint", two minutes
+    python benchmarks/quantiles_error.py ranks                          # ranks: what three methods prove, and err by
 
 Every run has new rows: five columns of 1000. An error is |released - true quantile of the rows|, averaged over the
 quantiles of one release, in units of the column. All get the same epsilon, bounds and, where they take one, the same
@@ -240,9 +241,30 @@ def slices(runs: int, rows: int) -> None:
             print(json.dumps({"column": name, "quantiles": size, "rows": rows, "runs": runs, **means}), flush=True)
 
 
+def ranks(runs: int, rows: int) -> None:
+    """Print by how many ranks four quantiles err, and what is proved, 95 % sure; bounds -100 and 100, every double."""
+    random = np.random.default_rng(1)
+    shapes = {
+        "normal": random.normal(size=rows),
+        "lognormal": random.lognormal(1.0, 1.0, rows),
+        "uniform": random.uniform(-5.0, 5.0, rows),
+        "60 % zeros": np.where(random.random(rows) < 0.6, 0.0, random.lognormal(0.0, 1.0, rows)),
+    }
+    for (name, values), method in itertools.product(shapes.items(), ("joint", "recursive", "independent")):
+        found, qs = [], [0.1, 0.25, 0.5, 0.9]
+        for _ in range(runs):
+            released = quantiles(values, qs=qs, epsilon=1.0, lower=-100.0, upper=100.0, method=method)
+            below = np.array([np.mean(values < value) for value in released.value]) - qs
+            above = np.array([np.mean(values <= value) for value in released.value]) - qs
+            found.append(rows * np.mean(np.maximum(np.maximum(below, -above), 0.0)))
+        proved = released.rank_errors()
+        shown = {"mean": float(f"{np.mean(found):.3g}"), "proved": [float(f"{error:.3g}") for error in proved]}
+        print(json.dumps({"column": name, "method": method, **shown}), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "table", "slices"])
+    parser.add_argument("what", choices=["run", "table", "slices", "ranks"])
     parser.add_argument("--keep", type=Path, help="a folder for the errors of all runs")
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--rows", type=int, default=1000)
@@ -253,6 +275,9 @@ def main() -> None:
     asked = cells(given.rows, given.sizes, given.epsilons)
     if given.what == "slices":
         slices(20, 10 * given.rows)
+        return
+    if given.what == "ranks":
+        ranks(30, given.rows)
         return
     if given.keep is None:
         parser.error("--keep is needed")
