@@ -132,6 +132,7 @@ def test_account_loads_what_it_prices_by(search):
         "errors",
         "foreign_names",
         "numerics",
+        "public_api",
         "privacy",
         "randomness",
         "registry",

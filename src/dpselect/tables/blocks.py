@@ -62,6 +62,7 @@ def _parsed(text: str, form: CsvForm, numbers: Sequence[int], texts: Sequence[in
     if width is not None and {line.count(form.delimiter) for line in lines} - {width - 1}:
         return None
     with suppress(ValueError):
+        # decodes: private rows, of which none may fail
         parsed = np.loadtxt(lines, delimiter=form.delimiter, usecols=numbers, comments=None, unpack=True, ndmin=2)
         if parsed.shape == (len(numbers), len(lines)):
             cells = [line.split(form.delimiter) for line in lines] if texts else []

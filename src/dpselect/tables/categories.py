@@ -31,7 +31,7 @@ def category(value: Any) -> str | Decimal:
         return Decimal(int(value))
     text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip()
     if text.lower() in TRUTH:
-        return Decimal(TRUTH[text.lower()])
+        return Decimal(TRUTH[text.lower()])  # decodes: nothing, a whole number of ours
     try:
         number = Decimal("x" if "_" in text else text)  # decodes: a private cell, of which none may fail
     except InvalidOperation:

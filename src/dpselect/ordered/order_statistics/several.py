@@ -169,14 +169,15 @@ class Quantiles(PublicDomain, Mechanism):
         >>> plan.chosen, round(max(plan.rank_errors(2**49))), method, round(error)
         ('joint', 406, 'independent', 276)
         """
+        size = integer("domain_size", domain_size, at_least=1)
         found: tuple[Literal["independent", "recursive", "joint"], float] | None = None
         methods: tuple[Literal["joint", "recursive", "independent"], ...] = ("joint", "recursive", "independent")
         for method in methods:
             if (method == "joint" and (self.units > 1 or not self._quick)) or (
-                method != "independent" and domain_size > _LARGEST
+                method != "independent" and size > _LARGEST
             ):
                 continue
-            errors = replace(self, method=method, delta=None).rank_errors(domain_size, failure_probability)
+            errors = replace(self, method=method, delta=None).rank_errors(size, failure_probability)
             if found is None or max(errors) < found[1]:
                 found = method, max(errors)
         assert found is not None
