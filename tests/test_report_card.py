@@ -151,4 +151,7 @@ def test_the_commands_are_those_for_such_a_file():
     assert use[0][2] == "dpselect predict model.npz new.csv --to predictions.csv --delimiter ';' --decimal ,"
     assert "pandas.read_csv(\"new.csv\", sep=';', decimal=',')" in use[1][2]
     compile(use[1][2], "card", "exec")
+    use = parts(data={"form": {"thousands": ".", "skip_rows": 1}})["use"]
+    assert use[0][2].endswith(" --thousands . --skip-rows 1")
+    assert "pandas.read_csv(\"new.csv\", thousands='.', skiprows=1)" in use[1][2]
     assert parts(found=False, model=None)["use"] == []

@@ -1,8 +1,10 @@
 """One file, one reading: what each door makes of text that people have, beside what was declared."""
 
 import gzip
+import json
 import math
 import sqlite3
+import tomllib
 from contextlib import closing
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -10,7 +12,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from typer.testing import CliRunner
 
+from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.holdout.files import class_names, read_columns
 from dpselect.holdout.gate.files import read_outcomes
@@ -91,8 +95,8 @@ CASES = [
     Case("gzip of tabs", gzip.compress(b"id\tx\na\t1\nb\t2\n"), (1, 2), file="t.tsv.gz"),
     Case("an ending in capitals", "id,x\na,1\nb,2\n", (1, 2), file="T.CSV"),
     Case("two columns of one name", "id,x,x\na,1,2\n", "more than one|must have one|2 columns"),
-    Case("no such column", "id,y\na,1\n", "no such column|must have one column"),
-    Case("an empty file", "", "empty|must have one column|no such column"),
+    Case("no such column", "id,y\na,1\n", "no such column|must have one column|there is no 'x'"),
+    Case("an empty file", "", "empty|must have one column|there is no 'x'"),
     Case("Inf and NaN", "id,x\na,inf\nb,NaN\nc,-Infinity\n", (math.inf, NAN, -math.inf)),
     Case(
         "more digits than a double has",
@@ -175,6 +179,25 @@ def test_the_fast_reading_is_the_slow_one():
 def test_a_restated_cell_is_the_same_number(cell):
     (found,) = restated([cell], ",", ".", strict=True)
     np.testing.assert_array_equal(number_in(found), number_in(cell, ",", "."))
+
+
+def test_a_draft_declares_how_the_file_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text("# by hand\nage;income;moved\n40;1.994,5;TRUE\n")
+    flags = ["--delimiter", ";", "--decimal", ",", "--thousands", ".", "--skip-rows", "1"]
+    found = CliRunner().invoke(app, ["init", "people.csv", "--label", "moved", *flags])
+    assert found.exit_code == 0
+    declared = tomllib.loads(found.stdout)["data"]
+    assert [declared[key] for key in ("delimiter", "decimal", "thousands", "skip_rows")] == [";", ",", ".", 1]
+
+
+def test_a_quantile_of_a_file_with_its_own_separators(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("# by hand\nid;x\n" + "".join(f"{k};1.99{k % 10},5\n" for k in range(300)))
+    asked = ["quantile", str(path), "--column", "x", "--q", "0.5", "--epsilon", "50", "--lower", "0", "--upper", "9999"]
+    flags = ["--delimiter", ";", "--decimal", ",", "--thousands", ".", "--skip-rows", "1", "--json"]
+    (answer,) = json.loads(CliRunner().invoke(app, [*asked, *flags]).stdout)["quantiles"]
+    assert 1990 < answer["value"] < 2000
 
 
 @pytest.mark.parametrize(

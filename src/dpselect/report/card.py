@@ -263,10 +263,10 @@ def _of_rows(facts: Mapping[str, Any]) -> str:
 def _use(release: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """What for, in which language, the lines."""
     model, form = release["model"], release["data"]["form"]
-    flags = "".join(f" --{name} {shlex.quote(value)}" for name, value in form.items())
+    flags = "".join(f" --{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in form.items())
     yield "On the command line", "sh", f"dpselect predict {model} new.csv --to predictions.csv{flags}"
-    names = {"delimiter": "sep", "encoding": "encoding", "decimal": "decimal"}
-    options = "".join(f", {names[name]}={value!r}" for name, value in form.items())
+    names = {"delimiter": "sep", "skip_rows": "skiprows"}  # of pandas, where it has others
+    options = "".join(f", {names.get(name, name)}={value!r}" for name, value in form.items())
     yield (
         "In Python, with a data frame of the columns above, in any order",
         "python",

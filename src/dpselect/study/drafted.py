@@ -100,7 +100,11 @@ def _first(words: Sequence[str], known: set[str]) -> str:
 
 def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts: Facts, *, form: Form) -> str:
     """The study file (TOML), every key with what it means."""
-    options = "".join(f"{key} = {_quoted(value)}\n" for key, value in vars(form).items() if value is not None)
+    options = "".join(
+        f"{key} = {_quoted(value) if isinstance(value, str) else value}\n"
+        for key, value in vars(form).items()
+        if value is not None
+    )
     kept = [f"{_key(each.name)} = {each.facts}{_because(each)}" for each in columns if each.kind != "none"]
     left = [f"# {_key(each.name)}{_because(each)}" for each in columns if each.kind == "none"]
     return _TEMPLATE.format(

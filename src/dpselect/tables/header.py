@@ -23,26 +23,30 @@ def place_of(name: str, header: Sequence[str], where: str) -> int:
     if count > 1:
         raise ArgumentError(f"column: {where} has {count} columns {name!r}: give each its own name")
     if not count:
-        raise ArgumentError(f"column: {absent([name], header)}, in {where}")
+        raise ArgumentError(f"column: there is no {name!r} in {where}; {_present([name], header)}")
     return header.index(name)
 
 
 def absent(names: Iterable[str], there: Sequence[str]) -> str:
     """What is said of columns that a table lacks: with those that it has, or of many the most alike.
 
-    >>> absent(["age"], ["# survey of 2024"])
-    "no such column: 'age'; there are '# survey of 2024': a comment, so skip_rows (--skip-rows) must say how many lines stand before the header"
-    """  # noqa: E501
+    >>> absent(["age"], ["# 2024"])
+    "no such column: 'age'; there are '# 2024': a comment, so say by skip_rows how many lines stand before the header"
+    """
     missing = list(names)
+    return f"no such column: {', '.join(map(repr, missing))}; {_present(missing, there)}"
+
+
+def _present(missing: Sequence[str], there: Sequence[str]) -> str:
     compared = there if len(there) <= _COMPARED else ()
     alike = [close for name in missing[:_SHOWN] for close in get_close_matches(name, compared, n=3, cutoff=0.5)]
     shown = there if len(there) <= _SHOWN else list(dict.fromkeys(alike)) or there[:_SHOWN]
     more = "" if len(shown) == len(there) else f", and others ({len(there)} in all)"
-    skip = "so skip_rows (--skip-rows) must say how many lines stand before the header"
+    skip = "so say by skip_rows how many lines stand before the header"
     if len(there) == 1 and (found := re.fullmatch(r"sep=(.?)", there[0])):
-        more = f": what spreadsheets write before the header, {skip}, and delimiter be {found[1] or ','!r}"
+        more = f": what spreadsheets write before the header, {skip}, and by delimiter that it is {found[1] or ','!r}"
     elif there and there[0].startswith("#"):
         more = f": a comment, {skip}"
     elif len(there) == 1 and (found := re.search(r"[;,|\t]", there[0])):
         more = f": one column alone, so the delimiter may be {found[0]!r}"
-    return f"no such column: {', '.join(map(repr, missing))}; there are {', '.join(map(repr, shown))}{more}"
+    return f"there are {', '.join(map(repr, shown))}{more}"

@@ -164,7 +164,11 @@ def _look(path: str, request: ColumnRequest, place: int, form: CsvForm) -> None:
     else:
         found = int(np.count_nonzero(~np.isnan(numbers_in(cells, form.decimal, form.thousands))))
     if hardly_any(found, len(cells) - found):
-        what = "dates in ISO 8601" if request.dates else "numbers: dates need their kind, text needs categories"
+        what = (
+            "dates in ISO 8601"
+            if request.dates
+            else "numbers: dates need their kind, text needs categories, separators other than a point a form"
+        )
         raise ContentError(f"column {request.column!r} of {path} does not look like {what}")
 
 
