@@ -8,6 +8,7 @@ import tomllib
 from contextlib import closing
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -303,3 +304,34 @@ def test_plain_numbers_are_parsed_by_numpy(tmp_path, monkeypatch):
     monkeypatch.setattr("dpselect.tables.blocks._recorded", None)
     (((found,), _),) = csv_blocks(path, CsvForm(), [1])
     assert found.tobytes() == values.tobytes()
+
+
+def test_whole_numbers_among_objects_are_read_however_they_are_stored():
+    """As pandas leaves them beside missing cells; 2.0 was lost without a word."""
+    cells = np.array(
+        [1, 2.0, Decimal("3"), Fraction(8, 2), None, math.nan, math.inf, Decimal("1e999999")], dtype=object
+    )
+    assert present_in(block_of(cells)).tolist() == [1, 2, 3, 4]
+
+
+def test_numbers_with_decimal_places_among_objects_are_not_lost_in_silence():
+    with pytest.raises(TypeError, match=r"values\.astype"):
+        block_of(np.array([1.5, 2.5, 3, 4, None], dtype=object))
+    # a row that a column of whole numbers has no place for is missing, and refuses nothing
+    assert present_in(block_of(np.array([*range(5), 0.5], dtype=object))).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_an_archive_that_ends_early_is_said_to_be_truncated(tmp_path):
+    whole = gzip.compress(b"id,x\n" + b"".join(b"a,%d\n" % k for k in range(100_000)), compresslevel=1)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(whole[: len(whole) // 2])
+    case = Case("truncated", b"", (), file=path.name)
+    for door in (of_quantile, of_study):
+        with pytest.raises(ContentError, match="truncated"):
+            door(path, case)
+
+
+def test_a_type_that_has_no_array_is_named():
+    pl = pytest.importorskip("polars")
+    with pytest.raises(ArgumentError, match="'x' is of the type Int128"):
+        table_columns(pl.DataFrame({"x": pl.Series([1], dtype=pl.Int128)}), ["x"])

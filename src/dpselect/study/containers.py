@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def _cells(name: str, values: Any) -> Cells:
     if hasattr(values, "type") and hasattr(values, "to_numpy"):
         return arrow_cells(values)
     if hasattr(values, "__array__"):
-        cells = np.asarray(values)
+        cells = _array_of(name, values)
     else:
         # not np.asarray(values): the text of one cell would turn all the others into text
         cells = np.empty(len(values), dtype=object)
@@ -82,6 +83,14 @@ def _cells(name: str, values: Any) -> Cells:
     if cells.ndim != 1:
         raise ArgumentError(f"X: column {name!r} must have one dimension, not {cells.ndim}")
     return cells
+
+
+def _array_of(name: str, values: Any) -> Cells:
+    """Raises `ArgumentError` for a type that has no array; what a library says of it is not passed on."""
+    with suppress(Exception):
+        return np.asarray(values)
+    kind = str(getattr(values, "dtype", type(values).__name__))[:60]
+    raise ArgumentError(f"X: column {name!r} is of the type {kind}, which is not read: cast it to numbers or text")
 
 
 def _unmasked(values: Any) -> Cells:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpselect.errors import ContentError
 from dpselect.numerics import Array
-from dpselect.tables.csv_text import CsvForm, opened, records
+from dpselect.tables.csv_text import CsvForm, opened, records, whole_archive
 from dpselect.tables.numbers import numbers_in
 
 __all__ = ["Block", "csv_blocks"]
@@ -36,7 +36,7 @@ def csv_blocks(
     Blank rows do not count. With `width` a row of another length raises `ContentError`; without, cells that a row lacks
     are empty, and no content makes it raise.
     """
-    with opened(path, form, "replace") as file:
+    with whole_archive(path), opened(path, form, "replace") as file:
         next((record for record in records(file, form) if record), None)
         while text := file.read(_CHARACTERS):
             text += file.readline()

@@ -78,13 +78,15 @@ def typed(values: Any, *, name: str = "values") -> Any:
 def whole_cells(cells: Iterable[Any], *, name: str = "values") -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Python integers of an array of objects, 0 where there is none, and where there is one.
 
-    Raises `TypeError` when there is evidently none (see `hardly_any`); values of other types are missing.
+    Raises `TypeError` when there is evidently none (see `hardly_any`), or when a tenth are numbers with decimal places,
+    and more than one is; values of other types are missing.
     """
     kept = list(cells)
     whole, present = whole_or_zero(kept)
     numbers = int(present.sum())
-    if hardly_any(numbers, sum(not is_missing(cell) for cell in kept) - numbers):
-        raise TypeError(f"{name} that are Python objects must be whole numbers; convert the column")
+    parts = sum(_double(cell) % 1.0 > 0.0 for cell, there in zip(kept, present, strict=True) if not there)
+    if hardly_any(numbers, sum(not is_missing(cell) for cell in kept) - numbers) or (parts > 1 and 9 * parts > numbers):
+        raise TypeError(f"{name} that are Python objects must be whole numbers; give doubles: values.astype(float)")
     return whole, present
 
 
@@ -170,6 +172,9 @@ def _whole(cell: Any) -> int | None:
     if isinstance(cell, np.timedelta64):
         return None
     try:
+        if isinstance(cell, (float, np.floating, Decimal, Fraction)):
+            number: Any = cell
+            return int(number) if abs(number) < LARGEST and number == int(number) else None
         return operator.index(cell)
     except (TypeError, ValueError, ArithmeticError, RuntimeError):  # the cell's own code may fail
         return None
