@@ -335,3 +335,14 @@ def test_a_type_that_has_no_array_is_named():
     pl = pytest.importorskip("polars")
     with pytest.raises(ArgumentError, match="'x' is of the type Int128"):
         table_columns(pl.DataFrame({"x": pl.Series([1], dtype=pl.Int128)}), ["x"])
+
+
+@pytest.mark.parametrize("cells", [('"1,994"', "697"), ('"12,5"', "31"), ("1'994", "2"), ('"1.994,5"', "2")])
+def test_separators_that_are_not_declared_are_not_lost_in_silence(cells, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,x\n" + "".join(f"a,{cell}\n" for cell in cells * 50))
+    with pytest.raises(ContentError, match="declare decimal and thousands"), open_column(str(path), "x", look=True):
+        pass
+    path.write_text("id,x\n" + "".join(f"a,{cell}\n" for cell in (*["697"] * 60, cells[0])))
+    with open_column(str(path), "x", look=True):
+        pass  # a few are missing, as a person's "unknown" is

@@ -3,7 +3,13 @@ from .categories import category as category, positions as positions
 from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
 from .databases import why_not as why_not
 from .header import absent as absent, place_of as place_of
-from .numbers import TRUTH as TRUTH, number_in as number_in, numbers_in as numbers_in, restated as restated
+from .numbers import (
+    TRUTH as TRUTH,
+    number_in as number_in,
+    numbers_in as numbers_in,
+    otherwise_written as otherwise_written,
+    restated as restated,
+)
 from .text_cells import (
     arrow_cells as arrow_cells,
     arrow_texts as arrow_texts,

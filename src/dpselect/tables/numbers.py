@@ -12,7 +12,7 @@ import numpy as np
 
 from dpselect.numerics import Array
 
-__all__ = ["TRUTH", "number_in", "numbers_in", "restated"]
+__all__ = ["TRUTH", "number_in", "numbers_in", "otherwise_written", "restated"]
 
 TRUTH: Final = {"true": 1, "false": 0}
 """Truth values as R, pandas, spreadsheets and JSON write them, in lower case."""
@@ -66,6 +66,19 @@ def numbers_in(cells: Sequence[str], decimal: str = ".", thousands: str = "") ->
         except ValueError:
             pass
     return np.fromiter((number_in(cell, decimal, thousands) for cell in cells), dtype=np.float64, count=len(cells))
+
+
+def otherwise_written(cells: Sequence[str], decimal: str = ".", thousands: str = "") -> int:
+    """How many cells are no numbers as declared, and would be with other separators.
+
+    >>> otherwise_written(["1,994", "697", "12,5", "x", "1.5"])
+    2
+    """
+    others = [
+        form for form in ((",", "."), (".", ","), (",", ""), (",", " "), (".", "'")) if form != (decimal, thousands)
+    ]
+    lost = [cell for cell in cells if math.isnan(number_in(cell, decimal, thousands))]
+    return sum(any(not math.isnan(number_in(cell, *form)) for form in others) for cell in lost)
 
 
 def restated(cells: Sequence[str], decimal: str, thousands: str, *, strict: bool) -> list[str]:

@@ -27,6 +27,7 @@ from dpselect.tables import (
     csv_rows,
     has_tabs,
     numbers_in,
+    otherwise_written,
     place_of,
     text_type,
 )
@@ -154,7 +155,8 @@ def open_csv(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextCol
 def _look(path: str, request: ColumnRequest, place: int, form: CsvForm) -> None:
     """Look at the first rows whether a column holds numbers, or moments; empty cells and "nan" do not count.
 
-    Raises `ContentError` where less than a tenth of them are. That the column holds numbers is a public fact, which
+    Raises `ContentError` where less than a tenth of them are, or where a tenth, and more than one, would be with other
+    separators. That the column holds numbers is a public fact, which
     whoever gives bounds for it promises: the look tells of a promise that is evidently broken, and no row of a column
     that keeps it, with a row to spare, makes a difference.
     """
@@ -163,6 +165,12 @@ def _look(path: str, request: ColumnRequest, place: int, form: CsvForm) -> None:
         found = sum(_moment(cell) >= FIRST for cell in cells)
     else:
         found = int(np.count_nonzero(~np.isnan(numbers_in(cells, form.decimal, form.thousands))))
+        otherwise = otherwise_written(cells, form.decimal, form.thousands)
+        if otherwise > 1 and 9 * otherwise > found:
+            raise ContentError(
+                f"column {request.column!r} of {path} holds numbers with other separators than its form says: declare "
+                "decimal and thousands"
+            )
     if hardly_any(found, len(cells) - found):
         what = (
             "dates in ISO 8601"
