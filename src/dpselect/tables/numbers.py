@@ -74,9 +74,7 @@ def otherwise_written(cells: Sequence[str], decimal: str = ".", thousands: str =
     >>> otherwise_written(["1,994", "697", "12,5", "x", "1.5"])
     2
     """
-    others = [
-        form for form in ((",", "."), (".", ","), (",", ""), (",", " "), (".", "'")) if form != (decimal, thousands)
-    ]
+    others = {(",", "."), (".", ","), (",", ""), (",", " "), (".", "'")} - {(decimal, thousands)}
     lost = [cell for cell in cells if math.isnan(number_in(cell, decimal, thousands))]
     return sum(any(not math.isnan(number_in(cell, *form)) for form in others) for cell in lost)
 
