@@ -24,7 +24,8 @@ from dpselect.ordered import median, open_column
 from dpselect.ordered.sources.blocks import block_of, present_in
 from dpselect.study.columns import Column
 from dpselect.study.containers import table_columns
-from dpselect.study.data import cells_of
+from dpselect.study.data import cells_of, load
+from dpselect.study.schema import Data
 from dpselect.study.sources import Form, open_table
 from dpselect.tables import (
     CsvForm,
@@ -343,6 +344,12 @@ def test_separators_that_are_not_declared_are_not_lost_in_silence(cells, tmp_pat
     path.write_text("id,x\n" + "".join(f"a,{cell}\n" for cell in cells * 50))
     with pytest.raises(ContentError, match="declare decimal and thousands"), open_column(str(path), "x", look=True):
         pass
+    column = Column(bounds=(0, 1), missing="indicator")
+    data = Data(source=path.name, label="id", classes=("a", "b"), columns={"x": column})
+    with pytest.raises(ContentError, match=r"'x' holds numbers with other separators than data\.decimal"):
+        load(data, open_table(path.name, tmp_path))
     path.write_text("id,x\n" + "".join(f"a,{cell}\n" for cell in (*["697"] * 60, cells[0])))
     with open_column(str(path), "x", look=True):
         pass  # a few are missing, as a person's "unknown" is
+    path.write_text(path.read_text() + "b,1\n")
+    assert load(data, open_table(path.name, tmp_path)).features[:, 1].sum() == 1

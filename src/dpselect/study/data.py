@@ -22,7 +22,7 @@ from dpselect.study.columns.kind import KINDS
 from dpselect.study.row_parts import Digests, content_digests, key_digests
 from dpselect.study.schema import Data
 from dpselect.study.sources.table import Table
-from dpselect.tables import absent
+from dpselect.tables import absent, otherwise_written
 
 __all__ = ["Rows", "cells_of", "encode_columns", "load", "of_numbers", "plan_columns"]
 
@@ -81,7 +81,10 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     facts = plan_columns(data, table) if facts is None else facts
     wanted = (data.label, *facts, *([data.row_key] if data.row_key else []))
     numeric = [*of_numbers(facts), *([data.label] if data.label_bounds else [])]
-    columns = cells_of(table, wanted, numeric, doubles={name for name in numeric if _is_plain(facts.get(name))})
+    plain = {name for name in numeric if _is_plain(facts.get(name))}
+    columns = cells_of(table, wanted, numeric, doubles=plain)
+    if table.read_numbers is not None:
+        _refuse_other_separators(data, table, {name: columns[name] for name in plain})
     length = np.size(columns[data.label])
     if length == 0:
         raise ContentError("the data have no rows")
@@ -140,6 +143,22 @@ def of_numbers(facts: Mapping[str, Column]) -> list[str]:
 def _is_plain(fact: Column | None) -> bool:
     """Whether these are numbers, and no durations, which text can write otherwise; None: of a label."""
     return fact is None or fact.kind == "number"
+
+
+def _refuse_other_separators(data: Data, table: Table, numbers: Mapping[str, Array]) -> None:
+    """Raise `ContentError` where a tenth of a column, and more than one cell, would be numbers with other separators.
+
+    How numbers are written is a public fact, and what is declared of it a promise, which is evidently broken there.
+    """
+    for name, values in numbers.items():
+        found = int(np.count_nonzero(~np.isnan(values)))
+        if len(values) - found > 1 and 9 * (len(values) - found) > found:
+            separators = data.decimal or ".", data.thousands or ""
+            otherwise = otherwise_written([str(cell) for cell in table.read([name])[name]], *separators)
+            if otherwise > 1 and 9 * otherwise > found:
+                raise ContentError(
+                    f"column {name!r} holds numbers with other separators than data.decimal and data.thousands declare"
+                )
 
 
 def encode_columns(columns: Mapping[str, Any], facts: Mapping[str, Column]) -> Array:
