@@ -7,6 +7,7 @@ numbers is one as NumPy writes it, NumPy reads the doubles that Python does. Any
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
@@ -17,7 +18,7 @@ import numpy as np
 
 from dpselect.errors import ContentError
 from dpselect.numerics import Array
-from dpselect.tables.csv_text import CsvForm, opened, records, whole_archive
+from dpselect.tables.csv_text import CsvForm, opened, records, truncated
 from dpselect.tables.numbers import numbers_in
 
 __all__ = ["Block", "csv_blocks"]
@@ -36,7 +37,16 @@ def csv_blocks(
     Blank rows do not count. With `width` a row of another length raises `ContentError`; without, cells that a row lacks
     are empty, and no content makes it raise.
     """
-    with whole_archive(path), opened(path, form, "replace") as file:
+    with suppress(EOFError, zlib.error):
+        yield from _blocks(path, form, numbers, texts, width)
+        return
+    raise truncated(path)
+
+
+def _blocks(
+    path: Path, form: CsvForm, numbers: Sequence[int], texts: Sequence[int], width: int | None
+) -> Iterator[Block]:
+    with opened(path, form, "replace") as file:
         next((record for record in records(file, form) if record), None)
         while text := file.read(_CHARACTERS):
             text += file.readline()

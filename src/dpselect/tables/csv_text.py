@@ -14,7 +14,7 @@ import operator
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import dropwhile, islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from dpselect.decoding import DecodingLimits, LimitError, unpacked
 from dpselect.decoding.limits import TABLE
 from dpselect.errors import ContentError
 
-__all__ = ["CsvForm", "csv_header", "csv_rows", "opened", "records", "whole_archive"]
+__all__ = ["CsvForm", "csv_header", "csv_rows", "opened", "records", "truncated"]
 
 _WIDEST = (1 << (8 * struct.calcsize("l") - 1)) - 1
 _OTHER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)  # UTF-32-LE begins as UTF-16-LE does
@@ -88,8 +88,14 @@ def csv_rows(
     limits, for files of others, `LimitError` for more bytes or rows. Neither is for private rows: what they hold must
     not decide whether they are read.
     """
-    opening = opened(path, form, "strict" if strict else "replace", limits)
-    with whole_archive(path), opening as file, suppress(UnicodeError):
+    with suppress(EOFError, zlib.error):
+        yield from _rows(path, form, strict, limits)
+        return
+    raise truncated(path)
+
+
+def _rows(path: Path, form: CsvForm, strict: bool, limits: DecodingLimits | None) -> Iterator[list[str]]:
+    with opened(path, form, "strict" if strict else "replace", limits) as file, suppress(UnicodeError):
         if limits is None:
             yield from islice(dropwhile(operator.not_, records(file, form)), 1, None)
             return
@@ -104,15 +110,9 @@ def csv_rows(
     raise _not_text(path, form)  # here, so that no traceback shows the byte
 
 
-@contextmanager
-def whole_archive(path: Path) -> Iterator[None]:
-    """What an archive that ends early makes its reader raise becomes `ContentError`: no row says that."""
-    try:
-        yield
-        return
-    except (EOFError, zlib.error):
-        pass
-    raise ContentError(f"{path.name} is truncated or damaged: its gzip archive ends early; copy it again")
+def truncated(path: Path) -> ContentError:
+    """For an archive that ends early, which no row says."""
+    return ContentError(f"{path.name} is truncated or damaged: its gzip archive ends early; copy it again")
 
 
 def _not_text(path: Path, form: CsvForm) -> ContentError:
