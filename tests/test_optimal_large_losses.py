@@ -6,9 +6,11 @@ rise above it.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import mpmath
+import numpy as np
 import pytest
 
 from dpselect.accounting import best_of
@@ -16,6 +18,7 @@ from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.optimal import direction
 from dpselect.privacy import compose, gaussian, laplace, pure_dp
 from dpselect.repetitions import Fixed, Geometric, Repetitions, Tabulated
+from dpselect.testing.exact import finite_guarantee
 
 EVEN = Tabulated(probabilities=(0.0, 0.0, 0.5, 0.5))
 LAWS = [Fixed(count=2), Fixed(count=5), EVEN, Tabulated(probabilities=(0.0, 1e-12, 0.5, 0.5 - 1e-12))]
@@ -97,3 +100,44 @@ def test_an_empty_interval_has_no_mass_even_by_rounding(monkeypatch: pytest.Monk
     lower, upper = best_of(gaussian(noise_multiplier=1 / 6), Fixed(count=2)).epsilon_bracket(1e-5)
     assert 60.0 < lower <= upper < 75.0
     assert len(looks) < 160
+
+
+def odd_pair(random: np.random.Generator) -> tuple[list[float], list[float]]:
+    """A few outcomes with losses of 5 to 45 and P'-masses down to 1e-28, and one that has the rest of both masses."""
+    count = int(random.integers(1, 4))
+    q = 10.0 ** -random.uniform(1.0, 28.0, count)
+    p = q * np.exp(random.uniform(5.0, 45.0, count))
+    p *= min(1.0, random.uniform(0.1, 0.99) / p.sum())
+    return [*p.tolist(), 1.0 - p.sum()], [*q.tolist(), 1.0 - q.sum()]
+
+
+def most_attained(law: Repetitions, epsilon: float, p: list[float], q: list[float]) -> float:
+    """The largest delta at epsilon over all orders of whole outcomes, in both directions."""
+    with mpmath.workdps(120):
+        chances = [mpmath.mpf(float(law.pmf(k))) for k in range((law.limit or 0) + 1)]
+        sides = [[*map(mpmath.mpf, masses[:-1])] for masses in (p, q)]
+        above, below = ([*masses, 1 - mpmath.fsum(masses)] for masses in sides)
+        totals = []
+        for first, second in ((above, below), (below, above)):
+            for order in itertools.permutations(range(len(p))):
+                terms = []
+                for masses in (first, second):
+                    sums = [mpmath.fsum(masses[i] for i in order[:k]) for k in range(len(p) + 1)]
+                    values = [mpmath.fsum(c * x**k for k, c in enumerate(chances)) for x in sums]
+                    terms.append([after - before for before, after in itertools.pairwise(values)])
+                factor = mpmath.e ** mpmath.mpf(epsilon)
+                totals.append(mpmath.fsum(max(0, a - factor * b) for a, b in zip(*terms, strict=True)))
+        return float(max(totals))
+
+
+@pytest.mark.full
+def test_no_price_of_an_odd_pair_is_below_an_order_that_is_attained() -> None:
+    """Half of these prices are within one per cent of what is attained, so that a smaller one would be seen."""
+    random, seen = np.random.default_rng(9), 0
+    for number in range(48):
+        law, (p, q), delta = LAWS[number % len(LAWS)], odd_pair(random), 10.0 ** -random.uniform(0.3, 8.0)
+        price = best_of(finite_guarantee(p, q), law, bound="optimal").epsilon(delta)
+        if math.isfinite(price):
+            assert most_attained(law, price, p, q) <= delta * (1.0 + 1e-9)
+            seen += most_attained(law, 0.99 * price, p, q) > delta
+    assert seen >= 20

@@ -153,7 +153,7 @@ class Direction(Bracketed):
         That is so for laws of K without K = 1 and bases with outcomes of epsilon 25 and more. The bounds stay valid.
         """
         # of the k-th power the best intervals begin at about a k-th of epsilon
-        first = float(np.searchsorted(self.fine.losses, epsilon / self._lowest_power))
+        first = float(np.searchsorted(self.fine.losses, epsilon / self._fewest_runs))
         median = float(np.searchsorted(-self.fine.above_p, -0.5))
         places = [min(int(place), self.fine.size - 1) for place in (first, median)]
         mass = max(float(np.min(self.fine.above_q[places])), self.fine.uncertainty)
@@ -161,7 +161,7 @@ class Direction(Bracketed):
         return self.fewer is not None or lost > _LOST * math.exp(self.law.log_derivative(1.0 - mass))
 
     @cached_property
-    def _lowest_power(self) -> int:
+    def _fewest_runs(self) -> int:
         """The smallest number of runs, but 0, that is possible."""
         return next((k for k in range(1, _LARGEST_POWER) if self.law.pmf(float(k)) > 0.0), _LARGEST_POWER)
 
