@@ -229,6 +229,11 @@ class Categories:
 
     def counts(self, values: Sequence[Any]) -> NDArray[np.int64]:
         """How often each of them occurs; other values are not counted."""
+        found = self.places(values)
+        return np.bincount(found[found >= 0], minlength=self.size).astype(np.int64)
+
+    def places(self, values: Sequence[Any]) -> NDArray[np.int64]:
+        """The place of each value among them, -1 for another."""
         places = {name: place for place, name in enumerate(self.names)}
 
         def place(value: Any) -> int:
@@ -237,8 +242,7 @@ class Categories:
             except Exception:  # a list has no hash, and a cell's own code may be anything
                 return -1
 
-        found = np.array([place(value) for value in values], dtype=np.int64)
-        return np.bincount(found[found >= 0], minlength=self.size).astype(np.int64)
+        return np.array([place(value) for value in values], dtype=np.int64)
 
     def encode(self, values: Any) -> NDArray[np.uint64]:
         return np.asarray(np.asarray(values, dtype=np.int64).astype(np.uint64))

@@ -2,6 +2,20 @@ from .blocks import csv_blocks as csv_blocks
 from .categories import category as category, positions as positions
 from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
 from .databases import why_not as why_not
+from .fates import (
+    FATES as FATES,
+    MISSING as MISSING,
+    NO_FATES as NO_FATES,
+    NO_VALUE as NO_VALUE,
+    UNREADABLE as UNREADABLE,
+    csv_fates as csv_fates,
+    is_missing_text as is_missing_text,
+    lost_fates as lost_fates,
+    moment_fates as moment_fates,
+    number_fates as number_fates,
+    tally as tally,
+    text_fates as text_fates,
+)
 from .header import absent as absent, place_of as place_of
 from .numbers import (
     TRUTH as TRUTH,
