@@ -20,16 +20,20 @@ def described_cells(counts: CellCounts, found: CountedCells) -> dict[str, Any]:
     return {**held, "margin_95": counts.margin(), "epsilon": counts.epsilon}
 
 
-def cells_in_words(cells: dict[str, Any] | None, *, categories: bool = False) -> str:
+def cells_in_words(cells: dict[str, Any] | None, *, possible: tuple[bool, ...] = ()) -> str:
     """One line for people."""
     if cells is None:
         return f'"95 % sure" holds {UNCOUNTED}: --no-count has not counted the cells'
-    inside, lost = ("one of the categories", "none of them") if categories else ("within the bounds", "unreadable")
-    clipped = "" if categories else f"{cells['below']} below and {cells['above']} above (clipped), "
-    return (
-        f"cells: {cells['inside']} {inside}, {clipped}{cells['missing']} missing, {cells['unreadable']} {lost} "
-        f"(each count off by at most {cells['margin_95']}, 95 % sure)"
-    )
+    numbers = possible[1]  # categories have no bounds
+    words = {
+        "inside": "within the bounds" if numbers else "one of the categories",
+        "below": "below and clipped",
+        "above": "above and clipped",
+        "missing": "missing",
+        "unreadable": "unreadable" if numbers else "none of the categories",
+    }
+    shown = ", ".join(f"{cells[name]} {word}" for (name, word), can in zip(words.items(), possible, strict=True) if can)
+    return f"cells: {shown} (each count off by at most {cells['margin_95']}, 95 % sure)"
 
 
 def withheld_in_words(column: str, most: float, *, categories: bool, csv: bool) -> str:

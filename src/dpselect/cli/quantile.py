@@ -142,19 +142,23 @@ def quantile(
             raise ArgumentError("--range-epsilon: only for numbers; timestamps need --lower and --upper")
         bounds = (_bound("--lower", lower, code), _bound("--upper", upper, code))
         step = _granularity(granularity, code)
+        if counts is not None and not hasattr(source, "category_fates" if category else "fates"):
+            raise ArgumentError("--no-count: needed, since this source of columns does not count its cells")
         ends = None if range_epsilon is None else PrivateRange(epsilon=range_epsilon, adjacency=adjacency)
         if ends is None:  # whatever can be wrong is found before anything is paid
             declared = Column(source, lower=bounds[0], upper=bounds[1], granularity=step, categories=category or None)
             plan, _ = plan.settled(declared)
         total = compose(*(each.guarantee for each in (ends, counts, plan) if each is not None))
         found: CountedCells | None = None
+        possible: tuple[bool, ...] = ()
         release: QuantilesRelease | None = None
         with _paid(ledger, budget, total, f"quantiles of {column}") as receipt:
             if ends is not None:
                 bounds = ends.draw(source)
             public = {"lower": bounds[0], "upper": bounds[1], "granularity": step, "categories": category}
             if counts is not None:
-                found = counts.draw(Column(source, **public))
+                counted = Column(source, **public)
+                possible, found = counted.possible, counts.draw(counted)
             # an answer that is withheld is not drawn at all
             if counts is None or found is None or not counts.mostly_lost(found, most_unreadable):
                 release = quantiles(source, **public, **asked | {"method": plan.chosen})
@@ -171,16 +175,16 @@ def quantile(
     spent = (
         f"epsilon {rounded_up(result['epsilon'])}, delta {rounded_up(delta or 0.0)}, adjacency {result['adjacency']}"
     )
-    counted = cells_in_words(cells, categories=bool(category))
+    in_words = cells_in_words(cells, possible=possible)
     if release is None:
-        print_result(result, as_json, counted, spent)
+        print_result(result, as_json, in_words, spent)
         warn(withheld_in_words(column, most_unreadable, categories=bool(category), csv=is_csv(where)))
         raise typer.Exit(WITHHELD)
     result["quantiles"] = [
         {"q": float(wanted), "value": _plain(value), "rank_error_95": error}
         for wanted, value, error in zip(plan.qs, release.value, release.rank_errors(0.05), strict=True)
     ]
-    print_result(result, as_json, *_lines(result["quantiles"], plan, release), counted, spent)
+    print_result(result, as_json, *_lines(result["quantiles"], plan, release), in_words, spent)
     if plot is not None:  # last: what was paid for is on the screen already
         points = [(float(q), value) for q, value in zip(plan.qs, release.value, strict=True)]
         _draw(plot, column, points, category)

@@ -34,9 +34,7 @@ __all__ = [
 FATES: Final = ("inside", "below", "above", "missing", "unreadable")
 """Within the bounds (or one of the categories), clipped at either end, empty, holding what cannot be read."""
 INSIDE, BELOW, ABOVE, MISSING, UNREADABLE = range(5)
-NO_VALUE: Final = frozenset(
-    {"", "nan", "-nan", "na", "n/a", "#n/a", "#na", "<na>", "null", "none", "nat", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"}
-)
+NO_VALUE: Final = frozenset({"", "nan", "-nan", "na", "n/a", "#n/a", "#na", "<na>", "null", "none", "nat"})
 """Cells that R, pandas, spreadsheets and databases write where there is no value, in lower case."""
 
 Fates = NDArray[np.int64]
@@ -66,7 +64,9 @@ def tally(fates: NDArray[Any]) -> Fates:
     return np.bincount(fates, minlength=len(FATES)).astype(np.int64)
 
 
-def number_fates(values: NDArray[Any], low: Any, high: Any, present: NDArray[np.bool_] | None = None) -> NDArray[np.int8]:
+def number_fates(
+    values: NDArray[Any], low: Any, high: Any, present: NDArray[np.bool_] | None = None
+) -> NDArray[np.int8]:
     """The fate of each number, or tick of a time stamp, shape (rows,); NaN, NaT and what is not present are missing.
 
     >>> [FATES[fate] for fate in number_fates(np.array([1.0, -2.0, np.nan, 9.0]), 0.0, 5.0)]
@@ -110,7 +110,7 @@ def _end(dtype: np.dtype[Any], end: Any) -> Any:
 def text_fates(cells: Sequence[Any], places: NDArray[np.int64]) -> NDArray[np.int8]:
     """The fate of each cell of a column of categories, from its place among them, -1 for none."""
     found = np.full(len(cells), INSIDE, dtype=np.int8)
-    for row in np.flatnonzero(places < 0):
+    for row in np.flatnonzero(places < 0).tolist():
         found[row] = MISSING if is_missing_text(cells[row]) else UNREADABLE
     return found
 
@@ -118,7 +118,7 @@ def text_fates(cells: Sequence[Any], places: NDArray[np.int64]) -> NDArray[np.in
 def lost_fates(fates: NDArray[np.int8], cells: Sequence[Any]) -> NDArray[np.int8]:
     """The same, once the texts of the rows tell which cells without a value hold something."""
     found = fates.copy()
-    for row in np.flatnonzero(fates == MISSING):
+    for row in np.flatnonzero(fates == MISSING).tolist():
         if not is_missing_text(cells[row]):
             found[row] = UNREADABLE
     return found

@@ -29,7 +29,7 @@ _BITS: Final = 8
 
 
 class CountedCells(NamedTuple):
-    """Noisy numbers of cells, each below 0 at times. Every row is in one of them.
+    """Noisy numbers of cells, at times below 0. Every row is in one of them.
 
     `inside` are within the bounds or one of the categories; `below` and `above` are clipped to a bound; `missing` are
     empty, null, NaN or NaT; `unreadable` hold something that is not what the column is declared to hold.
@@ -81,9 +81,14 @@ class CellCounts(Mechanism):
         return self, (Column.of(data[0], {}),)
 
     def prepared(self, column: Column) -> Callable[[RandomSource], CountedCells]:
-        """The counts with noise."""
-        scale = self.scale
-        return lambda random: CountedCells(*(int(count) + discrete_laplace(scale, random) for count in column.fates()))
+        """The counts with noise; exactly 0 where the type of the column or its categories leave nothing to count."""
+        scale, possible = self.scale, column.possible
+
+        def run(random: RandomSource) -> CountedCells:
+            cells = zip(column.fates().tolist(), possible, strict=True)
+            return CountedCells(*(count + discrete_laplace(scale, random) if can_be else 0 for count, can_be in cells))
+
+        return run
 
     def margin(self, failure_probability: SupportsFloat = 0.05) -> int:
         """How far one count is off at most, except with this probability.
@@ -108,7 +113,11 @@ class CellCounts(Mechanism):
         share = number("most", most, at_least=0.0, at_most=1.0)
         others = found.inside + found.below + found.above
         excess = (1.0 - share) * found.unreadable - share * others
-        return share < 1.0 and excess > noise_above(1.0 / float(self.scale), (1.0 - share, share, share, share))
+        return (
+            share < 1.0
+            and found.unreadable > 0
+            and excess > noise_above(1.0 / float(self.scale), (1.0 - share, share, share, share))
+        )
 
 
 def noise_above(rate: float, weights: tuple[float, ...], failure: float = 0.05) -> float:
@@ -173,7 +182,7 @@ def count_cells(
 
     >>> from dpselect.randomness import keyed_source
     >>> count_cells([1.0, 2.0, 99.0, None] * 250, lower=0, upper=10, epsilon=1.0, random=keyed_source(1)).value
-    CountedCells(inside=500, below=0, above=250, missing=250, unreadable=-6)
+    CountedCells(inside=500, below=0, above=250, missing=250, unreadable=0)
     """
     column = Column.of(values, options)
     return CellCounts(**options)(column, spender=spender, label=label, random=random)

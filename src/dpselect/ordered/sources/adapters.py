@@ -69,6 +69,11 @@ class DataColumn:
         """The values that are there, all of one type; NaN and NaT may be among them."""
         return map(present_in, self.blocks())
 
+    @property
+    def typed(self) -> bool:
+        """Whether its type rules out that a cell holds something else."""
+        return self.text_fates is None
+
     def fates(self, low: Any, high: Any) -> NDArray[np.int64]:
         """How many cells have each of `FATES`, under these bounds; of time stamps, ticks of the column's unit."""
         if self.ascending is not None:
@@ -181,6 +186,11 @@ class SqlTable:
         if not all(isinstance(name, (str, int)) for name in named.names) or len(set(names)) != len(names):
             raise ArgumentError("categories of a table must be different texts or whole numbers")
         return names, self.text_of.replace("{0}", quoted(self.column))
+
+    @property
+    def typed(self) -> bool:
+        """See `DataColumn.typed`."""
+        return not self.any_type
 
     def fates(self, low: Any, high: Any) -> NDArray[np.int64]:
         """See `DataColumn.fates`; counted by the engine in one statement."""

@@ -111,6 +111,13 @@ class Column(PublicDomain):
         return np.asarray(self._source.fates(*self._ends), dtype=np.int64)
 
     @property
+    def possible(self) -> tuple[bool, ...]:
+        """Which of `FATES` a cell can have, by the declared domain and the column's type alone."""
+        if isinstance(self.domain, Categories):
+            return (True, False, False, True, True)
+        return (True, True, True, True, not self._source.typed)
+
+    @property
     def _ends(self) -> tuple[Any, Any]:
         """The declared bounds, as the source compares its values with them."""
         domain: Any = self.domain
