@@ -6,10 +6,8 @@ from typing import Any, Final
 
 from dpselect.ordered import CellCounts, CountedCells
 
-__all__ = ["UNCOUNTED", "WITHHELD", "cells_in_words", "described_cells", "withheld_in_words"]
+__all__ = ["UNCOUNTED", "cells_in_words", "described_cells", "withheld_in_words"]
 
-WITHHELD: Final = 5
-"""The exit status of an answer that was paid for and is not shown."""
 UNCOUNTED: Final = "if every cell can be read as declared"
 """The condition of what is said of an answer, if nothing counts the cells."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dpselect.tables import CsvForm
 
 __all__ = [
+    "WITHHELD",
     "AsJson",
     "Decimal",
     "Delimiter",
@@ -27,6 +28,9 @@ __all__ = [
     "print_result",
     "stake_of",
 ]
+
+WITHHELD: Final = 5
+"""The exit status of a release that was paid for and is withheld: too many cells could not be read."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Table = Annotated[str | None, typer.Option(help="The table of a database.")]

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from dpselect.cli.cells import UNCOUNTED, WITHHELD, cells_in_words, described_cells, withheld_in_words
+from dpselect.cli.cells import UNCOUNTED, cells_in_words, described_cells, withheld_in_words
 from dpselect.cli.options import (
+    WITHHELD,
     AsJson,
     Decimal,
     Delimiter,

@@ -27,7 +27,7 @@ from dpselect.study.metrics import METRICS, Metric
 from dpselect.study.problems import Problems
 from dpselect.study.schema import Runs, Study
 from dpselect.study.sources import Form, Table, open_table
-from dpselect.tables import absent
+from dpselect.tables import FATES, absent
 from dpselect.tuning import (
     Execution,
     Executor,
@@ -43,6 +43,8 @@ __all__ = ["RELEASE", "Place", "Settled", "budget_of", "law_of", "settle", "spac
 
 RELEASE: Final = "release.json"
 _SPARE_BYTES: Final = 256
+_CELL_BYTES: Final = 8 * len(FATES)
+"""Counts of the cells of one column."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,7 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         return None
     largest = max(models, key=_size)
     bought = 16 * sum(column.private for column in columns.values())
+    bought += _CELL_BYTES * (len(columns) + 1) if data.count_cells else 0
     return Settled(
         study=study,
         place=place,

@@ -4,6 +4,7 @@ from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as 
 from .databases import why_not as why_not
 from .fates import (
     FATES as FATES,
+    INSIDE as INSIDE,
     MISSING as MISSING,
     NO_FATES as NO_FATES,
     NO_VALUE as NO_VALUE,

@@ -18,6 +18,7 @@ from dpselect.tables.csv_text import CsvForm
 
 __all__ = [
     "FATES",
+    "INSIDE",
     "MISSING",
     "NO_FATES",
     "NO_VALUE",
