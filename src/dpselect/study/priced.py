@@ -124,7 +124,7 @@ def price(settled: Settled) -> Priced:
         noise, parts, scores = _searched("the first stage", study, settled.recipe, law, first, relative=1e-3)
         second = second_stage(study, settled.second, (settled.recipe, noise), parts, law, beside)
         return Priced(settled, _finished(study, law, noise, parts, scores, (purchase, cells), second=second))
-    return Priced(settled, price_study(study, settled.recipe, law, purchase, cells))
+    return Priced(settled, price_study(study, settled.recipe, law, purchase))
 
 
 def admit(priced: Priced) -> Priced:
@@ -144,10 +144,9 @@ def admit(priced: Priced) -> Priced:
     return priced
 
 
-def price_study(
-    study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None, cells: CellPrice | None = None
-) -> Price:
+def price_study(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:
     """Calibrate the noise of training and of the score; raises `BudgetError` when no noise meets the total."""
+    cells = cell_price(study, recipe.columns)
     searched = _searched("the learner", study, recipe, law, study.privacy.epsilon, _paid(purchase, cells))
     return _finished(study, law, *searched, (purchase, cells))
 
