@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpselect.cli.app import app, main
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, ContentError
 from dpselect.ledger import Ledger
 from dpselect.ordered import CellCounts, Column, CountedCells, count_cells, count_epsilon, open_column, quantile
 from dpselect.ordered.order_statistics.cell_counts import noise_above
@@ -276,3 +276,30 @@ def test_categories_that_hardly_any_cell_is(tmp_path):
     assert found.exit_code == 5
     assert "none of the categories (each" in found.stdout
     assert "clipped" not in found.stdout
+
+
+def test_a_public_sample_is_refused_before_anything_is_paid(tmp_path):
+    where = write(tmp_path / "t.csv", ["5"] * 100)
+    sample = write(tmp_path / "public.csv", ["5", "1,994", "unknown", "7", ""])
+    with pytest.raises(
+        ContentError, match=r"2 of 4 cells of column 'x' .*record 2 has '1,994', record 3 has 'unknown'"
+    ):
+        quantile_of(where, *ASKED, "--like", sample)
+    assert json.loads(quantile_of(where, *ASKED, "--like", sample, "--most-unreadable", "0.5", "--json"))["quantiles"]
+    other = tmp_path / "other.csv"
+    other.write_text("y\n1\n")
+    with pytest.raises(ArgumentError, match=r"--like: column: there is no 'x'"):
+        quantile_of(where, *ASKED, "--like", other)
+    text = ("--column", "x", "--q", "0.5", "--epsilon", "1", "--category", "5", "--category", "7")
+    with pytest.raises(ContentError, match="are none of the categories; record 2"):
+        quantile_of(where, *text, "--like", sample)
+    days = ("--column", "x", "--q", "0.5", "--epsilon", "1", "--lower", "2024-01-01", "--upper", "2024-12-31")
+    with pytest.raises(ContentError, match="are no dates; record 1 has '5'"):
+        quantile_of(where, *days, "--kind", "date", "--like", sample)
+
+
+def quantile_of(*arguments):
+    result = run(*arguments)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.stdout

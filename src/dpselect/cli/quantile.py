@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 from dpselect.cli.cells import UNCOUNTED, cells_in_words, described_cells, withheld_in_words
+from dpselect.cli.like import check_like
 from dpselect.cli.options import (
     WITHHELD,
     AsJson,
@@ -94,6 +95,10 @@ def quantile(
         float,
         typer.Option(help="Withhold the answer if the counts show that a larger share of the cells cannot be read."),
     ] = 0.2,
+    like: Annotated[
+        str | None,
+        typer.Option(help="A public sample of the file: read as it will be, and refused, before anything is paid."),
+    ] = None,
     ledger: Annotated[str | None, typer.Option(help="A ledger (file or URL) to spend from; needs --budget.")] = None,
     budget: Annotated[str | None, typer.Option(help="The budget in it.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the released quantiles to this file.")] = None,
@@ -123,6 +128,9 @@ def quantile(
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
     number("--most-unreadable", most_unreadable, at_least=0.0, at_most=1.0)
+    if like is not None:
+        shape = csv_form(like, *layout) if is_csv(like) else None
+        check_like(like, column, most=most_unreadable, categories=category or (), dates=kind == "date", form=shape)
     part = count_epsilon(epsilon, adjacency) if count else 0.0
     counts = CellCounts(epsilon=part, adjacency=adjacency) if count else None
     asked: dict[str, Any] = {"qs": q, "epsilon": epsilon - part, "adjacency": adjacency, "delta": delta}

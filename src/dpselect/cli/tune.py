@@ -47,6 +47,10 @@ def tune(
             help="Say what each design of a search can be expected to gain over one run, from public facts alone.",
         ),
     ] = False,
+    like: Annotated[
+        Path | None,
+        typer.Option(help="A public sample of the table, read as it will be before anything is charged; [data] like."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a search that was interrupted.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     operator_progress: Annotated[
@@ -71,6 +75,8 @@ def tune(
         raise ArgumentError("--forecast excludes --check and --resume: it says what could be expected of a study")
     parsed = load_study(study, folder=output, resume=resume)
     base_folder = study.resolve().parent
+    if like is not None:
+        parsed = parsed.model_copy(update={"data": parsed.data.model_copy(update={"like": str(like.resolve())})})
     if forecast:
         from dpselect.study import forecast_study
 

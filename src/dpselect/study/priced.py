@@ -268,9 +268,8 @@ def _fingerprint(settled: Settled) -> dict[str, str]:
     The order of the columns is part of it, because weights belong to columns by it, and so is the way to split the
     rows; `tune` adds the order of the space.
     """
-    left_out: dict[str, Any] = {"output": True, "runs": _WHERE, "card": True}
-    if not settled.study.data.count_cells:  # as in studies of versions that knew no counts
-        left_out["data"] = {"count_cells", "most_unreadable"}
+    uncounted = () if settled.study.data.count_cells else ("count_cells", "most_unreadable")  # as before there were any
+    left_out: dict[str, Any] = {"output": True, "runs": _WHERE, "card": True, "data": {"like", *uncounted}}
     document = settled.study.model_dump(mode="json", exclude=left_out)
     parts = {"the columns or their order": list(settled.columns), "the parts of the rows": SPLIT}
     for name, table in document.items():

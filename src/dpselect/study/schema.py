@@ -123,6 +123,9 @@ class Data(_Strict):
     privacy.epsilon."""
     most_unreadable: Annotated[float, Field(ge=0, le=1)] = 0.2
     """If the counts show that a larger share of a column cannot be read, nothing is trained."""
+    like: str | None = None
+    """A public sample of the table, of the kinds that `source` may be. It is read before anything is charged, and
+    refused if one of its columns cannot be read as declared."""
 
     @property
     def form(self) -> Form:

@@ -23,6 +23,7 @@ from dpselect.study.columns import Column
 from dpselect.study.data import plan_columns
 from dpselect.study.designed import ONE_RUN, designed, signals
 from dpselect.study.learners import Recipe, recipe_of
+from dpselect.study.like import check_like
 from dpselect.study.metrics import METRICS, Metric
 from dpselect.study.problems import Problems
 from dpselect.study.schema import Runs, Study
@@ -172,6 +173,8 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         check.of(partial(_public_table, source, key, study, columns or {}, place.base), key, "data.label", *form)
         for source, key in ((study.validation.source, "validation.source"), (tested, "test.source"))
     ]
+    if columns is not None:
+        check.of(lambda: check_like(data, place.base, columns), "data.like", "data.label", "data.columns", *form)
     if (
         executor is None
         or space is None
