@@ -145,7 +145,7 @@ def test_a_text_column_of_a_csv_file_is_not_charged(tmp_path, pay):
     assert pay(path, *BOUNDS, "--kind", "number")[::2] == (5, 1.0)  # as was declared, and withheld
     assert pay(path, *BOUNDS, "--kind", "text")[::2] == (2, 1.0)
     mixed = laws.csv_file(tmp_path / "mixed.csv", ["1", "x", "y", "", "-"] * 40)
-    assert pay(mixed, *BOUNDS)[::2] == (0, 0.0)
+    assert pay(mixed, *BOUNDS, "--no-count")[::2] == (0, 0.0)
 
 
 ODD_FILES = {

@@ -100,7 +100,7 @@ def test_one_row_more_changes_one_count_of_each_column(tmp_path, odd):
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_the_price_is_that_of_the_distance_between_neighbours(tmp_path, adjacency, delta):
     replaced = adjacency is Adjacency.REPLACE_ONE
-    privacy = {"epsilon": 2.0, "delta": delta, "adjacency": adjacency.value, "nominal_rows": 400}
+    privacy = {"epsilon": 2.0, "delta": delta, "adjacency": adjacency.value, "nominal_rows": 4000}
     asked = study(privacy=privacy)
     found = cell_price(asked, asked.data.columns)
     rows = [*base(), ("", "", "", "")]
@@ -156,8 +156,13 @@ def test_the_rule_is_public_and_the_total_what_was_asked(tmp_path):
         assert without["cells"] is None
         assert without["single_run_epsilon"] > found["single_run_epsilon"] > 0.85 * without["single_run_epsilon"]
     assert cell_price(study(privacy=WITH_DELTA), COLUMNS_READ).deviation == pytest.approx(30.0)
+    assert (
+        cell_price(study(privacy=WITH_DELTA | {"nominal_rows": 90}), COLUMNS_READ) is None
+    )  # counts would say nothing
     assert cell_price(study(privacy=WITH_DELTA | {"epsilon": 50.0}), COLUMNS_READ).deviation < 10.0  # a hundredth
-    assert cell_price(study(privacy=WITH_DELTA | {"epsilon": 0.1}), COLUMNS_READ).deviation > 100.0  # a twentieth
+    assert (
+        cell_price(study(privacy=WITH_DELTA | {"epsilon": 0.1, "nominal_rows": 9000}), COLUMNS_READ).deviation > 100.0
+    )  # a twentieth
     assert cell_price(study(privacy={"noise_multiplier": 2.0, "nominal_rows": 9}, learner={}), {}) is None
 
 
@@ -198,8 +203,11 @@ def test_unreadable_cells_withhold_a_study_before_anything_is_trained(tmp_path):
     assert not isinstance(prepared(allowed).objective(keyed_source(1)), NothingToTrain)
 
 
+CHOICES = {"regularization": {"law": "categorical", "choices": [0.01, 0.1]}}
 DESIGNS = {
     "one run": {},
+    "portfolio": {"search": {"design": "portfolio"}, "space": CHOICES},
+    "two stages": {"search": {"design": "two-stage"}, "space": CHOICES, "validation": {"data": "private"}},
     "search": {
         "space": {"row_norm": {"law": "categorical", "choices": [1.0, 2.0]}},
         "repetitions": {"law": "harmonic", "limit": 3},

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from scipy.special import ndtri
 
 from dpselect.accounting import calibrate
 from dpselect.mechanisms.grid import gaussian_steps
-from dpselect.numerics import Array
+from dpselect.numerics import Array, fraction_up
 from dpselect.privacy import Adjacency, Guarantee, gaussian, pure_dp
 from dpselect.randomness import RandomSource, discrete_laplace
 from dpselect.study.columns import Column
@@ -35,6 +36,9 @@ SHARES: Final = (0.01, 0.05)
 _DEVIATION: Final = 30.0
 """Rows: the standard deviation of a count at which no more is spent on it."""
 _FAILURE: Final = 0.05
+_LEAST: Final = 2.0**-20
+_MOST: Final = 2**40
+"""Rows: with more noise than that there is nothing to learn from a count."""
 _FINE: Final = 25
 """A standard deviation has at least 2**24 steps of the grid."""
 
@@ -64,7 +68,7 @@ class CellPrice:
         """The price of all counts."""
         moved = _moved(len(self.columns), self.adjacency)
         if self.pure:
-            return pure_dp(epsilon=moved / self.deviation * (1.0 + 2.0**-50), adjacency=self.adjacency)
+            return pure_dp(epsilon=fraction_up(Fraction(moved) / Fraction(self.deviation)), adjacency=self.adjacency)
         noise = self.deviation / math.sqrt(moved) * (1.0 - 2.0**-50)
         return gaussian(noise_multiplier=noise, adjacency=self.adjacency)
 
@@ -131,24 +135,27 @@ class CellPrice:
 
 
 def cell_price(study: Study, columns: Mapping[str, Column]) -> CellPrice | None:
-    """What is paid for counts, by a public rule; None where the study wants none, or says no total.
+    """What is paid for counts, by a public rule; None where the study wants none or says no total.
 
-    The least share between 0.01 and 0.05 with which a count has a standard deviation of 30 rows, or 0.05.
+    The least share between 0.01 and 0.05 with which a count has a standard deviation of 30 rows, or 0.05. None too if
+    that would say nothing: if counts may be off by as many rows as there are about (`privacy.nominal_rows`).
     """
     data, privacy = study.data, study.privacy
     if not data.count_cells or privacy.epsilon is None:
         return None
     names = (*columns, data.label)
     bounded = (*(column.categories is None for column in columns.values()), data.target.bounds is not None)
-    moved = _moved(len(names), privacy.adjacency)
-    pure = privacy.delta == 0.0
+    moved, pure = _moved(len(names), privacy.adjacency), privacy.delta == 0.0
     if pure:
         wanted = math.sqrt(2.0) * moved / _DEVIATION / privacy.epsilon
-        scale = moved / (min(max(wanted, SHARES[0]), SHARES[1]) * privacy.epsilon)
-        return CellPrice(names, scale, pure, privacy.adjacency, data.most_unreadable, bounded)
-    mu = 1.0 / calibrate(lambda noise: gaussian(noise_multiplier=noise), epsilon=privacy.epsilon, delta=privacy.delta)
-    share = min(max(moved / (_DEVIATION * mu) ** 2, SHARES[0]), SHARES[1])
-    return CellPrice(names, math.sqrt(moved / share) / mu, pure, privacy.adjacency, data.most_unreadable, bounded)
+        deviation = moved / (min(max(wanted, SHARES[0]), SHARES[1]) * privacy.epsilon) * (1.0 + 2.0**-50)
+    else:
+        noise = calibrate(lambda each: gaussian(noise_multiplier=each), epsilon=privacy.epsilon, delta=privacy.delta)
+        share = min(max(moved * (noise / _DEVIATION) ** 2, SHARES[0]), SHARES[1])
+        deviation = math.sqrt(moved / share) * noise
+    deviation = max(deviation, _LEAST)  # less noise would not be exact, and more is as private
+    found = CellPrice(names, deviation, pure, privacy.adjacency, data.most_unreadable, bounded)
+    return found if found.margin < (privacy.nominal_rows or _MOST) else None
 
 
 def _moved(columns: int, adjacency: Adjacency) -> int:

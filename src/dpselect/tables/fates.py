@@ -6,15 +6,12 @@ So one row more or less changes one count by one, and a replaced row two.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dpselect.tables.blocks import csv_blocks
-from dpselect.tables.csv_text import CsvForm
 
 __all__ = [
     "FATES",
@@ -23,10 +20,9 @@ __all__ = [
     "NO_FATES",
     "NO_VALUE",
     "UNREADABLE",
-    "csv_fates",
+    "block_fates",
     "is_missing_text",
     "lost_fates",
-    "moment_fates",
     "number_fates",
     "tally",
     "text_fates",
@@ -125,25 +121,24 @@ def lost_fates(fates: NDArray[np.int8], cells: Sequence[Any]) -> NDArray[np.int8
     return found
 
 
-def csv_fates(path: Path, form: CsvForm, place: int, low: float, high: float) -> Fates:
-    """The counts of a column of numbers of a CSV file; its text is looked at where a cell has no number."""
-    counts = NO_FATES
-    for (numbers,), _ in csv_blocks(path, form, [place]):
-        counts = counts + tally(number_fates(numbers, low, high))
-    if not counts[MISSING]:
-        return counts
-    counts = NO_FATES
-    for (numbers,), (cells,) in csv_blocks(path, form, [place], [place]):
-        counts = counts + tally(lost_fates(number_fates(numbers, low, high), cells))
-    return counts
-
-
-def moment_fates(
-    blocks: Iterable[Sequence[str]], moment: Callable[[str], int], low: int, high: int, nothing: int
+def block_fates(
+    blocks: Callable[[], Iterator[tuple[NDArray[Any], NDArray[np.bool_] | None]]],
+    low: Any,
+    high: Any,
+    cells: Callable[[], Iterator[Any]] | None = None,
 ) -> Fates:
-    """The counts of a column of texts that are moments; `moment` gives the tick `nothing` for what is none."""
+    """The counts of a column in blocks of values and of which of them are there, which are read once or twice.
+
+    `cells` are the same rows one by one, as they are written: of a column read from text they say whether a cell
+    without a value is empty or holds something. None for a column whose type leaves nothing else to hold.
+    """
     counts = NO_FATES
-    for cells in blocks:
-        ticks = np.array([moment(cell) for cell in cells], dtype=np.int64)
-        counts = counts + tally(lost_fates(number_fates(ticks, low, high, ticks != nothing), cells))
+    for values, present in blocks():
+        counts = counts + tally(number_fates(values, low, high, present))
+    if cells is None or not counts[MISSING]:
+        return counts
+    counts, written = NO_FATES, cells()
+    for values, present in blocks():
+        fates = number_fates(values, low, high, present)
+        counts = counts + tally(lost_fates(fates, list(islice(written, len(values)))))
     return counts

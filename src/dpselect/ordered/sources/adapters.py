@@ -21,7 +21,7 @@ from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progr
 from dpselect.ordered.sources.sql_column import Query, SqlColumn, counts_where, duckdb_query, quoted
 from dpselect.ordered.sources.sql_fates import number_counts, text_counts
 from dpselect.ordered.sources.sql_types import sql_type
-from dpselect.tables import NO_FATES, number_fates, tally, text_chunks, text_fates
+from dpselect.tables import NO_FATES, block_fates, tally, text_chunks, text_fates
 
 __all__ = [
     "ColumnSource",
@@ -56,14 +56,14 @@ class ColumnSource(Protocol):
 class DataColumn:
     """A column in memory, or in chunks that can be read again. Objects are Python integers of any size.
 
-    `text_fates(low, high)` counts the cells of a column that is read from text (see `fates`).
+    `cells` are its cells as they are written, for a column whose cells may hold something else than its type.
     """
 
     dtype: np.dtype[Any]
     blocks: Callable[[], Iterator[Block]]
     ascending: Any = None
     progress: Progress | None = None
-    text_fates: Callable[[Any, Any], NDArray[np.int64]] | None = None
+    cells: Callable[[], Iterator[Any]] | None = None
 
     def chunks(self) -> Iterator[NDArray[Any]]:
         """The values that are there, all of one type; NaN and NaT may be among them."""
@@ -72,18 +72,13 @@ class DataColumn:
     @property
     def typed(self) -> bool:
         """Whether its type rules out that a cell holds something else."""
-        return self.text_fates is None
+        return self.cells is None
 
     def fates(self, low: Any, high: Any) -> NDArray[np.int64]:
         """How many cells have each of `FATES`, under these bounds; of time stamps, ticks of the column's unit."""
         if self.ascending is not None:
             raise ArgumentError("assume_sorted: the cells of such a column are not counted")
-        if self.text_fates is not None:
-            return self.text_fates(low, high)
-        counts = NO_FATES
-        for values, present in self.blocks():
-            counts = counts + tally(number_fates(values, low, high, present))
-        return counts
+        return block_fates(self.blocks, low, high, self.cells)
 
     def ranked(self, domain: Domain) -> RankedColumn:
         """Found by bracketing in unsorted data, by place in sorted data."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
 from dpselect.numerics.moments import FIRST, LAST, stamp_type, tick_of
@@ -23,12 +22,10 @@ from dpselect.tables import (
     CsvForm,
     cells_of,
     csv_blocks,
-    csv_fates,
     csv_form,
     csv_header,
     csv_rows,
     has_tabs,
-    moment_fates,
     numbers_in,
     otherwise_written,
     place_of,
@@ -149,15 +146,15 @@ def open_csv(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextCol
             yield numbers, None
         yield np.empty(0, dtype=kind), None
 
-    def fates(low: Any, high: Any) -> NDArray[np.int64]:
-        if request.dates:
-            return moment_fates(_cells(path, place, form), _moment, low, high, FIRST - 1)
-        return csv_fates(Path(path), form, place, low, high)
-
     if request.text:
         yield TextColumn(lambda: _cells(path, place, form), request.progress)
     else:
-        yield DataColumn(kind, chunks, progress=request.progress, text_fates=fates)
+        yield DataColumn(
+            kind,
+            chunks,
+            progress=request.progress,
+            cells=lambda: (cell for block in _cells(path, place, form) for cell in block),
+        )
 
 
 def _look(path: str, request: ColumnRequest, place: int, form: CsvForm) -> None:
