@@ -34,4 +34,7 @@ def open_npz(origin: Origin) -> Table:
         cells = {name: (arrays[places[name][0]], places[name][1]) for name in wanted}
         yield {name: array if place is None else array[:, place] for name, (array, place) in cells.items()}
 
-    return Table(tuple(name for name, _ in named), chunks, empty=lambda name: np.empty(0, dtype=headers[places[name][0]].dtype))
+    def empty(name: str) -> Any:
+        return np.empty(0, dtype=headers[places[name][0]].dtype)
+
+    return Table(tuple(name for name, _ in named), chunks, empty=empty)
