@@ -10,7 +10,7 @@ from dpselect.cli.app import app
 from dpselect.errors import ContentError, StudyError
 from dpselect.study import load_study, parse_study
 from dpselect.study.schema import Card
-from dpselect.study.sources import open_table
+from dpselect.tables import open_table
 
 SECRET = "s3cr3t"
 HEADER = 'zip,Customer ID,created_at,"odd "" word",stay_duration,income'

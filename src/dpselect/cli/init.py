@@ -47,18 +47,18 @@ def init(
     `dpselect tune --check` names.
     """
     from dpselect.study import Facts, draft_study, guessed_columns
-    from dpselect.study.sources import Form, open_table
-    from dpselect.tables import absent
+    from dpselect.tables import Written, absent, open_table
 
     number("--epsilon", epsilon, above=0.0)
     if task not in ("", *_TASKS):
         raise ArgumentError(f"--task: must be {' or '.join(_TASKS)}, got {task!r}")
     if to is not None and to.exists():
         raise ArgumentError(f"--to: {str(to)!r} exists already")
-    form = Form(delimiter, encoding, decimal, table, thousands, skip_rows)
+    form = Written(delimiter, encoding, decimal, thousands, skip_rows, table)
     found = open_table(data, Path(), "DATA", form=form)
     if label not in found.columns:
         raise ArgumentError(f"--label: {absent([label], found.columns)}")
+    found.check(found.columns)
     columns = guessed_columns([name for name in found.columns if name != label], found.types)
     facts = Facts(epsilon=repr(epsilon), task=task)
     if _in_terminal():

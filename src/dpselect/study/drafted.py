@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpselect.study.schema import DEFAULT_METRICS, FILL_IN
-from dpselect.study.sources import Form
+from dpselect.tables import Written
 
 __all__ = ["DraftedColumn", "Facts", "draft_study", "guessed_columns"]
 
@@ -98,7 +98,7 @@ def _first(words: Sequence[str], known: set[str]) -> str:
     return next((word for word in words if word in known), "")
 
 
-def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts: Facts, *, form: Form) -> str:
+def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts: Facts, *, form: Written) -> str:
     """The study file (TOML), every key with what it means."""
     options = "".join(
         f"{key} = {_quoted(value) if isinstance(value, str) else value}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import partial
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -12,8 +13,8 @@ from pydantic_core import PydanticCustomError
 from dpselect.errors import public_text
 from dpselect.privacy import Adjacency
 from dpselect.study.columns.column import Column, Scalar, differ
-from dpselect.study.sources import Form
 from dpselect.study.target import Target
+from dpselect.tables import Written
 
 __all__ = [
     "CLASHES",
@@ -91,6 +92,8 @@ class Data(_Strict):
     `sklearn:NAME/test`: its parts)."""
     table: str | None = None
     """The table of a database, or a view."""
+    sheet: str | None = None
+    """The sheet of a workbook; by default the first."""
     delimiter: str | None = None
     """Of a CSV file; by default a comma."""
     encoding: str | None = None
@@ -120,9 +123,9 @@ class Data(_Strict):
     """A column that tells rows apart; by default their content does."""
 
     @property
-    def form(self) -> Form:
+    def form(self) -> Written:
         """How the source is to be read."""
-        return Form(self.delimiter, self.encoding, self.decimal, self.table, self.thousands, self.skip_rows)
+        return Written(**{part.name: getattr(self, part.name) for part in fields(Written)})
 
     @property
     def target(self) -> Target:

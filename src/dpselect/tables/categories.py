@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -45,12 +46,13 @@ def positions(values: Any, options: tuple[Any, ...]) -> NDArray[np.int64]:
     known: dict[Any, int] = {}  # equal cells are one category, and columns of categories repeat theirs
 
     def place(value: Any) -> int:
-        try:
+        with suppress(Exception):
             if value not in known:
                 known[value] = index.get(category(value), -1)
             return known[value]
-        except TypeError:  # a cell that has no hash
+        with suppress(Exception):  # a list has no hash, and a cell's own code may be anything
             return index.get(category(value), -1)
+        return -1
 
     return np.fromiter(map(place, values), dtype=np.int64, count=len(values))
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.numerics.moments import FIRST, tick_of
-from dpselect.tables import number_in
+from dpselect.tables.numbers import number_in
 
 __all__ = [
     "LARGEST",
