@@ -253,7 +253,8 @@ def test_the_price_of_a_past_search_begins_with_searches_that_have_none():
 
 def test_the_page_of_a_package_index_has_no_broken_link():
     """An index shows the README without the files beside it."""
-    hook = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    hook = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
     page = (ROOT / "README.md").read_text()
     assert "](docs/" in page
     for one in hook["substitutions"]:
