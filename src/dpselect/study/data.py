@@ -159,7 +159,11 @@ def cells_of(
 
 def of_numbers(facts: Mapping[str, Column]) -> list[str]:
     """The columns whose cells are numbers."""
-    return [name for name, fact in facts.items() if fact.categories is None and not KINDS[fact.kind].takes_format]
+    return [
+        name
+        for name, fact in facts.items()
+        if fact.categories is None and fact.kind in KINDS and not KINDS[fact.kind].takes_format
+    ]
 
 
 def _is_plain(fact: Column | None) -> bool:
