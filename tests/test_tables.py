@@ -81,9 +81,12 @@ CASES = [
     Case("no line end at the end", "id,x\na,1\nb,2", (1, 2)),
     Case("a mark of UTF-8", "\ufeffid,x\na,1\nb,2\n", (1, 2)),
     Case("Latin-1", "id,x,stra\xdfe\na,1,\xe4\nb,2,\xf6\n".encode("latin-1"), (1, 2), Written(encoding="latin-1")),
-    Case("Latin-1 that is not declared", "id,x,stra\xdfe\na,1,b\n".encode("latin-1"), "not text in UTF-8"),
+    Case("Latin-1 that is not declared", "id,x,stra\xdfe\na,1,b\n".encode("latin-1"), "UTF-8.*reads as latin-1"),
+    Case("another page of letters", "id,x,\u20ac\na,1,b\n".encode("cp1252"), "UTF-8.*reads as cp1252"),
     Case("UTF-16", "id,x\na,1\nb,2\n".encode("utf-16"), (1, 2), Written(encoding="utf-16")),
-    Case("UTF-16 that is not declared", "id,x\na,1\n".encode("utf-16"), "not text in UTF-8"),
+    Case("UTF-16 that is not declared", "id,x\na,1\n".encode("utf-16"), "UTF-8.*reads as utf-16"),
+    Case("UTF-16 without a mark", "id,x\na,1\n".encode("utf-16-le"), "UTF-8.*reads as utf-16-le"),
+    Case("UTF-32", "id,x\na,1\n".encode("utf-32"), "UTF-8.*reads as utf-32"),
     Case("blank lines before the header", "\n\nid,x\na,1\nb,2\n", (1, 2)),
     Case("blank lines among the rows", "id,x\n\na,1\n\nb,2\n\n", (1, 2)),
     Case("a comment before the header", "# made by hand\nid,x\na,1\nb,2\n", "skip_rows"),
@@ -124,7 +127,7 @@ def of_study(path, case):
 
 
 def of_holdout(path, case):
-    return numbers_in(read_columns(path, ["x", "x"], form=form_of(case))[1])  # the first is raw, as ids are
+    return numbers_in(read_columns(path, ["x", "x"], form=case.declared)[1])  # the first is raw, as ids are
 
 
 DOORS = [of_quantile, of_study, of_holdout]

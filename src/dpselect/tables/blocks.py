@@ -7,7 +7,6 @@ numbers is one as NumPy writes it, NumPy reads the doubles that Python does. Any
 from __future__ import annotations
 
 import io
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
@@ -16,9 +15,10 @@ from typing import Final
 
 import numpy as np
 
+from dpselect.decoding import DecodingLimits
 from dpselect.errors import ContentError
 from dpselect.numerics import Array
-from dpselect.tables.csv_text import CsvForm, opened, records, truncated
+from dpselect.tables.csv_text import UNPACKING, CsvForm, csv_rows, opened, records, truncated
 from dpselect.tables.numbers import numbers_in
 
 __all__ = ["Block", "csv_blocks"]
@@ -30,14 +30,24 @@ _ROWS: Final = 1 << 14
 
 
 def csv_blocks(
-    path: Path, form: CsvForm, numbers: Sequence[int], texts: Sequence[int] = (), *, width: int | None = None
+    path: Path,
+    form: CsvForm,
+    numbers: Sequence[int],
+    texts: Sequence[int] = (),
+    *,
+    width: int | None = None,
+    limits: DecodingLimits | None = None,
 ) -> Iterator[Block]:
     """The columns at these places, after the header, which `csv_header` has checked.
 
     Blank rows do not count. With `width` a row of another length raises `ContentError`; without, cells that a row lacks
-    are empty, and no content makes it raise.
+    are empty, and no content makes it raise. With `limits`, for files of others, it raises as strict `csv_rows` do.
     """
-    with suppress(EOFError, zlib.error):
+    if limits is not None:
+        rows = (row for row in csv_rows(path, form, strict=True, limits=limits) if row)
+        yield from _columns(rows, form, numbers, texts, width)
+        return
+    with suppress(*UNPACKING):
         yield from _blocks(path, form, numbers, texts, width)
         return
     raise truncated(path)
@@ -83,10 +93,15 @@ def _parsed(text: str, form: CsvForm, numbers: Sequence[int], texts: Sequence[in
 def _recorded(
     lines: Iterator[str], form: CsvForm, numbers: Sequence[int], texts: Sequence[int], width: int | None
 ) -> Iterator[Block]:
-    rows = (row for row in records(lines, form, skip_rows=0) if row)
+    yield from _columns((row for row in records(lines, form, skip_rows=0) if row), form, numbers, texts, width)
+
+
+def _columns(
+    rows: Iterator[list[str]], form: CsvForm, numbers: Sequence[int], texts: Sequence[int], width: int | None
+) -> Iterator[Block]:
     while block := list(islice(rows, _ROWS)):
         if width is not None and any(len(row) != width for row in block):
-            raise ContentError("the data file has a row whose length differs from the header's")
+            raise ContentError("the file has a row whose length differs from the header's")
 
         def column(place: int, block: list[list[str]] = block) -> list[str]:
             return [row[place] if place < len(row) else "" for row in block]

@@ -28,7 +28,7 @@ class Written:
     sheet: str | None = None
 
 
-CSV_ENDS: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
+CSV_ENDS: Final = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst", ".txt")
 """Of the names of files without types."""
 _AS_IT_IS: Final = Written()
 _SEPARATORS: Final = {"decimal": (".", ","), "thousands": ("", ",", ".", " ", "'")}
@@ -41,7 +41,7 @@ def is_csv(where: str) -> bool:
 
 def has_tabs(where: str) -> bool:
     """Whether the delimiter of such a file is a tab unless it is declared."""
-    return where.lower().endswith((".tsv", ".tsv.gz"))
+    return where.lower().endswith((".tsv", ".tsv.gz", ".tsv.zst"))
 
 
 def csv_form(written: Written = _AS_IT_IS, *, named: Callable[[str], str] = str, tabs: bool = False) -> CsvForm:
