@@ -1,7 +1,8 @@
-"""The columns of a CSV file a block of rows at a time; numbers are parsed by NumPy where that reads what `csv` does.
+"""The columns of a CSV file a block of rows at a time; a library parses them if it reads what `csv` does.
 
-A block without quotation marks is lines, and a line is cells between delimiters. Where each cell of the columns of
-numbers is one as NumPy writes it, NumPy reads the doubles that Python does. Any other block is read record by record.
+A block without quotation marks is lines, and a line is cells between delimiters. If each cell of the columns of numbers
+is one as Arrow or NumPy writes it, they read the doubles that Python does. Any other block is read record by record.
+Neither guesses a type: columns of numbers are declared, and a cell that is none sends the block to the slow reading.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,6 +30,9 @@ Block = tuple[list[Array], list[list[str]]]
 """The columns of numbers, NaN where a cell is none, and those of text without outer blanks."""
 _CHARACTERS: Final = 1 << 20
 _ROWS: Final = 1 << 14
+_LARGE: Final = 1 << 18
+"""Characters of a block for which Arrow is imported."""
+_NO_NUMBERS: Final = ["", "?", "-", ".", "NA", "N/A", "n/a", "nan", "NaN", "NULL", "null", "None", "none"]
 
 
 def csv_blocks(
@@ -57,13 +63,16 @@ def _blocks(
     path: Path, form: CsvForm, numbers: Sequence[int], texts: Sequence[int], width: int | None
 ) -> Iterator[Block]:
     with opened(path, form, "replace") as file:
-        next((record for record in records(file, form) if record), None)
+        header: list[str] = next((record for record in records(file, form) if record), [])
         while text := file.read(_CHARACTERS):
             text += file.readline()
             if '"' in text:
                 yield from _recorded(chain(_lines(text), file), form, numbers, texts, width)
                 return
-            found = _parsed(text, form, numbers, texts, width)
+            found = None
+            if form.decimal == "." and not form.thousands and form.delimiter != " ":  # `csv` skips blanks in a row
+                found = _by_arrow(text, form, numbers, texts, len(header))
+                found = found or _by_numpy(text, form, numbers, texts, width)
             if found is None:
                 yield from _recorded(_lines(text), form, numbers, texts, width)
             else:
@@ -74,9 +83,48 @@ def _lines(text: str) -> io.StringIO:
     return io.StringIO(text, newline="")
 
 
-def _parsed(text: str, form: CsvForm, numbers: Sequence[int], texts: Sequence[int], width: int | None) -> Block | None:
+def _by_arrow(text: str, form: CsvForm, numbers: Sequence[int], texts: Sequence[int], width: int) -> Block | None:
+    """The block by Arrow; None for rows of another width, and for cells of numbers that are none to Arrow.
+
+    Texts that Python reads as no number are missing there, and no error.
+    """
+    csv: Any = _arrow_csv() if _LARGE <= len(text) < 1 << 28 and form.delimiter.isascii() else None
+    if csv is None:
+        return None
+    content, wanted = text.encode(), [str(place) for place in (*numbers, *texts)]
+    types = {name: csv.types[place >= len(numbers)] for place, name in enumerate(wanted)}
+    with suppress(ValueError, csv.error):
+        # decodes: private rows, of which none may fail
+        found = csv.read_csv(
+            csv.buffer(content),
+            csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=list(map(str, range(width)))),
+            csv.ParseOptions(delimiter=form.delimiter, quote_char=False, double_quote=False),
+            csv.ConvertOptions(
+                check_utf8=False, column_types=types, include_columns=list(types), null_values=_NO_NUMBERS
+            ),
+        )
+        values = [found.column(str(place)).to_numpy() for place in numbers]
+        return values, [[cell.strip() for cell in found.column(str(place)).to_pylist()] for place in texts]
+    return None
+
+
+@cache
+def _arrow_csv() -> Any:
+    """Arrow's reader of CSV with what it takes, None without Arrow."""
+    try:
+        import pyarrow
+        from pyarrow import csv
+    except ImportError:
+        return None
+    types = (pyarrow.float64(), pyarrow.string())
+    return SimpleNamespace(**vars(csv), buffer=pyarrow.BufferReader, error=pyarrow.ArrowException, types=types)
+
+
+def _by_numpy(
+    text: str, form: CsvForm, numbers: Sequence[int], texts: Sequence[int], width: int | None
+) -> Block | None:
     """The block by NumPy; None where it might not read what `csv` does."""
-    if not numbers or form.decimal != "." or form.thousands or text.isspace():
+    if not numbers or text.isspace():
         return None
     lines = [line for line in io.StringIO(text, newline=None).read().split("\n") if line]
     if width is not None and {line.count(form.delimiter) for line in lines} - {width - 1}:
