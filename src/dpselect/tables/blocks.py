@@ -47,10 +47,10 @@ def csv_blocks(
     """The columns at these places, after the header, which `csv_header` has checked.
 
     Blank rows do not count. With `width` a row of another length raises `ContentError`; without, cells that a row lacks
-    are empty, and no content makes it raise. With `limits`, for files of others, it raises as strict `csv_rows` do.
+    are empty, and no content makes it raise. With `limits`, for files of others, it raises as `csv_rows` does.
     """
     if limits is not None:
-        rows = (row for row in csv_rows(path, form, strict=True, limits=limits) if row)
+        rows = (row for row in csv_rows(path, form, limits=limits) if row)
         yield from _columns(rows, form, numbers, texts, width)
         return
     with suppress(*UNPACKING):

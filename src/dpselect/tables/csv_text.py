@@ -94,23 +94,20 @@ def _alike(strange: set[str]) -> str:
     return "latin-1" if all(letter >= "\udca0" for letter in strange) else "cp1252"
 
 
-def csv_rows(
-    path: Path, form: CsvForm = _PLAIN, *, strict: bool = False, limits: DecodingLimits | None = None
-) -> Iterator[list[str]]:
+def csv_rows(path: Path, form: CsvForm = _PLAIN, *, limits: DecodingLimits | None = None) -> Iterator[list[str]]:
     """The records after the header, which `csv_header` has checked. No content makes it raise.
 
-    With `strict`, for files that their reader may know all about, `ContentError` for bytes that are no text; with
-    limits, for files of others, `LimitError` for more bytes or rows. Neither is for private rows: what they hold must
-    not decide whether they are read.
+    With limits, for files of others, `ContentError` for bytes that are no text, and `LimitError` for more bytes or
+    rows. That is not for private rows: what they hold must not decide whether they are read.
     """
     with suppress(*UNPACKING):
-        yield from _rows(path, form, strict, limits)
+        yield from _rows(path, form, limits)
         return
     raise truncated(path)
 
 
-def _rows(path: Path, form: CsvForm, strict: bool, limits: DecodingLimits | None) -> Iterator[list[str]]:
-    with opened(path, form, "strict" if strict else "replace", limits) as file, suppress(UnicodeError):
+def _rows(path: Path, form: CsvForm, limits: DecodingLimits | None) -> Iterator[list[str]]:
+    with opened(path, form, "replace" if limits is None else "strict", limits) as file, suppress(UnicodeError):
         if limits is None:
             yield from islice(dropwhile(operator.not_, records(file, form)), 1, None)
             return

@@ -9,7 +9,7 @@ from typing import Final
 from dpselect.errors import ArgumentError
 from dpselect.tables.csv_text import CsvForm
 
-__all__ = ["CSV_ENDS", "Written", "csv_form", "has_tabs", "is_csv"]
+__all__ = ["CSV_ENDS", "Written", "csv_form", "has_tabs"]
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,6 @@ CSV_ENDS: Final = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst",
 """Of the names of files without types."""
 _AS_IT_IS: Final = Written()
 _SEPARATORS: Final = {"decimal": (".", ","), "thousands": ("", ",", ".", " ", "'")}
-
-
-def is_csv(where: str) -> bool:
-    """Whether this names a file without types."""
-    return "://" not in where and where.lower().endswith(CSV_ENDS)
 
 
 def has_tabs(where: str) -> bool:
