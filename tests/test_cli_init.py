@@ -87,7 +87,7 @@ def test_a_table_in_another_encoding_names_the_flag_and_the_key(folder):
     drafted = init("latin.csv", "--label", "income", "--encoding", "latin-1", "--to", "s.toml")
     assert drafted.exit_code == 0
     assert tomllib.loads((folder / "s.toml").read_text())["data"]["encoding"] == "latin-1"
-    with pytest.raises(ContentError, match=r"declare its own by data.encoding, such as latin-1"):
+    with pytest.raises(ContentError, match=r"declare its own by data.encoding: it reads as latin-1"):
         open_table("latin.csv", folder)
 
 

@@ -81,9 +81,12 @@ CASES = [
     Case("no line end at the end", "id,x\na,1\nb,2", (1, 2)),
     Case("a mark of UTF-8", "\ufeffid,x\na,1\nb,2\n", (1, 2)),
     Case("Latin-1", "id,x,stra\xdfe\na,1,\xe4\nb,2,\xf6\n".encode("latin-1"), (1, 2), Written(encoding="latin-1")),
-    Case("Latin-1 that is not declared", "id,x,stra\xdfe\na,1,b\n".encode("latin-1"), "not text in UTF-8"),
+    Case("Latin-1 that is not declared", "id,x,stra\xdfe\na,1,b\n".encode("latin-1"), "UTF-8.*reads as latin-1"),
+    Case("another page of letters", "id,x,\u20ac\na,1,b\n".encode("cp1252"), "UTF-8.*reads as cp1252"),
     Case("UTF-16", "id,x\na,1\nb,2\n".encode("utf-16"), (1, 2), Written(encoding="utf-16")),
-    Case("UTF-16 that is not declared", "id,x\na,1\n".encode("utf-16"), "not text in UTF-8"),
+    Case("UTF-16 that is not declared", "id,x\na,1\n".encode("utf-16"), "UTF-8.*reads as utf-16"),
+    Case("UTF-16 without a mark", "id,x\na,1\n".encode("utf-16-le"), "UTF-8.*reads as utf-16-le"),
+    Case("UTF-32", "id,x\na,1\n".encode("utf-32"), "UTF-8.*reads as utf-32"),
     Case("blank lines before the header", "\n\nid,x\na,1\nb,2\n", (1, 2)),
     Case("blank lines among the rows", "id,x\n\na,1\n\nb,2\n\n", (1, 2)),
     Case("a comment before the header", "# made by hand\nid,x\na,1\nb,2\n", "skip_rows"),
@@ -124,7 +127,7 @@ def of_study(path, case):
 
 
 def of_holdout(path, case):
-    return numbers_in(read_columns(path, ["x", "x"], form=form_of(case))[1])  # the first is raw, as ids are
+    return numbers_in(read_columns(path, ["x", "x"], form=case.declared)[1])  # the first is raw, as ids are
 
 
 DOORS = [of_quantile, of_study, of_holdout]
@@ -270,17 +273,39 @@ def test_a_locked_database_is_said_to_be(tmp_path, monkeypatch):
 
 
 CELLS = st.sampled_from(
-    ["1", "-2.5", " 3 ", "1e400", "x", "", "nan", "TRUE", "1_0", '"4"', '"a,b"', '"a\nb"', "#", "\u0661"]
+    [
+        *(
+            "1",
+            "-2.5",
+            " 3 ",
+            "1e400",
+            "x",
+            "",
+            "nan",
+            "TRUE",
+            "1_0",
+            '"4"',
+            '"a,b"',
+            '"a\nb"',
+            "#",
+            "\u0661",
+            "NA",
+            "+1",
+        ),
+        *("1e-400", " ", "Infinity", "-nan", "nan(1)", "0x10", "1d5", ".5", "5.", "\t6", "\x1c7", "1e", "8\0", "-0"),
+    ]
 )
 ENDS = st.sampled_from(["\n", "\r\n", "\r", "\n\n"])
 
 
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("characters", [1, 7, 1 << 20])
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("parser", ["arrow", "numpy"])
+@pytest.mark.parametrize("characters", [1 << 20, 7, 1])
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(st.lists(CELLS, min_size=1, max_size=4), ENDS), max_size=8))
-def test_blocks_are_the_rows(tmp_path, monkeypatch, characters, rows):
-    """Whatever NumPy parses of a block, and wherever blocks end."""
+def test_blocks_are_the_rows(tmp_path, monkeypatch, characters, parser, rows):
+    """Whatever Arrow or NumPy parses of a block, and wherever blocks end."""
+    monkeypatch.setattr("dpselect.tables.blocks._LARGE", 0 if parser == "arrow" else math.inf)
     monkeypatch.setattr("dpselect.tables.blocks._CHARACTERS", characters)
     path = tmp_path / "t.csv"
     path.write_bytes(("a,b\n" + "".join(",".join(cells) + end for cells, end in rows)).encode())
@@ -294,9 +319,18 @@ def test_blocks_are_the_rows(tmp_path, monkeypatch, characters, rows):
             list(csv_blocks(path, CsvForm(), [1], [0], width=2))
 
 
-def test_plain_numbers_are_parsed_by_numpy(tmp_path, monkeypatch):
+@pytest.mark.parametrize("parser", ["arrow", "numpy"])
+def test_plain_numbers_are_parsed_by_a_library(tmp_path, monkeypatch, parser):
     """To the same bits: the slow reading is never asked."""
-    values = np.concatenate([np.ldexp(np.arange(1.0, 200.0), np.arange(-100, 99)), [0.1, 1e308, 5e-324, -0.0]])
+    if parser == "arrow":
+        pytest.importorskip("pyarrow")
+    other = {"arrow": "_by_numpy", "numpy": "_by_arrow"}[parser]
+    monkeypatch.setattr(f"dpselect.tables.blocks.{other}", lambda *_: None)
+    monkeypatch.setattr("dpselect.tables.blocks._LARGE", 0)
+    random = np.random.default_rng(1).integers(0, 2**63, 2000).view(np.float64)
+    values = np.concatenate(
+        [np.ldexp(np.arange(1.0, 200.0), np.arange(-100, 99)), [0.1, 1e308, 5e-324, -0.0], random[random == random]]
+    )
     path = tmp_path / "t.csv"
     path.write_text("id,x\n" + "".join(f"a,{value!r}\n" for value in values.tolist()))
     monkeypatch.setattr("dpselect.tables.blocks._recorded", None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpselect.cli.options import Decimal, Delimiter, Encoding, SkipRows, Table, Thousands
+from dpselect.cli.options import Decimal, Delimiter, Encoding, Sheet, SkipRows, Table, Thousands
 from dpselect.cli.terminal import ask, say, warn, write_data
 from dpselect.errors import ArgumentError, number
 
@@ -39,6 +39,7 @@ def init(
         typer.Option(help="A data dictionary in CSV: name, and what is known of kind, description, low, high."),
     ] = None,
     table: Table = None,
+    sheet: Sheet = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -59,7 +60,7 @@ def init(
         raise ArgumentError(f"--task: must be {' or '.join(_TASKS)}, got {task!r}")
     if to is not None and to.exists():
         raise ArgumentError(f"--to: {str(to)!r} exists already")
-    form = Written(delimiter, encoding, decimal, thousands, skip_rows, table)
+    form = Written(delimiter, encoding, decimal, thousands, skip_rows, table, sheet)
     found = open_table(data, Path(), "DATA", form=form)
     if label not in found.columns:
         raise ArgumentError(f"--label: {absent([label], found.columns)}")

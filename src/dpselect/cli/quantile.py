@@ -17,6 +17,7 @@ from dpselect.cli.options import (
     Decimal,
     Delimiter,
     Encoding,
+    Sheet,
     SkipRows,
     Thousands,
     number_in,
@@ -35,7 +36,13 @@ __all__ = ["quantile"]
 
 
 def quantile(
-    where: Annotated[str, typer.Argument(metavar="FILE", help="A Parquet or CSV file, or an SQL URL.")],
+    where: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A file as a study takes it (CSV, Parquet, ...), or an SQL URL.",
+        ),
+    ],
     column: Annotated[str, typer.Option(help="The column.")],
     epsilon: Annotated[float, typer.Option(help="The price of all quantiles together.")],
     q: Annotated[list[float], typer.Option(help="A quantile between 0 and 1; may be given several times.")],
@@ -60,10 +67,11 @@ def quantile(
     ] = 1000,
     kind: Annotated[
         str | None,
-        typer.Option(help="Of a CSV file: number or date (ISO 8601). Its rows are not looked at to tell."),
+        typer.Option(help="Of a file without types: number or date (ISO 8601). Its rows are not looked at to tell."),
     ] = None,
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
     table: Annotated[str | None, typer.Option(help="The table, with an SQL URL.")] = None,
+    sheet: Sheet = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -88,7 +96,7 @@ def quantile(
         raise ArgumentError("--category: in place of bounds and --granularity")
     if kind is not None and (kind not in ("number", "date") or category):
         raise ArgumentError("--kind: must be number or date, without --category")
-    layout = Written(delimiter, encoding, decimal, thousands, skip_rows)
+    layout = Written(delimiter, encoding, decimal, thousands, skip_rows, None, sheet)
     written = None if layout == Written() else layout
     read: dict[str, Any] = {"text": bool(category), "look": kind is None, "dates": kind == "date", "form": written}
     if range_epsilon is not None:

@@ -87,9 +87,9 @@ class Data(_Strict):
     """`[data]`: where the rows are, which column is the label, and public facts about the columns."""
 
     source: str
-    """A .csv, .csv.gz, .parquet, .feather or .npz file, relative to the study file; the URL of a database
-    (`sqlite:///FILE`, `duckdb:///FILE`, `postgresql://...`), with `table`; or `sklearn:NAME` (`sklearn:NAME/train` and
-    `sklearn:NAME/test`: its parts)."""
+    """A .csv, .tsv, .parquet, .feather, .jsonl, .xlsx or .npz file, or a folder of Parquet files, relative to the study
+    file; the URL of a database (`sqlite:///FILE`, `duckdb:///FILE`, `postgresql://...`), with `table`; or
+    `sklearn:NAME` (`sklearn:NAME/train` and `sklearn:NAME/test`: its parts)."""
     table: str | None = None
     """The table of a database, or a view."""
     sheet: str | None = None

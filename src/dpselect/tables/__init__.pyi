@@ -47,5 +47,4 @@ from .written import (
     Written as Written,
     csv_form as csv_form,
     has_tabs as has_tabs,
-    is_csv as is_csv,
 )

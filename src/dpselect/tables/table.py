@@ -66,7 +66,7 @@ class Table:
         for chunk in self.chunks(list(parts), numbers):
             for name, cells in parts.items():
                 cells.append(chunk[name] if isinstance(chunk[name], np.ndarray) else arrow_cells(chunk[name]))
-        return {name: _joined(parts.pop(name)) for name in names}
+        return {name: _joined(parts.pop(name)) for name in list(parts)}
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -125,6 +125,7 @@ SOURCES: Final = Registry[Opener]("source", room="dpselect.tables.sources")
 """What opens a source, by the end of its path (".csv") or the begin of its name ("sklearn:").
 
 `SOURCES.register(".csv", form=("delimiter",))(opener)` says which parts of `Written` it takes; without it takes none.
+`limited=True` says that it reads under `Origin.limits`.
 """
 
 
@@ -136,16 +137,25 @@ def open_table(
     form: Written = _AS_IT_IS,
     shared: bool = False,
     limits: DecodingLimits | None = None,
+    own: bool = False,
+    otherwise: str = "",
 ) -> Table:
     """Open a file, a folder of Parquet files or a table of a database. Its names and types are known then.
 
     Args: see `Origin`. `shared` says that the form is another table's: parts that this source does not take are left
-    alone, and refused otherwise.
+    alone, and refused otherwise. `otherwise` is the kind of a file whose name has no ending that is known. With
+    `limits` formats are refused whose decoders take none, or with `own` read without.
 
     Raises `ArgumentError` that names `key`, and `ContentError` for a file that is not of its format.
     """
     origin = Origin(str(source), folder, key, form, limits)
-    kind = _kind_of(origin)
+    kind = _kind_of(origin, otherwise)
+    if limits is not None and own and not SOURCES.facts(kind).get("limited"):
+        origin = replace(origin, limits=None)
+    elif limits is not None and not SOURCES.facts(kind).get("limited"):
+        raise ArgumentError(
+            f"{origin.path.name}: {kind} is not read from others, as its decoder has no limits; save it as CSV"
+        )
     taken = SOURCES.facts(kind).get("form", ())
     for part, value in asdict(form).items():
         if value is not None and part not in taken and not shared:
@@ -154,13 +164,15 @@ def open_table(
         table = SOURCES[kind](origin)
     except OSError as error:
         raise ArgumentError(f"cannot read {origin}: {error.strerror or 'not readable'}") from None
-    return replace(table, where=str(origin))
+    return replace(table, where=str(origin) if limits is None else origin.path.name)
 
 
-def _kind_of(origin: Origin) -> str:
+def _kind_of(origin: Origin, otherwise: str) -> str:
     known = [name for name in SOURCES if _names(name, origin.source)]
     if not known and ":" not in origin.source and origin.path.is_dir():
         return ".parquet"
+    if not known and otherwise:
+        return otherwise
     if not known:
         ends = ", ".join(name for name in SOURCES if name.startswith("."))
         begins = ", ".join(f"{name}..." for name in SOURCES if name.endswith(":"))

@@ -9,7 +9,7 @@ from typing import Final
 from dpselect.errors import ArgumentError
 from dpselect.tables.csv_text import CsvForm
 
-__all__ = ["CSV_ENDS", "Written", "csv_form", "has_tabs", "is_csv"]
+__all__ = ["CSV_ENDS", "Written", "csv_form", "has_tabs"]
 
 
 @dataclass(frozen=True)
@@ -28,20 +28,15 @@ class Written:
     sheet: str | None = None
 
 
-CSV_ENDS: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
+CSV_ENDS: Final = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst", ".txt")
 """Of the names of files without types."""
 _AS_IT_IS: Final = Written()
 _SEPARATORS: Final = {"decimal": (".", ","), "thousands": ("", ",", ".", " ", "'")}
 
 
-def is_csv(where: str) -> bool:
-    """Whether this names a file without types."""
-    return "://" not in where and where.lower().endswith(CSV_ENDS)
-
-
 def has_tabs(where: str) -> bool:
     """Whether the delimiter of such a file is a tab unless it is declared."""
-    return where.lower().endswith((".tsv", ".tsv.gz"))
+    return where.lower().endswith((".tsv", ".tsv.gz", ".tsv.zst"))
 
 
 def csv_form(written: Written = _AS_IT_IS, *, named: Callable[[str], str] = str, tabs: bool = False) -> CsvForm:

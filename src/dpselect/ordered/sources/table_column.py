@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics.moments import FIRST, stamp_type, tick_of
@@ -30,6 +31,8 @@ __all__ = ["table_column"]
 
 _LOOKED_AT = 1 << 16
 """Rows that `look` looks at."""
+_HELD = 1 << 26
+"""Bytes of a column that is not read twice."""
 
 
 def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
@@ -44,10 +47,10 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
         return TextColumn(lambda: (cells_of(chunk[column]) for chunk in table.chunks([column], ())), request.progress)
     if request.dates:
         moments = lambda: (_moments(chunk[column]) for chunk in table.chunks([column], ()))  # noqa: E731
-        return DataColumn(stamp_type("us"), moments, progress=request.progress)
+        return DataColumn(stamp_type("us"), _remembered(moments), progress=request.progress)
     dtype = np.dtype(np.float64) if kind is None else kind
     blocks = lambda: (chunk_of(chunk[column], dtype) for chunk in table.chunks([column], [column]))  # noqa: E731
-    return DataColumn(dtype, blocks, progress=request.progress)
+    return DataColumn(dtype, _remembered(blocks), progress=request.progress)
 
 
 def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any]:
@@ -77,18 +80,18 @@ def _look(table: Table, where: str, request: ColumnRequest) -> None:
     separators. That the column holds numbers is a public fact, and giving bounds for it promises so. The look tells of
     a promise that is evidently broken. No row of a column that keeps it, with a row to spare, makes a difference.
     """
-    numbers = _first(table, request.column, numbers=not request.dates)
     if request.dates:
-        cells = [cell for cell in numbers if str(cell).strip().lower() not in ("", "nan", "none")]
+        cells = [cell for cell in _first(table, request.column) if _is_there(cell)]
         found = int(np.count_nonzero(_ticks(cells) >= FIRST))
         if hardly_any(found, len(cells) - found):
             raise ContentError(f"column {request.column!r} of {where} does not look like dates in ISO 8601")
         return
-    values = cells_as(numbers, np.dtype(np.float64))[0]
+    read = _first(table, request.column, numbers=(request.column,))
+    values = read if read.dtype.kind == "f" else cells_as(read, np.dtype(np.float64))[0]
     found = int(np.count_nonzero(values == values))
     if 9 * (len(values) - found) <= found:
         return
-    cells = [str(cell) for cell in _first(table, request.column, numbers=False)]
+    cells = [str(cell) for cell in _first(table, request.column)]
     form = request.form
     separators = (form.decimal or ".", form.thousands or "") if form else (".", "")
     otherwise = otherwise_written(cells, *separators)
@@ -97,8 +100,7 @@ def _look(table: Table, where: str, request: ColumnRequest) -> None:
             f"column {request.column!r} of {where} holds numbers with other separators than its form says: declare "
             "decimal and thousands"
         )
-    foreign = sum(cell.strip().lower() not in ("", "nan", "none") for cell in cells) - found
-    if hardly_any(found, foreign):
+    if hardly_any(found, sum(map(_is_there, cells)) - found):
         raise ContentError(
             f"column {request.column!r} of {where} does not look like numbers: dates need their kind, text needs "
             "categories, separators other than a point a form"
@@ -122,11 +124,39 @@ def _tick(cell: Any) -> int:
     return FIRST - 1 if found is None else found
 
 
-def _first(table: Table, column: str, *, numbers: bool) -> list[Any]:
+def _first(table: Table, column: str, numbers: Collection[str] = ()) -> NDArray[Any]:
     """The cells of the first rows."""
+    parts, rows = [], 0
+    for chunk in table.chunks([column], numbers):
+        parts.append(chunk[column])
+        rows += len(parts[-1])
+        if rows >= _LOOKED_AT:
+            break
+    return np.concatenate(parts)[:_LOOKED_AT]
 
-    def cells() -> Iterator[Any]:
-        for chunk in table.chunks([column], (column,) if numbers else ()):
-            yield from chunk[column].tolist()
 
-    return [cell for cell, _ in zip(cells(), range(_LOOKED_AT), strict=False)]
+def _is_there(cell: Any) -> bool:
+    return str(cell).strip().lower() not in ("", "nan", "none")
+
+
+def _remembered(blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Block]]:
+    """The same blocks, read again from memory unless they are too large: ranks need two readings of a column."""
+    whole: list[list[Block]] = []
+
+    def read() -> Iterator[Block]:
+        if whole:
+            yield from whole[0]
+            return
+        taken: list[Block] = []
+        size = 0
+        for block in blocks():
+            size += block[0].nbytes
+            if size > _HELD:
+                taken.clear()
+            else:
+                taken.append(block)
+            yield block
+        if size <= _HELD:
+            whole.append(taken)
+
+    return read

@@ -23,7 +23,7 @@ _TEXT: Final[Any] = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType")
 def open_csv(origin: Origin) -> Table:
     """A file with a header; blanks around cells are cut off. Of `.tsv` the delimiter is a tab."""
     form = csv_form(origin.form, named=origin.option, tabs=has_tabs(origin.source))
-    names = tuple(csv_header(origin.path, form))
+    names = tuple(csv_header(origin.path, form, limits=origin.limits))
     if not names:
         raise ContentError(f"{origin.path.name} is empty: the first line must hold the names of the columns")
 
@@ -31,7 +31,7 @@ def open_csv(origin: Origin) -> Table:
         kinds = [[name for name in wanted if (name in numbers) is kind] for kind in (True, False)]
         places = ([names.index(name) for name in kind] for kind in kinds)
         yield {name: np.array([], dtype=float if name in numbers else _TEXT) for name in wanted}
-        for values, cells in csv_blocks(origin.path, form, *places, width=len(names)):
+        for values, cells in csv_blocks(origin.path, form, *places, width=len(names), limits=origin.limits):
             texts = (np.array(text, dtype=_TEXT) for text in cells)
             yield dict(zip([*kinds[0], *kinds[1]], [*values, *texts], strict=True))
 
@@ -43,4 +43,4 @@ def open_csv(origin: Origin) -> Table:
 
 
 for _end in CSV_ENDS:
-    SOURCES.register(_end, form=("delimiter", "encoding", "decimal", "thousands", "skip_rows"))(open_csv)
+    SOURCES.register(_end, limited=True, form=("delimiter", "encoding", "decimal", "thousands", "skip_rows"))(open_csv)

@@ -15,7 +15,7 @@ from dpselect.tables.table import SOURCES, Origin, Table
 __all__ = ["open_npz"]
 
 
-@SOURCES.register(".npz")
+@SOURCES.register(".npz", limited=True)
 def open_npz(origin: Origin) -> Table:
     """Arrays of one length each, or a matrix `X` whose columns become x0, x1, ... beside the other vectors."""
     path, limits = origin.path, origin.limits or TABLE
