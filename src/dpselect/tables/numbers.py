@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from dpselect.numerics import Array
 
-__all__ = ["TRUTH", "number_in", "numbers_in", "otherwise_written", "restated"]
+__all__ = ["TRUTH", "double_of", "number_in", "numbers_in", "otherwise_written", "restated"]
 
 TRUTH: Final = {"true": 1, "false": 0}
 """Truth values as R, pandas, spreadsheets and JSON write them, in lower case."""
@@ -46,6 +48,30 @@ def number_in(text: str, decimal: str = ".", thousands: str = "") -> float:
         return math.nan if "_" in text else float(text)  # Python reads 1_0 as 10
     except ValueError:
         return math.nan
+
+
+def double_of(cell: Any) -> float:
+    """The number that a Python object is, NaN where it is none: any number of Python or NumPy, or text as `number_in`.
+
+    What is beyond all doubles is an infinity. No content makes it raise.
+
+    >>> double_of(True), double_of(Decimal("2.5")), double_of("1e3"), double_of(b" 7"), double_of(10**400)
+    (1.0, 2.5, 1000.0, 7.0, inf)
+    >>> double_of(None), double_of([1]), double_of(1j)
+    (nan, nan, nan)
+    """
+    if isinstance(cell, str):
+        return number_in(cell)
+    if isinstance(cell, bytes):
+        return number_in(cell.decode("utf-8", "replace"))
+    if isinstance(cell, (int, float, Fraction, Decimal, np.number, np.bool_)) and not isinstance(cell, np.timedelta64):
+        try:
+            return float(cell)
+        except OverflowError:
+            return math.inf if cell > 0 else -math.inf
+        except (TypeError, ValueError):  # a complex number; a signalling NaN
+            pass
+    return math.nan
 
 
 @cache

@@ -16,7 +16,7 @@ from dpselect.errors import ArgumentError
 from dpselect.numerics.moments import stamp_type
 from dpselect.ordered.domains import Categories, Domain, Ticks, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn, Window
-from dpselect.ordered.sources.blocks import LARGEST, Block, arrays_of, block_of, chunk_of, present_in
+from dpselect.ordered.sources.blocks import LARGEST, Block, block_of, blocks_of, chunk_of, present_in
 from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
 from dpselect.ordered.sources.sql_column import Query, SqlColumn, counts_where, duckdb_query, quoted
 from dpselect.ordered.sources.sql_types import sql_type
@@ -188,7 +188,7 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
         (kept,) = tee(values, 1)  # a copy of it starts over, and what was taken from the iterator is kept
         source = _readable(lambda: copy(kept))
     else:
-        parts = [block_of(part) for part in arrays_of(values)]
+        parts = blocks_of(values)
         source = DataColumn(parts[0][0].dtype, lambda: (piece for part in parts for piece in _pieces(part)))
         if assume_sorted:
             return _ascending(parts)

@@ -11,88 +11,59 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError
 from dpselect.numerics.moments import stamps_in
-from dpselect.ordered.sources.plain_lists import LARGEST, cells_as, floor, typed, whole_as, whole_cells
-from dpselect.tables import cells_of
+from dpselect.ordered.sources.plain_lists import (
+    LARGEST,
+    cells_as,
+    doubles_in,
+    floor,
+    typed,
+    whole_as,
+    whole_cells,
+)
+from dpselect.tables import Cells, cells_of, column_parts, double_of, filled, is_untyped
 
-__all__ = ["LARGEST", "Block", "arrays_of", "block_of", "chunk_of", "number_type", "present_in"]
+__all__ = ["LARGEST", "Block", "block_of", "blocks_of", "chunk_of", "number_type", "present_in"]
 
 Block = tuple[NDArray[Any], NDArray[np.bool_] | None]
 """Values, and where there is one; None for everywhere. NaN and NaT are missing as well."""
 
 
-def arrays_of(values: Any) -> list[Any]:
-    """The parts of a column in memory, without a copy where there is one already."""
-    values = _arrow(values)
-    if hasattr(values, "iterchunks"):  # an Arrow chunked array
-        return list(values.iterchunks()) or [values.combine_chunks()]
-    return [values]
+def blocks_of(values: Any) -> list[Block]:
+    """The parts of a column in memory, of types that the domains read; without a copy where they are so already.
 
-
-def _arrow(values: Any) -> Any:
-    """The Arrow array that a column of polars is, or a column of pandas with a type of Arrow."""
-    if hasattr(values, "to_arrow"):
-        kind = str(values.dtype)
-        known = ("Int", "UInt", "Float", "Boolean", "Date", "Datetime", "String", "Categorical", "Enum", "Decimal")
-        if not kind.startswith(known) or kind.startswith(("Int128", "UInt128")):
-            raise _no_numbers(kind)  # not all others can be handed over
-        return values.to_arrow()
-    if hasattr(getattr(values, "dtype", None), "pyarrow_dtype"):
-        return values.array.__arrow_array__()
-    return values
+    A list, as a column of text, holds doubles: a cell is read as `number_in` reads it, and missing where it is no
+    number. A column of objects holds whole numbers. Raises `TypeError` and `ArgumentError` for the column's type or
+    shape, and `TypeError` where it evidently holds no numbers (see `hardly_any`).
+    """
+    if is_untyped(values):
+        values = typed(values)
+    parts = column_parts(values)
+    if parts[0].kind != "text":
+        return [_block(part) for part in parts]
+    cells = [cell for part in parts for cell in filled(part)]
+    return [(doubles_in(cells, name="values", what="a column of text must hold numbers"), None)]
 
 
 def block_of(values: Any) -> Block:
-    """One array of a type that the domains read. Raises `TypeError` and `ArgumentError` for its type or its shape."""
-    values = _arrow(values)
-    if isinstance(values, np.ma.MaskedArray):
-        return _unmasked(values)
-    if hasattr(values, "iterchunks"):
-        values = values.combine_chunks()
-    if hasattr(values, "drop_null"):  # an Arrow array
-        return _arrow_block(values)
-    dtype = getattr(values, "dtype", None)
-    if getattr(dtype, "tz", None) is not None:  # pandas: timestamps in UTC
-        values = getattr(values, "dt", values).tz_convert(None).to_numpy()
-    elif hasattr(values, "isna") and not isinstance(dtype, np.dtype):
-        return _pandas_block(values)
-    array = np.asarray(typed(values))
-    if array.ndim != 1:
-        raise ArgumentError("values must be one-dimensional")
-    if array.dtype.kind == "O":
-        return whole_cells(array)
-    return _plain(array), None
+    """The same as one array."""
+    return _joined(blocks_of(values))
 
 
-def _unmasked(values: Any) -> Block:
-    """A cell that is masked is missing."""
-    cells, present = block_of(values.data)
-    shown = ~np.ma.getmaskarray(values)
-    return cells, shown if present is None else shown & present
+def _block(cells: Cells) -> Block:
+    if cells.kind == "objects":
+        return whole_cells(filled(cells))
+    if cells.kind == "decimal":  # Arrow's own conversion does not always give the nearest double
+        return np.array([double_of(cell) for cell in filled(cells)], dtype=np.float64), None
+    if cells.kind != "typed" or cells.values.dtype.kind == "m":
+        raise TypeError(f"values must be numbers or timestamps, or text with categories, got {cells.name[:60]}")
+    return _plain(cells.values), cells.present
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype.kind == "b":
         return array.astype(np.uint8)
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        return array.astype(np.float64)
-    if array.dtype.kind not in "iufM":
-        raise _no_numbers(array.dtype)
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-
-
-def _no_numbers(kind: Any) -> TypeError:
-    return TypeError(f"values must be numbers or timestamps, or text with categories, got {str(kind)[:60]}")
-
-
-def _pandas_block(values: Any) -> Block:
-    """An extension type of pandas that stands for one of NumPy: Int64, Float64, boolean."""
-    kind = getattr(values.dtype, "numpy_dtype", None)
-    if not isinstance(kind, np.dtype) or kind.kind not in "iufb":
-        raise _no_numbers(values.dtype)
-    present = np.asarray(~values.isna(), dtype=bool)
-    return _plain(np.asarray(values.to_numpy(dtype=kind, na_value=kind.type(0)))), present
+    return array.astype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize > 8 else array
 
 
 def number_type(kind: Any) -> bool:
@@ -101,19 +72,6 @@ def number_type(kind: Any) -> bool:
 
     numbers = (of.is_integer, of.is_floating, of.is_boolean, of.is_date, of.is_timestamp, of.is_decimal)
     return any(check(kind) for check in numbers)
-
-
-def _arrow_block(values: Any) -> Block:
-    if not number_type(values.type):
-        raise _no_numbers(values.type)
-    if str(values.type).startswith("decimal"):  # Arrow's own conversion does not always give the nearest double
-        cells = values.to_pylist()
-        return np.array([np.nan if cell is None else float(cell) for cell in cells], dtype=np.float64), None
-    present = None
-    if values.null_count:
-        present = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
-        values = values.fill_null(str(values.type) != "bool" and 0)  # else NumPy has doubles for whole numbers
-    return _plain(np.asarray(values.to_numpy(zero_copy_only=False))), present
 
 
 def present_in(block: Block) -> NDArray[Any]:
@@ -129,13 +87,32 @@ def chunk_of(values: Any, dtype: np.dtype[Any]) -> Block:
     numbers, and cells that are neither, are missing. One cell may change the type that another library gives to a
     chunk, so none is refused. Raises `ArgumentError` for a chunk that is not one-dimensional.
     """
-    untyped = str(getattr(values, "dtype", "")) == "object" or isinstance(values, (list, tuple))
-    if not untyped:
-        try:
-            return _as_type(block_of(values), dtype)
-        except TypeError:
-            pass
-    return cells_as(cells_of(values), dtype)
+    try:
+        parts = [Cells(_of_objects(values), "objects", "list")] if is_untyped(values) else column_parts(values)
+    except TypeError:
+        parts = [Cells(_of_objects(cells_of(values)), "objects", "")]
+    return _joined([_chunk(part, dtype) for part in parts])
+
+
+def _chunk(cells: Cells, dtype: np.dtype[Any]) -> Block:
+    if cells.kind == "decimal" or (cells.kind == "typed" and cells.values.dtype.kind != "m"):
+        return _as_type(_block(cells), dtype)
+    return cells_as(filled(cells), dtype)
+
+
+def _joined(blocks: list[Block]) -> Block:
+    if len(blocks) == 1:
+        return blocks[0]
+    kept = [(part, np.ones(len(part), dtype=bool) if present is None else present) for part, present in blocks]
+    parts, present = zip(*kept, strict=True)
+    return np.concatenate(parts), np.concatenate(present)
+
+
+def _of_objects(cells: Any) -> NDArray[Any]:
+    found = np.empty(len(cells), dtype=object)
+    for place, cell in enumerate(cells):
+        found[place] = cell
+    return found
 
 
 def _as_type(block: Block, dtype: np.dtype[Any]) -> Block:
