@@ -40,7 +40,7 @@ def category(value: Any) -> str | Decimal:
 
 
 def positions(values: Any, options: tuple[Any, ...]) -> NDArray[np.int64]:
-    """The place of each cell among the options, -1 where it is none of them; shape (cells,)."""
+    """The place of each cell among the options, -1 where it is none of them; shape (cells,). No cell makes it raise."""
     index = {category(option): i for i, option in enumerate(options)}
     known: dict[Any, int] = {}  # equal cells are one category, and columns of categories repeat theirs
 
@@ -49,10 +49,17 @@ def positions(values: Any, options: tuple[Any, ...]) -> NDArray[np.int64]:
             if value not in known:
                 known[value] = index.get(category(value), -1)
             return known[value]
-        except TypeError:  # a cell that has no hash
-            return index.get(category(value), -1)
+        except Exception:  # a cell without a hash; a cell's own code may raise anything
+            return _place_of(value, index)
 
     return np.fromiter(map(place, values), dtype=np.int64, count=len(values))
+
+
+def _place_of(value: Any, index: dict[str | Decimal, int]) -> int:
+    try:
+        return index.get(category(value), -1)
+    except Exception:
+        return -1
 
 
 def _missing(value: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any, Final
@@ -18,6 +17,8 @@ __all__ = ["TRUTH", "double_of", "number_in", "numbers_in", "otherwise_written",
 
 TRUTH: Final = {"true": 1, "false": 0}
 """Truth values as R, pandas, spreadsheets and JSON write them, in lower case."""
+_NO_NUMBERS: Final = (complex, np.ndarray)
+"""What `float` takes, with a warning, or some of."""
 _BLANKS: Final = "\u00a0\u2009\u202f"
 """Blanks that do not break, or are thin, between groups of three digits."""
 
@@ -51,11 +52,11 @@ def number_in(text: str, decimal: str = ".", thousands: str = "") -> float:
 
 
 def double_of(cell: Any) -> float:
-    """The number that a Python object is, NaN where it is none: any number of Python or NumPy, or text as `number_in`.
+    """The number that a Python object is, NaN where it is none: what `float` takes, and text as `number_in` reads it.
 
     What is beyond all doubles is an infinity. No content makes it raise.
 
-    >>> double_of(True), double_of(Decimal("2.5")), double_of("1e3"), double_of(b" 7"), double_of(10**400)
+    >>> double_of(True), double_of(Fraction(5, 2)), double_of("1e3"), double_of(b" 7"), double_of(10**400)
     (1.0, 2.5, 1000.0, 7.0, inf)
     >>> double_of(None), double_of([1]), double_of(1j)
     (nan, nan, nan)
@@ -64,14 +65,18 @@ def double_of(cell: Any) -> float:
         return number_in(cell)
     if isinstance(cell, bytes):
         return number_in(cell.decode("utf-8", "replace"))
-    if isinstance(cell, (int, float, Fraction, Decimal, np.number, np.bool_)) and not isinstance(cell, np.timedelta64):
-        try:
-            return float(cell)
-        except OverflowError:
-            return math.inf if cell > 0 else -math.inf
-        except (TypeError, ValueError):  # a complex number; a signalling NaN
-            pass
-    return math.nan
+    if cell is None or isinstance(cell, _NO_NUMBERS) or (isinstance(cell, np.generic) and not _is_number(cell)):
+        return math.nan
+    try:
+        return float(cell)
+    except OverflowError:
+        return (math.inf if cell > 0 else -math.inf) if isinstance(cell, (int, Fraction)) else math.nan
+    except Exception:  # a cell's own code may raise anything
+        return math.nan
+
+
+def _is_number(cell: Any) -> bool:
+    return isinstance(cell, (np.floating, np.integer, np.bool_)) and not isinstance(cell, np.timedelta64)
 
 
 @cache
