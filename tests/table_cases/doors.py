@@ -21,13 +21,13 @@ from dpselect.learners.rows import doubles, table_shape
 from dpselect.numerics.moments import seconds_of
 from dpselect.ordered import open_column
 from dpselect.ordered.domains import Categories
-from dpselect.ordered.sources.adapters import DataColumn, SqlTable, TextColumn, categorical_column, read_values
+from dpselect.ordered.sources.adapters import DataColumn, SqlTable, TextColumn, read_values
 from dpselect.ordered.sources.sql_column import quoted
 from dpselect.study.columns import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import cells_of
 from dpselect.study.sources import Form, open_table
-from dpselect.tables import CsvForm, absent, csv_form, has_tabs, is_csv, numbers_in
+from dpselect.tables import CsvForm, absent, csv_form, has_tabs, is_csv, numbers_in, text_chunks
 from tests.table_cases.case import Case
 
 __all__ = ["DOORS", "Door"]
@@ -111,8 +111,7 @@ def of_quantile(case: Case, path: Path) -> Any:
 
 def _column_of(case: Case, source: Any) -> Any:
     if case.kind == "category":
-        counted = source.counted(Categories(tuple(map(str, case.categories))))
-        return counted()
+        return source.counted(Categories(tuple(map(str, case.categories))))()
     if isinstance(source, TextColumn):
         source.dtype
     if isinstance(source, SqlTable):
@@ -180,15 +179,8 @@ def of_predict(case: Case, values: Any) -> Any:
 
 def of_median(case: Case, values: Any) -> Any:
     if case.kind == "category":
-        column = categorical_column(values, Categories(case.categories))()
-        return column.window(1, max(column.total, 1)).counts if False else _category_counts(values, case)
+        return TextColumn(text_chunks(values)).counted(Categories(case.categories))()
     return _column_of(case, read_values(values))
-
-
-def _category_counts(values: Any, case: Case) -> Any:
-    from dpselect.tables import text_chunks
-
-    return TextColumn(text_chunks(values)).counted(Categories(case.categories))()
 
 
 def of_learners(case: Case, values: Any) -> Any:
@@ -207,8 +199,8 @@ def _table(values: Any) -> Any:
     return values[:, None] if isinstance(values, np.ndarray) else [[cell] for cell in values]
 
 
-def _is_table_like(values_of: Case) -> bool:
-    return values_of.in_memory and values_of.kind == "number" and isinstance(values_of.want, tuple)
+def _is_column(case: Case) -> bool:
+    return case.in_memory and case.kind == "number" and isinstance(case.want, tuple)
 
 
 DOORS = (
@@ -223,5 +215,5 @@ DOORS = (
     Door("init", lambda case: is_text(case) and not isinstance(case.want, str), of_init),
     Door("predict", lambda case: case.in_memory, of_predict),
     Door("median", lambda case: (case.in_memory and case.kind != "duration") or "median" in case.refused, of_median),
-    Door("learners", _is_table_like, of_learners),
+    Door("learners", _is_column, of_learners),
 )

@@ -17,8 +17,9 @@ __all__ = ["category", "positions"]
 def category(value: Any) -> str | Decimal:
     """What a cell that names a category or a class is compared by: a number, or a text without its outer blanks.
 
-    Numbers are equal however they are written or stored; true is 1 and false is 0, in any case; a missing cell is the
-    empty text. Text is compared in Unicode's form NFC: a letter with its accent is one, however it was typed.
+    Numbers are equal however they are written or stored; true is 1 and false is 0, in any case; a missing cell, and an
+    object that has no text, is the empty text. Text is compared in Unicode's form NFC: a letter with its accent is one,
+    however it was typed. No cell makes it raise.
 
     >>> category("1.0") == category(1) == category(True) == category("TRUE")
     True
@@ -27,9 +28,12 @@ def category(value: Any) -> str | Decimal:
     """
     if _missing(value):
         return ""
-    if isinstance(value, (int, np.integer, np.bool_)):
+    if isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64):
         return Decimal(int(value))
-    text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip()
+    try:
+        text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip()
+    except Exception:  # a cell's own code may raise anything
+        return ""
     if text.lower() in TRUTH:
         return Decimal(TRUTH[text.lower()])  # decodes: nothing, a whole number of ours
     try:
@@ -50,16 +54,9 @@ def positions(values: Any, options: tuple[Any, ...]) -> NDArray[np.int64]:
                 known[value] = index.get(category(value), -1)
             return known[value]
         except Exception:  # a cell without a hash; a cell's own code may raise anything
-            return _place_of(value, index)
+            return index.get(category(value), -1)
 
     return np.fromiter(map(place, values), dtype=np.int64, count=len(values))
-
-
-def _place_of(value: Any, index: dict[str | Decimal, int]) -> int:
-    try:
-        return index.get(category(value), -1)
-    except Exception:
-        return -1
 
 
 def _missing(value: Any) -> bool:
@@ -71,3 +68,5 @@ def _missing(value: Any) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):
         return type(value).__name__ == "NAType"
+    except Exception:  # a signalling NaN; a cell's own code
+        return True

@@ -177,7 +177,9 @@ def _pandas(values: Any, dtype: Any) -> Cells:
         present = codes >= 0
         if named.present is not None:
             present &= named.present[codes]
-        return Cells(named.values[codes], named.kind, name, present)
+        # of two zeros, pandas keeps the sign of the first one in the column
+        values = named.values + 0.0 if named.values.dtype.kind == "f" else named.values
+        return Cells(values[codes], named.kind, name, present)
     if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
         return _array(np.asarray(array.to_dense()))
     held = getattr(dtype, "numpy_dtype", None)
