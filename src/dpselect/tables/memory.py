@@ -15,7 +15,7 @@ from dpselect.tables.text_cells import cells_of, text_type
 
 __all__ = ["Cells", "arrow_cells", "cells_in", "column_parts", "filled", "is_untyped"]
 
-Kind = Literal["typed", "decimal", "text", "objects", "other"]
+Kind = Literal["typed", "decimal", "text", "categories", "objects", "other"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,9 +23,9 @@ class Cells:
     """The cells of a column, or of a part of it.
 
     `values` are of a type of NumPy in native order where `kind` is "typed", else objects: decimals, text or bytes,
-    objects whose column says nothing of them, or "other": what is neither a number nor a moment nor text. `present` is
-    where there is a cell, None for everywhere; None, NaN and NaT are missing as well. `name` is the type as its library
-    calls it.
+    objects whose column says nothing of them, or "other": what is neither a number nor a moment nor text. The
+    "categories" of pandas are of any type, which pandas took from the rows. `present` is where there is a cell, None
+    for everywhere; None, NaN and NaT are missing as well. `name` is the type as its library calls it.
     """
 
     values: NDArray[Any]
@@ -173,13 +173,13 @@ def _pandas(values: Any, dtype: Any) -> Cells:
     if hasattr(dtype, "categories"):
         (named,), codes = column_parts(dtype.categories), np.asarray(array.codes)
         if not len(named.values):
-            return Cells(np.full(len(codes), None, dtype=object), named.kind, name)
+            return Cells(np.full(len(codes), None, dtype=object), "categories", name)
         present = codes >= 0
         if named.present is not None:
             present &= named.present[codes]
         # of two zeros, pandas keeps the sign of the first one in the column
         values = named.values + 0.0 if named.values.dtype.kind == "f" else named.values
-        return Cells(values[codes], named.kind, name, present)
+        return Cells(values[codes], "categories", name, present)
     if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
         return _array(np.asarray(array.to_dense()))
     held = getattr(dtype, "numpy_dtype", None)

@@ -32,17 +32,17 @@ Block = tuple[NDArray[Any], NDArray[np.bool_] | None]
 def blocks_of(values: Any) -> list[Block]:
     """The parts of a column in memory, of types that the domains read; without a copy where they are so already.
 
-    A list, as a column of text, holds doubles: a cell is read as `number_in` reads it, and missing where it is no
-    number. A column of objects holds whole numbers. Raises `TypeError` and `ArgumentError` for the column's type or
-    shape, and `TypeError` where it evidently holds no numbers (see `hardly_any`).
+    A list, as a column of text or of categories, holds doubles: a cell is read as `number_in` reads it, and is missing
+    where it is no number. A column of objects holds whole numbers. Raises `TypeError` and `ArgumentError` for the
+    column's type or shape, and `TypeError` where it evidently holds no numbers (see `hardly_any`).
     """
     if is_untyped(values):
         values = typed(values)
     parts = column_parts(values)
-    if parts[0].kind != "text":
+    if parts[0].kind not in ("text", "categories"):
         return [_block(part) for part in parts]
     cells = [cell for part in parts for cell in filled(part)]
-    return [(doubles_in(cells, name="values", what="a column of text must hold numbers"), None)]
+    return [(doubles_in(cells, name="values", what=f"a column of {parts[0].kind} must hold numbers"), None)]
 
 
 def block_of(values: Any) -> Block:
