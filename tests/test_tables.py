@@ -19,8 +19,10 @@ from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.holdout.files import class_names
 from dpselect.holdout.gate.files import read_outcomes
 from dpselect.holdout.gate.outcomes import Layout
-from dpselect.ordered import median, open_column
+from dpselect.learners.rows import doubles, labels_of
+from dpselect.ordered import interior_point, median, open_column
 from dpselect.ordered.sources.blocks import block_of, present_in
+from dpselect.ordered.sources.declared import Column as DeclaredColumn
 from dpselect.study.columns import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import cells_of, load
@@ -154,7 +156,25 @@ def test_a_masked_cell_is_missing(kind):
     masked = np.ma.masked_array(np.array([10, 90, 20], dtype=kind), [False, True, False])
     assert present_in(block_of(masked)).tolist() == [10, 20]
     np.testing.assert_array_equal(numbers_of(table_columns({"x": masked}, ["x"])["x"]), [10, NAN, 20])
-    assert table_columns(masked[:, None], ["x"])["x"].tolist() == [10, None, 20]
+    np.testing.assert_array_equal(numbers_of(table_columns(masked[:, None], ["x"])["x"]), [10, NAN, 20])
+
+
+def test_a_masked_cell_is_missing_for_every_door_in_memory():
+    mask = [True] * 2 + [False] * 500
+    rows = np.ma.masked_array(np.array([90.0] * 2 + [10.0] * 500), mask)
+    assert interior_point(rows, lower=0, upper=99, epsilon=50, granularity=1).value == 10
+    assert (
+        DeclaredColumn(rows, lower=0, upper=99, weights=np.ma.masked_array(np.ones(502), mask)).ranked().total
+        == 500 * 1024
+    )
+    labels = np.ma.masked_array([7] * 502, mask)
+    assert labels_of(labels, 502)[:3].tolist() == [None, None, 7]
+    assert np.isnan(doubles(rows[:, None])[0, 0])
+
+
+def test_a_missing_label_of_a_dictionary_is_no_class():
+    pa = pytest.importorskip("pyarrow")
+    assert labels_of(pa.array(["a", None, "b"]).dictionary_encode(), 3).tolist() == ["a", None, "b"]
 
 
 def test_a_file_or_a_table_is_no_column():

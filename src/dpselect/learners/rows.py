@@ -21,7 +21,7 @@ from dpselect.errors import ArgumentError, levels_to_the_caller, number
 from dpselect.learners.fixed_point import truncate
 from dpselect.numerics import Array
 from dpselect.privacy import Adjacency
-from dpselect.tables import cells_in, double_of
+from dpselect.tables import cells_in, double_of, unmasked
 
 __all__ = [
     "MOST_ROWS",
@@ -101,11 +101,10 @@ def doubles(X: Any) -> Array:
     A cell's value is `double_of(cell)`, whatever the others are: letting NumPy find one type for the whole table would
     let one row's text change how the others are read. A cell that is masked is missing.
     """
-    if isinstance(X, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(X), np.nan, doubles(X.data))
     if hasattr(X, "column_names") and callable(getattr(X, "column", None)):
         # NumPy's own conversion has the last category where a cell of a dictionary is missing
         return np.column_stack([doubles(cells_in(X.column(place))) for place in range(len(X.column_names))])
+    X = unmasked(X)
     table = np.asarray(X)
     if table.dtype.kind in "biuf":
         return np.array(table, dtype=np.float64, order="C")
@@ -181,6 +180,7 @@ def labels_of(y: Any, rows: int) -> NDArray[Any]:
     """The labels as a one-dimensional array of the given length; raises `ArgumentError` for another shape."""
     if y is None:
         raise ArgumentError("This estimator requires y to be passed, but the target y is None; y must hold the labels")
+    y = cells_in(y) if hasattr(y, "drop_null") or hasattr(y, "iterchunks") else unmasked(y)
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind != "c":
         labels = y
     elif hasattr(y, "__array__"):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, missing_extra
-from dpselect.tables import cells_in
+from dpselect.tables import cells_in, unmasked
 
 __all__ = ["table_columns"]
 
@@ -78,10 +78,7 @@ def _cells(name: str, values: Any) -> Cells:
 def _from_rows(X: Any, names: Sequence[str]) -> dict[str, Cells]:
     if hasattr(X, "toarray"):
         raise ArgumentError("X is a sparse container: pass a dense array, X.toarray()")
-    if isinstance(X, np.ma.MaskedArray):
-        cells = X.data.astype(object)
-        cells[np.ma.getmaskarray(X)] = None
-        X = cells
+    X = unmasked(X)
     if hasattr(X, "__array__"):
         rows = np.asarray(X)
     elif isinstance(X, Sequence) and not isinstance(X, (str, bytes)):

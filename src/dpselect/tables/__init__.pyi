@@ -10,6 +10,7 @@ from .memory import (
     column_parts as column_parts,
     filled as filled,
     is_untyped as is_untyped,
+    unmasked as unmasked,
 )
 from .numbers import (
     TRUTH as TRUTH,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError
 from dpselect.tables.text_cells import cells_of, text_type
 
-__all__ = ["Cells", "arrow_cells", "cells_in", "column_parts", "filled", "is_untyped"]
+__all__ = ["Cells", "arrow_cells", "cells_in", "column_parts", "filled", "is_untyped", "unmasked"]
 
 Kind = Literal["typed", "decimal", "text", "categories", "objects", "other"]
 
@@ -101,6 +101,18 @@ def filled(cells: Cells) -> NDArray[Any]:
     found = values.astype(object)
     found[~present] = None
     return found
+
+
+def unmasked(values: Any) -> Any:
+    """A masked array of any shape with NaN, NaT or None for the cells that are masked; all else as it is.
+
+    >>> unmasked(np.ma.array([1.5, 2.5], mask=[True, False])).tolist()
+    [nan, 2.5]
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    cells = values.data if values.dtype.kind in "fmM" else values.data.astype(object)
+    return filled(Cells(cells, "typed", str(values.dtype), ~np.ma.getmaskarray(values)))
 
 
 def _as_doubles(whole: NDArray[Any]) -> bool:

@@ -165,7 +165,8 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
     - an Arrow array or chunked array, a polars or pandas series;
     - a function that returns an iterator of chunks, called once for each reading (two, most often);
     - an iterator of chunks, which is kept in memory as it cannot be read again;
-    - anything that NumPy makes a one-dimensional array of real numbers or timestamps of. A list or tuple holds doubles.
+    - anything that NumPy makes a one-dimensional array of real numbers or timestamps of. What has no type (a list, a
+      tuple, a deque), text and the categories of pandas hold doubles (`blocks_of`).
 
     The first chunk, which may be empty, has the type of the column; where there is none it is a column of doubles.
     Later chunks are read as that type: their types, which one cell may change in other libraries, change nothing.
