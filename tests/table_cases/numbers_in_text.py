@@ -239,4 +239,6 @@ CASES = (
     cells("a time among numbers", "Rdatatable/data.table#567", ["12:30", "1"], (NAN, 1), pandas=False),
     cells("a formula of a spreadsheet", "pandas-dev/pandas#55105", ["=(39)", "29"], (NAN, 29), pandas=False),
     cells("several numbers in a cell", "pola-rs/polars#2313", ["2.3 2.4", "4.5"], (NAN, 4.5), pandas=False),
+    cells("digits of other scripts", "", ["\u0663", "\uff11\uff12", "7"], (3, 12, 7), pandas=False),
+    cells("blanks that do not break around a number", "", ["\u00a01", "2\u00a0"], (1, 2), pandas=False),
 )

@@ -61,6 +61,8 @@ def double_of(cell: Any) -> float:
     >>> double_of(None), double_of([1]), double_of(1j)
     (nan, nan, nan)
     """
+    if type(cell) is float:
+        return cell
     if isinstance(cell, str):
         return number_in(cell)
     if isinstance(cell, bytes):
