@@ -137,6 +137,19 @@ def test_pandas(kind):
     each(code, lambda cells: pd.Series(scale(cells), dtype=kind), odd)
 
 
+@pytest.mark.parametrize("kind", ["str", "string[pyarrow]", "category"])
+def test_numbers_in_text_and_categories_of_pandas(kind):
+    """They are doubles, as in a CSV file; the type of categories, which pandas takes from the rows, changes nothing."""
+    pd = pytest.importorskip("pandas")
+    write = (lambda cells: cells) if kind == "category" else (lambda cells: list(map(str, cells)))
+    each("f", lambda cells: pd.Series(write(cells), dtype=kind), [*laws.WHOLE, *laws.REAL, *laws.TEXTS])
+
+
+def test_sparse_numbers_of_pandas():
+    pd = pytest.importorskip("pandas")
+    each("f", lambda cells: pd.Series(pd.arrays.SparseArray(np.array(cells, float))), laws.REAL)
+
+
 @pytest.mark.parametrize("kind", ["object", "string", "category", "string[pyarrow]"])
 def test_text_of_pandas(kind):
     pd = pytest.importorskip("pandas")

@@ -10,7 +10,7 @@ from dpselect.privacy import Adjacency
 from dpselect.study.data import Rows, load
 from dpselect.study.row_parts import content_digests, row_digest, validation_mask
 from dpselect.study.schema import Data
-from dpselect.tables import arrow_cells, open_table
+from dpselect.tables import cells_in, open_table
 
 CSV = "age,colour,label\n30,red,yes\n150,blue,no\n-5,green,maybe\n"
 FACTS = {"age": {"bounds": (0, 100)}, "colour": {"categories": ("red", "blue")}}
@@ -252,4 +252,4 @@ def test_texts_of_arrow_are_read_whatever_their_pieces_are(kind):
         (small, ["127", None, "0"]),
         (pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["x", None])), ["x", None]),
     ):
-        assert arrow_cells(column).tolist() == expected
+        assert cells_in(column).tolist() == expected

@@ -6,7 +6,6 @@ import math
 import sqlite3
 import tomllib
 from contextlib import closing
-from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
@@ -17,10 +16,12 @@ from typer.testing import CliRunner
 
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.holdout.files import class_names, read_columns
+from dpselect.holdout.files import class_names
 from dpselect.holdout.gate.files import read_outcomes
 from dpselect.holdout.gate.outcomes import Layout
-from dpselect.ordered import median, open_column
+from dpselect.learners.rows import doubles, labels_of
+from dpselect.ordered import interior_point, median, open_column
+from dpselect.ordered.sources.declared import Column as DeclaredColumn
 from dpselect.study.columns import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import cells_of, load
@@ -33,7 +34,6 @@ from dpselect.tables import (
     csv_blocks,
     csv_form,
     csv_rows,
-    has_tabs,
     number_in,
     numbers_in,
     open_table,
@@ -44,105 +44,17 @@ from dpselect.tables import (
 NAN = math.nan
 
 
-@dataclass(frozen=True)
-class Case:
-    """A file, what is declared of it, and the numbers of its column `x`; or a part of the refusal."""
-
-    name: str
-    content: str | bytes
-    numbers: tuple[float, ...] | str
-    declared: Written = field(default_factory=Written)
-    file: str = "t.csv"
-
-
-CASES = [
-    Case("a plain column", "id,x\na,1\nb,2.5\nc,-3e2\n", (1, 2.5, -300)),
-    Case("a blank before a quote", 'name,x\n"Roe, J", 40\n7, "41"\n "a, b",42\n', (40, 41, 42)),
-    Case("blanks around names and cells", "id , x \na, 1 \nb,2\n", (1, 2)),
-    Case("Python's underscore is none of CSV's", "id,x\na,1_000\nb,2\n", (NAN, 2)),
-    Case("truth values in any case", "id,x\na,TRUE\nb,False\nc,true\n", (1, 0, 1)),
-    Case("a decimal comma", "id;x\na;7,35\nb;31\n", (7.35, 31), Written(";", decimal=",")),
-    Case("a decimal comma in quotes", 'id,x\na,"7,35"\nb,31\n', "decimal: must differ", Written(decimal=",")),
-    Case("a point where the comma is declared", "id;x\na;1.234\nb;1,5\n", (NAN, 1.5), Written(";", decimal=",")),
-    Case("points of thousands", "id;x\na;1.234,5\nb;12.345.678\n", (1234.5, 12345678), Written(";", None, ",", ".")),
-    Case("commas of thousands", 'id,x\na,"1,994"\nb,697\nc,"1,99"\n', (1994, 697, NAN), Written(thousands=",")),
-    Case(
-        "blanks of thousands",
-        "id;x\na;1 994,5\nb;1\u202f994\nc;1\u00a0994\n",
-        (1994.5, 1994, 1994),
-        Written(";", None, ",", " "),
-    ),
-    Case("an apostrophe of thousands", "id,x\na,1'994.5\nb,2\n", (1994.5, 2), Written(thousands="'")),
-    Case("commas of thousands that are not declared", 'id,x\na,"1,994"\nb,2\n', (NAN, 2)),
-    Case("quoted line ends", 'id,x\n"a\nb",1\n"c\r\nd",2\n', (1, 2)),
-    Case("doubled quotes", 'id,x\n"a ""b""",1\nc,2\n', (1, 2)),
-    Case("line ends of Windows", "id,x\r\na,1\r\nb,2\r\n", (1, 2)),
-    Case("lone carriage returns", "id,x\ra,1\rb,2\r", (1, 2)),
-    Case("no line end at the end", "id,x\na,1\nb,2", (1, 2)),
-    Case("a mark of UTF-8", "\ufeffid,x\na,1\nb,2\n", (1, 2)),
-    Case("Latin-1", "id,x,stra\xdfe\na,1,\xe4\nb,2,\xf6\n".encode("latin-1"), (1, 2), Written(encoding="latin-1")),
-    Case("Latin-1 that is not declared", "id,x,stra\xdfe\na,1,b\n".encode("latin-1"), "UTF-8.*reads as latin-1"),
-    Case("another page of letters", "id,x,\u20ac\na,1,b\n".encode("cp1252"), "UTF-8.*reads as cp1252"),
-    Case("UTF-16", "id,x\na,1\nb,2\n".encode("utf-16"), (1, 2), Written(encoding="utf-16")),
-    Case("UTF-16 that is not declared", "id,x\na,1\n".encode("utf-16"), "UTF-8.*reads as utf-16"),
-    Case("UTF-16 without a mark", "id,x\na,1\n".encode("utf-16-le"), "UTF-8.*reads as utf-16-le"),
-    Case("UTF-32", "id,x\na,1\n".encode("utf-32"), "UTF-8.*reads as utf-32"),
-    Case("blank lines before the header", "\n\nid,x\na,1\nb,2\n", (1, 2)),
-    Case("blank lines among the rows", "id,x\n\na,1\n\nb,2\n\n", (1, 2)),
-    Case("a comment before the header", "# made by hand\nid,x\na,1\nb,2\n", "skip_rows"),
-    Case("a comment that is skipped", "# made by hand, in 2024\nid,x\na,1\nb,2\n", (1, 2), Written(skip_rows=1)),
-    Case("the line that spreadsheets write", "sep=;\nid;x\na;1\n", "skip_rows"),
-    Case("that line skipped", "sep=;\nid;x\na;1\nb;2\n", (1, 2), Written(";", skip_rows=1)),
-    Case("semicolons that are not declared", "id;x\na;1\n", "delimiter may be ';'"),
-    Case("tabs", "id\tx\na\t1\nb\t2\n", (1, 2), file="t.tsv"),
-    Case("tabs in a file of another name", "id\tx\na\t1\nb\t2\n", (1, 2), Written("\t"), file="t.txt"),
-    Case("gzip", gzip.compress(b"id,x\na,1\nb,2\n"), (1, 2), file="t.csv.gz"),
-    Case("gzip of tabs", gzip.compress(b"id\tx\na\t1\nb\t2\n"), (1, 2), file="t.tsv.gz"),
-    Case("an ending in capitals", "id,x\na,1\nb,2\n", (1, 2), file="T.CSV"),
-    Case("two columns of one name", "id,x,x\na,1,2\n", "more than one|must have one|2 columns"),
-    Case("no such column", "id,y\na,1\n", "no such column|must have one column|there is no 'x'"),
-    Case("an empty file", "", "empty|must have one column|there is no 'x'"),
-    Case("Inf and NaN", "id,x\na,inf\nb,NaN\nc,-Infinity\n", (math.inf, NAN, -math.inf)),
-    Case(
-        "more digits than a double has",
-        "id,x\na,0.1000000000000000055511151231257827\nb,9007199254740993\n",
-        (0.1, 2.0**53),
-    ),
-]
-
-
-def form_of(case):
-    return csv_form(case.declared, tabs=has_tabs(case.file))
-
-
-def of_quantile(path, case):
-    with open_column(str(path), "x", form=case.declared) as source:
+def of_quantile(path):
+    with open_column(str(path), "x") as source:
         return np.concatenate([values for values, _ in source.blocks()])
 
 
-def of_study(path, case):
-    table = open_table(path.name, path.parent, form=case.declared)
-    table.check(["x"])
-    return Column(bounds=(0, 1), missing=0.5).numbers("x", cells_of(table, ["x"], ["x"])["x"])
+def of_study(path):
+    return numbers_of(cells_of(open_table(path.name, path.parent), ["x"], ["x"])["x"])
 
 
-def of_holdout(path, case):
-    return numbers_in(read_columns(path, ["x", "x"], form=case.declared)[1])  # the first is raw, as ids are
-
-
-DOORS = [of_quantile, of_study, of_holdout]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize("door", DOORS)
-def test_every_door_reads_the_same(door, case, tmp_path):
-    path = tmp_path / case.file
-    path.write_bytes(case.content if isinstance(case.content, bytes) else case.content.encode())
-    if isinstance(case.numbers, str):
-        with pytest.raises((ArgumentError, ContentError), match=case.numbers):
-            door(path, case)
-    else:
-        np.testing.assert_array_equal(door(path, case), case.numbers)
+def numbers_of(cells):
+    return Column(bounds=(0, 1), missing=0.5).numbers("x", cells)
 
 
 def test_the_gate_reads_the_same_truth_values(tmp_path):
@@ -244,8 +156,26 @@ def test_decimals_of_polars():
 def test_a_masked_cell_is_missing(kind):
     masked = np.ma.masked_array(np.array([10, 90, 20], dtype=kind), [False, True, False])
     assert present_in(block_of(masked)).tolist() == [10, 20]
-    assert table_columns({"x": masked}, ["x"])["x"].tolist() == [10, None, 20]
-    assert table_columns(masked[:, None], ["x"])["x"].tolist() == [10, None, 20]
+    np.testing.assert_array_equal(numbers_of(table_columns({"x": masked}, ["x"])["x"]), [10, NAN, 20])
+    np.testing.assert_array_equal(numbers_of(table_columns(masked[:, None], ["x"])["x"]), [10, NAN, 20])
+
+
+def test_a_masked_cell_is_missing_for_every_door_in_memory():
+    mask = [True] * 2 + [False] * 500
+    rows = np.ma.masked_array(np.array([90.0] * 2 + [10.0] * 500), mask)
+    assert interior_point(rows, lower=0, upper=99, epsilon=50, granularity=1).value == 10
+    assert (
+        DeclaredColumn(rows, lower=0, upper=99, weights=np.ma.masked_array(np.ones(502), mask)).ranked().total
+        == 500 * 1024
+    )
+    labels = np.ma.masked_array([7] * 502, mask)
+    assert labels_of(labels, 502)[:3].tolist() == [None, None, 7]
+    assert np.isnan(doubles(rows[:, None])[0, 0])
+
+
+def test_a_missing_label_of_a_dictionary_is_no_class():
+    pa = pytest.importorskip("pyarrow")
+    assert labels_of(pa.array(["a", None, "b"]).dictionary_encode(), 3).tolist() == ["a", None, "b"]
 
 
 def test_a_file_or_a_table_is_no_column():
@@ -357,15 +287,14 @@ def test_an_archive_that_ends_early_is_said_to_be_truncated(tmp_path):
     whole = gzip.compress(b"id,x\n" + b"".join(b"a,%d\n" % k for k in range(100_000)), compresslevel=1)
     path = tmp_path / "t.csv.gz"
     path.write_bytes(whole[: len(whole) // 2])
-    case = Case("truncated", b"", (), file=path.name)
     for door in (of_quantile, of_study):
         with pytest.raises(ContentError, match="truncated"):
-            door(path, case)
+            door(path)
 
 
 def test_a_type_that_has_no_array_is_named():
     pl = pytest.importorskip("polars")
-    with pytest.raises(ArgumentError, match="'x' is of the type Int128"):
+    with pytest.raises(ArgumentError, match="'x': the type Int128 is not read"):
         table_columns(pl.DataFrame({"x": pl.Series([1], dtype=pl.Int128)}), ["x"])
 
 

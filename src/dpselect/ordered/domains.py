@@ -222,14 +222,16 @@ class Categories:
 
     def __post_init__(self) -> None:
         if len(set(map(category, self.names))) != len(self.names) or not self.names:
-            raise ArgumentError("categories must be different values, and at least one; 1, '1' and true are the same")
+            raise ArgumentError(
+                "categories must be a list of different values that is not empty; 1, 1.0, '1' and True are the same one"
+            )
 
     @property
     def size(self) -> int:
         return len(self.names)
 
     def counts(self, values: Sequence[Any]) -> NDArray[np.int64]:
-        """How often each of them occurs, compared as `tables.category` reads them; other values are not counted."""
+        """How often each of them occurs, by `category`; other values are not counted."""
         found = positions(values, self.names)
         return np.bincount(found[found >= 0], minlength=self.size).astype(np.int64)
 

@@ -47,7 +47,7 @@ def read_dictionary(path: Path) -> dict[str, DraftedColumn]:
     """
     try:
         header = [name.lower() for name in csv_header(path, limits=STUDY)]
-        rows = list(csv_rows(path, strict=True, limits=STUDY))
+        rows = list(csv_rows(path, limits=STUDY))
     except OSError as error:
         raise ArgumentError(f"--dictionary: {str(path)!r} cannot be read: {error.strerror}") from None
     except ContentError as error:

@@ -4,15 +4,24 @@ from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as 
 from .databases import why_not as why_not
 from .header import absent as absent, place_of as place_of
 from .memory import (
+    Cells as Cells,
+    cells_in as cells_in,
+    column_parts as column_parts,
+    filled as filled,
+    is_untyped as is_untyped,
+    unmasked as unmasked,
+)
+from .number_blocks import (
     Block as Block,
-    arrays_of as arrays_of,
     block_of as block_of,
+    blocks_of as blocks_of,
     chunk_of as chunk_of,
     number_type as number_type,
     present_in as present_in,
 )
 from .numbers import (
     TRUTH as TRUTH,
+    double_of as double_of,
     number_in as number_in,
     numbers_in as numbers_in,
     otherwise_written as otherwise_written,
@@ -36,7 +45,6 @@ from .table import (
     without_password as without_password,
 )
 from .text_cells import (
-    arrow_cells as arrow_cells,
     arrow_texts as arrow_texts,
     cells_of as cells_of,
     text_chunks as text_chunks,

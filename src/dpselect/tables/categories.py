@@ -18,8 +18,9 @@ __all__ = ["category", "positions"]
 def category(value: Any) -> str | Decimal:
     """What a cell that names a category or a class is compared by: a number, or a text without its outer blanks.
 
-    Numbers are equal however they are written or stored; true is 1 and false is 0, in any case; a missing cell is the
-    empty text. Text is compared in Unicode's form NFC: a letter with its accent is one, however it was typed.
+    Numbers are equal however they are written or stored; true is 1 and false is 0, in any case; a missing cell, and an
+    object that has no text, is the empty text. Text is compared in Unicode's form NFC: a letter with its accent is one,
+    however it was typed. No cell makes it raise.
 
     >>> category("1.0") == category(1) == category(True) == category("TRUE")
     True
@@ -28,9 +29,12 @@ def category(value: Any) -> str | Decimal:
     """
     if _missing(value):
         return ""
-    if isinstance(value, (int, np.integer, np.bool_)):
+    if isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64):
         return Decimal(int(value))
-    text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip()
+    try:
+        text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip()
+    except Exception:  # a cell's own code may raise anything
+        return ""
     if text.lower() in TRUTH:
         return Decimal(TRUTH[text.lower()])  # decodes: nothing, a whole number of ours
     try:
@@ -41,7 +45,7 @@ def category(value: Any) -> str | Decimal:
 
 
 def positions(values: Any, options: tuple[Any, ...]) -> NDArray[np.int64]:
-    """The place of each cell among the options, -1 where it is none of them; shape (cells,)."""
+    """The place of each cell among the options, -1 where it is none of them; shape (cells,). No cell makes it raise."""
     index = {category(option): i for i, option in enumerate(options)}
     known: dict[Any, int] = {}  # equal cells are one category, and columns of categories repeat theirs
 
@@ -66,3 +70,5 @@ def _missing(value: Any) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):
         return type(value).__name__ == "NAType"
+    except Exception:  # a signalling NaN; a cell's own code
+        return True

@@ -19,11 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.numerics.moments import FIRST, tick_of
-from dpselect.tables.numbers import number_in
+from dpselect.tables.categories import category
+from dpselect.tables.memory import is_untyped
+from dpselect.tables.numbers import double_of
 
 __all__ = [
     "LARGEST",
     "cells_as",
+    "doubles_in",
     "floor",
     "hardly_any",
     "is_missing",
@@ -49,30 +52,40 @@ def hardly_any(fitting: int, foreign: int) -> bool:
 
 
 def typed(values: Any, *, name: str = "values") -> Any:
-    """Numbers in a list or a tuple become doubles; None and whatever else is no number is missing, all else stays.
+    """Numbers in a list, or in what else has no type, become doubles; all else stays.
 
-    Raises `TypeError` for a list that evidently holds something else (see `hardly_any`): timestamps, text.
+    Text that is a number counts as one, as in a CSV file; None and whatever else is no number is missing. Raises
+    `TypeError` for a list that evidently holds something else (see `hardly_any`): timestamps, text.
 
     >>> typed([0]).dtype, typed([]).dtype, typed(np.array([0])).dtype
     (dtype('float64'), dtype('float64'), dtype('int64'))
     >>> typed([1, None, 10**400, "1"])
-    array([ 1., nan, inf, nan])
+    array([ 1., nan, inf,  1.])
     """
-    if not isinstance(values, (list, tuple)):
+    if not is_untyped(values):
         return values
-    cells = _cells(values)
+    cells = _cells(values if isinstance(values, (list, tuple)) else list(values))
     if all(issubclass(kind, _PLAIN) and not issubclass(kind, np.timedelta64) for kind in set(map(type, cells.flat))):
         with suppress(OverflowError):
             return cells.astype(np.float64)
-    found = np.array([_double(cell) for cell in cells.flat], dtype=np.float64)
-    present = sum(not is_missing(cell) for cell in cells.flat)
+    return doubles_in(list(cells.flat), name=name, what="a list must hold numbers").reshape(cells.shape)
+
+
+def doubles_in(cells: Sequence[Any], *, name: str, what: str) -> NDArray[np.float64]:
+    """The number that each cell is, NaN where it is none; raises `TypeError` where hardly any is one.
+
+    >>> doubles_in(["1.5", None, "x"], name="values", what="")
+    array([1.5, nan, nan])
+    """
+    found = np.array([double_of(cell) for cell in cells], dtype=np.float64)
+    present = sum(not is_missing(cell) for cell in cells)
     numbers = int(np.count_nonzero(found == found))
     if hardly_any(numbers, present - numbers):
         raise TypeError(
-            f"{name}: a list must hold numbers; for ordered categories of text give categories=[...], in order; give "
-            "timestamps as an array of their type"
+            f"{name}: {what}; for ordered categories of text give categories=[...], in order; give timestamps as an "
+            "array of their type"
         )
-    return found.reshape(cells.shape)
+    return found
 
 
 def whole_cells(cells: Iterable[Any], *, name: str = "values") -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -84,7 +97,7 @@ def whole_cells(cells: Iterable[Any], *, name: str = "values") -> tuple[NDArray[
     kept = list(cells)
     whole, present = whole_or_zero(kept)
     numbers = int(present.sum())
-    parts = sum(_double(cell) % 1.0 > 0.0 for cell, there in zip(kept, present, strict=True) if not there)
+    parts = sum(double_of(cell) % 1.0 > 0.0 for cell, there in zip(kept, present, strict=True) if not there)
     if hardly_any(numbers, sum(not is_missing(cell) for cell in kept) - numbers) or (parts > 1 and 9 * parts > numbers):
         raise TypeError(f"{name} that are Python objects must be whole numbers; give doubles: values.astype(float)")
     return whole, present
@@ -112,13 +125,12 @@ def cells_as(cells: Sequence[Any] | NDArray[Any], dtype: np.dtype[Any]) -> tuple
         unit = np.datetime_data(dtype)[0]
         ticks = np.array([_tick(cell, unit) for cell in cells], dtype=np.int64)
         return ticks.view(dtype), ticks >= FIRST
-    numbers = [number_in(cell) if isinstance(cell, str) else cell for cell in cells]
-    doubles = [_double(cell) for cell in numbers]
+    doubles = [double_of(cell) for cell in cells]
     present = np.array([value == value for value in doubles], dtype=bool)
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             return np.array(doubles, dtype=np.float64).astype(dtype), present
-    exact = (_whole(cell) for cell in numbers)
+    exact = (_whole(cell) for cell in cells)
     return whole_as([floor(d) if w is None else w for w, d in zip(exact, doubles, strict=True)], dtype), present
 
 
@@ -157,21 +169,14 @@ def _cells(values: Any) -> NDArray[Any]:
         return cells
 
 
-def _double(cell: Any) -> float:
-    if isinstance(cell, (int, float, Fraction, Decimal, np.number, np.bool_)) and not isinstance(cell, np.timedelta64):
-        try:
-            return float(cell)
-        except OverflowError:
-            return float("inf") if cell > 0 else float("-inf")
-        except (TypeError, ValueError):  # a complex number; a signalling NaN
-            pass
-    return float("nan")
-
-
 def _whole(cell: Any) -> int | None:
     if isinstance(cell, np.timedelta64):
         return None
+    if isinstance(cell, (str, bytes)):
+        cell = category(cell)  # of a text that is a number, exactly
     try:
+        if isinstance(cell, np.bool_):
+            return int(cell)
         if isinstance(cell, (float, np.floating, Decimal, Fraction)):
             number: Any = cell
             return int(number) if abs(number) < LARGEST and number == int(number) else None

@@ -15,7 +15,7 @@ from dpselect.decoding import DecodingLimits
 from dpselect.errors import ArgumentError
 from dpselect.registry import Registry
 from dpselect.tables.header import absent
-from dpselect.tables.text_cells import arrow_cells
+from dpselect.tables.memory import cells_in
 from dpselect.tables.written import Written
 
 __all__ = ["SOURCES", "Opener", "Origin", "Table", "open_table", "source_name", "without_password"]
@@ -65,7 +65,7 @@ class Table:
         parts: dict[str, list[Any]] = {name: [] for name in names}
         for chunk in self.chunks(list(parts), numbers):
             for name, cells in parts.items():
-                cells.append(chunk[name] if isinstance(chunk[name], np.ndarray) else arrow_cells(chunk[name]))
+                cells.append(chunk[name] if isinstance(chunk[name], np.ndarray) else cells_in(chunk[name]))
         return {name: _joined(parts.pop(name)) for name in list(parts)}
 
 
@@ -92,6 +92,8 @@ class Origin:
         key: how the source is called in errors: a key of a study, an argument.
         form: how the source is written.
         limits: of a file that others wrote. Without limits it holds private rows, and no content makes reading fail.
+        uneven: whether a row of text may have another length than the header: cells that it lacks are empty, and
+            further ones are left out. Otherwise such a row is refused.
     """
 
     source: str
@@ -99,6 +101,7 @@ class Origin:
     key: str
     form: Written = _AS_IT_IS
     limits: DecodingLimits | None = None
+    uneven: bool = False
 
     @property
     def path(self) -> Path:
@@ -139,6 +142,7 @@ def open_table(
     limits: DecodingLimits | None = None,
     own: bool = False,
     otherwise: str = "",
+    uneven: bool = False,
 ) -> Table:
     """Open a file, a folder of Parquet files or a table of a database. Its names and types are known then.
 
@@ -148,7 +152,7 @@ def open_table(
 
     Raises `ArgumentError` that names `key`, and `ContentError` for a file that is not of its format.
     """
-    origin = Origin(str(source), folder, key, form, limits)
+    origin = Origin(str(source), folder, key, form, limits, uneven)
     kind = _kind_of(origin, otherwise)
     if limits is not None and own and not SOURCES.facts(kind).get("limited"):
         origin = replace(origin, limits=None)

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
 
-__all__ = ["arrow_cells", "arrow_texts", "cells_of", "text_chunks", "text_type"]
+__all__ = ["arrow_texts", "cells_of", "text_chunks", "text_type"]
 
 
 def text_chunks(values: Any) -> Callable[[], Iterator[list[Any]]]:
@@ -78,26 +77,3 @@ def cells_of(values: Any) -> list[Any]:
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise ArgumentError("values must be one-dimensional")
     return list(values)
-
-
-def arrow_cells(column: Any) -> NDArray[Any]:
-    """The cells of an Arrow array or chunked array.
-
-    A dictionary is decoded first: converted as it is, NumPy would see the last category where a cell is missing. Text
-    may hold bytes that are none, at which a conversion would fail.
-    """
-    if text_type(column.type):
-        return _text_cells(column)
-    if hasattr(column.type, "index_type"):
-        column = column.cast(column.type.value_type)
-    return np.asarray(column.to_numpy(zero_copy_only=False))
-
-
-def _text_cells(column: Any) -> NDArray[Any]:
-    """One Python text for equal cells."""
-    found = []
-    for part in column.iterchunks() if hasattr(column, "iterchunks") else [column]:
-        encoded = part if hasattr(part, "dictionary") else part.dictionary_encode()
-        texts = np.array([*cells_of(encoded.dictionary), None], dtype=object)
-        found.append(texts[np.asarray(encoded.indices.cast("int64").fill_null(len(texts) - 1))])
-    return np.concatenate(found) if found else np.empty(0, dtype=object)

@@ -19,7 +19,7 @@ from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColu
 from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
 from dpselect.ordered.sources.sql_column import Query, SqlColumn, counts_where, duckdb_query, quoted
 from dpselect.ordered.sources.sql_types import sql_type
-from dpselect.tables import LARGEST, Block, arrays_of, block_of, chunk_of, present_in, text_chunks
+from dpselect.tables import LARGEST, Block, block_of, blocks_of, chunk_of, present_in, text_chunks
 
 __all__ = [
     "ColumnSource",
@@ -164,7 +164,8 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
     - an Arrow array or chunked array, a polars or pandas series;
     - a function that returns an iterator of chunks, called once for each reading (two, most often);
     - an iterator of chunks, which is kept in memory as it cannot be read again;
-    - anything that NumPy makes a one-dimensional array of real numbers or timestamps of. A list or tuple holds doubles.
+    - anything that NumPy makes a one-dimensional array of real numbers or timestamps of. What has no type (a list, a
+      tuple, a deque), text and the categories of pandas hold doubles (`blocks_of`).
 
     The first chunk, which may be empty, has the type of the column; where there is none it is a column of doubles.
     Later chunks are read as that type: their types, which one cell may change in other libraries, change nothing.
@@ -187,7 +188,7 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
         (kept,) = tee(values, 1)  # a copy of it starts over, and what was taken from the iterator is kept
         source = _readable(lambda: copy(kept))
     else:
-        parts = [block_of(part) for part in arrays_of(values)]
+        parts = blocks_of(values)
         source = DataColumn(parts[0][0].dtype, lambda: (piece for part in parts for piece in _pieces(part)))
         if assume_sorted:
             return _ascending(parts)

@@ -21,6 +21,7 @@ from dpselect.tables import (
     cells_as,
     cells_of,
     chunk_of,
+    column_parts,
     hardly_any,
     open_table,
     otherwise_written,
@@ -38,7 +39,7 @@ _HELD = 1 << 26
 def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
     """A column of a file or a table, see `open_column`. Raises before a row is read, but for the look."""
     column = request.column
-    table = open_table(where, key="", form=request.form or Written(table=request.table))
+    table = open_table(where, key="", form=request.form or Written(table=request.table), uneven=True)
     table.check([column])
     kind = None if table.empty is None else _checked(table.empty(column), where, request)
     if request.look and kind is None and not request.text:
@@ -68,9 +69,12 @@ def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any]:
             raise ArgumentError(f"{named}, which has no categories")
         return np.dtype(object)
     try:
-        return block_of(empty)[0].dtype
+        (cells,) = column_parts(empty)
+        if cells.kind not in ("text", "categories") and cells.name != "null":
+            return block_of(empty)[0].dtype
     except TypeError:
-        raise ArgumentError(f"{named}, which {'needs categories' if fits else 'has no order here'}") from None
+        pass
+    raise ArgumentError(f"{named}, which {'needs categories' if fits else 'has no order here'}")
 
 
 def _look(table: Table, where: str, request: ColumnRequest) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.study.columns.kind import KINDS, ColumnKind, each_cell
-from dpselect.tables import number_in
-
-_LARGEST: Final = int(np.finfo(np.float64).max)
+from dpselect.tables import double_of
 
 
 def _read(cells: Any, form: str | None) -> NDArray[np.float64]:  # noqa: ARG001
@@ -21,13 +19,7 @@ def _read(cells: Any, form: str | None) -> NDArray[np.float64]:  # noqa: ARG001
         raise TypeError('holds dates or durations: say kind = "date" or kind = "duration"')
     if cells.dtype.kind in "cV":
         raise TypeError("holds complex numbers or records: turn them into numbers first")
-    return each_cell(cells, _number)
-
-
-def _number(cell: Any) -> float:
-    if isinstance(cell, int):
-        return float(max(min(cell, _LARGEST), -_LARGEST))  # and not an OverflowError
-    return number_in(cell) if isinstance(cell, str) else float(cell)
+    return each_cell(cells, double_of)
 
 
 KINDS.register("number")(ColumnKind(_read, hint="; a decimal comma is declared by data.decimal or --decimal"))

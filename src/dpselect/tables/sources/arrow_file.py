@@ -12,7 +12,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
 from dpselect.numerics.moments import FIRST, LAST
-from dpselect.tables.memory import block_of
+from dpselect.tables.number_blocks import block_of
 from dpselect.tables.table import SOURCES, Origin, Table
 
 __all__ = ["open_feather", "open_parquet"]

@@ -31,7 +31,8 @@ def open_csv(origin: Origin) -> Table:
         kinds = [[name for name in wanted if (name in numbers) is kind] for kind in (True, False)]
         places = ([names.index(name) for name in kind] for kind in kinds)
         yield {name: np.array([], dtype=float if name in numbers else _TEXT) for name in wanted}
-        for values, cells in csv_blocks(origin.path, form, *places, width=len(names), limits=origin.limits):
+        width = None if origin.uneven else len(names)
+        for values, cells in csv_blocks(origin.path, form, *places, width=width, limits=origin.limits):
             texts = (np.array(text, dtype=_TEXT) for text in cells)
             yield dict(zip([*kinds[0], *kinds[1]], [*values, *texts], strict=True))
 
