@@ -244,7 +244,7 @@ ODD_LINES = [
 ]
 
 
-@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("step", [19, pytest.param(1, marks=pytest.mark.full)])
 @pytest.mark.parametrize("kind", ["f", "T"])
 def test_json_lines(tmp_path, kind, step):
     def make(cells):
