@@ -7,7 +7,9 @@ that was no UTF-8 or a cell of another type ended in a traceback, often one that
 from __future__ import annotations
 
 import functools
+import json
 import os
+from datetime import datetime, time, timedelta
 
 import numpy as np
 import pytest
@@ -234,6 +236,53 @@ def test_csv(tmp_path):
 
     each("f", make, laws.TEXTS)
     each("T", lambda cells: make(cells, text=True), laws.TEXTS)
+
+
+def lines_file(path, lines):
+    rows = (line if isinstance(line, bytes) else json.dumps({"x": line}).encode() for line in lines)
+    path.write_bytes(b"\n".join(rows))
+    return path
+
+
+ODD_LINES = [
+    *(b"{", b"[1]", b"null", b'"x"', b"{}", b'{"y": 1}', b'{"x": [1, 2]}', b'{"x": {"x": 7}}', b'{"x": "\xff"}', b"}"),
+    *(
+        b'{"x": ' + b"9" * 5000 + b"}",
+        b'{"x": 1e999}',
+        b"[" * 100_000,
+        b'{"x": 1},{"x": 2}',
+        b'\xff\xfe{"x": 1}',
+        b"\0",
+    ),
+]
+
+
+@pytest.mark.parametrize("step", [19, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("kind", ["f", "T"])
+def test_json_lines(tmp_path, kind, step):
+    def make(cells):
+        with open_column(str(lines_file(tmp_path / "x.jsonl", cells)), "x", text=kind == "T", look=True) as source:
+            return source
+
+    each(kind, make, [*ODD_LINES, None, True, *laws.TEXTS, *laws.REAL, *laws.HUGE][::step])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["f", "T"])
+def test_workbooks(tmp_path, kind):
+    openpyxl = pytest.importorskip("openpyxl")
+
+    def make(cells):
+        book = openpyxl.Workbook(write_only=True)
+        sheet = book.create_sheet()
+        for cell in ("x", *cells):
+            sheet.append([cell])
+        book.save(tmp_path / "x.xlsx")
+        with open_column(str(tmp_path / "x.xlsx"), "x", text=kind == "T", look=True) as source:
+            return source
+
+    odd = [None, True, "#N/A", "=1/0", "7", datetime(2024, 2, 29), timedelta(days=1), time(7), 1e308, 2**70, -0.0]
+    each(kind, make, odd)
 
 
 def any_csv_cell(tmp_path, cell):

@@ -146,7 +146,7 @@ def test_a_line_that_is_no_object_is_a_row_without_cells(tmp_path):
         found = np.concatenate([np.where(there, values, NAN) for values, there in source.blocks()])
     np.testing.assert_array_equal(found, [1, NAN, NAN, NAN, 4, 1, NAN, np.inf, NAN, NAN])
     with pytest.raises(ContentError, match=r"must hold one JSON object in each line|not JSON"):
-        read_outcomes(path, "x", ["y"])
+        read_outcomes(path, "x", ["x"])
 
 
 def test_the_names_of_json_lines_do_not_depend_on_one_row(tmp_path):

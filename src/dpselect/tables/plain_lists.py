@@ -125,6 +125,10 @@ def cells_as(cells: Sequence[Any] | NDArray[Any], dtype: np.dtype[Any]) -> tuple
         unit = np.datetime_data(dtype)[0]
         ticks = np.array([_tick(cell, unit) for cell in cells], dtype=np.int64)
         return ticks.view(dtype), ticks >= FIRST
+    if dtype == np.float64 and set(map(type, cells)) <= {int, float, bool, type(None)}:
+        with suppress(OverflowError):
+            plain = np.array(cells, dtype=object).astype(dtype)
+            return plain, plain == plain
     doubles = [double_of(cell) for cell in cells]
     present = np.array([value == value for value in doubles], dtype=bool)
     if dtype.kind == "f":

@@ -34,29 +34,30 @@ def open_json_lines(origin: Origin) -> Table:
     """One JSON object in each line. The fields of the first thousand lines are the columns, in alphabetical order.
 
     They are public, as a header is. A field that a line lacks is a missing cell there, and a line that holds no object
-    is a row of missing cells.
+    is a row of missing cells. In a file of others each line must have the fields of the first.
     """
     with closing(_rows(origin)) as first:
-        names = sorted({name for row in islice(first, _NAMED) for name in row})
+        names = sorted({name for row in islice(first, _NAMED if origin.limits is None else 1) for name in row})
     if not names:
         raise ContentError(f"{origin.path.name} must hold one JSON object in each line")
 
     def chunks(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[dict[str, Any]]:  # noqa: ARG001
         rows = _rows(origin)
         yield {name: np.empty(0, dtype=object) for name in wanted}
-        while block := list(islice(rows, _ROWS)):
-            yield {name: _column(block, name, origin) for name in wanted}
+        while block := [[_cell(row, name, origin) for name in wanted] for row in islice(rows, _ROWS)]:
+            cells = np.empty((len(block), len(wanted)), dtype=object)
+            for place, row in enumerate(block):
+                for column, cell in enumerate(row):
+                    cells[place, column] = cell
+            yield {name: cells[:, place] for place, name in enumerate(wanted)}
 
     return Table(tuple(names), chunks)
 
 
-def _column(rows: list[dict[str, Any]], name: str, origin: Origin) -> Any:
-    if origin.limits is not None and any(name not in row for row in rows):
+def _cell(row: dict[str, Any], name: str, origin: Origin) -> Any:
+    if origin.limits is not None and name not in row:
         raise ContentError(f"{origin.path.name} must have the field {name!r} in each line")
-    cells = np.empty(len(rows), dtype=object)
-    for place, row in enumerate(rows):
-        cells[place] = row.get(name)
-    return cells
+    return row.get(name)
 
 
 def _rows(origin: Origin) -> Generator[dict[str, Any]]:
