@@ -10,6 +10,7 @@ from .memory import (
     column_parts as column_parts,
     filled as filled,
     is_untyped as is_untyped,
+    text_chunks as text_chunks,
     unmasked as unmasked,
 )
 from .numbers import (
@@ -23,7 +24,6 @@ from .numbers import (
 from .text_cells import (
     arrow_texts as arrow_texts,
     cells_of as cells_of,
-    text_chunks as text_chunks,
     text_type as text_type,
 )
 from .written import (
