@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from typing import Any
@@ -22,13 +23,20 @@ def written(tmp_path_factory):
     return cache(lambda case: case.write(tmp_path_factory.mktemp("case")))
 
 
+def marks(case: Case, door: Door) -> list[Any]:
+    found = [pytest.mark.xfail(strict=True, reason=case.known[door.name])] if door.name in case.known else []
+    if case.file == "t.postgresql":
+        found.append(pytest.mark.skipif("DPSELECT_TEST_POSTGRES" not in os.environ, reason="no server"))
+    return found
+
+
 def through_doors() -> list[Any]:
     return [
         pytest.param(
             case,
             door,
             id=f"{case.name}-{door.name}",
-            marks=[pytest.mark.xfail(strict=True, reason=case.known[door.name])] if door.name in case.known else [],
+            marks=marks(case, door),
         )
         for case in CASES
         for door in DOORS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -32,6 +34,22 @@ def duckdb(name: str, thread: str, of: str, cells: list[str], want: Any, **more:
             connection.execute(f"INSERT INTO t VALUES {rows}")
 
     return Case(name=name, thread=thread, make=write, want=want, file="t.duckdb", table="t", **more)
+
+
+def postgres(name: str, thread: str, of: str, cells: list[str], want: Any, **more: Any) -> Case:
+    """With the server that DPSELECT_TEST_POSTGRES names; the file holds the name of the table."""
+    rows = ", ".join(f"('r', {cell})" for cell in cells)
+
+    def write(path: Path) -> None:
+        import psycopg
+
+        with psycopg.connect(os.environ["DPSELECT_TEST_POSTGRES"], autocommit=True) as connection:
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+            connection.execute(f"CREATE TABLE {table} (id TEXT, x {of})")
+            connection.execute(f"INSERT INTO {table} VALUES {rows}")
+
+    table = "case_" + re.sub(r"\W", "_", name.lower())
+    return Case(name=name, thread=thread, make=write, want=want, file="t.postgresql", table=table, **more)
 
 
 CASES = (
@@ -211,5 +229,71 @@ CASES = (
         kind="category",
         categories=("true",),
         known={"quantile": "the engine compares texts as they stand"},
+    ),
+    postgres(
+        "numeric with NaN and infinities",
+        "martin-georgiev/postgresql-for-doctrine#734",
+        "NUMERIC",
+        ["'NaN'", "NULL", "0.1", "1e307"],
+        (NAN, NAN, 0.1, 1e307),
+    ),
+    postgres(
+        "numeric beyond all doubles",
+        "martin-georgiev/postgresql-for-doctrine#733",
+        "NUMERIC",
+        ["1e400", "2"],
+        (float("inf"), 2),
+        known={"quantile": "cuts it off to 1e308, which is beyond any bound but the last"},
+    ),
+    postgres(
+        "doubles with NaN",
+        "martin-georgiev/postgresql-for-doctrine#734",
+        "DOUBLE PRECISION",
+        ["'NaN'", "'-Infinity'", "1.5", "NULL"],
+        (NAN, float("-inf"), 1.5, NAN),
+    ),
+    postgres(
+        "long whole numbers of PostgreSQL", "owid/data-api#5", "BIGINT", ["9007199254740993", "NULL"], (2.0**53, NAN)
+    ),
+    postgres(
+        "an endless day of PostgreSQL",
+        "psycopg/psycopg#1251",
+        "DATE",
+        ["'infinity'", "'2024-01-01'", "NULL"],
+        (NAN, seconds("2024-01-01"), NAN),
+        kind="date",
+    ),
+    postgres(
+        "an endless time stamp of PostgreSQL",
+        "dbcodeio/public#482",
+        "TIMESTAMP",
+        ["'-infinity'", "'2024-01-01 00:00:00.5'"],
+        (NAN, seconds("2024-01-01") + 0.5),
+        kind="date",
+    ),
+    postgres(
+        "a time zone of PostgreSQL",
+        "duckdb/duckdb#6466",
+        "TIMESTAMPTZ",
+        ["'2024-01-01 00:00:00+02'"],
+        (seconds("2024-01-01") - 7200,),
+        kind="date",
+    ),
+    postgres(
+        "truth values of PostgreSQL",
+        "",
+        "BOOLEAN",
+        ["true", "NULL", "false"],
+        (1, NAN, 0),
+        refused={"quantile": "BOOLEAN, which is not read"},
+    ),
+    postgres(
+        "text of PostgreSQL for categories",
+        "datasets/country-codes#38",
+        "TEXT",
+        ["'NA'", "'na'", "NULL"],
+        (1,),
+        kind="category",
+        categories=("NA",),
     ),
 )

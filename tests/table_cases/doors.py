@@ -51,6 +51,8 @@ def is_text(case: Case) -> bool:
 
 
 def _source(case: Case, path: Path) -> str:
+    if path.suffix == ".postgresql":
+        return os.environ["DPSELECT_TEST_POSTGRES"]
     return f"{'sqlite' if path.suffix == '.db' else 'duckdb'}:///{path}" if case.table else path.name
 
 

@@ -1,16 +1,17 @@
 from .blocks import csv_blocks as csv_blocks
 from .categories import category as category, positions as positions
-from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
-from .databases import why_not as why_not
-from .header import absent as absent, place_of as place_of
-from .memory import (
+from .column_cells import (
     Cells as Cells,
     cells_in as cells_in,
     column_parts as column_parts,
     filled as filled,
     is_untyped as is_untyped,
+    text_chunks as text_chunks,
     unmasked as unmasked,
 )
+from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
+from .databases import why_not as why_not
+from .header import absent as absent, place_of as place_of
 from .number_blocks import (
     Block as Block,
     block_of as block_of,
@@ -47,7 +48,6 @@ from .table import (
 from .text_cells import (
     arrow_texts as arrow_texts,
     cells_of as cells_of,
-    text_chunks as text_chunks,
     text_type as text_type,
 )
 from .written import (

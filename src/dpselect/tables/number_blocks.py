@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.numerics.moments import stamps_in
-from dpselect.tables.memory import Cells, column_parts, filled, is_untyped
+from dpselect.tables.column_cells import Cells, column_parts, filled, is_untyped
 from dpselect.tables.numbers import double_of
 from dpselect.tables.plain_lists import (
     LARGEST,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpselect.numerics.moments import FIRST, tick_of
 from dpselect.tables.categories import category
-from dpselect.tables.memory import is_untyped
+from dpselect.tables.column_cells import is_untyped
 from dpselect.tables.numbers import double_of
 
 __all__ = [

@@ -14,8 +14,8 @@ import numpy as np
 from dpselect.decoding import DecodingLimits
 from dpselect.errors import ArgumentError
 from dpselect.registry import Registry
+from dpselect.tables.column_cells import cells_in
 from dpselect.tables.header import absent
-from dpselect.tables.memory import cells_in
 from dpselect.tables.written import Written
 
 __all__ = ["SOURCES", "Opener", "Origin", "Table", "open_table", "source_name", "without_password"]

@@ -2,46 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from dpselect.errors import ArgumentError
 
-__all__ = ["arrow_texts", "cells_of", "text_chunks", "text_type"]
-
-
-def text_chunks(values: Any) -> Callable[[], Iterator[list[Any]]]:
-    """The cells of a column in memory; where there is none they are None or NaN, which is no category.
-
-    Raises `TypeError` and `ArgumentError` for types and shapes that have no categories.
-    """
-    if getattr(values, "ndim", 1) != 1:
-        raise ArgumentError("values must be one-dimensional")
-    if hasattr(values, "to_arrow"):  # polars
-        if not str(values.dtype).startswith(("String", "Categorical", "Enum", "Int", "UInt", "Boolean")):
-            raise _no_text(values.dtype)
-        values = values.to_arrow()
-    if hasattr(getattr(values, "dtype", None), "pyarrow_dtype"):  # pandas
-        values = values.array.__arrow_array__()
-    if hasattr(values, "iterchunks") or hasattr(values, "drop_null"):
-        if not text_type(values.type, whole=True):
-            raise _no_text(values.type)
-        parts = list(values.iterchunks()) if hasattr(values, "iterchunks") else [values]
-        return lambda: map(arrow_texts, parts)
-    dtype = getattr(values, "dtype", None)
-    if dtype is not None and getattr(dtype, "kind", "O") not in "OUSTiufb":
-        raise _no_text(dtype)
-    try:
-        cells = list(values)
-    except TypeError:
-        raise TypeError("values must be a column") from None
-    return lambda: iter([cells])
-
-
-def _no_text(kind: Any) -> TypeError:
-    return TypeError(f"values must be text or whole numbers for categories, got {str(kind)[:60]}")
+__all__ = ["arrow_texts", "cells_of", "text_type"]
 
 
 def text_type(kind: Any, *, whole: bool = False) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError
 from dpselect.tables.text_cells import cells_of, text_type
 
-__all__ = ["Cells", "cells_in", "column_parts", "filled", "is_untyped", "unmasked"]
+__all__ = ["Cells", "cells_in", "column_parts", "filled", "is_untyped", "text_chunks", "unmasked"]
 
 Kind = Literal["typed", "decimal", "text", "categories", "objects", "other"]
 
@@ -96,6 +96,17 @@ def filled(cells: Cells) -> NDArray[Any]:
     found = values.astype(object)
     found[~present] = None
     return found
+
+
+def text_chunks(values: Any) -> Callable[[], Iterator[list[Any]]]:
+    """The cells of a column for categories; where there is none they are None or NaN.
+
+    Raises `TypeError` and `ArgumentError` for types and shapes that have no categories.
+    """
+    parts = column_parts(values)
+    if parts[0].kind == "other" or parts[0].values.dtype.kind in "mM":
+        raise TypeError(f"values must be text or numbers for categories, got {parts[0].name[:60]}")
+    return lambda: (filled(part).tolist() for part in parts)
 
 
 def unmasked(values: Any) -> Any:
