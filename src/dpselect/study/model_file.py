@@ -18,11 +18,12 @@ from dpselect.decoding.limits import DOCUMENT, MODEL
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.numerics import Array
 from dpselect.privacy import Adjacency
-from dpselect.study.columns.column import Column, Scalar
+from dpselect.study.columns.column import Column
 from dpselect.study.learners import LEARNERS, Recipe
 from dpselect.study.model import ReleasedModel
 from dpselect.study.schema import Positive
 from dpselect.study.target import Target
+from dpselect.tables import Scalar
 
 __all__ = ["load_model", "model_bytes", "read_model"]
 

@@ -1,8 +1,17 @@
 from .blocks import csv_blocks as csv_blocks
-from .categories import category as category, positions as positions
+from .categories import category as category, is_missing as is_missing, positions as positions
 from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
 from .databases import why_not as why_not
 from .header import absent as absent, place_of as place_of
+from .kinds import (
+    KINDS as KINDS,
+    ColumnKind as ColumnKind,
+    Declared as Declared,
+    DeclaredKeys as DeclaredKeys,
+    Scalar as Scalar,
+    Ticks as Ticks,
+    other_dates as other_dates,
+)
 from .numbers import (
     TRUTH as TRUTH,
     number_in as number_in,

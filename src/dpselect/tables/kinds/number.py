@@ -1,0 +1,43 @@
+"""Numbers: integers, decimals, booleans as 1 and 0, stored or written in any way."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from dpselect.numerics import Array
+from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared
+from dpselect.tables.kinds.each_cell import each_cell
+from dpselect.tables.numbers import number_in
+
+__all__ = ["read_numbers"]
+
+_LARGEST: Final = int(np.finfo(np.float64).max)
+
+
+def read_numbers(cells: Any, declared: Declared) -> Array:  # noqa: ARG001
+    """The cells as float64, NaN for a cell that is no number. Raises `TypeError` for a column of another type."""
+    cells = np.asarray(cells)
+    if cells.dtype.kind in "biuf":
+        return np.asarray(cells, dtype=np.float64)
+    if cells.dtype.kind in "mM":
+        raise TypeError('holds dates or durations: say kind = "date" or kind = "duration"')
+    if cells.dtype.kind in "cV":
+        raise TypeError("holds complex numbers or records: turn them into numbers first")
+    return each_cell(cells, _number)
+
+
+def _number(cell: Any) -> float:
+    if isinstance(cell, int):
+        return float(max(min(cell, _LARGEST), -_LARGEST))  # and not an OverflowError
+    if isinstance(cell, (np.datetime64, np.timedelta64)):
+        return np.nan
+    return number_in(cell) if isinstance(cell, str) else float(cell)
+
+
+_HINT: Final = (
+    "; a decimal comma is declared by data.decimal or --decimal, and words such as yes and no by kind = "
+    '"boolean", true_values and false_values'
+)
+KINDS.register("number")(ColumnKind(read_numbers, numeric=True, hint=_HINT))
