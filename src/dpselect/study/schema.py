@@ -145,9 +145,6 @@ class Data(_Strict):
         if self.classes is not None and not differ(self.classes):
             yield "classes", "classes must differ; 1, 1.0, '1' and true are the same"
         yield from self._label_clashes()
-        for name, column in self.columns.items():
-            if column.declared.unclear:
-                yield f"columns.{name}", column.declared.unclear
 
     def _label_clashes(self) -> Clashes:
         if self.label_cells is None:

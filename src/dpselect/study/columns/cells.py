@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -27,7 +27,7 @@ def _kind(name: str) -> str:
     return name
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _declared(kind: str, *values: Any) -> Declared:
     return Declared(kind=kind, **dict(zip(_KEYS, values, strict=True)))
 

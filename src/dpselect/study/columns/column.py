@@ -6,7 +6,7 @@ from datetime import date, datetime, time
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics import Array
@@ -18,6 +18,8 @@ __all__ = ["Column", "Scalar", "differ"]
 
 INDICATOR: Final = "indicator"
 PRIVATE: Final = "private"
+OF_A_MODEL: Final = {"model": True}
+"""As the context of a validation: version 0.2 wrote models whose %y means the years 1969 to 2068."""
 _PLAIN: Final = Declared(kind="category")
 _TELLING: Final = 10
 """So many cells, none of which can be read, tell that their form is another; one may be a person's \"unknown\"."""
@@ -54,7 +56,11 @@ class Column(Cells):
     """A further indicator column for whatever is none of the categories."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> Column:
+    def _consistent(self, info: ValidationInfo) -> Column:
+        if self.declared.unclear and info.context != OF_A_MODEL:
+            raise ValueError(self.declared.unclear)
+        if self.kind == "category" and self.categories is None:
+            raise ValueError('kind = "category" goes with categories')
         if (self.bounds is None) == (self.categories is None) and not (self.kind == "boolean" and self.bounds is None):
             raise ValueError("give exactly one of bounds and categories")
         if self.categories is not None:
