@@ -17,8 +17,7 @@ from dpselect.study.columns import Column
 from dpselect.study.data import load
 from dpselect.study.reading import parse_study
 from dpselect.study.schema import Data
-from dpselect.study.sources import open_table
-from dpselect.tables import KINDS, Declared, category, is_missing, other_dates, positions
+from dpselect.tables import KINDS, Declared, category, is_missing, open_table, other_dates, positions
 
 BERLIN = "Europe/Berlin"
 MOMENTS = [
@@ -384,6 +383,6 @@ def test_time_stamps_of_a_type_have_no_other_zone():
 
 
 def test_kinds_have_names_that_a_study_can_use():
-    assert list(KINDS) == ["boolean", "category", "date", "duration", "integer", "number", "timestamp"]
+    assert list(KINDS) == ["boolean", "category", "date", "duration", "integer", "number", "text", "timestamp"]
     with pytest.raises(TypeError, match="give categories"):
         Declared(kind="category").read(["a"])

@@ -16,21 +16,19 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from typer.testing import CliRunner
 
 from dpselect.cli.app import app
-from dpselect.errors import ArgumentError, ContentError, StudyError
+from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout.files import class_names, read_columns
 from dpselect.holdout.gate.files import read_outcomes
 from dpselect.holdout.gate.outcomes import Layout
 from dpselect.ordered import median, open_column
-from dpselect.ordered.sources.blocks import block_of, present_in
 from dpselect.study.columns import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import cells_of, load
 from dpselect.study.schema import Data
-from dpselect.study.sources import Form, open_table
 from dpselect.tables import (
     CsvForm,
     Written,
-    absent,
+    block_of,
     category,
     csv_blocks,
     csv_form,
@@ -38,6 +36,8 @@ from dpselect.tables import (
     has_tabs,
     number_in,
     numbers_in,
+    open_table,
+    present_in,
     restated,
 )
 
@@ -113,16 +113,13 @@ def form_of(case):
 
 
 def of_quantile(path, case):
-    with open_column(str(path), "x", form=form_of(case)) as source:
+    with open_column(str(path), "x", form=case.declared) as source:
         return np.concatenate([values for values, _ in source.blocks()])
 
 
 def of_study(path, case):
-    declared = case.declared
-    form = Form(declared.delimiter, declared.encoding, declared.decimal, None, declared.thousands, declared.skip_rows)
-    table = open_table(path.name, path.parent, form=form)
-    if "x" not in table.columns:
-        raise ContentError(absent(["x"], table.columns))
+    table = open_table(path.name, path.parent, form=case.declared)
+    table.check(["x"])
     return Column(bounds=(0, 1), missing=0.5).numbers("x", cells_of(table, ["x"], ["x"])["x"])
 
 
@@ -263,8 +260,8 @@ def test_a_locked_database_is_said_to_be(tmp_path, monkeypatch):
         other.execute("BEGIN EXCLUSIVE")
         patient = sqlite3.connect
         monkeypatch.setattr(sqlite3, "connect", lambda *where, **how: patient(*where, **{**how, "timeout": 0.01}))
-        with pytest.raises(StudyError, match="locked by another process"):
-            open_table(f"sqlite:///{path}", tmp_path, form=Form(table="people"))
+        with pytest.raises(ArgumentError, match="locked by another process"):
+            open_table(f"sqlite:///{path}", tmp_path, form=Written(table="people"))
         with (
             pytest.raises(ArgumentError, match="locked by another process"),
             open_column(f"sqlite:///{path}?timeout=0.01", "x", table="people"),

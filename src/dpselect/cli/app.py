@@ -80,7 +80,7 @@ def in_flags(message: str, arguments: list[str]) -> str:
     }
     # a noun (the data, no claim), words in quotes, a part of a longer name (privacy.delta) and the word "to", unless a
     # colon follows, are something else
-    noun = r"\b(?:a|an|the|no|of|each|every|any|this|takes|makes)\s+"
+    noun = r"\b(?:a|an|the|no|of|each|every|any|this|that|takes|makes)\s+"
     quoted = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\""
     names = "|".join(map(re.escape, flags))
     whole = re.compile(rf"({quoted})|({noun})?(?<![\w.'\"-])(?!to\b(?!:))({names})(?![\w'\"-]|\.\w)")

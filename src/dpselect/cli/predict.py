@@ -41,11 +41,11 @@ def predict(
     """
     from dpselect.storage import write_atomically
     from dpselect.study import predict_table
-    from dpselect.study.sources import Form
+    from dpselect.tables import Written
 
     if to is not None and to.resolve() == Path(data).resolve():
         raise ArgumentError("--to: would be written over the data")
-    form = Form(delimiter, encoding, decimal, table, thousands, skip_rows)
+    form = Written(delimiter, encoding, decimal, thousands, skip_rows, table)
     text = predict_table(model, data, form=form, keep=keep or (), probabilities=probabilities)
     if to is None:
         write_data(text)

@@ -19,7 +19,6 @@ from dpselect.cli.options import (
     Encoding,
     SkipRows,
     Thousands,
-    csv_form,
     number_in,
     print_result,
 )
@@ -30,7 +29,7 @@ from dpselect.numerics import rounded_up
 from dpselect.numerics.moments import instant_of, span
 from dpselect.ordered import Column, PrivateRange, Progress, Quantiles, open_column, quantiles
 from dpselect.privacy import Guarantee, Payment, Receipt, compose
-from dpselect.tables import is_csv
+from dpselect.tables import Written
 
 __all__ = ["quantile"]
 
@@ -87,14 +86,10 @@ def quantile(
         raise ArgumentError("--ledger and --budget: give both or neither")
     if category and (lower is not None or range_epsilon is not None or granularity is not None):
         raise ArgumentError("--category: in place of bounds and --granularity")
-    if kind is not None and (kind not in ("number", "date") or category or not is_csv(where)):
-        raise ArgumentError(
-            "--kind: must be number or date, for a CSV file without --category; other columns have a type"
-        )
-    layout = (delimiter, encoding, decimal, thousands, skip_rows)
-    if not is_csv(where) and any(part is not None for part in layout):
-        raise ArgumentError("--delimiter, --encoding, --decimal, --thousands and --skip-rows: only for a CSV file")
-    written = csv_form(where, *layout) if is_csv(where) else None
+    if kind is not None and (kind not in ("number", "date") or category):
+        raise ArgumentError("--kind: must be number or date, without --category")
+    layout = Written(delimiter, encoding, decimal, thousands, skip_rows)
+    written = None if layout == Written() else layout
     read: dict[str, Any] = {"text": bool(category), "look": kind is None, "dates": kind == "date", "form": written}
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, rational
 from dpselect.numerics.moments import stamp, stamp_type, ticks_in
+from dpselect.tables import category, positions
 
 __all__ = [
     "Binades",
@@ -220,24 +221,16 @@ class Categories:
     names: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        if len(set(self.names)) != len(self.names) or not self.names:
-            raise ArgumentError("categories must be a list of different values that is not empty")
+        if len(set(map(category, self.names))) != len(self.names) or not self.names:
+            raise ArgumentError("categories must be different values, and at least one; 1, '1' and true are the same")
 
     @property
     def size(self) -> int:
         return len(self.names)
 
     def counts(self, values: Sequence[Any]) -> NDArray[np.int64]:
-        """How often each of them occurs; other values are not counted."""
-        places = {name: place for place, name in enumerate(self.names)}
-
-        def place(value: Any) -> int:
-            try:
-                return places.get(value, -1)
-            except Exception:  # a list has no hash, and a cell's own code may be anything
-                return -1
-
-        found = np.array([place(value) for value in values], dtype=np.int64)
+        """How often each of them occurs, compared as `tables.category` reads them; other values are not counted."""
+        found = positions(values, self.names)
         return np.bincount(found[found >= 0], minlength=self.size).astype(np.int64)
 
     def encode(self, values: Any) -> NDArray[np.uint64]:

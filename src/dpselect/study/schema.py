@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -14,9 +14,8 @@ from dpselect.errors import public_text
 from dpselect.privacy import Adjacency
 from dpselect.study.columns.cells import Cells
 from dpselect.study.columns.column import Column, differ
-from dpselect.study.sources import Form
 from dpselect.study.target import Target
-from dpselect.tables import Scalar
+from dpselect.tables import Scalar, Written
 
 __all__ = [
     "CLASHES",
@@ -94,6 +93,8 @@ class Data(_Strict):
     `sklearn:NAME/test`: its parts)."""
     table: str | None = None
     """The table of a database, or a view."""
+    sheet: str | None = None
+    """The sheet of a workbook; by default the first."""
     delimiter: str | None = None
     """Of a CSV file; by default a comma."""
     encoding: str | None = None
@@ -125,9 +126,9 @@ class Data(_Strict):
     """A column that tells rows apart; by default their content does."""
 
     @property
-    def form(self) -> Form:
+    def form(self) -> Written:
         """How the source is to be read."""
-        return Form(self.delimiter, self.encoding, self.decimal, self.table, self.thousands, self.skip_rows)
+        return Written(**{part.name: getattr(self, part.name) for part in fields(Written)})
 
     @property
     def target(self) -> Target:

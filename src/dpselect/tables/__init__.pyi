@@ -12,12 +12,36 @@ from .kinds import (
     Ticks as Ticks,
     other_dates as other_dates,
 )
+from .memory import (
+    Block as Block,
+    arrays_of as arrays_of,
+    block_of as block_of,
+    chunk_of as chunk_of,
+    number_type as number_type,
+    present_in as present_in,
+)
 from .numbers import (
     TRUTH as TRUTH,
     number_in as number_in,
     numbers_in as numbers_in,
     otherwise_written as otherwise_written,
     restated as restated,
+)
+from .plain_lists import (
+    LARGEST as LARGEST,
+    cells_as as cells_as,
+    hardly_any as hardly_any,
+    typed as typed,
+    whole_or_zero as whole_or_zero,
+    with_presence as with_presence,
+)
+from .table import (
+    SOURCES as SOURCES,
+    Origin as Origin,
+    Table as Table,
+    open_table as open_table,
+    source_name as source_name,
+    without_password as without_password,
 )
 from .text_cells import (
     arrow_cells as arrow_cells,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -52,12 +53,13 @@ def positions(
     known: dict[Any, int] = {}  # equal cells are one category, and columns of categories repeat theirs
 
     def place(value: Any) -> int:
-        try:
+        with suppress(Exception):
             if value not in known:
                 known[value] = index.get(named(value), -1)
             return known[value]
-        except Exception:  # a cell that has no hash, or whose own code raises
+        with suppress(Exception):  # a list has no hash, and a cell's own code may be anything
             return index.get(named(value), -1)
+        return -1
 
     return np.fromiter(map(place, values), dtype=np.int64, count=len(values))
 

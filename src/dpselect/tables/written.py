@@ -1,4 +1,4 @@
-"""How a CSV file is written, from what people declare."""
+"""How a source is written, from what people declare."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ __all__ = ["CSV_ENDS", "Written", "csv_form", "has_tabs", "is_csv"]
 
 @dataclass(frozen=True)
 class Written:
-    """What is declared of a file; None is what its kind of file does by itself."""
+    """What is declared of a source that does not say it itself; None is what its kind of source does.
+
+    The first five are of CSV files. `table` is that of a database, `sheet` that of a workbook.
+    """
 
     delimiter: str | None = None
     encoding: str | None = None
     decimal: str | None = None
     thousands: str | None = None
     skip_rows: int | None = None
+    table: str | None = None
+    sheet: str | None = None
 
 
 CSV_ENDS: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")

@@ -26,12 +26,12 @@ from dpselect.ordered.order_statistics.equal_scores import draw_from_runs
 from dpselect.ordered.order_statistics.one import parse_epsilon
 from dpselect.ordered.public_domain import PublicDomain
 from dpselect.ordered.slices.price import swap_of
-from dpselect.ordered.sources.plain_lists import typed, with_presence
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
+from dpselect.tables import typed, with_presence
 
 __all__ = [
     "Side",

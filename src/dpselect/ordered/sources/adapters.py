@@ -16,11 +16,10 @@ from dpselect.errors import ArgumentError
 from dpselect.numerics.moments import stamp_type
 from dpselect.ordered.domains import Categories, Domain, Ticks, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn, Window
-from dpselect.ordered.sources.blocks import LARGEST, Block, arrays_of, block_of, chunk_of, present_in
 from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
 from dpselect.ordered.sources.sql_column import Query, SqlColumn, counts_where, duckdb_query, quoted
 from dpselect.ordered.sources.sql_types import sql_type
-from dpselect.tables import text_chunks
+from dpselect.tables import LARGEST, Block, arrays_of, block_of, chunk_of, present_in, text_chunks
 
 __all__ = [
     "ColumnSource",

@@ -10,7 +10,8 @@ from typing import Any
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
 from dpselect.ordered.sources.adapters import SqlTable, typed_table
-from dpselect.ordered.sources.opening import ColumnRequest, column_source
+from dpselect.ordered.sources.opening import column_source
+from dpselect.ordered.sources.request import ColumnRequest
 from dpselect.ordered.sources.sql_column import Query, ask, quoted, with_parameters
 from dpselect.ordered.sources.sql_types import ENGINES
 from dpselect.tables import why_not

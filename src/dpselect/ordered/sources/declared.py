@@ -16,8 +16,8 @@ from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bi
 from dpselect.ordered.public_domain import PublicDomain
 from dpselect.ordered.sources.adapters import categorical_column, read_values, unit_rows
 from dpselect.ordered.sources.columns import CountedColumn, counted_window
-from dpselect.ordered.sources.plain_lists import typed
 from dpselect.randomness import RandomSource
+from dpselect.tables import typed
 
 __all__ = ["Column"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime, time
 from typing import Annotated, Any, Final, Literal
 
@@ -12,11 +13,16 @@ from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics import Array
 from dpselect.study.columns.cells import Cells
 from dpselect.study.columns.scale import SCALES, Scale
+from dpselect.study.columns.text import MOST_FEATURES, Analyzer, HashedText
 from dpselect.tables import Declared, Scalar, other_dates, positions
 
 __all__ = ["Column", "Scalar", "differ"]
 
 INDICATOR: Final = "indicator"
+TEXT: Final = "text"
+"""The kind of a column that has neither bounds nor categories."""
+_HASHING: Final = {"n_features": 1024, "analyzer": "word", "ngram_range": (1, 1)}
+"""Of a text; a release names them, so that its model stays what it is when these change."""
 PRIVATE: Final = "private"
 OF_A_MODEL: Final = {"model": True}
 """As the context of a validation: version 0.2 wrote models whose %y means the years 1969 to 2068."""
@@ -39,7 +45,7 @@ Public = Annotated[Scalar, BeforeValidator(_text)]
 
 
 class Column(Cells):
-    """What is public about one feature: either its bounds, to which values are clipped, or its categories."""
+    """What is public about one feature: its bounds, to which values are clipped, its categories, or that it is text."""
 
     bounds: tuple[Public, Public] | Literal["private"] | None = None
     """Values are clipped to these; numbers, dates, or durations in seconds. "private" buys them (`[preparation]`).
@@ -54,15 +60,31 @@ class Column(Cells):
     """Each becomes an indicator column; other values become zeros. "" stands for a missing cell."""
     other: bool = False
     """A further indicator column for whatever is none of the categories."""
+    n_features: Annotated[int, Field(ge=2, le=MOST_FEATURES)] | None = None
+    """Of text: how many features its terms are hashed to, 1024 by default."""
+    analyzer: Analyzer | None = None
+    """Of text, its terms: "word" (default), or runs of letters, "char_wb" within words or "char" across them."""
+    ngram_range: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(le=10)]] | None = None
+    """Of text: the least and the largest number of words or letters in a term, [1, 1] by default."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, declared: Any) -> Any:
+        is_text = isinstance(declared, Mapping) and declared.get("kind") == TEXT
+        return _HASHING | dict(declared) if is_text else declared
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Column:
         if self.declared.unclear and info.context != OF_A_MODEL:
             raise ValueError(self.declared.unclear)
+        if self.kind == TEXT:
+            return self._consistent_text()
+        if (self.n_features, self.analyzer, self.ngram_range) != (None, None, None):
+            raise ValueError('n_features, analyzer and ngram_range go with kind = "text"')
         if self.kind == "category" and self.categories is None:
             raise ValueError('kind = "category" goes with categories')
         if (self.bounds is None) == (self.categories is None) and not (self.kind == "boolean" and self.bounds is None):
-            raise ValueError("give exactly one of bounds and categories")
+            raise ValueError('give exactly one of bounds and categories, or kind = "text"')
         if self.categories is not None:
             if not differ(self.categories, self.declared):
                 raise ValueError("categories must differ; 1, 1.0, '1' and true are the same")
@@ -89,6 +111,17 @@ class Column(Cells):
             raise ValueError(f'missing must be a {self.kind} within the bounds, or "{INDICATOR}"')
         if self.private:
             self._with_bounds(low, high)  # a format may not tell them apart
+        return self
+
+    def _consistent_text(self) -> Column:
+        if (self.bounds, self.within, self.categories, self.format) != (None,) * 4 or self.scale != "linear":
+            raise ValueError("kind text has no bounds, within, categories, format or scale")
+        if self.other:
+            raise ValueError("other goes with categories")
+        if self.missing not in (None, INDICATOR):
+            raise ValueError(f'missing of a text must be "{INDICATOR}"; without it a missing text counts as empty')
+        if self.ngram_range is not None and self.ngram_range[0] > self.ngram_range[1]:
+            raise ValueError("ngram_range must have the smaller number first")
         return self
 
     @property
@@ -132,6 +165,8 @@ class Column(Cells):
     def width(self) -> int:
         """How many features it becomes."""
         further = self.missing == INDICATOR
+        if self.kind == TEXT:
+            return self._hashed.n_features + further
         if self.categories is not None:
             return len(self.categories) + self.other + further
         return max(1, self._scale[1]) + further
@@ -139,7 +174,7 @@ class Column(Cells):
     @property
     def half_width(self) -> float | None:
         """Half the distance of the bounds, for what is scaled so that they are -1 and 1; None for mere indicators."""
-        if self.categories is not None or self._scale[0].with_size:
+        if self.categories is not None or self.kind == TEXT or self._scale[0].with_size:
             return None
         low, high = self.limits
         return high / 2 - low / 2 if self.scale == "linear" else 1.0
@@ -151,6 +186,8 @@ class Column(Cells):
         """
         if self.categories is not None:
             return self._indicators(cells)
+        if self.kind == TEXT:
+            return self._texts(cells)
         return self.features(self.numbers(name, cells, empty=empty))
 
     def _indicators(self, cells: Any) -> Array:
@@ -164,6 +201,11 @@ class Column(Cells):
         if self.other:
             places = np.where(places < 0, size, places)
         return np.asarray(places[:, None] == np.arange(self.width), dtype=np.float64)
+
+    def _texts(self, cells: Any) -> Array:
+        absent = [self.declared.category(cell) == "" for cell in cells]
+        features = self._hashed.encode([None if lost else cell for cell, lost in zip(cells, absent, strict=True)])
+        return features if self.missing != INDICATOR else np.column_stack([features, absent])
 
     def numbers(self, name: str, cells: Any, *, empty: bool = False) -> Array:
         """The cells as numbers, NaN where one is missing, shape (cells,). Raises `ContentError` as `encode` does."""
@@ -210,6 +252,14 @@ class Column(Cells):
         assert self.categories is not None
         place = int(positions([self.missing], self.categories, self.declared.category)[0])
         return None if self.missing is None or place < 0 else place
+
+    @property
+    def _hashed(self) -> HashedText:
+        """How a text becomes features."""
+        assert self.n_features is not None
+        assert self.analyzer is not None
+        assert self.ngram_range is not None
+        return HashedText(self.n_features, self.analyzer, self.ngram_range)
 
     @property
     def _scale(self) -> tuple[Scale, int]:

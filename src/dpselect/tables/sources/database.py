@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
 
-from dpselect.errors import ArgumentError, StudyError, missing_extra
-from dpselect.study.sources.table import SOURCES, Origin, Table
-from dpselect.tables import why_not
+from dpselect.errors import ArgumentError, missing_extra
+from dpselect.tables.databases import why_not
+from dpselect.tables.table import SOURCES, Origin, Table
 
 __all__ = ["open_database"]
 
-Query = Callable[[str], tuple[list[str], list[Any]]]
+Query = Callable[[str], Any]
+"""Runs a statement and returns its cursor."""
+_ROWS: Final = 1 << 14
 _TYPES: Final = {
     "sqlite": "SELECT name, type FROM pragma_table_info({name})",
     "duckdb": "DESCRIBE SELECT * FROM {table}",
@@ -47,9 +50,9 @@ def open_database(origin: Origin) -> Table:
     """A table or a view, `schema.table` where it has a schema; read in one statement."""
     engine = origin.source.partition(":")[0]
     if not origin.source.startswith(_PREFIXES[engine]):
-        raise StudyError(f"{origin} must begin with {_PREFIXES[engine]}")
+        raise ArgumentError(f"{origin} must begin with {_PREFIXES[engine]}")
     if not origin.form.table:
-        raise StudyError(f"{origin.option('table')}: needed for {origin}")
+        raise ArgumentError(f"{origin.option('table')}: needed for {origin}")
     table = ".".join(map(_quoted, origin.form.table.split(".")))
     connected, cell = {
         "sqlite": (_sqlite, "{}"),
@@ -57,19 +60,21 @@ def open_database(origin: Origin) -> Table:
         "postgresql": (_postgresql, "CAST({} AS TEXT)"),
     }[engine]
     with _quiet(origin), connected(origin) as query:
-        names, _ = query(f"SELECT * FROM {table} LIMIT 0")
-        types = query(_TYPES[engine].format(table=table, text=_text(table), name=_text(origin.form.table)))[1]
+        names = [column[0] for column in query(f"SELECT * FROM {table} LIMIT 0").description]
+        types = query(_TYPES[engine].format(table=table, text=_text(table), name=_text(origin.form.table))).fetchall()
 
-    def read(wanted: Sequence[str]) -> dict[str, Any]:
+    def chunks(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[dict[str, Any]]:  # noqa: ARG001
         columns = ", ".join(cell.format(_quoted(name)) for name in wanted)
+        yield {name: np.empty(0, dtype=object) for name in wanted}
         with _quiet(origin), connected(origin) as query:
-            _, rows = query(f"SELECT {columns} FROM {table}")
-        cells = np.empty((len(rows), len(wanted)), dtype=object)
-        for place, row in enumerate(rows):
-            cells[place] = row
-        return {name: cells[:, place] for place, name in enumerate(wanted)}
+            cursor = query(f"SELECT {columns} FROM {table}")
+            while rows := cursor.fetchmany(_ROWS):
+                cells = np.empty((len(rows), len(wanted)), dtype=object)
+                for place, row in enumerate(rows):
+                    cells[place] = row
+                yield {name: cells[:, place] for place, name in enumerate(wanted)}
 
-    return Table(tuple(names), read, {name: _kind(str(declared)) for name, declared, *_ in types})
+    return Table(tuple(names), chunks, {name: _kind(str(declared)) for name, declared, *_ in types})
 
 
 @contextmanager
@@ -83,7 +88,7 @@ def _quiet(origin: Origin) -> Iterator[None]:
     except Exception as error:
         said = why_not(error)
     what = said or f"there is no table {origin.form.table!r}, or it cannot be read"
-    raise StudyError(f"{origin}: {what}") from None
+    raise ArgumentError(f"{origin}: {what}") from None
 
 
 @contextmanager
@@ -92,7 +97,7 @@ def _sqlite(origin: Origin) -> Iterator[Query]:
     path.stat()  # SQLite would make one
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         connection.text_factory = lambda cell: cell.decode("utf-8", "replace")
-        yield lambda statement: _asked(connection.execute(statement))
+        yield connection.execute
 
 
 @contextmanager
@@ -104,7 +109,7 @@ def _duckdb(origin: Origin) -> Iterator[Query]:
     path = origin.folder / origin.source.removeprefix(_PREFIXES["duckdb"])
     path.stat()  # for an error that names it
     with closing(duckdb.connect(str(path), read_only=True)) as connection:
-        yield lambda statement: _asked(connection.execute(statement))
+        yield connection.execute
 
 
 @contextmanager
@@ -115,11 +120,14 @@ def _postgresql(origin: Origin) -> Iterator[Query]:
         raise missing_extra("postgres", "reading a PostgreSQL database") from None
     with psycopg.connect(origin.source) as connection:
         connection.read_only = True
-        yield lambda statement: _asked(connection.execute(statement.encode()))
 
+        names = map("dpselect_{}".format, count())
 
-def _asked(cursor: Any) -> tuple[list[str], list[Any]]:
-    return [column[0] for column in cursor.description], cursor.fetchall()
+        def query(statement: str) -> Any:
+            # the rows of a cursor with a name stay in the server until they are asked for
+            return connection.cursor(next(names)).execute(statement.encode())
+
+        yield query
 
 
 def _quoted(name: str) -> str:

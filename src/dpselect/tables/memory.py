@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
 from dpselect.numerics.moments import stamps_in
-from dpselect.ordered.sources.plain_lists import LARGEST, cells_as, floor, typed, whole_as, whole_cells
-from dpselect.tables import cells_of
+from dpselect.tables.plain_lists import LARGEST, cells_as, floor, typed, whole_as, whole_cells
+from dpselect.tables.text_cells import cells_of
 
 __all__ = ["LARGEST", "Block", "arrays_of", "block_of", "chunk_of", "number_type", "present_in"]
 

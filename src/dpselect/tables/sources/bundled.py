@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from dpselect.errors import StudyError
-from dpselect.study.sources.table import SOURCES, Origin, Table
+from dpselect.errors import ArgumentError
+from dpselect.tables.table import SOURCES, Origin, Table
 
 __all__ = ["open_bundled"]
 
@@ -36,18 +36,18 @@ def open_bundled(origin: Origin) -> Table:
     """A set of scikit-learn: all rows, or one of two parts, every fifth row from the first on being "test"."""
     known, _, part = origin.source.removeprefix("sklearn:").partition("/")
     if known not in _BUNDLED:
-        raise StudyError(f"{origin.key}: scikit-learn set {known!r} is not one of {', '.join(_BUNDLED)}")
+        raise ArgumentError(f"{origin.key}: scikit-learn set {known!r} is not one of {', '.join(_BUNDLED)}")
     if part not in ("", "train", "test"):
-        raise StudyError(f"{origin.key}: a part of sklearn:{known} is /train or /test, got {part!r}")
+        raise ArgumentError(f"{origin.key}: a part of sklearn:{known} is /train or /test, got {part!r}")
     names = _BUNDLED[known]
 
-    def read(wanted: Sequence[str]) -> dict[str, Any]:
+    def chunks(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[dict[str, Any]]:  # noqa: ARG001
         from sklearn import datasets
 
         rows, labels = getattr(datasets, f"load_{known}")(return_X_y=True)
         tests = np.arange(len(labels)) % _TEST_EVERY == 0
         kept = {"": np.full_like(tests, True), "train": ~tests, "test": tests}[part]
         columns = {**{name: rows[kept, i] for i, name in enumerate(names)}, "target": labels[kept]}
-        return {name: columns[name] for name in wanted}
+        yield {name: columns[name] for name in wanted}
 
-    return Table((*names, "target"), read, dict.fromkeys(names, "number"))
+    return Table((*names, "target"), chunks, dict.fromkeys(names, "number"))

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.numerics.moments import FIRST, tick_of
-from dpselect.tables import number_in
+from dpselect.tables.categories import is_missing
+from dpselect.tables.numbers import number_in
 
 __all__ = [
     "LARGEST",
     "cells_as",
     "floor",
     "hardly_any",
-    "is_missing",
     "typed",
     "whole_as",
     "whole_cells",
@@ -178,11 +178,3 @@ def _whole(cell: Any) -> int | None:
         return operator.index(cell)
     except (TypeError, ValueError, ArithmeticError, RuntimeError):  # the cell's own code may fail
         return None
-
-
-def is_missing(cell: Any) -> bool:
-    """None, NaN, NaT, or the missing value of pandas."""
-    try:
-        return cell is None or bool(cell != cell) or type(cell).__name__ == "NAType"
-    except Exception:
-        return type(cell).__name__ == "NAType"
