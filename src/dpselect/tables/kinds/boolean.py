@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from dpselect.numerics import Array
 from dpselect.tables.categories import category
 from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared, Ticks
-from dpselect.tables.kinds.each_cell import each_cell
+from dpselect.tables.kinds.each_cell import column_of, each_cell
 from dpselect.tables.numbers import TRUTH
 
 __all__: list[str] = []
 
 
 def _read(cells: Any, declared: Declared) -> Array:
-    cells = np.asarray(cells)
+    cells = column_of(cells)
     if cells.dtype.kind == "b":
         return np.asarray(cells, dtype=np.float64)
     if cells.dtype.kind in "mMcV":

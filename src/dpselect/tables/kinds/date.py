@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpselect.numerics import Array
 from dpselect.numerics.moments import FIRST, instant_of, seconds_of, tick_of
 from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared, Ticks
-from dpselect.tables.kinds.each_cell import each_cell
+from dpselect.tables.kinds.each_cell import column_of, each_cell, text_of
 
 __all__: list[str] = []
 
@@ -22,7 +22,7 @@ _UNIT: Final = "us"
 
 
 def _read(cells: Any, declared: Declared) -> Array:
-    cells = np.asarray(cells)
+    cells = column_of(cells)
     if cells.dtype.kind == "M":
         if declared.time_zone is not None:
             raise TypeError("holds time stamps of a type, which are in UTC: leave time_zone out, or give them as text")
@@ -63,7 +63,7 @@ def _ticks(cells: Any, declared: Declared) -> tuple[NDArray[np.int64], NDArray[n
 
     def tick(cell: Any) -> int:
         try:
-            found = tick_of(_moment(cell.strip() if isinstance(cell, str) else cell, declared), _UNIT)
+            found = tick_of(_moment(text_of(cell), declared), _UNIT)
         except Exception:  # the cell's own code may raise anything
             found = None
         return FIRST - 1 if found is None else found

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
 from dpselect.numerics import Array
+from dpselect.numerics.moments import stamp_type
 from dpselect.registry import Registry
 from dpselect.tables.categories import category
+from dpselect.tables.kinds.each_cell import column_of
 
 __all__ = ["KINDS", "ColumnKind", "Declared", "DeclaredKeys", "Scalar", "Ticks", "other_dates"]
 
@@ -177,6 +179,11 @@ class Declared:
         return KINDS[self.kind]
 
     @property
+    def keys(self) -> list[str]:
+        """Which of its attributes are declared."""
+        return [key.name for key in fields(self) if getattr(self, key.name) != key.default]
+
+    @property
     def unclear(self) -> str | None:
         """What else must be declared before cells are read; None if nothing is missing.
 
@@ -213,28 +220,46 @@ class Declared:
         Each value comes from its own cell, and no content makes it raise. Dates are seconds since 1970 in UTC and
         durations are seconds. Raises `TypeError` for a column whose type is another kind's.
         """
+        cells = column_of(cells)
         values = self.column_kind.read(cells, self)
         if not self.missing_values:
             return values
-        return np.where(np.isin(values, self._missing_numbers), np.nan, values)
+        absent = self._missing_numbers
+        if cells.dtype.kind == "f":  # a float32 is none of the float64 that was declared
+            with np.errstate(over="ignore"):
+                absent = absent.astype(cells.dtype)
+        return np.where(np.isin(values, absent), np.nan, values)
+
+    @cached_property
+    def _missing_cells(self) -> NDArray[Any]:
+        return column_of([form for value in self.missing_values or () for form in (value, str(value))])
 
     @cached_property
     def _missing_numbers(self) -> Array:
         """What stands for no value, as the kind reads it: -99 however it is written."""
-        words = np.empty(2 * len(self.missing_values or ()), dtype=object)
-        words[:] = [form for value in self.missing_values or () for form in (value, str(value))]
-        return self.column_kind.read(words, self)
+        return self.column_kind.read(self._missing_cells, self)
 
-    def read_ticks(self, cells: Any) -> tuple[Any, Any]:
-        """The cells as integers, and which of them are there; for a kind that has `ticks`."""
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the values of `block`."""
         ticks = self.column_kind.ticks
-        assert ticks is not None
+        if ticks is None:
+            return np.dtype(np.float64)
+        return np.dtype(np.int64) if ticks.unit is None else stamp_type(ticks.unit)
+
+    def block(self, cells: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+        """The cells for order statistics, and which of them are there; None if NaN says so.
+
+        Dates are time stamps in microseconds in UTC, integers and booleans are int64, other kinds float64.
+        """
+        cells, ticks = column_of(cells), self.column_kind.ticks
+        if ticks is None:
+            return self.read(cells), None
         values, present = ticks.read(cells, self)
         if self.missing_values:
-            words = [form for value in self.missing_values for form in (value, str(value))]
-            absent, known = ticks.read(words, self)
+            absent, known = ticks.read(self._missing_cells, self)
             present = present & ~np.isin(values, absent[known])
-        return values, present
+        return values.view(self.dtype), present
 
     def category(self, cell: Any) -> Any:
         """`dpselect.tables.category` of a cell as it is declared: the empty text for a missing one."""

@@ -11,7 +11,7 @@ import numpy as np
 from dpselect.numerics import Array
 from dpselect.numerics.moments import seconds_of
 from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared
-from dpselect.tables.kinds.each_cell import each_cell
+from dpselect.tables.kinds.each_cell import column_of, each_cell
 
 __all__: list[str] = []
 
@@ -22,7 +22,7 @@ _TEXT: Final = re.compile(
 
 
 def _read(cells: Any, declared: Declared) -> Array:  # noqa: ARG001
-    cells = np.asarray(cells)
+    cells = column_of(cells)
     if cells.dtype.kind == "m":
         return seconds_of(cells)
     if cells.dtype.kind in "iuf":

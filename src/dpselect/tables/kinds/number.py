@@ -8,7 +8,7 @@ import numpy as np
 
 from dpselect.numerics import Array
 from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared
-from dpselect.tables.kinds.each_cell import each_cell
+from dpselect.tables.kinds.each_cell import column_of, each_cell
 from dpselect.tables.numbers import number_in
 
 __all__ = ["read_numbers"]
@@ -18,7 +18,7 @@ _LARGEST: Final = int(np.finfo(np.float64).max)
 
 def read_numbers(cells: Any, declared: Declared) -> Array:  # noqa: ARG001
     """The cells as float64, NaN for a cell that is no number. Raises `TypeError` for a column of another type."""
-    cells = np.asarray(cells)
+    cells = column_of(cells)
     if cells.dtype.kind in "biuf":
         return np.asarray(cells, dtype=np.float64)
     if cells.dtype.kind in "mM":
