@@ -139,7 +139,7 @@ class Column(Cells):
         """The bounds as numbers; until they are bought, what holds them."""
         given = self.within if self.private else self.bounds
         if given is None or isinstance(given, str):
-            return self.declared.column_kind.widest
+            return self.declared.widest
         return self._number(given[0]), self._number(given[1])
 
     def bought(self, low: float, high: float) -> Column:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import cached_property
 from typing import Any, Final, TypedDict
 from zoneinfo import ZoneInfo
@@ -260,6 +260,16 @@ class Declared:
             absent, known = ticks.read(self._missing_cells, self)
             present = present & ~np.isin(values, absent[known])
         return values.view(self.dtype), present
+
+    @property
+    def widest(self) -> tuple[float, float]:
+        """The bounds of any such column; of dates with two digits of the year, the days of their hundred years."""
+        first = self.two_digit_years_from
+        if first is None:
+            return self.column_kind.widest
+        ends = (datetime(first, 1, 1), datetime(first + 99, 12, 31))
+        low, high = (end.replace(tzinfo=self.zone or UTC).timestamp() for end in ends)
+        return low, high
 
     def category(self, cell: Any) -> Any:
         """`dpselect.tables.category` of a cell as it is declared: the empty text for a missing one."""
