@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpselect.numerics import Array
 from dpselect.numerics.moments import FIRST, instant_of, seconds_of, tick_of
 from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared, Ticks
-from dpselect.tables.kinds.each_cell import column_of, each_cell, text_of
+from dpselect.tables.kinds.each_cell import column_of, each_cell, reading
 
 __all__: list[str] = []
 
@@ -62,13 +62,10 @@ def _ticks(cells: Any, declared: Declared) -> tuple[NDArray[np.int64], NDArray[n
     """Microseconds since 1970."""
 
     def tick(cell: Any) -> int:
-        try:
-            found = tick_of(_moment(text_of(cell), declared), _UNIT)
-        except Exception:  # the cell's own code may raise anything
-            found = None
+        found = tick_of(_moment(cell, declared), _UNIT)
         return FIRST - 1 if found is None else found
 
-    found = np.fromiter((tick(cell) for cell in cells), dtype=np.int64, count=len(cells))
+    found = np.fromiter(map(reading(tick, FIRST - 1), cells), dtype=np.int64, count=len(cells))
     return found, found >= FIRST
 
 

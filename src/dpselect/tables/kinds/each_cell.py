@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.numerics import Array
 
-__all__ = ["column_of", "each_cell", "text_of"]
+__all__ = ["column_of", "each_cell", "reading", "text_of"]
 
 _REMEMBERED: Final = 1 << 16
 """Texts whose numbers are kept, because columns repeat theirs; more would take too much memory."""
+
+
+Value = TypeVar("Value")
 
 
 def each_cell(cells: Any, one: Callable[[Any], float]) -> Array:
@@ -21,23 +24,29 @@ def each_cell(cells: Any, one: Callable[[Any], float]) -> Array:
 
     `one` gets bytes as text, and text without its outer blanks. Equal texts must have equal numbers.
     """
-    known: dict[str, float] = {}
+    read = reading(lambda cell: float(one(cell)), np.nan)
+    return np.fromiter(map(read, cells), dtype=np.float64, count=len(cells))
 
-    def read(cell: Any) -> float:
+
+def reading(one: Callable[[Any], Value], lost: Value) -> Callable[[Any], Value]:
+    """A function that returns the value of a cell by `one`, as `each_cell` does, and `lost` if that raises."""
+    known: dict[str, Value] = {}
+
+    def read(cell: Any) -> Value:
         try:
             text = text_of(cell)
             if not isinstance(text, str):
-                return float(one(text))
+                return one(text)
             found = known.get(text)
             if found is None:
-                found = float(one(text))
+                found = one(text)
                 if len(known) < _REMEMBERED:
                     known[text] = found
             return found
         except Exception:  # the cell's own code may raise anything
-            return np.nan
+            return lost
 
-    return np.fromiter((read(cell) for cell in cells), dtype=np.float64, count=len(cells))
+    return read
 
 
 def text_of(cell: Any) -> Any:
