@@ -34,7 +34,13 @@ __all__ = ["quantile"]
 
 
 def quantile(
-    where: Annotated[str, typer.Argument(metavar="FILE", help="A Parquet or CSV file, or an SQL URL.")],
+    where: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A file as a study takes it (CSV, Parquet, ...), or an SQL URL.",
+        ),
+    ],
     column: Annotated[str, typer.Option(help="The column.")],
     epsilon: Annotated[float, typer.Option(help="The price of all quantiles together.")],
     q: Annotated[list[float], typer.Option(help="A quantile between 0 and 1; may be given several times.")],

@@ -10,6 +10,7 @@ from .kinds import (
     DeclaredKeys as DeclaredKeys,
     Scalar as Scalar,
     Ticks as Ticks,
+    column_of as column_of,
     other_dates as other_dates,
 )
 from .memory import (

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.ordered.sources.adapters import DataColumn, TextColumn
 from dpselect.ordered.sources.declared_missing import missing_in, refuse_for_typed, without
 from dpselect.ordered.sources.request import ColumnRequest
 from dpselect.tables import (
+    Block,
     Declared,
     Table,
     Written,
     block_of,
     cells_of,
     chunk_of,
+    column_of,
     hardly_any,
     open_table,
     other_dates,
@@ -30,6 +32,8 @@ __all__ = ["table_column"]
 
 _LOOKED_AT = 1 << 16
 """Rows that `look` looks at."""
+_HELD = 1 << 26
+"""Bytes of a column that is not read twice."""
 _NONE = ("nan", "none")
 _DATES = ': declare its format, such as "%d/%m/%Y" or "%m/%d/%Y", and two_digit_years_from for %y'
 _NUMBERS = ": dates need their kind, text needs categories, separators other than a point a form"
@@ -48,9 +52,9 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
     if kind is not None:
         absent = missing_in(declared, kind)
         blocks = lambda: (without(chunk_of(chunk[column], kind), absent) for chunk in table.chunks([column], ()))  # noqa: E731
-        return DataColumn(kind, blocks, progress=progress)
+        return DataColumn(kind, _remembered(blocks), progress=progress)
     cells = lambda: (declared.block(chunk) for chunk in _chunks(table, column, declared))  # noqa: E731
-    return DataColumn(declared.dtype, cells, progress=progress)
+    return DataColumn(declared.dtype, _remembered(cells), progress=progress)
 
 
 def _texts(cells: Any, declared: Declared) -> list[Any]:
@@ -58,14 +62,14 @@ def _texts(cells: Any, declared: Declared) -> list[Any]:
     return [None if declared.category(cell) == "" else cell for cell in found] if declared.missing_values else found
 
 
-def _chunks(table: Table, column: str, declared: Declared) -> Iterator[Any]:
+def _chunks(table: Table, column: str, declared: Declared) -> Iterator[NDArray[Any]]:
     """The cells of a column without a type: numbers as float64, for speed, others as they are."""
     numbers = (column,) if declared.kind == "number" else ()
     for chunk in table.chunks([column], numbers):
         cells = chunk[column]
         if not numbers and declared.column_kind.numeric and table.restated is not None:
             cells = table.restated(cells, True)
-        yield cells if isinstance(cells, np.ndarray) else cells_of(cells)
+        yield cells if isinstance(cells, np.ndarray) else column_of(cells_of(cells))
 
 
 def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any] | None:
@@ -124,7 +128,35 @@ def _look(table: Table, where: str, request: ColumnRequest) -> None:
         raise ContentError(f"column {column!r} of {where} does not look like {declared.kind}s{hint}")
 
 
-def _first(table: Table, column: str, declared: Declared) -> list[Any]:
+def _first(table: Table, column: str, declared: Declared) -> NDArray[Any]:
     """The cells of the first rows."""
-    cells = (cell for chunk in _chunks(table, column, declared) for cell in chunk)
-    return list(islice(cells, _LOOKED_AT))
+    parts, rows = [], 0
+    for cells in _chunks(table, column, declared):
+        parts.append(cells)
+        rows += len(cells)
+        if rows >= _LOOKED_AT:
+            break
+    return np.concatenate(parts)[:_LOOKED_AT]
+
+
+def _remembered(blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Block]]:
+    """The same blocks, read again from memory unless they are too large: ranks need two readings of a column."""
+    whole: list[list[Block]] = []
+
+    def read() -> Iterator[Block]:
+        if whole:
+            yield from whole[0]
+            return
+        taken: list[Block] = []
+        size = 0
+        for block in blocks():
+            size += block[0].nbytes
+            if size > _HELD:
+                taken.clear()
+            else:
+                taken.append(block)
+            yield block
+        if size <= _HELD:
+            whole.append(taken)
+
+    return read

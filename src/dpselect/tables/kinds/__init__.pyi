@@ -7,3 +7,4 @@ from .declared import (
     Ticks as Ticks,
     other_dates as other_dates,
 )
+from .each_cell import column_of as column_of
