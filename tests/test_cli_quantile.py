@@ -265,5 +265,5 @@ def test_a_form_and_dates_are_for_csv_files_alone(people):
     asked = (people, "--column", "income", "--q", "0.5", "--epsilon", "1", *BOUNDS)
     with pytest.raises(ArgumentError, match=r"encoding: goes with \.csv"):
         run(*asked, "--encoding", "latin-1")
-    with pytest.raises(ArgumentError, match="dates: only for a column without a type"):
+    with pytest.raises(ArgumentError, match="kind: only for a column without a type"):
         run(*asked, "--kind", "date")

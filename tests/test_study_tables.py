@@ -177,7 +177,7 @@ def test_each_row_is_encoded_by_itself_and_within_the_unit_cube(facts):
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"kind": "day", "bounds": (0, 1)}, "unknown kind 'day'; one of date, duration, number"),
+        ({"kind": "day", "bounds": (0, 1)}, "unknown kind 'day'; one of boolean, category, date, duration"),
         ({"bounds": ("0", 1)}, "must be numbers, without quotation marks"),
         ({"kind": "date", "bounds": (0, 1)}, "two finite dates"),
         ({"kind": "date", "bounds": ("2001-01-01", "2000-01-01")}, "two finite dates, the lower one first"),
@@ -189,7 +189,7 @@ def test_each_row_is_encoded_by_itself_and_within_the_unit_cube(facts):
         ({"bounds": (0, 1), "scale": "log:2"}, "has no size"),
         ({"bounds": (-1, 1), "scale": "log"}, "not below 0"),
         ({"bounds": (0, 1), "other": True}, "other goes with categories"),
-        ({"bounds": (0, 1), "format": "%Y"}, "'number' has no format"),
+        ({"bounds": (0, 1), "format": "%Y"}, 'format: goes with kind = "date"'),
         ({"categories": ("a",), "scale": "log"}, "go with bounds"),
         ({"categories": ("a",), "missing": "b"}, "one of the categories"),
     ],

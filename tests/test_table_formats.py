@@ -143,7 +143,8 @@ def test_a_line_that_is_no_object_is_a_row_without_cells(tmp_path):
     lines = ['{"x": 1}', "", "[2]", "{", '{"x": {"y": 3}}', '{"x": "4"}', '{"x": true}', '{"y": 5}', '{"x": 1e999}']
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode() + b'\n{"x": "\xff"}\n{"x": ' + b"9" * 5000 + b"}")
     with open_column(str(path), "x") as source:
-        found = np.concatenate([np.where(there, values, NAN) for values, there in source.blocks()])
+        blocks = list(source.blocks())
+    found = np.concatenate([values if there is None else np.where(there, values, NAN) for values, there in blocks])
     np.testing.assert_array_equal(found, [1, NAN, NAN, NAN, 4, 1, NAN, np.inf, NAN, NAN])
     with pytest.raises(ContentError, match=r"must hold one JSON object in each line|not JSON"):
         read_outcomes(path, "x", ["x"])

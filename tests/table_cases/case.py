@@ -22,7 +22,8 @@ class Case:
     `want` are the numbers of the column (NaN where there is none), of dates the seconds since 1970, of categories how
     often each of `categories` occurs; or a pattern of the refusal. `refused` are doors that refuse by name what others
     read. `known` are doors that are wrong today, and what they do. `thread` is a public report, empty for a case of our
-    own. With `pandas`, its `read_csv` gives the same numbers.
+    own. `facts` are further keys of the column, as a study has them. With `pandas`, its `read_csv` gives the same
+    numbers.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Case:
     file: str = "t.csv"
     kind: str = "number"
     format: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
     categories: tuple[Any, ...] = ()
     table: str | None = None
     in_memory: bool = False

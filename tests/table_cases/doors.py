@@ -62,9 +62,7 @@ def _column(case: Case) -> Column:
     bounds: Any = ("1900-01-01", "2100-01-01") if case.kind == "date" and case.format is None else (0, 1)
     if case.format is not None:
         bounds = tuple(np.datetime64(day).item().strftime(case.format) for day in ("2001-01-02", "2002-02-03"))
-    return Column(
-        kind="number" if case.kind == "category" else case.kind, format=case.format, bounds=bounds, missing="indicator"
-    )
+    return Column(kind=case.kind, format=case.format, bounds=bounds, missing="indicator", **case.facts)
 
 
 def _cells(case: Case, cells: Any) -> Any:
@@ -90,10 +88,11 @@ def of_study(case: Case, path: Path) -> Any:
 def _opened(case: Case, path: Path) -> AbstractContextManager[Any]:
     if case.table:
         return open_column(_source(case, path), "x", table=case.table)
-    text, dates = case.kind == "category", case.kind == "date"
+    text, kind = case.kind == "category", {} if case.kind == "category" else {"kind": case.kind}
     if not is_text(case):
         return open_column(str(path), "x", text=text)
-    return open_column(str(path), "x", form=case.declared, look=True, text=text, dates=dates)
+    declared = {**kind, **case.facts} | ({"format": case.format} if case.format else {})
+    return open_column(str(path), "x", form=case.declared, look=True, text=text, **declared)
 
 
 def of_quantile(case: Case, path: Path) -> Any:
@@ -199,7 +198,7 @@ DOORS = (
     Door("study", lambda case: not case.in_memory, of_study),
     Door(
         "quantile",
-        lambda case: not case.in_memory and case.format is None and not (is_text(case) and case.kind == "duration"),
+        lambda case: not case.in_memory,
         of_quantile,
     ),
     Door("holdout", lambda case: is_text(case) and case.kind in ("number", "category"), of_holdout),

@@ -10,7 +10,8 @@ import numpy as np
 from tests.table_cases.case import NAN, Case, seconds
 
 NAT = np.datetime64("NaT")
-NO_DATES = {"study": "no cell that can be read as a date", "quantile": "does not look like dates"}
+OTHER = "|dates in another form"
+NO_DATES = {"study": "no cell that can be read as a date" + OTHER, "quantile": "does not look like dates" + OTHER}
 
 
 def text(name: str, thread: str, cells: list[str], want: Any, format: str | None = None, **more: Any) -> Case:
@@ -119,6 +120,7 @@ CASES = (
         ["01/01/68", "01/01/69"],
         days("2068-01-01", "1969-01-01"),
         "%d/%m/%y",
+        facts={"two_digit_years_from": 1969},
     ),
     text(
         "years of two digits that are not declared",
@@ -249,7 +251,7 @@ CASES = (
         "pandas-dev/pandas#55151",
         pandas_periods,
         days("", "", ""),
-        refused={"predict": "no cell that can be read as a date", "median": "period"},
+        refused={"predict": "no cell that can be read as a date|dates in another form", "median": "period"},
     ),
     held(
         "durations of NumPy",

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
+from dpselect.cli.declared_cells import bound_in, shown
 from dpselect.cli.options import (
     AsJson,
     Decimal,
@@ -20,17 +20,16 @@ from dpselect.cli.options import (
     Sheet,
     SkipRows,
     Thousands,
-    number_in,
     print_result,
 )
 from dpselect.cli.terminal import put
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics import rounded_up
-from dpselect.numerics.moments import instant_of, span
+from dpselect.numerics.moments import span
 from dpselect.ordered import Column, PrivateRange, Progress, Quantiles, open_column, quantiles
 from dpselect.privacy import Guarantee, Payment, Receipt, compose
-from dpselect.tables import Written
+from dpselect.tables import Declared, Written
 
 __all__ = ["quantile"]
 
@@ -67,7 +66,24 @@ def quantile(
     ] = 1000,
     kind: Annotated[
         str | None,
-        typer.Option(help="Of a file without types: number or date (ISO 8601). Its rows are not looked at to tell."),
+        typer.Option(
+            help="Of a column without a type: number, integer, boolean, date, timestamp or duration. Its rows are not "
+            "looked at to tell, but for dates without --format."
+        ),
+    ] = None,
+    date_format: Annotated[
+        str | None, typer.Option("--format", help="How dates are written, such as %d.%m.%Y; else ISO 8601.")
+    ] = None,
+    two_digit_years_from: Annotated[
+        int | None, typer.Option(help="The first of the hundred years that %y means, such as 1920.")
+    ] = None,
+    time_zone: Annotated[
+        str | None, typer.Option(help="Of dates and times without an offset, such as Europe/Berlin; else UTC.")
+    ] = None,
+    true_values: Annotated[list[str] | None, typer.Option("--true-value", help="What means true.")] = None,
+    false_values: Annotated[list[str] | None, typer.Option("--false-value", help="What means false.")] = None,
+    missing_values: Annotated[
+        list[str] | None, typer.Option("--missing-value", help="What means that there is no value, such as -99.")
     ] = None,
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
     table: Annotated[str | None, typer.Option(help="The table, with an SQL URL.")] = None,
@@ -86,6 +102,8 @@ def quantile(
     number("--epsilon", epsilon, at_least=2.0**-30, at_most=2.0**20)
     for wanted in q:
         number("--q", wanted, at_least=0.0, at_most=1.0)
+    if kind == "boolean" and lower is upper is None and range_epsilon is None:
+        lower, upper = "false", "true"
     if (lower is None) != (upper is None):
         raise ArgumentError("--lower and --upper: give both, or neither and --range-epsilon")
     if not category and (lower is None) == (range_epsilon is None):
@@ -94,11 +112,21 @@ def quantile(
         raise ArgumentError("--ledger and --budget: give both or neither")
     if category and (lower is not None or range_epsilon is not None or granularity is not None):
         raise ArgumentError("--category: in place of bounds and --granularity")
-    if kind is not None and (kind not in ("number", "date") or category):
-        raise ArgumentError("--kind: must be number or date, without --category")
+    if kind is not None and (category or kind in ("category", "text")):
+        raise ArgumentError("--kind: categories and text need --category alone")
+    given: dict[str, Any] = {
+        "kind": kind,
+        "format": date_format,
+        "two_digit_years_from": two_digit_years_from,
+        "time_zone": time_zone,
+    }
+    given |= {"true_values": true_values, "false_values": false_values, "missing_values": missing_values}
+    keys = {key: value for key, value in given.items() if value}
+    cells = Declared(**keys)
     layout = Written(delimiter, encoding, decimal, thousands, skip_rows, None, sheet)
     written = None if layout == Written() else layout
-    read: dict[str, Any] = {"text": bool(category), "look": kind is None, "dates": kind == "date", "form": written}
+    look = kind is None or (kind in ("date", "timestamp") and date_format is None)
+    read: dict[str, Any] = {"text": bool(category), "look": look, "form": written, **keys}
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
     asked: dict[str, Any] = {"qs": q, "epsilon": epsilon, "adjacency": adjacency, "delta": delta}
@@ -117,8 +145,8 @@ def quantile(
         code = "" if category else source.dtype.kind  # raises for a type that needs categories
         if range_epsilon is not None and code not in ("i", "u", "f"):
             raise ArgumentError("--range-epsilon: only for numbers; timestamps need --lower and --upper")
-        bounds = (_bound("--lower", lower, code), _bound("--upper", upper, code))
-        step = _granularity(granularity, code)
+        bounds = (bound_in("--lower", lower, code, cells), bound_in("--upper", upper, code, cells))
+        step = _granularity(granularity, code, cells)
         ends = None if range_epsilon is None else PrivateRange(epsilon=range_epsilon, adjacency=adjacency)
         if ends is None:  # whatever can be wrong is found before anything is paid
             declared = Column(source, lower=bounds[0], upper=bounds[1], granularity=step, categories=category or None)
@@ -131,15 +159,15 @@ def quantile(
             release = quantiles(source, lower=bounds[0], upper=bounds[1], **asked)
     errors = release.rank_errors(0.05)
     rows = [
-        {"q": float(wanted), "value": _plain(value), "rank_error_95": error}
+        {"q": float(wanted), "value": shown(value, cells, lower), "rank_error_95": error}
         for wanted, value, error in zip(plan.qs, release.value, errors, strict=True)
     ]
     result: dict[str, Any] = {
         "column": column,
         "quantiles": rows,
         "method": plan.chosen,
-        "lower": _plain(bounds[0]),
-        "upper": _plain(bounds[1]),
+        "lower": shown(bounds[0], cells, lower),
+        "upper": shown(bounds[1], cells, upper),
         **total.describe(delta=0.0 if delta is None else delta),
     }
     if receipt is not None:
@@ -158,32 +186,16 @@ def quantile(
         _draw(plot, column, [(row["q"], value) for row, value in zip(rows, release.value, strict=True)], category)
 
 
-def _bound(flag: str, text: str | None, kind: str) -> Any:
-    if text is None:
-        return None
-    try:
-        if kind != "M":
-            return number_in(text)
-        instant_of(text)
-        return text
-    except ValueError:
-        raise ArgumentError(f"{flag} must be a {'timestamp' if kind == 'M' else 'number'}, got {text!r}") from None
-
-
-def _granularity(text: str | None, kind: str) -> Any:
+def _granularity(text: str | None, kind: str, cells: Declared) -> Any:
     if text is None or text == "float64":
         return text
     if kind != "M":
-        return _bound("--granularity", text, kind)
+        return bound_in("--granularity", text, kind, cells)
     amount, _, unit = text.partition(" ")
     try:
         return span(int(amount), unit)
     except ValueError:
         raise ArgumentError(f"--granularity must be a count and a unit such as '1 D', got {text!r}") from None
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, np.datetime64) else value
 
 
 @contextmanager

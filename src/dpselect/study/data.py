@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError, ContentError, MissingExtraError, StudyError
 from dpselect.numerics import Array
 from dpselect.study.columns import Column
-from dpselect.study.columns.kind import KINDS
 from dpselect.study.row_parts import Digests, content_digests, key_digests
 from dpselect.study.schema import Data
 from dpselect.tables import Table, absent, open_table, otherwise_written
 
 __all__ = ["Rows", "cells_of", "encode_columns", "load", "of_numbers", "plan_columns", "study_table"]
+
+_PLAIN: Final = ("number", "integer")
+"""Kinds whose cells are numbers alone, and not durations, which text can write otherwise."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,8 +104,9 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     """
     facts = plan_columns(data, table) if facts is None else facts
     wanted = (data.label, *facts, *([data.row_key] if data.row_key else []))
-    numeric = [*of_numbers(facts), *([data.label] if data.label_bounds else [])]
-    plain = {name for name in numeric if _is_plain(facts.get(name))}
+    label = data.target.declared
+    numeric = [*of_numbers(facts), *([data.label] if label.column_kind.numeric else [])]
+    plain = {name for name in numeric if (facts[name].declared if name in facts else label).kind in _PLAIN}
     columns = cells_of(table, wanted, numeric, doubles=plain)
     if table.is_text:
         _refuse_other_separators(data, table, {name: columns[name] for name in plain})
@@ -159,16 +162,7 @@ def cells_of(
 
 def of_numbers(facts: Mapping[str, Column]) -> list[str]:
     """The columns whose cells are numbers."""
-    return [
-        name
-        for name, fact in facts.items()
-        if fact.categories is None and fact.kind in KINDS and not KINDS[fact.kind].takes_format
-    ]
-
-
-def _is_plain(fact: Column | None) -> bool:
-    """Whether these are numbers, and no durations, which text can write otherwise; None: of a label."""
-    return fact is None or fact.kind == "number"
+    return [name for name, fact in facts.items() if fact.declared.column_kind.numeric]
 
 
 def _refuse_other_separators(data: Data, table: Table, numbers: Mapping[str, Array]) -> None:

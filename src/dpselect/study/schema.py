@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -12,9 +12,10 @@ from pydantic_core import PydanticCustomError
 
 from dpselect.errors import public_text
 from dpselect.privacy import Adjacency
-from dpselect.study.columns.column import Column, Scalar, differ
+from dpselect.study.columns.cells import Cells
+from dpselect.study.columns.column import Column, differ
 from dpselect.study.target import Target
-from dpselect.tables import Written
+from dpselect.tables import Scalar, Written
 
 __all__ = [
     "CLASHES",
@@ -106,6 +107,8 @@ class Data(_Strict):
     """So many lines stand before the header of a CSV file."""
     label: str = "target"
     """The label column."""
+    label_cells: Cells | None = None
+    """How the label's cells are read, by the keys of a column: { kind = "boolean", true_values = ["J"], ... }."""
     task: Literal["classification", "regression"] = "classification"
     """Whether the label is one of some classes, or a number."""
     classes: Annotated[tuple[Scalar, ...], Field(min_length=2)] | None = None
@@ -130,7 +133,10 @@ class Data(_Strict):
     @property
     def target(self) -> Target:
         """What is public about the label."""
-        return Target(self.classes or (), self.label_bounds)
+        cells = None if self.label_cells is None else self.label_cells.declared
+        if cells is not None and cells.kind == "number" and self.task == "classification":
+            cells = replace(cells, kind="category")
+        return Target(self.classes or (), self.label_bounds, cells)
 
     def _clashes(self) -> Clashes:
         if self.bounds is None and not self.columns:
@@ -139,6 +145,17 @@ class Data(_Strict):
             yield "label", "the label must not be among the feature columns"
         if self.classes is not None and not differ(self.classes):
             yield "classes", "classes must differ; 1, 1.0, '1' and true are the same"
+        yield from self._label_clashes()
+
+    def _label_clashes(self) -> Clashes:
+        if self.label_cells is None:
+            return
+        kind = self.label_cells.kind
+        kinds = ("number", "integer", "duration") if self.task == "regression" else ("number", "category", "boolean")
+        if kind not in kinds:
+            yield "label_cells", f"the kind of a label for {self.task} must be {', '.join(kinds)}"
+        if kind == "boolean" and sorted(self.label_cells.declared.read(self.classes or ())) != [0.0, 1.0]:
+            yield "classes", "of a boolean label must be its two values, such as [false, true]"
 
 
 class Privacy(_Strict):

@@ -1,5 +1,5 @@
 from .blocks import csv_blocks as csv_blocks
-from .categories import category as category, positions as positions
+from .categories import category as category, is_missing as is_missing, positions as positions
 from .column_cells import (
     Cells as Cells,
     cells_in as cells_in,
@@ -12,6 +12,16 @@ from .column_cells import (
 from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
 from .databases import why_not as why_not
 from .header import absent as absent, place_of as place_of
+from .kinds import (
+    KINDS as KINDS,
+    ColumnKind as ColumnKind,
+    Declared as Declared,
+    DeclaredKeys as DeclaredKeys,
+    Scalar as Scalar,
+    Ticks as Ticks,
+    column_of as column_of,
+    other_dates as other_dates,
+)
 from .number_blocks import (
     Block as Block,
     block_of as block_of,
@@ -32,7 +42,6 @@ from .plain_lists import (
     LARGEST as LARGEST,
     cells_as as cells_as,
     hardly_any as hardly_any,
-    is_missing as is_missing,
     typed as typed,
     whole_or_zero as whole_or_zero,
     with_presence as with_presence,

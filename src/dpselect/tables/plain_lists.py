@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.numerics.moments import FIRST, tick_of
-from dpselect.tables.categories import category
+from dpselect.tables.categories import category, is_missing
 from dpselect.tables.column_cells import is_untyped
 from dpselect.tables.numbers import double_of
 
@@ -29,7 +29,6 @@ __all__ = [
     "doubles_in",
     "floor",
     "hardly_any",
-    "is_missing",
     "typed",
     "whole_as",
     "whole_cells",
@@ -187,11 +186,3 @@ def _whole(cell: Any) -> int | None:
         return operator.index(cell)
     except (TypeError, ValueError, ArithmeticError, RuntimeError):  # the cell's own code may fail
         return None
-
-
-def is_missing(cell: Any) -> bool:
-    """None, NaN, NaT, or the missing value of pandas."""
-    try:
-        return cell is None or bool(cell != cell) or type(cell).__name__ == "NAType"
-    except Exception:
-        return type(cell).__name__ == "NAType"

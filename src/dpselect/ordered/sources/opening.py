@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Final
+from typing import Final, Unpack
 
 from dpselect.errors import ArgumentError
 from dpselect.ordered.sources.adapters import ColumnSource
@@ -13,7 +13,7 @@ from dpselect.ordered.sources.columns import Progress
 from dpselect.ordered.sources.request import ColumnRequest
 from dpselect.ordered.sources.table_column import table_column
 from dpselect.registry import Registry
-from dpselect.tables import Written
+from dpselect.tables import Declared, DeclaredKeys, Written
 
 __all__ = ["COLUMN_SOURCES", "ColumnRequest", "column_source", "open_column"]
 
@@ -42,6 +42,7 @@ def open_column(
     look: bool = False,
     dates: bool = False,
     form: Written | None = None,
+    **declared: Unpack[DeclaredKeys],
 ) -> AbstractContextManager[ColumnSource]:
     """A column of a file, a folder of Parquet files, or a table behind an SQL URL (duckdb:///FILE, sqlite:///...).
 
@@ -56,8 +57,12 @@ def open_column(
         text: the values are text, for `categories`.
         look: for a column without a type: look at the first rows, and refuse a column in which less than a tenth of the
             cells are numbers.
-        dates: for a column without a type: its cells are moments in ISO 8601, in UTC unless they have a time zone.
+        dates: the same as `kind="date"`.
         form: how the file is written.
+        declared: how the cells of a column without a type, or of text, are read: the attributes of
+            `dpselect.tables.Declared`, such as `kind="date"` and `time_zone="Europe/Berlin"`. A column of another type
+            takes `missing_values` alone. Dates are time stamps in UTC, durations are seconds, integers and booleans are
+            int64.
 
     Raises `ArgumentError` that names the column, its type, the table or the file, and `ContentError` for a file that is
     not of its format. No row of the column decides that, but for `look`. After that no content makes reading fail.
@@ -68,10 +73,21 @@ def open_column(
         raise ArgumentError("table: only for an SQL URL")
     if not is_url and not Path(where).exists():
         raise ArgumentError(f"{where}: there is no such file")
-    request = ColumnRequest(column=column, table=table, progress=progress, text=text, look=look, dates=dates, form=form)
+    if dates:
+        declared = {"kind": "date", **declared}
+    cells = Declared(**declared) if declared else None
+    if cells is not None and cells.unclear:
+        raise ArgumentError(cells.unclear)
+    if cells is not None and cells.unicode == "exact":
+        raise ArgumentError("unicode: categories of order statistics are compared under NFC")
+    if cells is not None and cells.kind in ("category", "text"):
+        text = True
+    request = ColumnRequest(
+        column=column, table=table, progress=progress, text=text, look=look, declared=cells, form=form
+    )
     if is_url:
-        if dates or form is not None:
-            raise ArgumentError("dates and form: only for a file; columns of a database have a type, and no form")
+        if form is not None:
+            raise ArgumentError("form: only for a file; columns of a database have none")
         return COLUMN_SOURCES[f"{scheme}:" if f"{scheme}:" in COLUMN_SOURCES else "sql:"](where, request)
     ends = (end for end in COLUMN_SOURCES if end.startswith(".") and where.lower().endswith(end))
     name = max(ends, key=len, default="")

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from datetime import datetime
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.numerics.moments import FIRST, stamp_type, tick_of
 from dpselect.ordered.sources.adapters import DataColumn, TextColumn
+from dpselect.ordered.sources.declared_missing import missing_in, refuse_for_typed, without
 from dpselect.ordered.sources.request import ColumnRequest
 from dpselect.tables import (
     Block,
+    Declared,
     Table,
     Written,
     block_of,
-    cells_as,
     cells_of,
     chunk_of,
+    column_of,
     column_parts,
     hardly_any,
     open_table,
+    other_dates,
     otherwise_written,
     text_chunks,
 )
@@ -34,31 +35,50 @@ _LOOKED_AT = 1 << 16
 """Rows that `look` looks at."""
 _HELD = 1 << 26
 """Bytes of a column that is not read twice."""
+_NONE = ("nan", "none")
+_DATES = ': declare its format, such as "%d/%m/%Y" or "%m/%d/%Y", and two_digit_years_from for %y'
+_NUMBERS = ": dates need their kind, text needs categories, separators other than a point a form"
 
 
 def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
     """A column of a file or a table, see `open_column`. Raises before a row is read, but for the look."""
-    column = request.column
+    column, progress, declared = request.column, request.progress, request.declared or Declared()
     table = open_table(where, key="", form=request.form or Written(table=request.table), uneven=True)
     table.check([column])
     kind = None if table.empty is None else _checked(table.empty(column), where, request)
     if request.look and kind is None and not request.text:
         _look(table, where, request)
     if request.text:
-        return TextColumn(lambda: (cells_of(chunk[column]) for chunk in table.chunks([column], ())), request.progress)
-    if request.dates:
-        moments = lambda: (_moments(chunk[column]) for chunk in table.chunks([column], ()))  # noqa: E731
-        return DataColumn(stamp_type("us"), _remembered(moments), progress=request.progress)
-    dtype = np.dtype(np.float64) if kind is None else kind
-    blocks = lambda: (chunk_of(chunk[column], dtype) for chunk in table.chunks([column], [column]))  # noqa: E731
-    return DataColumn(dtype, _remembered(blocks), progress=request.progress)
+        return TextColumn(lambda: (_texts(chunk[column], declared) for chunk in table.chunks([column], ())), progress)
+    if kind is not None:
+        absent = missing_in(declared, kind)
+        blocks = lambda: (without(chunk_of(chunk[column], kind), absent) for chunk in table.chunks([column], ()))  # noqa: E731
+        return DataColumn(kind, _remembered(blocks), progress=progress)
+    cells = lambda: (declared.block(chunk) for chunk in _chunks(table, column, declared))  # noqa: E731
+    return DataColumn(declared.dtype, _remembered(cells), progress=progress)
 
 
-def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any]:
-    """The type of the values of a column that has one. Raises `ArgumentError` for one that does not fit."""
+def _texts(cells: Any, declared: Declared) -> list[Any]:
+    found = cells_of(cells)
+    return [None if declared.category(cell) == "" else cell for cell in found] if declared.missing_values else found
+
+
+def _chunks(table: Table, column: str, declared: Declared) -> Iterator[NDArray[Any]]:
+    """The cells of a column without a type: numbers as float64, for speed, others as they are."""
+    numbers = (column,) if declared.kind == "number" else ()
+    for chunk in table.chunks([column], numbers):
+        cells = chunk[column]
+        if not numbers and declared.column_kind.numeric and table.restated is not None:
+            cells = table.restated(cells, True)
+        yield cells if isinstance(cells, np.ndarray) else column_of(cells_of(cells))
+
+
+def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any] | None:
+    """The type of the values of a column that has one; None for text that is declared to hold something else.
+
+    Raises `ArgumentError` for a type that does not fit.
+    """
     named = f"column: {request.column!r} of {where} holds {getattr(empty, 'type', getattr(empty, 'dtype', None))}"
-    if request.dates:
-        raise ArgumentError(f"dates: only for a column without a type; {named}")
     try:
         text_chunks(empty)
         fits = True
@@ -70,77 +90,58 @@ def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any]:
         return np.dtype(object)
     try:
         (cells,) = column_parts(empty)
-        if cells.kind not in ("text", "categories") and cells.name != "null":
-            return block_of(empty)[0].dtype
+        typed = cells.kind not in ("text", "categories") and cells.name != "null"
+        found = block_of(empty)[0].dtype if typed else None
     except TypeError:
-        pass
-    raise ArgumentError(f"{named}, which {'needs categories' if fits else 'has no order here'}")
+        found = None
+    if found is None:
+        if fits and request.declared is not None:
+            return None
+        raise ArgumentError(f"{named}, which {'needs categories' if fits else 'has no order here'}")
+    refuse_for_typed(request.declared, named)
+    return found
 
 
 def _look(table: Table, where: str, request: ColumnRequest) -> None:
-    """Look at the first rows whether a column holds numbers, or moments; empty cells and "nan" do not count.
+    """Look at the first rows whether a column is of its kind; missing cells do not count.
 
     Raises `ContentError` if less than a tenth of them are, or if a tenth, and more than one, would be with other
-    separators. That the column holds numbers is a public fact, and giving bounds for it promises so. The look tells of
-    a promise that is evidently broken. No row of a column that keeps it, with a row to spare, makes a difference.
+    separators or look like dates of another form. That the column is of its kind is a public fact, and giving bounds
+    for it promises so. The look tells of a promise that is evidently broken. No row of a column that keeps it, with a
+    row to spare, makes a difference.
     """
-    if request.dates:
-        cells = [cell for cell in _first(table, request.column) if _is_there(cell)]
-        found = int(np.count_nonzero(_ticks(cells) >= FIRST))
-        if hardly_any(found, len(cells) - found):
-            raise ContentError(f"column {request.column!r} of {where} does not look like dates in ISO 8601")
-        return
-    read = _first(table, request.column, numbers=(request.column,))
-    values = read if read.dtype.kind == "f" else cells_as(read, np.dtype(np.float64))[0]
+    declared, column = request.declared or Declared(), request.column
+    values = declared.read(cells := _first(table, column, declared))
     found = int(np.count_nonzero(values == values))
     if 9 * (len(values) - found) <= found:
         return
-    cells = [str(cell) for cell in _first(table, request.column)]
-    form = request.form
-    separators = (form.decimal or ".", form.thousands or "") if form else (".", "")
-    otherwise = otherwise_written(cells, *separators)
+    if declared.kind == "number":
+        cells = _first(table, column, Declared(kind="text"))
+        form = request.form or Written()
+        otherwise = otherwise_written([str(cell) for cell in cells], form.decimal or ".", form.thousands or "")
+        if otherwise > 1 and 9 * otherwise > found:
+            raise ContentError(
+                f"column {column!r} of {where} holds numbers with other separators than its form says: declare decimal "
+                "and thousands"
+            )
+    otherwise = other_dates(cells, values) if request.dates else 0
     if otherwise > 1 and 9 * otherwise > found:
-        raise ContentError(
-            f"column {request.column!r} of {where} holds numbers with other separators than its form says: declare "
-            "decimal and thousands"
-        )
-    if hardly_any(found, sum(map(_is_there, cells)) - found):
-        raise ContentError(
-            f"column {request.column!r} of {where} does not look like numbers: dates need their kind, text needs "
-            "categories, separators other than a point a form"
-        )
+        raise ContentError(f"column {column!r} of {where} holds dates in another form than declared{_DATES}")
+    present = sum(declared.category(cell) != "" and str(cell).strip().lower() not in _NONE for cell in cells)
+    if hardly_any(found, present - found):
+        hint = _NUMBERS if declared.kind == "number" else declared.column_kind.hint
+        raise ContentError(f"column {column!r} of {where} does not look like {declared.kind}s{hint}")
 
 
-def _moments(cells: Any) -> Block:
-    return _ticks(cells).view(stamp_type("us")), None
-
-
-def _ticks(cells: Any) -> Any:
-    """Moments in microseconds since 1970, in UTC; the tick of NaT for a cell that is none."""
-    return np.array([_tick(cell) for cell in cells], dtype=np.int64)
-
-
-def _tick(cell: Any) -> int:
-    try:
-        found = tick_of(datetime.fromisoformat(cell.strip()) if isinstance(cell, str) else cell, "us")
-    except (TypeError, ValueError):
-        found = None
-    return FIRST - 1 if found is None else found
-
-
-def _first(table: Table, column: str, numbers: Collection[str] = ()) -> NDArray[Any]:
+def _first(table: Table, column: str, declared: Declared) -> NDArray[Any]:
     """The cells of the first rows."""
     parts, rows = [], 0
-    for chunk in table.chunks([column], numbers):
-        parts.append(chunk[column])
-        rows += len(parts[-1])
+    for cells in _chunks(table, column, declared):
+        parts.append(cells)
+        rows += len(cells)
         if rows >= _LOOKED_AT:
             break
     return np.concatenate(parts)[:_LOOKED_AT]
-
-
-def _is_there(cell: Any) -> bool:
-    return str(cell).strip().lower() not in ("", "nan", "none")
 
 
 def _remembered(blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Block]]:

@@ -7,10 +7,13 @@ from datetime import timedelta
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect.numerics import Array
 from dpselect.numerics.moments import seconds_of
-from dpselect.study.columns.kind import KINDS, ColumnKind, each_cell
+from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared
+from dpselect.tables.kinds.each_cell import column_of, each_cell
+
+__all__: list[str] = []
 
 _TEXT: Final = re.compile(
     r"(?:(?P<days>[+-]?\d{1,9}) ?(?:d|days?)[, ]*)?"
@@ -18,8 +21,8 @@ _TEXT: Final = re.compile(
 )
 
 
-def _read(cells: Any, form: str | None) -> NDArray[np.float64]:  # noqa: ARG001
-    cells = np.asarray(cells)
+def _read(cells: Any, declared: Declared) -> Array:  # noqa: ARG001
+    cells = column_of(cells)
     if cells.dtype.kind == "m":
         return seconds_of(cells)
     if cells.dtype.kind in "iuf":
@@ -36,10 +39,10 @@ def _seconds(cell: Any) -> float:
         return float(seconds_of(np.array([cell]))[0])
     found = _TEXT.fullmatch(cell) if isinstance(cell, str) and cell else None
     if found is None:
-        return float(cell)
+        return np.nan if isinstance(cell, np.datetime64) else float("x" if "_" in str(cell) else cell)
     part = {name: float(value) for name, value in found.groupdict().items() if name != "sign" and value}
     clock = part.get("hours", 0.0) * 3600 + part.get("minutes", 0.0) * 60 + part.get("seconds", 0.0)
     return part.get("days", 0.0) * 86400 + (-clock if found["sign"] == "-" else clock)
 
 
-KINDS.register("duration")(ColumnKind(_read))
+KINDS.register("duration")(ColumnKind(_read, numeric=True))
