@@ -57,7 +57,7 @@ def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any]:
     """The type of the values of a column that has one. Raises `ArgumentError` for one that does not fit."""
     named = f"column: {request.column!r} of {where} holds {getattr(empty, 'type', getattr(empty, 'dtype', None))}"
     if request.dates:
-        raise ArgumentError(f"dates: only for a column without a type; {named}")
+        raise ArgumentError(f"{named}: a column that has a type takes no dates")
     try:
         text_chunks(empty)
         fits = True
@@ -98,12 +98,12 @@ def _look(table: Table, where: str, request: ColumnRequest) -> None:
     if otherwise > 1 and 9 * otherwise > found:
         raise ContentError(
             f"column {request.column!r} of {where} holds numbers with other separators than its form says: declare "
-            "decimal and thousands"
+            "form.decimal and form.thousands"
         )
     if hardly_any(found, sum(map(_is_there, cells)) - found):
         raise ContentError(
             f"column {request.column!r} of {where} does not look like numbers: dates need their kind, text needs "
-            "categories, separators other than a point a form"
+            "categories, separators other than a point form.decimal"
         )
 
 
