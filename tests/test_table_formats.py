@@ -221,6 +221,17 @@ def test_a_nested_column_is_refused_by_name_before_a_row_is_read(tmp_path):
                 pass
 
 
+def test_a_matrix_is_refused_by_name_before_anything_is_paid(tmp_path):
+    np.savez(tmp_path / "t.npz", m=np.zeros((3, 2)), n=np.float64(1), X=np.ones((3, 2)))
+    for column in ("m", "n"):
+        with (
+            pytest.raises(ArgumentError, match=f"'{column}' of .* has not one dimension"),
+            open_column(str(tmp_path / "t.npz"), column),
+        ):
+            pass
+    assert open_table("t.npz", tmp_path).read(["x1"])["x1"].tolist() == [1, 1, 1]
+
+
 def test_a_folder_whose_files_have_other_types_and_columns(tmp_path):
     (tmp_path / "f").mkdir()
     parts = [{"x": [1, 2], "y": ["a", "b"]}, {"x": [3.5]}, {"y": ["c", None], "x": [Decimal("4.25"), None]}]

@@ -302,7 +302,10 @@ def test_a_type_that_has_no_array_is_named():
 def test_separators_that_are_not_declared_are_not_lost_in_silence(cells, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("id,x\n" + "".join(f"a,{cell}\n" for cell in cells * 50))
-    with pytest.raises(ContentError, match="declare decimal and thousands"), open_column(str(path), "x", look=True):
+    with (
+        pytest.raises(ContentError, match=r"declare form\.decimal and form\.thousands"),
+        open_column(str(path), "x", look=True),
+    ):
         pass
     column = Column(bounds=(0, 1), missing="indicator")
     data = Data(source=path.name, label="id", classes=("a", "b"), columns={"x": column})

@@ -110,7 +110,7 @@ class Origin:
 
     def option(self, part: str) -> str:
         """How a part of the form is called where the source is: a key of a study, a flag of a command, an argument."""
-        flag = f"--{part.replace('_', '-')}" if self.key.isupper() else part
+        flag = f"--{part.replace('_', '-')}" if self.key.isupper() else f"form.{part}"
         return f"data.{part}" if "." in self.key else flag
 
     def __str__(self) -> str:

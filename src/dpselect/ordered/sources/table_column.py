@@ -37,7 +37,7 @@ _HELD = 1 << 26
 """Bytes of a column that is not read twice."""
 _NONE = ("nan", "none")
 _DATES = ': declare its format, such as "%d/%m/%Y" or "%m/%d/%Y", and two_digit_years_from for %y'
-_NUMBERS = ": dates need their kind, text needs categories, separators other than a point a form"
+_NUMBERS = ": dates need their kind, text needs categories, separators other than a point form.decimal"
 
 
 def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
@@ -121,8 +121,8 @@ def _look(table: Table, where: str, request: ColumnRequest) -> None:
         otherwise = otherwise_written([str(cell) for cell in cells], form.decimal or ".", form.thousands or "")
         if otherwise > 1 and 9 * otherwise > found:
             raise ContentError(
-                f"column {column!r} of {where} holds numbers with other separators than its form says: declare decimal "
-                "and thousands"
+                f"column {column!r} of {where} holds numbers with other separators than its form says: declare "
+                "form.decimal and form.thousands"
             )
     otherwise = other_dates(cells, values) if request.dates else 0
     if otherwise > 1 and 9 * otherwise > found:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpselect.decoding import archive_headers, arrays_of
 from dpselect.decoding.limits import TABLE
-from dpselect.errors import ContentError
+from dpselect.errors import ArgumentError, ContentError
 from dpselect.tables.table import SOURCES, Origin, Table
 
 __all__ = ["open_npz"]
@@ -35,6 +35,9 @@ def open_npz(origin: Origin) -> Table:
         yield {name: array if place is None else array[:, place] for name, (array, place) in cells.items()}
 
     def empty(name: str) -> Any:
-        return np.empty(0, dtype=headers[places[name][0]].dtype)
+        array, place = places[name]
+        if place is None and len(headers[array].shape) != 1:
+            raise ArgumentError(f"column: {name!r} of {origin} has not one dimension: store its parts as vectors")
+        return np.empty(0, dtype=headers[array].dtype)
 
     return Table(tuple(name for name, _ in named), chunks, empty=empty)
