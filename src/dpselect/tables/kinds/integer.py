@@ -49,6 +49,4 @@ def _whole(cell: Any, near: float) -> int:
         return int(near)
 
 
-KINDS.register("integer")(
-    ColumnKind(_read, numeric=True, hint=KINDS["number"].hint, widest=(-_EXACT, _EXACT), ticks=Ticks(_ticks))
-)
+KINDS.register("integer")(ColumnKind(_read, numeric=True, hint=KINDS["number"].hint, ticks=Ticks(_ticks)))
