@@ -11,7 +11,7 @@ from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared
 from dpselect.tables.kinds.each_cell import column_of, each_cell
 from dpselect.tables.numbers import number_in
 
-__all__ = ["read_numbers"]
+__all__ = ["HINT", "read_numbers"]
 
 _LARGEST: Final = int(np.finfo(np.float64).max)
 
@@ -36,8 +36,8 @@ def _number(cell: Any) -> float:
     return number_in(cell) if isinstance(cell, str) else float(cell)
 
 
-_HINT: Final = (
+HINT: Final = (
     "; a decimal comma is declared by data.decimal or --decimal, and words such as yes and no by kind = "
     '"boolean", true_values and false_values'
 )
-KINDS.register("number")(ColumnKind(read_numbers, numeric=True, hint=_HINT))
+KINDS.register("number")(ColumnKind(read_numbers, numeric=True, hint=HINT))
