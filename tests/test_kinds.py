@@ -17,7 +17,7 @@ from dpselect.study.columns import Column
 from dpselect.study.data import load
 from dpselect.study.reading import parse_study
 from dpselect.study.schema import Data
-from dpselect.tables import KINDS, Declared, category, is_missing, open_table, other_dates, positions
+from dpselect.tables import KINDS, Declared, category, is_missing, open_table, other_dates, positions, restated
 
 BERLIN = "Europe/Berlin"
 MOMENTS = [
@@ -182,6 +182,24 @@ def test_a_letter_with_an_accent_is_one_category_unless_it_is_declared_exact():
     exact = Declared(kind="category", unicode="exact", missing_values=["tea"])
     assert positions(["cafe\u0301", "caf\u00e9", "tea"], names[:1], exact.category).tolist() == [-1, 0, -1]
     assert exact.category("tea") == ""
+
+
+def test_equal_cells_that_are_written_in_two_ways_do_not_decide_for_each_other():
+    noon = datetime.datetime(2024, 7, 1, 10, tzinfo=datetime.UTC)
+    for one, other in (
+        (Fraction(1, 2), 0.5),
+        (noon, noon.astimezone(ZoneInfo(BERLIN))),
+        (np.datetime64("2024-07-01"), np.datetime64("2024-07-01T00:00")),
+    ):
+        assert one == other
+        options = (str(one), str(other))
+        assert positions(objects([one, other]), options).tolist() == [0, 1]
+        assert positions(objects([other, one]), options).tolist() == [1, 0]
+
+
+def test_digits_of_a_date_are_no_number_that_separators_change():
+    cells = ["20240102", "1.234,5", "9007199254740993", "1,5", "x"]
+    assert restated(cells, ",", ".", strict=False) == ["20240102", "1234.5", "9007199254740993", "1.5", "x"]
 
 
 class Hostile:

@@ -175,3 +175,55 @@ def test_quantiles_of_a_declared_column_keep_their_order(tmp_path):
         release = quantiles(source, qs=[0.9, 0.5, 0.5], lower=0, upper=499, epsilon=20)
     assert release.value[0] > release.value[1] == release.value[2]
     assert all(isinstance(value, int) for value in release.value)
+
+
+STUDY = """
+[data]
+source = "people.csv"
+delimiter = ";"
+decimal = ","
+label = "moved"
+label_cells = { kind = "boolean", true_values = ["ja"], false_values = ["nein"] }
+classes = [false, true]
+[data.columns]
+born = { kind = "date", format = "%d.%m.%y", two_digit_years_from = 1920, bounds = ["01.01.20", "31.12.19"] }
+seen = { kind = "timestamp", time_zone = "Europe/Berlin", bounds = ["2024-07-01", "2024-08-01"] }
+wait = { kind = "duration", bounds = [0, 10800], missing = "indicator" }
+smoker = { kind = "boolean", true_values = ["J"], false_values = ["N"], missing = "N" }
+n = { kind = "integer", bounds = "private", missing = 0 }
+score = { bounds = [0, 5], missing = "indicator", missing_values = [-99] }
+[privacy]
+epsilon = 9
+delta = 1e-6
+nominal_rows = 2000
+[learner]
+name = "ridge"
+[runs]
+executor = "inline"
+[output]
+folder = "release"
+"""
+
+
+@pytest.mark.full
+def test_a_study_of_declared_cells_from_its_rows_to_predictions(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = ["born;seen;wait;smoker;n;score;moved"]
+    for k in range(2000):
+        moved, day = k % 2, 1 + k % 28
+        score = ("-99", "1,5", "2,5")[k % 3]
+        born = f"{day:02}.{1 + k % 12:02}.{(30 if moved else 70) + k % 20}"
+        rest = f"2024-07-{day:02} 12:{k % 60:02};{k % 3}:30;{'JN'[k % 5 > 1]};{k % 9};{score}"
+        lines.append(f"{born};{rest};{'ja' if moved else 'nein'}")
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "study.toml").write_text(STUDY)
+    tuned = CliRunner().invoke(app, ["tune", "--quiet", "study.toml"])
+    if tuned.exception is not None:
+        raise tuned.exception
+    assert tuned.exit_code == 0, tuned.output
+    assert "| seen | timestamp, Europe/Berlin |" in (tmp_path / "release" / "model-card.md").read_text()
+    written = ("--delimiter", ";", "--decimal", ",", "--keep", "moved")
+    told = CliRunner().invoke(app, ["predict", "release/model.npz", "people.csv", *written])
+    rows = [line.split(",") for line in told.stdout.splitlines()[1:]]
+    assert len(rows) == 2000
+    assert sum((moved == "ja") == (found == "True") for moved, found in rows) > 1900

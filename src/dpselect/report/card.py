@@ -215,7 +215,8 @@ def _facts(column: Mapping[str, Any], bought: bool) -> tuple[str, str, str]:
     if column.get("kind") == "text":
         return "text", _terms(column), "counts as empty" if missing is None else lost
     scale = column.get("scale", "linear")
-    kind = column.get("kind", "number") + ("" if scale == "linear" else f", {scale}")
+    read = [str(column[key]) for key in ("format", "time_zone") if column.get(key)]
+    kind = ", ".join([column.get("kind", "number"), *read, *([] if scale == "linear" else [scale])])
     if column["bounds"] == "private":
         return kind, "bounds not known", lost
     low, high = (rounded(end) if bought and isinstance(end, float) else _end(end) for end in column["bounds"])

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,11 @@ from numpy.typing import NDArray
 from dpselect.tables.numbers import TRUTH
 
 __all__ = ["category", "is_missing", "positions"]
+
+_TELLING: Final = (str, bytes, int, float, np.generic)
+_MOMENTS: Final = (np.datetime64, np.timedelta64)
+"""Values of the first types, but of these, are one category if they are equal. Others may be equal and written in two
+ways, as moments are in two time zones: kept by value, one row would decide how another is read."""
 
 
 def category(value: Any, *, exact: bool = False) -> str | Decimal:
@@ -50,15 +55,20 @@ def positions(
 ) -> NDArray[np.int64]:
     """The index of each cell among the options, -1 for one that is none of them; shape (cells,). It never fails."""
     index = {named(option): i for i, option in enumerate(options)}
-    known: dict[Any, int] = {}  # equal cells are one category, and columns of categories repeat theirs
+    known: dict[type, dict[Any, int]] = {}  # columns of categories repeat theirs
 
     def place(value: Any) -> int:
+        try:
+            return known[type(value)][value]
+        except Exception:  # a list has no hash, and a cell's own code may be anything
+            return find(value)
+
+    def find(value: Any) -> int:
         with suppress(Exception):
-            if value not in known:
-                known[value] = index.get(named(value), -1)
-            return known[value]
-        with suppress(Exception):  # a list has no hash, and a cell's own code may be anything
-            return index.get(named(value), -1)
+            found = index.get(named(value), -1)
+            if isinstance(value, _TELLING) and not isinstance(value, _MOMENTS):
+                known.setdefault(type(value), {})[value] = found
+            return found
         return -1
 
     return np.fromiter(map(place, values), dtype=np.int64, count=len(values))

@@ -122,6 +122,6 @@ def restated(cells: Sequence[str], decimal: str, thousands: str, *, strict: bool
         number = number_in(cell, decimal, thousands)
         if math.isnan(number):
             return f"no number: {cell}" if strict and not math.isnan(number_in(cell)) else cell
-        return cell if cell.lower() in TRUTH or math.isinf(number) else repr(number)
+        return cell if number == number_in(cell) else repr(number)
 
     return [restate(cell) for cell in cells]

@@ -12,6 +12,7 @@ from dpselect.ordered.sources.adapters import ColumnSource
 from dpselect.ordered.sources.columns import Progress
 from dpselect.ordered.sources.request import ColumnRequest
 from dpselect.ordered.sources.table_column import table_column
+from dpselect.public_api import options_of
 from dpselect.registry import Registry
 from dpselect.tables import Declared, DeclaredKeys, Written
 
@@ -32,6 +33,7 @@ def column_source(name: str) -> Callable[[Opener], Opener]:
     return COLUMN_SOURCES.register(name)
 
 
+@options_of(Declared)
 def open_column(
     where: str,
     column: str,
@@ -73,8 +75,8 @@ def open_column(
         raise ArgumentError("table: only for an SQL URL")
     if not is_url and not Path(where).exists():
         raise ArgumentError(f"{where}: there is no such file")
-    if dates:
-        declared = {"kind": "date", **declared}
+    if dates and declared.setdefault("kind", "date") not in ("date", "timestamp"):
+        raise ArgumentError('dates: the same as kind = "date", so give one of them')
     cells = Declared(**declared) if declared else None
     if cells is not None and cells.unclear:
         raise ArgumentError(cells.unclear)

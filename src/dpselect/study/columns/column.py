@@ -70,8 +70,10 @@ class Column(Cells):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, declared: Any) -> Any:
-        is_text = isinstance(declared, Mapping) and declared.get("kind") == TEXT
-        return _HASHING | dict(declared) if is_text else declared
+        kind = declared.get("kind") if isinstance(declared, Mapping) else None
+        if kind == TEXT:
+            return _HASHING | dict(declared)
+        return {"bounds": (False, True), **declared} if kind == "boolean" and "categories" not in declared else declared
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Column:
@@ -83,7 +85,7 @@ class Column(Cells):
             raise ValueError('n_features, analyzer and ngram_range go with kind = "text"')
         if self.kind == "category" and self.categories is None:
             raise ValueError('kind = "category" goes with categories')
-        if (self.bounds is None) == (self.categories is None) and not (self.kind == "boolean" and self.bounds is None):
+        if (self.bounds is None) == (self.categories is None):
             raise ValueError('give exactly one of bounds and categories, or kind = "text"')
         if self.categories is not None:
             if not differ(self.categories, self.declared):

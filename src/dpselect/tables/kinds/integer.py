@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpselect.numerics import Array
 from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared, Ticks
-from dpselect.tables.kinds.number import read_numbers
+from dpselect.tables.kinds.number import HINT, read_numbers
 from dpselect.tables.numbers import number_in
 
 __all__: list[str] = []
@@ -49,6 +49,4 @@ def _whole(cell: Any, near: float) -> int:
         return int(near)
 
 
-KINDS.register("integer")(
-    ColumnKind(_read, numeric=True, hint=KINDS["number"].hint, widest=(-_EXACT, _EXACT), ticks=Ticks(_ticks))
-)
+KINDS.register("integer")(ColumnKind(_read, numeric=True, hint=HINT, ticks=Ticks(_ticks)))

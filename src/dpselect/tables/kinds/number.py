@@ -11,7 +11,7 @@ from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared
 from dpselect.tables.kinds.each_cell import column_of, each_cell
 from dpselect.tables.numbers import double_of
 
-__all__ = ["read_numbers"]
+__all__ = ["HINT", "read_numbers"]
 
 
 def read_numbers(cells: Any, declared: Declared) -> Array:  # noqa: ARG001
@@ -26,8 +26,8 @@ def read_numbers(cells: Any, declared: Declared) -> Array:  # noqa: ARG001
     return each_cell(cells, double_of)
 
 
-_HINT: Final = (
+HINT: Final = (
     "; a decimal comma is declared by data.decimal or --decimal, and words such as yes and no by kind = "
     '"boolean", true_values and false_values'
 )
-KINDS.register("number")(ColumnKind(read_numbers, numeric=True, hint=_HINT))
+KINDS.register("number")(ColumnKind(read_numbers, numeric=True, hint=HINT))
