@@ -1,6 +1,9 @@
 from .blocks import csv_blocks as csv_blocks
 from .categories import category as category, positions as positions
-from .column_cells import (
+from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
+from .databases import why_not as why_not
+from .header import absent as absent, place_of as place_of
+from .memory import (
     Cells as Cells,
     arrow_cells as arrow_cells,
     cells_in as cells_in,
@@ -10,9 +13,6 @@ from .column_cells import (
     text_chunks as text_chunks,
     unmasked as unmasked,
 )
-from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
-from .databases import why_not as why_not
-from .header import absent as absent, place_of as place_of
 from .numbers import (
     TRUTH as TRUTH,
     double_of as double_of,
