@@ -25,6 +25,7 @@ PACKAGES = (
         "starlette",
         "uvicorn",
         "pyarrow",
+        "openpyxl",
         "psycopg",
         "duckdb",
         "polars",
@@ -57,6 +58,20 @@ def open_parquet_column() -> object:
 
     with open_column("rows.parquet", "x") as column:
         return column
+
+
+def open_workbook() -> object:
+    """A workbook of Excel."""
+    from dpselect.tables import open_table
+
+    return open_table("rows.xlsx")
+
+
+def open_zstandard() -> object:
+    """A table packed by Zstandard."""
+    from dpselect.tables import open_table
+
+    return open_table("rows.csv.zst")
 
 
 def open_duckdb() -> object:
@@ -126,6 +141,8 @@ def diffprivlib_model() -> object:
 
 USES: dict[str, tuple[str, Callable[[], object]]] = {
     "reading a Parquet column": ("parquet", open_parquet_column),
+    "reading a workbook": ("excel", open_workbook),
+    "reading what Zstandard packed": ("parquet", open_zstandard),
     "reading a DuckDB table": ("duckdb", open_duckdb),
     "a ledger on PostgreSQL": ("postgres", open_postgres),
     "an executor on Dask": ("dask", on_cluster("dask")),
@@ -164,7 +181,8 @@ def main() -> None:
             except Exception as error:
                 found.append(f"{module.name}: {type(error).__name__}: {error}")
     with tempfile.TemporaryDirectory() as name:
-        Path(name, "rows.parquet").touch()
+        for file in ("rows.parquet", "rows.xlsx", "rows.csv.zst"):
+            Path(name, file).touch()
         os.chdir(name)
         found += [check(what, extra, use) for what, (extra, use) in USES.items()]
     wrong = [line for line in found if line]

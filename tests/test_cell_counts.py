@@ -288,13 +288,13 @@ def test_a_public_sample_is_refused_before_anything_is_paid(tmp_path):
     assert json.loads(quantile_of(where, *ASKED, "--like", sample, "--most-unreadable", "0.5", "--json"))["quantiles"]
     other = tmp_path / "other.csv"
     other.write_text("y\n1\n")
-    with pytest.raises(ArgumentError, match=r"--like: column: there is no 'x'"):
+    with pytest.raises(ArgumentError, match=r"--like: column: no such column: 'x'"):
         quantile_of(where, *ASKED, "--like", other)
     text = ("--column", "x", "--q", "0.5", "--epsilon", "1", "--category", "5", "--category", "7")
-    with pytest.raises(ContentError, match="are none of the categories; record 2"):
+    with pytest.raises(ContentError, match=r"are none of the categories \(record 2"):
         quantile_of(where, *text, "--like", sample)
     days = ("--column", "x", "--q", "0.5", "--epsilon", "1", "--lower", "2024-01-01", "--upper", "2024-12-31")
-    with pytest.raises(ContentError, match="are no dates; record 1 has '5'"):
+    with pytest.raises(ContentError, match=r"cannot be read as date \(record 1 has '5'"):
         quantile_of(where, *days, "--kind", "date", "--like", sample)
 
 

@@ -253,17 +253,27 @@ def test_dates_of_a_csv_file_in_an_encoding_of_its_own(tmp_path):
         run(*asked, *written, "--kind", "number")
     with pytest.raises(ContentError, match="dates need their kind"):
         run(*asked, *written)
-    with pytest.raises(ContentError, match=r"not text in UTF-8.* declare its own by --encoding"):
+    with pytest.raises(ContentError, match=r"not text in UTF-8.* declare its own by form.encoding"):
         run(*asked)
-    with pytest.raises(ArgumentError, match="--encoding: unknown encoding 'latin-one'; such as utf-8"):
+    with pytest.raises(ArgumentError, match="encoding: unknown encoding 'latin-one'; such as utf-8"):
         run(*asked, "--encoding", "latin-one")
-    with pytest.raises(ArgumentError, match=r"there is no 'Day' in .*; there are 'Größe', 'Tag'"):
+    with pytest.raises(ArgumentError, match=r"no such column: 'Day'; there are 'Größe', 'Tag'"):
         run(path, "--column", "Day", *asked[3:], *written)
 
 
 def test_a_form_and_dates_are_for_csv_files_alone(people):
     asked = (people, "--column", "income", "--q", "0.5", "--epsilon", "1", *BOUNDS)
-    with pytest.raises(ArgumentError, match="--skip-rows: only for a CSV file"):
+    with pytest.raises(ArgumentError, match=r"encoding: goes with \.csv"):
         run(*asked, "--encoding", "latin-1")
-    with pytest.raises(ArgumentError, match="--kind: must be number or date, for a CSV file"):
+    with pytest.raises(ArgumentError, match="kind: only for a column without a type"):
         run(*asked, "--kind", "date")
+
+
+def test_a_form_is_named_by_its_flags(tmp_path, monkeypatch, capsys):
+    (tmp_path / "t.csv").write_bytes("x\n1\n".encode("utf-16"))
+    asked = ["quantile", str(tmp_path / "t.csv"), "--column", "x", "--q", "0.5", "--epsilon", "1", *BOUNDS]
+    for flags, said in (((), "by --encoding: it reads as utf-16"), (("--decimal", "x"), "--decimal: must be one of")):
+        monkeypatch.setattr("sys.argv", ["dpselect", *asked, *flags])
+        with pytest.raises(SystemExit):
+            main()
+        assert said in capsys.readouterr().err

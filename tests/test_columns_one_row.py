@@ -7,7 +7,9 @@ that was no UTF-8 or a cell of another type ended in a traceback, often one that
 from __future__ import annotations
 
 import functools
+import json
 import os
+from datetime import datetime, time, timedelta
 
 import numpy as np
 import pytest
@@ -137,6 +139,19 @@ def test_pandas(kind):
     each(code, lambda cells: pd.Series(scale(cells), dtype=kind), odd)
 
 
+@pytest.mark.parametrize("kind", ["str", "string[pyarrow]", "category"])
+def test_numbers_in_text_and_categories_of_pandas(kind):
+    """They are doubles, as in a CSV file; the type of categories, which pandas takes from the rows, changes nothing."""
+    pd = pytest.importorskip("pandas")
+    write = (lambda cells: cells) if kind == "category" else (lambda cells: list(map(str, cells)))
+    each("f", lambda cells: pd.Series(write(cells), dtype=kind), [*laws.WHOLE, *laws.REAL, *laws.TEXTS])
+
+
+def test_sparse_numbers_of_pandas():
+    pd = pytest.importorskip("pandas")
+    each("f", lambda cells: pd.Series(pd.arrays.SparseArray(np.array(cells, float))), laws.REAL)
+
+
 @pytest.mark.parametrize("kind", ["object", "string", "category", "string[pyarrow]"])
 def test_text_of_pandas(kind):
     pd = pytest.importorskip("pandas")
@@ -221,6 +236,53 @@ def test_csv(tmp_path):
 
     each("f", make, laws.TEXTS)
     each("T", lambda cells: make(cells, text=True), laws.TEXTS)
+
+
+def lines_file(path, lines):
+    rows = (line if isinstance(line, bytes) else json.dumps({"x": line}).encode() for line in lines)
+    path.write_bytes(b"\n".join(rows))
+    return path
+
+
+ODD_LINES = [
+    *(b"{", b"[1]", b"null", b'"x"', b"{}", b'{"y": 1}', b'{"x": [1, 2]}', b'{"x": {"x": 7}}', b'{"x": "\xff"}', b"}"),
+    *(
+        b'{"x": ' + b"9" * 5000 + b"}",
+        b'{"x": 1e999}',
+        b"[" * 100_000,
+        b'{"x": 1},{"x": 2}',
+        b'\xff\xfe{"x": 1}',
+        b"\0",
+    ),
+]
+
+
+@pytest.mark.parametrize("step", [19, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("kind", ["f", "T"])
+def test_json_lines(tmp_path, kind, step):
+    def make(cells):
+        with open_column(str(lines_file(tmp_path / "x.jsonl", cells)), "x", text=kind == "T", look=True) as source:
+            return source
+
+    each(kind, make, [*ODD_LINES, None, True, *laws.TEXTS, *laws.REAL, *laws.HUGE][::step])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["f", "T"])
+def test_workbooks(tmp_path, kind):
+    openpyxl = pytest.importorskip("openpyxl")
+
+    def make(cells):
+        book = openpyxl.Workbook(write_only=True)
+        sheet = book.create_sheet()
+        for cell in ("x", *cells):
+            sheet.append([cell])
+        book.save(tmp_path / "x.xlsx")
+        with open_column(str(tmp_path / "x.xlsx"), "x", text=kind == "T", look=True) as source:
+            return source
+
+    odd = [None, True, "#N/A", "=1/0", "7", datetime(2024, 2, 29), timedelta(days=1), time(7), 1e308, 2**70, -0.0]
+    each(kind, make, odd)
 
 
 def any_csv_cell(tmp_path, cell):

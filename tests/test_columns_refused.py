@@ -18,7 +18,7 @@ from dpselect.ledger import Ledger
 from dpselect.ordered import SqlTable, median, open_column, quantile
 from dpselect.study.data import load
 from dpselect.study.schema import Data
-from dpselect.study.sources import open_table
+from dpselect.tables import open_table
 from tests import column_laws as laws
 
 POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")
@@ -201,7 +201,7 @@ def test_study_data_show_no_cell(tmp_path):
         load(facts, open_table("x.parquet", tmp_path))
     assert SECRET not in "".join(traceback.format_exception(caught.value))
     (tmp_path / "x.parquet").write_bytes(b"PAR1 " + SECRET.encode())
-    with pytest.raises(ArgumentError, match="Parquet"):
+    with pytest.raises(ContentError, match="Parquet"):
         open_table("x.parquet", tmp_path)
 
 

@@ -249,3 +249,17 @@ def test_the_price_of_a_past_search_begins_with_searches_that_have_none():
     title, first, *_ = page.split("\n\n")
     assert title == "# What did my search cost?"
     assert first.startswith("If the runs themselves were not private, no guarantee can be had afterwards:")
+
+
+def test_the_page_of_a_package_index_has_no_broken_link():
+    """An index shows the README without the files beside it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    hook = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    page = (ROOT / "README.md").read_text()
+    assert "](docs/" in page
+    for one in hook["substitutions"]:
+        page = re.sub(one["pattern"], one["replacement"], page)
+    links = re.findall(r"\]\(([^)]*)\)", page)
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert "`THREATS.md`" in page
+    assert "tutorial (`docs/tutorial.md`)" in page

@@ -85,7 +85,11 @@ def test_a_life(folder, capsys):
     ("arguments", "expected", "message"),
     [
         (("create", "missing.csv", "--to", "x", "--questions", 5), 1, "missing.csv"),
-        (("create", "labels.csv", "--to", "x", "--questions", 5, "--label-column", "truth"), 1, "one column 'truth'"),
+        (
+            ("create", "labels.csv", "--to", "x", "--questions", 5, "--label-column", "truth"),
+            1,
+            "no such column: 'truth'",
+        ),
         (("create", "labels.csv", "--to", "x", "--questions", 5, "--metric", "auc"), 2, "positive is needed"),
         (("create", "labels.csv", "--to", "x", "--questions", 5, "--label-column", "id"), 2, "must differ"),
         (("create", "labels.csv", "--to", "x", "--questions", 5, "--ledger", "l.db"), 2, "both or neither"),
@@ -119,7 +123,7 @@ def test_wrong_use(folder, capsys, arguments, expected, message):
     [
         (["id", "prediction"], [(i, "SECRET") for i in range(ROWS - 1)], "column 'id' lacks ids of the holdout"),
         (["id", "prediction"], [("SECRET", "cat")] * ROWS, "column 'id' has an id more than once"),
-        (["id", "guess"], [(1, "SECRET")], "one column 'prediction'"),
+        (["id", "guess"], [(1, "SECRET")], "no such column: 'prediction'"),
         (["id", "prediction"], [(1, "SECRET", 3)], "length differs"),
         (["id", "prediction"], [], "has no rows"),
         ([], [], "one column 'id'"),

@@ -19,8 +19,7 @@ from dpselect.numerics import moments
 from dpselect.ordered import median, open_column, quantile_interval, quantiles
 from dpselect.ordered.public_domain import PublicDomain
 from dpselect.randomness import keyed_source
-from dpselect.study.columns.kind import KINDS
-from dpselect.study.sources.table import SOURCES, Origin
+from dpselect.tables import SOURCES, Declared, Origin
 from tests import column_laws as laws
 
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
@@ -395,38 +394,38 @@ def test_the_command_refuses_moments_by_the_name_of_the_flag(flag, tmp_path):
 
 
 def test_dates_of_a_study():
-    read = KINDS["date"].read
+    read = Declared(kind="date").read
     for unit in UNITS[2:10]:
-        assert read(stamps([NAT, 0], unit), None).tolist()[1] == 0.0
+        assert read(stamps([NAT, 0], unit)).tolist()[1] == 0.0
     far = {unit: stamps([LAST], unit) for unit in UNITS[:10]}
     for unit, cells in far.items():
         exact = float(begin(LAST, unit))
-        assert read(cells, None)[0] == pytest.approx(exact, rel=1e-15)
+        assert read(cells)[0] == pytest.approx(exact, rel=1e-15)
         column = np.empty(1, dtype=object)
         column[0] = cells[0]
-        assert read(column, None)[0] == read(cells, None)[0]
+        assert read(column)[0] == read(cells)[0]
 
 
 def test_durations_of_a_study():
-    read = KINDS["duration"].read
+    read = Declared(kind="duration").read
     for unit in UNITS[2:]:
         ticks = [LAST, -LAST, 1, NAT]
         cells = np.array(ticks, dtype=np.int64).view(f"m8[{unit}]")
-        found = read(cells, None)
+        found = read(cells)
         assert found[:3].tolist() == pytest.approx([float(begin(tick, unit)) for tick in ticks[:3]], rel=1e-15)
         assert np.isnan(found[3])
         column = np.empty(1, dtype=object)
         column[0] = cells[0]
-        assert read(column, None)[0] == found[0]
+        assert read(column)[0] == found[0]
     with pytest.raises(TypeError, match="no fixed length"):
-        read(np.array([1], dtype="m8[M]"), None)
+        read(np.array([1], dtype="m8[M]"))
     column = np.array([np.timedelta64(1, "Y"), None], dtype=object)
-    assert np.isnan(read(column, None)).all()
+    assert np.isnan(read(column)).all()
 
 
 def test_a_study_reads_time_stamps_of_96_bits(tmp_path):
     origin = Origin(str(spark_file(tmp_path / "x.parquet", [10_957, 2_932_896, None])), tmp_path, "data")
-    found = KINDS["date"].read(SOURCES[".parquet"](origin).read(["x"])["x"], None)
+    found = Declared(kind="date").read(SOURCES[".parquet"](origin).read(["x"])["x"])
     assert found[:2].tolist() == [946_684_800.0, 253_402_214_400.0]
     assert np.isnan(found[2])
 

@@ -157,7 +157,7 @@ def test_files_of_moments_and_text(tmp_path):
             assert median(source, categories=ORDER, epsilon=1.0, random=keyed_source(1)).value == "middle"
             with pytest.raises(TypeError, match="categories"):
                 median(source, lower=0, upper=1, epsilon=1.0)
-    for column, word in (("grade", "categories"), ("list", "order")):
+    for column, word in (("grade", "categories"), ("list", "store its parts")):
         where = str(tmp_path / "rows.parquet")
         with pytest.raises(ArgumentError, match=word), open_column(where, column):
             pass

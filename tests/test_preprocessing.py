@@ -97,7 +97,7 @@ def test_no_cell_is_refused_and_what_is_no_number_is_missing(name):
 
     cells = ["x", None, Odd(), [1], "2.5", 10**400, b"", 1, True]
     table = np.array([cells, [1.0] * 9], dtype=object)
-    plain = [math.nan, math.nan, math.nan, math.nan, 2.5, math.nan, math.nan, 1.0, 1.0]
+    plain = [math.nan, math.nan, math.nan, math.nan, 2.5, math.inf, math.nan, 1.0, 1.0]  # 10**400 as the text 1e400
     with warnings.catch_warnings(action="error"):
         found = ALL[name].fit(table).transform(table)
     assert np.array_equal(found, ALL[name].transform([plain, [1.0] * 9]))

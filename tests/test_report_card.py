@@ -6,6 +6,7 @@ import pytest
 
 from dpselect.numerics import rounded_up
 from dpselect.report.card import card
+from dpselect.study.columns import Column
 from tests.pages import BUDGET, FACTS, page, released
 
 
@@ -51,6 +52,20 @@ def test_columns_of_which_the_same_is_known_stand_in_one_row():
         ("joined", "date", "2000-01-01 to 2026-01-01", "refused"),
         ("job", "category", "nurse, teacher, other", "other"),
         ("answer 0 to answer 39 (40 columns)", "number", "0 to 10", "refused"),
+    ]
+
+
+def test_columns_say_how_their_cells_are_read():
+    columns = {
+        "ill": Column(kind="boolean", true_values=("J",), false_values=("N",)),
+        "seen": Column(kind="date", format="%d.%m.%Y", time_zone="Europe/Berlin", bounds=("01.01.2024", "01.02.2024")),
+        "job": Column(kind="category", categories=("nurse",), unicode="exact"),
+    }
+    facts = {name: column.model_dump(mode="json", exclude_defaults=True) for name, column in columns.items()}
+    assert parts(data={"columns": facts})["columns"] == [
+        ("ill", "boolean", "False to True", "refused"),
+        ("seen", "date, %d.%m.%Y, Europe/Berlin", "01.01.2024 to 01.02.2024", "refused"),
+        ("job", "category", "nurse", "none of these"),
     ]
 
 

@@ -198,7 +198,16 @@ def test_no_promise_is_smaller_than_composed_exponential_mechanisms(count):
         Column(**PRIVATE, kind="duration", missing=0),
         Column(**PRIVATE, kind="date", missing="2000-01-01"),
         Column(**PRIVATE, kind="date", format="%Y", missing="2000"),
-        Column(**PRIVATE, kind="date", format="%d.%m.%y", within=("01.01.69", "31.12.68")),
+        Column(**PRIVATE, kind="date", format="%d.%m.%y", two_digit_years_from=1920),
+        Column(**PRIVATE, kind="timestamp", time_zone="Europe/Berlin"),
+        Column(**PRIVATE, kind="integer", missing=-1, missing_values=(-99,)),
+        Column(
+            **PRIVATE,
+            kind="date",
+            format="%d.%m.%y",
+            two_digit_years_from=1969,
+            within=("01.01.69", "31.12.68"),
+        ),
     ],
 )
 def test_no_values_make_it_fail(values, column):

@@ -99,7 +99,7 @@ def test_anything_that_streams_arrow(model):
         ({**CELLS, "mango": "abc"}, "'mango' must hold a sequence"),
         ({**CELLS, "apple": np.array(1.0)}, "'apple' must"),
         ({**CELLS, "apple": iter([1.0, 2.0, 3.0])}, "'apple' must hold a sequence"),
-        ({**CELLS, "apple": np.zeros((3, 2))}, "'apple' must have one dimension"),
+        ({**CELLS, "apple": np.zeros((3, 2))}, "'apple' must be one-dimensional"),
         (np.zeros((2, 4)), "4 columns where the model has 3"),
         (np.zeros((2, 2)), "2 columns where the model has 3"),
         (np.zeros(3), "rows and columns"),

@@ -5,13 +5,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dpselect.errors import ContentError, StudyError
+from dpselect.errors import ArgumentError, ContentError
 from dpselect.privacy import Adjacency
 from dpselect.study.data import Rows, load
 from dpselect.study.row_parts import content_digests, row_digest, validation_mask
 from dpselect.study.schema import Data
-from dpselect.study.sources import open_table
-from dpselect.tables import arrow_cells
+from dpselect.tables import cells_in, open_table
 
 CSV = "age,colour,label\n30,red,yes\n150,blue,no\n-5,green,maybe\n"
 FACTS = {"age": {"bounds": (0, 100)}, "colour": {"categories": ("red", "blue")}}
@@ -66,14 +65,14 @@ def test_parquet(tmp_path):
     ("source", "said"),
     [
         ("absent.csv", "cannot read"),
-        ("d.xlsx", "must be"),
+        ("d.xls", "must be"),
         ("sklearn:mnist", "not one of"),
         ("broken.npz", "not a readable"),
     ],
 )
 def test_sources_that_cannot_be_opened(tmp_path, source, said):
     write(tmp_path, "not a zip", "broken.npz")
-    with pytest.raises(StudyError, match=said):
+    with pytest.raises((ArgumentError, ContentError), match=said):
         open_table(source, tmp_path)
 
 
@@ -81,10 +80,10 @@ def test_missing_columns_are_found_before_a_row_is_read(tmp_path):
     table = open_table("d.csv", write(tmp_path, CSV))
     facts = data(columns={**FACTS, "height": {"bounds": (0, 1)}})
 
-    def refuse(names):
+    def refuse(names, numbers):
         pytest.fail("a row was read")
 
-    with pytest.raises(StudyError, match="height"):
+    with pytest.raises(ArgumentError, match="height"):
         load(facts, type(table)(table.columns, refuse))
 
 
@@ -253,4 +252,4 @@ def test_texts_of_arrow_are_read_whatever_their_pieces_are(kind):
         (small, ["127", None, "0"]),
         (pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["x", None])), ["x", None]),
     ):
-        assert arrow_cells(column).tolist() == expected
+        assert cells_in(column).tolist() == expected

@@ -1,5 +1,6 @@
 """A learner, a metric and a source written outside of the package are named by a study file; nothing is edited."""
 
+import importlib
 from contextlib import ExitStack
 from unittest.mock import patch
 
@@ -13,8 +14,8 @@ from dpselect.randomness import keyed_source
 from dpselect.study import check_study, load_model, load_study, parse_study, run_study, study_schema
 from dpselect.study.learners import LEARNERS, StudyLearner
 from dpselect.study.metrics import METRICS, RowMetric, ScoreNoise
-from dpselect.study.sources import SOURCES, Table
 from dpselect.study.target import Target
+from dpselect.tables import SOURCES, Table
 from dpselect.testing.learner_contract import unpriced
 from tests.test_cli import toml
 
@@ -39,11 +40,12 @@ def open_made_up(origin):
         raise StudyError(f"{origin.key}: made-up:{name} is not one of corners")
     place = np.arange(int(count))
 
-    def read(names):
+    def chunks(names, numbers):
         columns = {"a": place % 2 * 1.0, "b": place // 2 % 2 * 1.0, "label": place % 2, "row": place}
-        return {name: columns[name] for name in names}
+        for start in range(0, len(place), 7):
+            yield {name: columns[name][start : start + 7] for name in names}
 
-    return Table(("a", "b", "label", "row"), read)
+    return Table(("a", "b", "label", "row"), chunks)
 
 
 DOCUMENT = {
@@ -74,6 +76,14 @@ def registered():
 @pytest.fixture(autouse=True)
 def own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def test_an_opener_of_version_02_is_warned(tmp_path):
+    with pytest.warns(FutureWarning, match=r"import SOURCES from dpselect\.tables"):
+        assert importlib.import_module("dpselect.study.sources").SOURCES is SOURCES
+    with pytest.warns(FutureWarning, match="read in chunks"):
+        table = importlib.import_module("dpselect.study.sources").Table(("a",), lambda names: {"a": np.arange(3)})
+    assert table.read(["a"])["a"].tolist() == [0, 1, 2]
 
 
 def test_a_study_file_names_all_three(tmp_path):

@@ -64,6 +64,39 @@ def test_columns_keep_their_order(tmp_path):
     assert model.predict(rows).tolist() == ["yes", "no"]
 
 
+DECLARED = {
+    "born": Column(
+        kind="date", format="%d.%m.%y", two_digit_years_from=1920, bounds=("01.01.20", "31.12.99"), missing="01.01.20"
+    ),
+    "seen": Column(kind="date", time_zone="Europe/Berlin", bounds=("2024-01-01", "2025-01-01")),
+    "ill": Column(kind="boolean", true_values=("J",), false_values=("N",), missing_values=("?",), missing="N"),
+    "tea": Column(categories=("caf\u00e9",), unicode="exact"),
+}
+
+
+def test_a_model_reads_cells_as_its_study_declared_them(tmp_path):
+    model = loaded(tmp_path, written(columns=DECLARED, weights=(np.zeros((5, 2)),)))
+    assert dict(model.columns) == DECLARED
+    rows = {"born": ["31.12.24", "31.12.24"], "seen": ["2024-07-01", "2024-06-30T22:00Z"], "ill": ["J", "?"]}
+    features = model.encode({**rows, "tea": ["caf\u00e9", "cafe\u0301"]})
+    assert features[0, 0] == features[1, 0] < 0  # 1924
+    assert features[0, 1] == features[1, 1]
+    assert features[:, 2].tolist() == [1, -1]
+    assert features[:, 3].tolist() == [1, 0]
+
+
+def test_a_model_of_an_older_version_reads_years_of_two_digits_as_it_did(tmp_path):
+    content = written(columns=DECLARED, weights=(np.zeros((5, 2)),))
+    description = description_of(content)
+    facts = {"kind": "date", "format": "%d.%m.%y", "bounds": ["01.01.69", "31.12.68"]}
+    description["columns"][0]["facts"] = {**facts, "scale": "linear", "other": False}
+    model = loaded(tmp_path, with_description(content, description))
+    seconds = model.columns["born"].numbers("born", ["01.01.70", "01.01.24"])
+    assert seconds.tolist() == [0, np.datetime64("2024-01-01", "s").astype(int)]
+    with pytest.raises(ValueError, match="two_digit_years_from = 1920"):
+        Column(**facts)
+
+
 def test_a_model_in_the_first_format_is_refused_with_the_reason(tmp_path):
     content = written()
     description = description_of(content)

@@ -13,7 +13,7 @@ from dpselect.repetitions.by_name import law_names
 from dpselect.study.columns import KINDS
 from dpselect.study.learners import LEARNERS
 from dpselect.study.metrics import METRICS
-from dpselect.study.sources import SOURCES
+from dpselect.tables import SOURCES
 print(*MAPS, *law_names(), *KINDS, *LEARNERS, *METRICS, *SOURCES)
 """
 GENERATOR = DOCS / "extensions" / "study_names.py"

@@ -13,13 +13,13 @@ import dpselect.study
 import dpselect.study.refitted
 import dpselect.study.searched
 from dpselect.cli.app import app
-from dpselect.errors import ContentError, StudyError
+from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.report import render_page
 from dpselect.study import check_study, load_study, parse_study, run_study
 from dpselect.study.shown import Constant, PublicTest
-from dpselect.study.sources import open_table
 from dpselect.study.target import Target
+from dpselect.tables import open_table
 from dpselect.testing.learner_contract import unpriced
 from tests.pages import FACTS, RELEASE
 from tests.test_cli import toml
@@ -172,7 +172,7 @@ def test_bundled_sets_have_two_parts():
     assert np.array_equal(parts["/test"]["target"], y[::5])
     assert np.array_equal(parts["/test"]["pixel_3_4"], X[::5, 28])
     assert np.array_equal(np.delete(y, np.s_[::5]), parts["/train"]["target"])
-    with pytest.raises(StudyError, match=r"/train or /test, got 'dev'"):
+    with pytest.raises(ArgumentError, match=r"/train or /test, got 'dev'"):
         open_table("sklearn:digits/dev", EXAMPLES)
 
 

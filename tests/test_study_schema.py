@@ -178,7 +178,9 @@ def test_an_unknown_key_is_named_with_those_that_there_are():
     with pytest.raises(StudyError, match=r"data.sources: unknown key; there are bounds, class_shares, .*source, table"):
         parse_study(changed("data.sources", "x.csv"))
     columns = {"a": {"bound": (0, 1)}}
-    with pytest.raises(StudyError, match=r"data.columns.a.bound: unknown key; there are bounds, categories, "):
+    with pytest.raises(
+        StudyError, match=r"data.columns.a.bound: unknown key; there are analyzer, bounds, categories, "
+    ):
         parse_study(changed("data.columns", columns))
     with pytest.raises(StudyError, match=r"nane: unknown key; there are card, data, learner, name, "):
         parse_study(changed("nane", "x"))
@@ -258,7 +260,7 @@ SAID = (
     "data.class_shares: 'maybe' is none of data.classes",
     "data.label: no such column: 'mvoed'; there are 'age', 'job', 'pay.gross', 'wealth', 'moved'",
     "data.columns.age: bounds must be two finite numbers, the lower one first",
-    "data.columns.job.category: unknown key; there are bounds, categories, ",
+    "data.columns.job.category: unknown key; there are analyzer, bounds, categories, ",
     'data.columns.pay.gross: a name with a dot is one name in quotation marks: "pay.gross"',
     "data.columns.wealth: unknown scale 'logarithmic'; one of bins, linear, log",
     "privacy.epsilon: give exactly one of epsilon (for the whole search) and noise_multiplier",

@@ -22,7 +22,7 @@ from dpselect.study.learners import LEARNERS, StudyLearner
 from dpselect.study.learners.mapped import map_parameters
 from dpselect.study.learners.recipe import learner_keys
 from dpselect.study.metrics import METRICS
-from dpselect.study.sources import SOURCES
+from dpselect.tables import SOURCES
 from dpselect.tuning.space import DISTRIBUTIONS
 
 PAGE: Final = Path(__file__).parents[1] / "study-file.md"

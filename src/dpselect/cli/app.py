@@ -81,7 +81,7 @@ def in_flags(message: str, arguments: list[str]) -> str:
     }
     # a noun (the data, no claim), words in quotes, a part of a longer name (privacy.delta) and the word "to", unless a
     # colon follows, are something else
-    noun = r"\b(?:a|an|the|no|of|each|every|any|this|takes|makes)\s+"
+    noun = r"\b(?:a|an|the|no|of|each|every|any|this|that|such|takes|makes)\s+"
     quoted = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\""
     names = "|".join(map(re.escape, flags))
     whole = re.compile(rf"({quoted})|({noun})?(?<![\w.'\"-])(?!to\b(?!:))({names})(?![\w'\"-]|\.\w)")
@@ -89,6 +89,7 @@ def in_flags(message: str, arguments: list[str]) -> str:
 
 
 def _stop(error: Exception | str, status: int) -> None:
-    lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..." for line in str(error).split("\n"))
+    said = re.sub(r"\bform\.([a-z_]+)", lambda part: f"--{part[1].replace('_', '-')}", str(error))
+    lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..." for line in said.split("\n"))
     warn("dpselect: " + "\n".join(lines))
     sys.exit(status)

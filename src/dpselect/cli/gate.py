@@ -17,7 +17,6 @@ from dpselect.cli.options import (
     Encoding,
     SkipRows,
     Thousands,
-    csv_form,
     print_result,
     stake_of,
 )
@@ -32,6 +31,7 @@ from dpselect.holdout.gate.files import read_groups, read_outcomes
 from dpselect.holdout.gate.outcomes import wins_and_losses
 from dpselect.holdout.shared_record import name_of
 from dpselect.numerics import rounded, rounded_down, rounded_up
+from dpselect.tables import Written
 
 __all__ = ["gate_app"]
 
@@ -103,7 +103,7 @@ def create(
 
     INCUMBENT.csv should be deleted or moved away from whoever shapes candidates.
     """
-    form = csv_form(incumbent, delimiter, encoding, decimal, thousands, skip_rows)
+    form = Written(delimiter, encoding, decimal, thousands, skip_rows)
     rules = GateRules(
         test=test,
         margin=margin,
@@ -113,7 +113,7 @@ def create(
         id_column=id_column,
         outcome_columns=tuple(outcome_column or ["outcome"]),
     )
-    outcomes = read_outcomes(incumbent, id_column, rules.outcome_columns, form=form)
+    outcomes = read_outcomes(incumbent, id_column, rules.outcome_columns, form=form, own=True)
     clusters = None if cluster_column is None else read_groups(incumbent, id_column, cluster_column, form=form)
     made = Gate.create(
         to,
@@ -162,7 +162,7 @@ def ask(
 
     Exit status 2 for outcomes of another form, which are not charged; 3 when the purse is empty.
     """
-    form = csv_form(candidate, delimiter, encoding, decimal, thousands, skip_rows)
+    form = Written(delimiter, encoding, decimal, thousands, skip_rows)
     place = Gate.open(gate)
     columns = place.terms.id_column, place.terms.outcome_columns
     try:
@@ -201,8 +201,10 @@ def advise(
 
     Reads development tasks of the searcher's own, never those of the gate. A bad stake costs power, not validity.
     """
-    form = csv_form(incumbent, delimiter, encoding, decimal, thousands, skip_rows)
-    before, after = (read_outcomes(each, id_column, [outcome_column], form=form) for each in (incumbent, candidate))
+    form = Written(delimiter, encoding, decimal, thousands, skip_rows)
+    before, after = (
+        read_outcomes(each, id_column, [outcome_column], form=form, own=True) for each in (incumbent, candidate)
+    )
     wins, losses, count = wins_and_losses(before, after)
     found = advise_gate(
         tasks=tasks, purse=purse, wins=wins, losses=losses, development_tasks=count, typical_gain=typical_gain

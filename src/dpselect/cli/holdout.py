@@ -10,7 +10,7 @@ import typer
 
 from dpselect.cli.commands import group
 from dpselect.cli.holdout_server import invite, revoke, serve, submit
-from dpselect.cli.options import AsJson, Decimal, Delimiter, Encoding, SkipRows, Thousands, csv_form, print_result
+from dpselect.cli.options import AsJson, Decimal, Delimiter, Encoding, SkipRows, Thousands, print_result
 from dpselect.cli.terminal import warn
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import MECHANISMS, Holdout, HoldoutLabels, HoldoutRequest
@@ -19,6 +19,7 @@ from dpselect.holdout.planning import fresh_error, most_fresh_answers, rows_need
 from dpselect.holdout.shared_record import name_of
 from dpselect.ledger import Ledger
 from dpselect.numerics import rounded_up
+from dpselect.tables import Written
 
 __all__ = ["holdout_app"]
 
@@ -103,7 +104,7 @@ def create(
         subsample_size=subsample_size,
     )
     ids, values = read_columns(
-        labels, [id_column, label_column], form=csv_form(labels, delimiter, encoding, decimal, thousands, skip_rows)
+        labels, [id_column, label_column], form=Written(delimiter, encoding, decimal, thousands, skip_rows), own=True
     )
     rows = HoldoutLabels(ids=ids, labels=values, positive=positive, id_column=id_column, label_column=label_column)
     if ledger is None or budget is None:
@@ -142,7 +143,7 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """Check a claimed score of predictions, or answer with a score. Ids are in the column the holdout was made with."""
-    form = csv_form(predictions, delimiter, encoding, decimal, thousands, skip_rows)
+    form = Written(delimiter, encoding, decimal, thousands, skip_rows)
     place = Holdout.open(holdout)
     columns = [place.terms.id_column, prediction_column]
     ids, values = read_columns(predictions, columns, form=form, limits=submitted(place.terms.rows))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpselect.cli.options import Decimal, Delimiter, Encoding, SkipRows, Table, Thousands
+from dpselect.cli.options import Decimal, Delimiter, Encoding, Sheet, SkipRows, Table, Thousands
 from dpselect.cli.terminal import ask, say, warn, write_data
 from dpselect.errors import ArgumentError, number
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["init"]
 
 _TASKS = ("classification", "regression")
-_KINDS = ("number", "category", "date", "duration", "none")
+_KINDS = ("number", "category", "date", "duration", "text", "none")
 
 
 def init(
@@ -34,7 +34,12 @@ def init(
     to: Annotated[
         Path | None, typer.Option(help="The study file to write; without it the draft goes to standard output.")
     ] = None,
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(help="A data dictionary in CSV: name, and what is known of kind, description, low, high."),
+    ] = None,
     table: Table = None,
+    sheet: Sheet = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -47,25 +52,31 @@ def init(
     `dpselect tune --check` names.
     """
     from dpselect.study import Facts, draft_study, guessed_columns
-    from dpselect.study.sources import Form, open_table
-    from dpselect.tables import absent
+    from dpselect.study.dictionary import described_columns, described_label, read_dictionary
+    from dpselect.tables import Written, absent, open_table
 
     number("--epsilon", epsilon, above=0.0)
     if task not in ("", *_TASKS):
         raise ArgumentError(f"--task: must be {' or '.join(_TASKS)}, got {task!r}")
     if to is not None and to.exists():
         raise ArgumentError(f"--to: {str(to)!r} exists already")
-    form = Form(delimiter, encoding, decimal, table, thousands, skip_rows)
+    form = Written(delimiter, encoding, decimal, thousands, skip_rows, table, sheet)
     found = open_table(data, Path(), "DATA", form=form)
     if label not in found.columns:
         raise ArgumentError(f"--label: {absent([label], found.columns)}")
+    found.check(found.columns)
     columns = guessed_columns([name for name in found.columns if name != label], found.types)
     facts = Facts(epsilon=repr(epsilon), task=task)
+    if dictionary is not None:
+        told = read_dictionary(dictionary)
+        columns, facts = described_columns(columns, told), described_label(facts, told.get(label))
+        if unknown := [name for name in told if name not in found.columns]:
+            warn(f"--dictionary: {absent(unknown, found.columns)}")
     if _in_terminal():
         warn("Say only what is public without looking at the rows; nothing leaves a blank.")
         rows = ask("rows, about")
         facts = replace(_answered(facts, label), nominal_rows=rows)
-        columns = [_asked(column) for column in columns]
+        columns = [column if column.complete else _asked(column) for column in columns]
     text = draft_study(_beside(data, to), label, columns, facts, form=form)
     if to is None:
         write_data(text)
@@ -102,6 +113,8 @@ def _words(question: str) -> tuple[str, ...]:
 
 def _answered(facts: Facts, label: str) -> Facts:
     """What a person says of the label: its classes, or of one that is a number its bounds."""
+    if facts.classes or facts.label_bounds:
+        return facts
     if facts.task != "regression":
         facts = replace(facts, classes=_words(f"classes of {label!r} (nothing for a number)"))
     if facts.task == "classification" or facts.classes:
@@ -117,7 +130,7 @@ def _asked(column: DraftedColumn) -> DraftedColumn:
         kind = ask(f"{column.name!r}: {', '.join(_KINDS)}", column.kind)
     told = "" if kind == column.kind else "as was said"
     column = replace(column, kind=kind, why=told or column.why)
-    if kind == "none":
+    if kind in ("none", "text"):
         return column
     if kind == "category":
         return replace(column, categories=_words(f"categories of {column.name!r}"))

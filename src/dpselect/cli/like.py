@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from datetime import datetime
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Final
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics.moments import FIRST, LAST
 from dpselect.ordered import open_column
 from dpselect.ordered.domains import Categories
-from dpselect.tables import (
-    MISSING,
-    UNREADABLE,
-    CsvForm,
-    csv_header,
-    csv_rows,
-    is_csv,
-    is_missing_text,
-    number_in,
-    place_of,
-)
+from dpselect.tables import CSV_ENDS, MISSING, UNREADABLE, Declared, Written, cells_of, open_table
 
 __all__ = ["check_like"]
 
@@ -30,22 +18,21 @@ _SHOWN: Final = 3
 
 
 def check_like(
-    like: str, column: str, *, most: float, categories: Sequence[str], dates: bool, form: CsvForm | None
+    like: str, column: str, *, most: float, categories: Sequence[str], declared: Declared, form: Written
 ) -> None:
     """Read the sample's column; a sample is public, so that errors may quote it.
 
     Raises `ArgumentError` for a sample without the column or of a type that is not read, `ContentError` if more than
     the share `most` of its cells that hold something cannot be read.
     """
-    csv = is_csv(like)
-    dates, form = dates and csv, form if csv else None
+    written = None if form == Written() or not like.lower().endswith(CSV_ENDS) else form
+    keys = {key: getattr(declared, key) for key in declared.keys}
     try:
-        with open_column(like, column, text=bool(categories), dates=dates, form=form) as source:
+        with open_column(like, column, text=bool(categories), form=written, **keys) as source:
             if categories:
                 counts = source.category_fates(Categories(tuple(categories)))  # type: ignore[attr-defined]
             else:
-                kind = source.dtype.kind
-                ends: tuple[Any, Any] = (-math.inf, math.inf) if kind == "f" else (FIRST, LAST)
+                ends: tuple[Any, Any] = (-math.inf, math.inf) if source.dtype.kind == "f" else (FIRST, LAST)
                 counts = source.fates(*ends)  # type: ignore[attr-defined]
     except ArgumentError as error:
         raise ArgumentError(f"--like: {error}") from None
@@ -53,41 +40,28 @@ def check_like(
     if not held:
         raise ContentError(f"--like: {like} has no cell of column {column!r} that holds something")
     if lost > most * held:
-        where = (
-            f"; {', '.join(_examples(like, column, form, _reader(categories, dates, form)))}" if csv and form else ""
-        )
-        what = "are none of the categories" if categories else "are no dates" if dates else "are no numbers"
+        shown = _examples(like, column, categories, declared, written)
+        where = f" ({', '.join(shown)})" if shown else ""
+        what = "are none of the categories" if categories else f"cannot be read as {declared.kind}"
         raise ContentError(
             f"--like: {lost} of {held} cells of column {column!r} in {like} {what}{where}. Nothing was paid: declare "
             "how the column is written, or raise --most-unreadable"
         )
 
 
-def _reader(categories: Sequence[str], dates: bool, form: CsvForm | None) -> Callable[[str], bool]:
-    """Whether a cell can be read."""
-    if categories:
-        return lambda cell: cell in categories
-    if dates:
-        return _is_date
-    decimal, thousands = (".", "") if form is None else (form.decimal, form.thousands)
-    return lambda cell: not math.isnan(number_in(cell, decimal, thousands))
-
-
-def _is_date(cell: str) -> bool:
-    try:
-        datetime.fromisoformat(cell.strip())
-    except ValueError:
-        return False
-    return True
-
-
-def _examples(like: str, column: str, form: CsvForm, readable: Callable[[str], bool]) -> list[str]:
+def _examples(like: str, column: str, categories: Sequence[str], declared: Declared, form: Written | None) -> list[str]:
     """The first cells that cannot be read, with the numbers of their records after the header."""
-    place, found = place_of(column, csv_header(Path(like), form), like), list[str]()
-    for number, row in enumerate(csv_rows(Path(like), form), 1):
-        cell = row[place] if place < len(row) else ""
-        if not readable(cell) and not is_missing_text(cell):
-            found.append(f"record {number} has {cell[:40]!r}")
-        if len(found) == _SHOWN:
-            break
+    table, found, number = open_table(like, key="", form=form or Written()), list[str](), 0
+    named = set(map(declared.category, categories))
+    for chunk in table.chunks([column], ()):
+        cells = cells_of(chunk[column])
+        shown = cells if table.restated is None or not declared.column_kind.numeric else table.restated(cells, True)
+        values = None if categories else declared.read(shown)
+        for place, cell in enumerate(cells):
+            lost = declared.category(cell) not in named if values is None else values[place] != values[place]
+            if lost and not declared.is_missing(cell):
+                found.append(f"record {number + place + 1} has {str(cell)[:40]!r}")
+            if len(found) == _SHOWN:
+                return found
+        number += len(cells)
     return found

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
 from dpselect.cli.terminal import print_json, say
 from dpselect.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from dpselect.tables import CsvForm
 
 __all__ = [
     "WITHHELD",
@@ -20,10 +15,10 @@ __all__ = [
     "Decimal",
     "Delimiter",
     "Encoding",
+    "Sheet",
     "SkipRows",
     "Table",
     "Thousands",
-    "csv_form",
     "number_in",
     "print_result",
     "stake_of",
@@ -34,6 +29,7 @@ WITHHELD: Final = 5
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Table = Annotated[str | None, typer.Option(help="The table of a database.")]
+Sheet = Annotated[str | None, typer.Option(help="The sheet of an Excel workbook; by default the first.")]
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; by default a comma.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; by default UTF-8.")]
 Decimal = Annotated[str | None, typer.Option(help='Of numbers in a CSV file: "." or ",".')]
@@ -41,18 +37,6 @@ Thousands = Annotated[
     str | None, typer.Option(help="Between groups of three digits in a CSV file; by default nothing.")
 ]
 SkipRows = Annotated[int | None, typer.Option(help="So many lines stand before the header of a CSV file.")]
-
-
-def csv_form(file: str | Path, *declared: Any) -> CsvForm:
-    """How this CSV file is written, from `--delimiter`, `--encoding`, `--decimal`, `--thousands`, `--skip-rows`.
-
-    Raises `ArgumentError` that names one of these flags.
-    """
-    from dpselect import tables  # most commands read no file
-
-    return tables.csv_form(
-        tables.Written(*declared), named=lambda part: "--" + part.replace("_", "-"), tabs=tables.has_tabs(str(file))
-    )
 
 
 def number_in(text: str) -> int | float:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dpselect.cli.options import Decimal, Delimiter, Encoding, SkipRows, Table, Thousands
+from dpselect.cli.options import Decimal, Delimiter, Encoding, Sheet, SkipRows, Table, Thousands
 from dpselect.cli.terminal import say, write_data
 from dpselect.errors import ArgumentError
 
@@ -17,7 +17,8 @@ __all__ = ["predict"]
 def predict(
     model: Annotated[Path, typer.Argument(help="The model.npz of a release.")],
     data: Annotated[
-        str, typer.Argument(help="The rows: a .csv, .csv.gz, .parquet, .feather or .npz file, or a database's URL.")
+        str,
+        typer.Argument(help="The rows: a file as a study takes it (CSV, Parquet, ...), or a database's URL."),
     ],
     to: Annotated[
         Path | None, typer.Option(help="The CSV file to write; without it the predictions go to standard output.")
@@ -29,6 +30,7 @@ def predict(
         bool, typer.Option("--probabilities", help="Write the probability of each class too.")
     ] = False,
     table: Table = None,
+    sheet: Sheet = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -41,11 +43,11 @@ def predict(
     """
     from dpselect.storage import write_atomically
     from dpselect.study import predict_table
-    from dpselect.study.sources import Form
+    from dpselect.tables import Written
 
     if to is not None and to.resolve() == Path(data).resolve():
         raise ArgumentError("--to: would be written over the data")
-    form = Form(delimiter, encoding, decimal, table, thousands, skip_rows)
+    form = Written(delimiter, encoding, decimal, thousands, skip_rows, table, sheet)
     text = predict_table(model, data, form=form, keep=keep or (), probabilities=probabilities)
     if to is None:
         write_data(text)

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from dpselect.cli.cells import UNCOUNTED, cells_in_words, described_cells, withheld_in_words
+from dpselect.cli.declared_cells import bound_in, shown
 from dpselect.cli.like import check_like
 from dpselect.cli.options import (
     WITHHELD,
@@ -20,17 +20,16 @@ from dpselect.cli.options import (
     Decimal,
     Delimiter,
     Encoding,
+    Sheet,
     SkipRows,
     Thousands,
-    csv_form,
-    number_in,
     print_result,
 )
 from dpselect.cli.terminal import put, warn
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics import rounded_up
-from dpselect.numerics.moments import instant_of, span
+from dpselect.numerics.moments import span
 from dpselect.ordered import (
     CellCounts,
     Column,
@@ -44,13 +43,19 @@ from dpselect.ordered import (
     quantiles,
 )
 from dpselect.privacy import Guarantee, Payment, Receipt, compose
-from dpselect.tables import is_csv
+from dpselect.tables import CSV_ENDS, Declared, Written
 
 __all__ = ["quantile"]
 
 
 def quantile(
-    where: Annotated[str, typer.Argument(metavar="FILE", help="A Parquet or CSV file, or an SQL URL.")],
+    where: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A file as a study takes it (CSV, Parquet, ...), or an SQL URL.",
+        ),
+    ],
     column: Annotated[str, typer.Option(help="The column.")],
     epsilon: Annotated[float, typer.Option(help="The price of all quantiles together, and of --count.")],
     q: Annotated[list[float], typer.Option(help="A quantile between 0 and 1; may be given several times.")],
@@ -75,10 +80,28 @@ def quantile(
     ] = 1000,
     kind: Annotated[
         str | None,
-        typer.Option(help="Of a CSV file: number or date (ISO 8601). Its rows are not looked at to tell."),
+        typer.Option(
+            help="Of a column without a type: number, integer, boolean, date, timestamp or duration. Its rows are not "
+            "looked at to tell, but for dates without --format."
+        ),
+    ] = None,
+    date_format: Annotated[
+        str | None, typer.Option("--format", help="How dates are written, such as %d.%m.%Y; else ISO 8601.")
+    ] = None,
+    two_digit_years_from: Annotated[
+        int | None, typer.Option(help="The first of the hundred years that %y means, such as 1920.")
+    ] = None,
+    time_zone: Annotated[
+        str | None, typer.Option(help="Of dates and times without an offset, such as Europe/Berlin; else UTC.")
+    ] = None,
+    true_values: Annotated[list[str] | None, typer.Option("--true-value", help="What means true.")] = None,
+    false_values: Annotated[list[str] | None, typer.Option("--false-value", help="What means false.")] = None,
+    missing_values: Annotated[
+        list[str] | None, typer.Option("--missing-value", help="What means that there is no value, such as -99.")
     ] = None,
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
     table: Annotated[str | None, typer.Option(help="The table, with an SQL URL.")] = None,
+    sheet: Sheet = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -108,6 +131,8 @@ def quantile(
     number("--epsilon", epsilon, at_least=2.0**-30, at_most=2.0**20)
     for wanted in q:
         number("--q", wanted, at_least=0.0, at_most=1.0)
+    if kind == "boolean" and lower is upper is None and range_epsilon is None:
+        lower, upper = "false", "true"
     if (lower is None) != (upper is None):
         raise ArgumentError("--lower and --upper: give both, or neither and --range-epsilon")
     if not category and (lower is None) == (range_epsilon is None):
@@ -116,21 +141,26 @@ def quantile(
         raise ArgumentError("--ledger and --budget: give both or neither")
     if category and (lower is not None or range_epsilon is not None or granularity is not None):
         raise ArgumentError("--category: in place of bounds and --granularity")
-    if kind is not None and (kind not in ("number", "date") or category or not is_csv(where)):
-        raise ArgumentError(
-            "--kind: must be number or date, for a CSV file without --category; other columns have a type"
-        )
-    layout = (delimiter, encoding, decimal, thousands, skip_rows)
-    if not is_csv(where) and any(part is not None for part in layout):
-        raise ArgumentError("--delimiter, --encoding, --decimal, --thousands and --skip-rows: only for a CSV file")
-    written = csv_form(where, *layout) if is_csv(where) else None
-    read: dict[str, Any] = {"text": bool(category), "look": kind is None, "dates": kind == "date", "form": written}
+    if kind is not None and (category or kind in ("category", "text")):
+        raise ArgumentError("--kind: categories and text need --category alone")
+    given: dict[str, Any] = {
+        "kind": kind,
+        "format": date_format,
+        "two_digit_years_from": two_digit_years_from,
+        "time_zone": time_zone,
+    }
+    given |= {"true_values": true_values, "false_values": false_values, "missing_values": missing_values}
+    keys = {key: value for key, value in given.items() if value}
+    cells = Declared(**keys)
+    layout = Written(delimiter, encoding, decimal, thousands, skip_rows, None, sheet)
+    written = None if layout == Written() else layout
+    look = kind is None or (kind in ("date", "timestamp") and date_format is None)
+    read: dict[str, Any] = {"text": bool(category), "look": look, "form": written, **keys}
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
     number("--most-unreadable", most_unreadable, at_least=0.0, at_most=1.0)
     if like is not None:
-        shape = csv_form(like, *layout) if is_csv(like) else None
-        check_like(like, column, most=most_unreadable, categories=category or (), dates=kind == "date", form=shape)
+        check_like(like, column, most=most_unreadable, categories=category or (), declared=cells, form=layout)
     part = count_epsilon(epsilon, adjacency) if count else 0.0
     counts = CellCounts(epsilon=part, adjacency=adjacency) if count else None
     asked: dict[str, Any] = {"qs": q, "epsilon": epsilon - part, "adjacency": adjacency, "delta": delta}
@@ -149,8 +179,8 @@ def quantile(
         code = "" if category else source.dtype.kind  # raises for a type that needs categories
         if range_epsilon is not None and code not in ("i", "u", "f"):
             raise ArgumentError("--range-epsilon: only for numbers; timestamps need --lower and --upper")
-        bounds = (_bound("--lower", lower, code), _bound("--upper", upper, code))
-        step = _granularity(granularity, code)
+        bounds = (bound_in("--lower", lower, code, cells), bound_in("--upper", upper, code, cells))
+        step = _granularity(granularity, code, cells)
         if counts is not None and not hasattr(source, "category_fates" if category else "fates"):
             raise ArgumentError("--no-count: needed, since this source of columns does not count its cells")
         ends = None if range_epsilon is None else PrivateRange(epsilon=range_epsilon, adjacency=adjacency)
@@ -171,26 +201,28 @@ def quantile(
             # an answer that is withheld is not drawn at all
             if counts is None or found is None or not counts.mostly_lost(found, most_unreadable):
                 release = quantiles(source, **public, **asked | {"method": plan.chosen})
-    cells = None if counts is None or found is None else described_cells(counts, found)
-    result: dict[str, Any] = {"column": column, "quantiles": [], "withheld": release is None, "cells": cells}
-    if cells is None:
+    told = None if counts is None or found is None else described_cells(counts, found)
+    result: dict[str, Any] = {"column": column, "quantiles": [], "withheld": release is None, "cells": told}
+    if told is None:
         result["condition"] = UNCOUNTED
     result["method"] = plan.chosen
     if release is not None:
-        result |= {"lower": _plain(bounds[0]), "upper": _plain(bounds[1])}
+        result |= {"lower": shown(bounds[0], cells, lower), "upper": shown(bounds[1], cells, upper)}
     result |= total.describe(delta=0.0 if delta is None else delta)
     if receipt is not None:
         result["receipt"] = {"sequence": receipt.sequence, "head": receipt.head, "identifier": receipt.identifier}
     spent = (
         f"epsilon {rounded_up(result['epsilon'])}, delta {rounded_up(delta or 0.0)}, adjacency {result['adjacency']}"
     )
-    in_words = cells_in_words(cells, possible=possible)
+    in_words = cells_in_words(told, possible=possible)
     if release is None:
         print_result(result, as_json, in_words, spent)
-        warn(withheld_in_words(column, most_unreadable, categories=bool(category), csv=is_csv(where)))
+        warn(
+            withheld_in_words(column, most_unreadable, categories=bool(category), csv=where.lower().endswith(CSV_ENDS))
+        )
         raise typer.Exit(WITHHELD)
     result["quantiles"] = [
-        {"q": float(wanted), "value": _plain(value), "rank_error_95": error}
+        {"q": float(wanted), "value": shown(value, cells, lower), "rank_error_95": error}
         for wanted, value, error in zip(plan.qs, release.value, release.rank_errors(0.05), strict=True)
     ]
     print_result(result, as_json, *_lines(result["quantiles"], plan, release), in_words, spent)
@@ -212,32 +244,16 @@ def _lines(rows: list[dict[str, Any]], plan: Quantiles, release: QuantilesReleas
     return lines
 
 
-def _bound(flag: str, text: str | None, kind: str) -> Any:
-    if text is None:
-        return None
-    try:
-        if kind != "M":
-            return number_in(text)
-        instant_of(text)
-        return text
-    except ValueError:
-        raise ArgumentError(f"{flag} must be a {'timestamp' if kind == 'M' else 'number'}, got {text!r}") from None
-
-
-def _granularity(text: str | None, kind: str) -> Any:
+def _granularity(text: str | None, kind: str, cells: Declared) -> Any:
     if text is None or text == "float64":
         return text
     if kind != "M":
-        return _bound("--granularity", text, kind)
+        return bound_in("--granularity", text, kind, cells)
     amount, _, unit = text.partition(" ")
     try:
         return span(int(amount), unit)
     except ValueError:
         raise ArgumentError(f"--granularity must be a count and a unit such as '1 D', got {text!r}") from None
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, np.datetime64) else value
 
 
 @contextmanager

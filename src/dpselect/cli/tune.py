@@ -126,7 +126,7 @@ def _bounds(preparation: dict[str, Any] | None) -> list[str]:
     """The bounds that were bought, one a line; none where nothing was found, which has none."""
     bounds = {} if preparation is None else preparation["bounds"]
     return [
-        f"bounds of {name}: {', '.join(f'{end:.4g}' if isinstance(end, float) else end for end in ends)}"
+        f"bounds of {name}: {', '.join(f'{end:.4g}' if isinstance(end, float) else str(end) for end in ends)}"
         for name, ends in bounds.items()
         if ends is not None
     ]

@@ -6,16 +6,18 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from dpselect.decoding.limits import DecodingLimits, LimitError, shown_bytes
-from dpselect.errors import ContentError
+from dpselect.errors import ContentError, missing_extra
 
 __all__ = ["lines_of", "read_content", "unpacked"]
 
 _CHUNK = 1 << 16
+_UNPACKS = "unpacks to more than"
 
 
 def read_content(path: Path, limits: DecodingLimits) -> bytes:
@@ -42,23 +44,58 @@ def lines_of(path: Path, limits: DecodingLimits) -> Iterator[bytes]:
 
 
 def unpacked(path: Path, limits: DecodingLimits | None = None) -> IO[bytes]:
-    """A file's content, decompressed when its name ends in `.gz`.
+    """A file's content, decompressed when its name ends in `.gz`, or in `.zst`, which needs pyarrow.
 
     With limits, reading on raises `LimitError` as soon as the file or what is unpacked of it is larger, and
-    `ContentError` for what is no gzip archive. Without, that raises `EOFError`, `zlib.error` and `OSError`, as `gzip`
+    `ContentError` for what is no such archive. Without, that raises `EOFError`, `zlib.error` and `OSError`, as `gzip`
     does.
     """
+    if path.suffix.lower() == ".zst":
+        file = cast(BinaryIO, io.BufferedReader(_Zstandard(path), _CHUNK))
+        if limits is None:
+            return file
+        limits.check_size(path.stat().st_size, path.name)
+        return cast(IO[bytes], io.BufferedReader(_Counted(file, limits.decoded, path.name, _UNPACKS), _CHUNK))
     packed = path.suffix.lower() == ".gz"
     if packed and limits is None:
         return cast(IO[bytes], gzip.open(path, "rb"))  # decodes: private rows, of which no size may make it fail
-    file: BinaryIO = path.open("rb")
+    file = path.open("rb")
     if limits is not None:
         file = cast(BinaryIO, io.BufferedReader(_Counted(file, limits.size, path.name, "is larger than"), _CHUNK))
     if not packed or limits is None:
         return file
     opened = cast(BinaryIO, gzip.GzipFile(fileobj=file, mode="rb"))  # decodes: read under the limits
-    counted = _Counted(opened, limits.decoded, path.name, "unpacks to more than", below=file)
+    counted = _Counted(opened, limits.decoded, path.name, _UNPACKS, below=file)
     return cast(IO[bytes], io.BufferedReader(counted, _CHUNK))
+
+
+class _Zstandard(io.RawIOBase):
+    """What a Zstandard archive holds. One that is damaged or ends early raises `EOFError`, as gzip's do."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            import pyarrow
+        except ImportError:
+            raise missing_extra("parquet", "reading .zst") from None
+        path.stat()  # for an error that names it
+        self._stream = pyarrow.input_stream(str(path), compression="zstd")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = None
+        with suppress(OSError):  # whose words are not passed on
+            piece = self._stream.read(len(buffer))
+        if piece is None:
+            raise EOFError
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
 
 
 class _Counted(io.RawIOBase):
@@ -76,7 +113,7 @@ class _Counted(io.RawIOBase):
         try:
             count = self._stream.readinto(buffer)  # type: ignore[attr-defined]
         except (gzip.BadGzipFile, EOFError, zlib.error):
-            raise ContentError(f"{self._name} is no gzip archive, or is damaged") from None
+            raise ContentError(f"{self._name} is no archive of its kind, or is damaged") from None
         self._left -= count
         if self._left < 0:
             raise LimitError(self._refusal)

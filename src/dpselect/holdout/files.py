@@ -16,24 +16,23 @@ from numpy.typing import NDArray
 
 from dpselect.decoding import DecodingLimits
 from dpselect.decoding.limits import SUBMISSION
-from dpselect.errors import ContentError
-from dpselect.tables import TRUTH, CsvForm, absent, category, csv_header, csv_rows, number_in, restated
+from dpselect.errors import ArgumentError, ContentError
+from dpselect.tables import TRUTH, Written, category, number_in, open_table
 
 __all__ = [
-    "FORM",
     "NAMING",
     "aligned",
     "class_names",
     "numbers",
     "predicted_classes",
+    "read_cells",
     "read_columns",
     "submitted",
     "texts",
     "unique_ids",
 ]
 
-FORM: Final = CsvForm()
-"""How a file is written unless somebody says otherwise."""
+_AS_IT_IS: Final = Written()
 NAMING: Final = 2
 """The version of `class_names`."""
 
@@ -44,31 +43,45 @@ def submitted(rows: int) -> DecodingLimits:
 
 
 def read_columns(
-    path: Path, columns: Sequence[str], *, form: CsvForm = FORM, limits: DecodingLimits = SUBMISSION
+    path: Path,
+    columns: Sequence[str],
+    *,
+    form: Written = _AS_IT_IS,
+    limits: DecodingLimits = SUBMISSION,
+    own: bool = False,
 ) -> list[list[str]]:
-    """Columns of a CSV file with a header, as texts without blanks around them; all but the first, of ids, in its form.
+    """Columns of a file, as texts without blanks around them; all but the first, of ids, in its form.
 
     Raises `ContentError` for a file that is empty, uneven, not in its encoding or lacks a column, and `LimitError` for
-    one beyond the limits. No more than these columns is held in memory.
+    one beyond the limits. `own` is for a file that is not of others: Parquet, Feather and Excel are read too, whose
+    decoders take no limits. No more than these columns is held in memory.
     """
-    header = csv_header(path, form, limits=limits)
-    places = []
-    for column in columns:
-        if header.count(column) != 1:
-            what = f", not {header.count(column)}" if column in header else f": {absent([column], header)}"
-            raise ContentError(f"{path.name} must have one column {column!r}{what}")
-        places.append(header.index(column))
-    found: list[list[str]] = [[] for _ in columns]
-    for row in csv_rows(path, form, strict=True, limits=limits):
-        if row and len(row) != len(header):
-            raise ContentError(f"{path.name} has a row whose length differs from the header's")
-        for values, place in zip(found, places if row else (), strict=False):
-            values.append(row[place].strip())
-    if not found[0]:
+    found = read_cells(path, columns, form=form, limits=limits, own=own)
+    return [[text.strip() for text in texts(cells)] for cells in found]
+
+
+def read_cells(
+    path: Path,
+    columns: Sequence[str],
+    *,
+    form: Written = _AS_IT_IS,
+    limits: DecodingLimits = SUBMISSION,
+    own: bool = False,
+) -> list[list[Any]]:
+    """The same as the cells that stand there. A file whose name has no ending that is known is CSV."""
+    path.stat()  # for an error that names it
+    table = open_table(path, key="", form=form, limits=limits, own=own, otherwise=".csv")
+    try:
+        table.check(columns, path.name)
+    except ArgumentError as error:
+        raise ContentError(str(error)) from None
+    cells = table.read(columns)
+    ids, *others = (cells[name] for name in columns)
+    if not len(ids):
         raise ContentError(f"{path.name} has no rows")
-    if form.decimal == "." and not form.thousands:
-        return found
-    return [found[0], *(restated(values, form.decimal, form.thousands, strict=True) for values in found[1:])]
+    if table.restated is not None:
+        others = [table.restated(values, True) for values in others]
+    return [values.tolist() for values in (ids, *others)]
 
 
 def texts(values: Iterable[Any]) -> list[str]:

@@ -21,6 +21,7 @@ from dpselect.errors import ArgumentError, levels_to_the_caller, number
 from dpselect.learners.fixed_point import truncate
 from dpselect.numerics import Array
 from dpselect.privacy import Adjacency
+from dpselect.tables import cells_in, double_of, unmasked
 
 __all__ = [
     "MOST_ROWS",
@@ -97,21 +98,18 @@ def same_names(trained: list[Any] | None, X: Any) -> None:
 def doubles(X: Any) -> Array:
     """Every cell as a double, shape of X: NaN for what is not a number at all.
 
-    A cell's value is `float(cell)`, whatever the others are: letting NumPy find one type for the whole table would let
-    one row's text change how the others are read.
+    A cell's value is `double_of(cell)`, whatever the others are: letting NumPy find one type for the whole table would
+    let one row's text change how the others are read. A cell that is masked is missing.
     """
+    if hasattr(X, "column_names") and callable(getattr(X, "column", None)):
+        # NumPy's own conversion has the last category where a cell of a dictionary is missing
+        return np.column_stack([doubles(cells_in(X.column(place))) for place in range(len(X.column_names))])
+    X = unmasked(X)
     table = np.asarray(X)
     if table.dtype.kind in "biuf":
         return np.array(table, dtype=np.float64, order="C")
     cells = np.asarray(X, dtype=object)
-    return np.array([_number(cell) for cell in cells.ravel()], dtype=np.float64).reshape(cells.shape)
-
-
-def _number(cell: Any) -> float:
-    try:
-        return float(cell)
-    except Exception:  # whatever a cell's own conversion raises, it is not a number
-        return math.nan
+    return np.array([double_of(cell) for cell in cells.ravel()], dtype=np.float64).reshape(cells.shape)
 
 
 def unit_rows(X: Any, row_norm: float, *, intercept: float) -> Array:
@@ -182,6 +180,7 @@ def labels_of(y: Any, rows: int) -> NDArray[Any]:
     """The labels as a one-dimensional array of the given length; raises `ArgumentError` for another shape."""
     if y is None:
         raise ArgumentError("This estimator requires y to be passed, but the target y is None; y must hold the labels")
+    y = cells_in(y) if hasattr(y, "drop_null") or hasattr(y, "iterchunks") else unmasked(y)
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind != "c":
         labels = y
     elif hasattr(y, "__array__"):

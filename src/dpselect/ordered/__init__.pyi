@@ -62,8 +62,5 @@ from .slices.reorder_slice_compute import (
 from .sources.adapters import ColumnSource as ColumnSource, SqlTable as SqlTable
 from .sources.columns import Progress as Progress
 from .sources.declared import Column as Column
-from .sources.opening import (
-    ColumnRequest as ColumnRequest,
-    column_source as column_source,
-    open_column as open_column,
-)
+from .sources.opening import column_source as column_source, open_column as open_column
+from .sources.request import ColumnRequest as ColumnRequest

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, rational
 from dpselect.numerics.moments import stamp, stamp_type, ticks_in
+from dpselect.tables import category, positions
 
 __all__ = [
     "Binades",
@@ -220,29 +221,23 @@ class Categories:
     names: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        if len(set(self.names)) != len(self.names) or not self.names:
-            raise ArgumentError("categories must be a list of different values that is not empty")
+        if len(set(map(category, self.names))) != len(self.names) or not self.names:
+            raise ArgumentError(
+                "categories must be a list of different values that is not empty; 1, 1.0, '1' and True are the same one"
+            )
 
     @property
     def size(self) -> int:
         return len(self.names)
 
     def counts(self, values: Sequence[Any]) -> NDArray[np.int64]:
-        """How often each of them occurs; other values are not counted."""
+        """How often each of them occurs, by `category`; other values are not counted."""
         found = self.places(values)
         return np.bincount(found[found >= 0], minlength=self.size).astype(np.int64)
 
     def places(self, values: Sequence[Any]) -> NDArray[np.int64]:
         """The place of each value among them, -1 for another."""
-        places = {name: place for place, name in enumerate(self.names)}
-
-        def place(value: Any) -> int:
-            try:
-                return places.get(value, -1)
-            except Exception:  # a list has no hash, and a cell's own code may be anything
-                return -1
-
-        return np.array([place(value) for value in values], dtype=np.int64)
+        return positions(values, self.names)
 
     def encode(self, values: Any) -> NDArray[np.uint64]:
         return np.asarray(np.asarray(values, dtype=np.int64).astype(np.uint64))

@@ -214,12 +214,23 @@ def _facts(column: Mapping[str, Any], bought: bool) -> tuple[str, str, str]:
         if missing is None:
             lost = "other" if column.get("other") else "none of these"
         return "category", _some([*words, *(["other"] if column.get("other") else [])]), lost
+    if column.get("kind") == "text":
+        return "text", _terms(column), "counts as empty" if missing is None else lost
     scale = column.get("scale", "linear")
-    kind = column.get("kind", "number") + ("" if scale == "linear" else f", {scale}")
+    read = [str(column[key]) for key in ("format", "time_zone") if column.get(key)]
+    kind = ", ".join([column.get("kind", "number"), *read, *([] if scale == "linear" else [scale])])
     if column["bounds"] == "private":
         return kind, "bounds not known", lost
     low, high = (rounded(end) if bought and isinstance(end, float) else _end(end) for end in column["bounds"])
     return kind, f"{low} to {high}{', bought' if bought else ''}", lost
+
+
+def _terms(column: Mapping[str, Any]) -> str:
+    """How a text becomes features."""
+    least, most = column["ngram_range"]
+    length = f"{least} to {most}" if least < most else f"{least}"
+    runs = {"char": "letters", "char_wb": "letters within words", "word": "word" if most == 1 else "words"}
+    return f"terms of {length} {runs[column['analyzer']]}, hashed to {column['n_features']} features"
 
 
 def _end(value: Any) -> str:

@@ -7,7 +7,6 @@ read, nothing is trained.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,10 +23,21 @@ from dpselect.numerics import Array, fraction_up
 from dpselect.privacy import Adjacency, Guarantee, gaussian, pure_dp
 from dpselect.randomness import RandomSource, discrete_laplace
 from dpselect.study.columns import Column
-from dpselect.study.columns.kind import KINDS
+from dpselect.study.columns.column import TEXT
 from dpselect.study.schema import Study
 from dpselect.study.target import Target
-from dpselect.tables import FATES, INSIDE, MISSING, UNREADABLE, lost_fates, number_fates, positions, tally, text_fates
+from dpselect.tables import (
+    FATES,
+    INSIDE,
+    MISSING,
+    UNREADABLE,
+    Declared,
+    lost_fates,
+    number_fates,
+    positions,
+    tally,
+    text_fates,
+)
 
 __all__ = ["CellPrice", "cell_price", "column_fates", "label_fates", "with_bounds"]
 
@@ -144,7 +154,7 @@ def cell_price(study: Study, columns: Mapping[str, Column]) -> CellPrice | None:
     if not data.count_cells or privacy.epsilon is None:
         return None
     names = (*columns, data.label)
-    bounded = (*(column.categories is None for column in columns.values()), data.target.bounds is not None)
+    bounded = (*(column.bounds is not None for column in columns.values()), data.target.bounds is not None)
     moved, pure = _moved(len(names), privacy.adjacency), privacy.delta == 0.0
     if pure:
         wanted = math.sqrt(2.0) * moved / _DEVIATION / privacy.epsilon
@@ -163,23 +173,33 @@ def _moved(columns: int, adjacency: Adjacency) -> int:
     return columns * (1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2)
 
 
-def column_fates(name: str, column: Column, cells: Any, texts: Any = None) -> NDArray[np.int64]:
-    """The counts of a feature, each cell's fate by itself. `texts` are the cells as they are written, if these are not.
+def column_fates(name: str, column: Column, cells: Any) -> NDArray[np.int64]:
+    """The counts of a feature, each cell's fate by itself.
 
     Of a column whose bounds are private they are those of what holds the bounds; see `with_bounds`. Raises what
     `Column.encode` does.
     """
+    declared = column.declared
+    if column.kind == TEXT:
+        return tally(text_fates(cells, np.array([-declared.is_missing(cell) for cell in cells]), lambda _: True))
     if column.categories is not None:
-        return _category_counts(cells, column.categories, any_other=column.other)
-    values = column.numbers(name, cells)
-    return _number_counts(values, column.limits, cells if texts is None else texts)
+        counts = _category_counts(cells, column.categories, declared)
+        if column.other:  # for whatever is none of them
+            counts[INSIDE] += counts[UNREADABLE]
+            counts[UNREADABLE] = 0
+        return counts
+    return _number_counts(column.numbers(name, cells), column.limits, cells, declared)
 
 
 def label_fates(target: Target, cells: Any) -> NDArray[np.int64]:
-    """The counts of the label."""
-    if target.bounds is None:
-        return _category_counts(cells, target.classes)
-    return _number_counts(KINDS["number"].read(cells, None), target.bounds, cells)
+    """The counts of the label, likewise."""
+    declared = target.declared
+    if target.bounds is not None:
+        return _number_counts(declared.read(cells), target.bounds, cells, declared)
+    if declared.kind == "category":
+        return _category_counts(cells, target.classes, declared)
+    places = positions(declared.read(cells), tuple(declared.read(target.classes)))
+    return tally(text_fates(cells, places, declared.is_missing))
 
 
 def with_bounds(counts: NDArray[np.int64], values: Array, column: Column) -> NDArray[np.int64]:
@@ -189,25 +209,12 @@ def with_bounds(counts: NDArray[np.int64], values: Array, column: Column) -> NDA
     return found
 
 
-def _number_counts(values: Array, limits: tuple[float, float], cells: Any) -> NDArray[np.int64]:
+def _number_counts(values: Array, limits: tuple[float, float], cells: Any, declared: Declared) -> NDArray[np.int64]:
     fates = number_fates(values, *limits)
     kind = getattr(getattr(cells, "dtype", None), "kind", "O")
     # in an array of numbers or time stamps a cell without a value is missing; text tells
-    return tally(lost_fates(fates, cells) if kind in "OTUS" else fates)
+    return tally(lost_fates(fates, cells, declared.is_missing) if kind in "OTUS" else fates)
 
 
-def _category_counts(cells: Any, categories: tuple[Any, ...], *, any_other: bool = False) -> NDArray[np.int64]:
-    """With `any_other`, a cell that is none of the categories counts as one."""
-    try:
-        different = Counter(cells)  # equal cells are one category
-    except Exception:  # a cell's own code may be anything
-        names, rows = list(cells), np.ones(len(cells), dtype=np.int64)
-    else:
-        names, rows = list(different), np.fromiter(different.values(), dtype=np.int64, count=len(different))
-    fates = text_fates(names, positions(names, categories))
-    counts = np.zeros(len(FATES), dtype=np.int64)
-    np.add.at(counts, fates, rows)
-    if any_other:
-        counts[INSIDE] += counts[UNREADABLE]
-        counts[UNREADABLE] = 0
-    return counts
+def _category_counts(cells: Any, categories: tuple[Any, ...], declared: Declared) -> NDArray[np.int64]:
+    return tally(text_fates(cells, positions(cells, categories, declared.category), declared.is_missing))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, missing_extra
-from dpselect.tables import arrow_cells
+from dpselect.tables import cells_in, unmasked
 
 __all__ = ["table_columns"]
 
@@ -50,7 +49,7 @@ def _named(X: Any) -> tuple[list[Any], Callable[[str], Any]] | None:
     if callable(getattr(X, "collect", None)):
         raise ArgumentError(f"X is a query of type {type(X).__name__} that has not run: call its collect() first")
     if hasattr(X, "column_names") and callable(getattr(X, "column", None)):
-        return list(X.column_names), lambda name: arrow_cells(X.column(name))
+        return list(X.column_names), X.column
     streams = hasattr(X, "__arrow_c_stream__")
     if hasattr(X, "columns") and (hasattr(X, "__array__") or not streams):
         return list(X.columns), X.__getitem__
@@ -67,44 +66,19 @@ def _named(X: Any) -> tuple[list[Any], Callable[[str], Any]] | None:
 
 
 def _cells(name: str, values: Any) -> Cells:
-    if isinstance(values, np.ma.MaskedArray):
-        values = _unmasked(values)
     if isinstance(values, (str, bytes, Mapping)) or not (hasattr(values, "__len__") and hasattr(values, "__iter__")):
         raise ArgumentError(f"X: column {name!r} must hold a sequence of cells, got {type(values).__name__}")
-    if hasattr(values, "type") and hasattr(values, "to_numpy"):
-        return arrow_cells(values)
-    if hasattr(values, "__array__"):
-        cells = _array_of(name, values)
-    else:
-        # not np.asarray(values): the text of one cell would turn all the others into text
-        cells = np.empty(len(values), dtype=object)
-        for i, value in enumerate(values):
-            cells[i] = value
-    if cells.ndim != 1:
-        raise ArgumentError(f"X: column {name!r} must have one dimension, not {cells.ndim}")
-    return cells
-
-
-def _array_of(name: str, values: Any) -> Cells:
-    """Raises `ArgumentError` for a type that has no array; what a library says of it is not passed on."""
-    with suppress(Exception):
-        return np.asarray(values)
-    kind = str(getattr(values, "dtype", type(values).__name__))[:60]
-    raise ArgumentError(f"X: column {name!r} is of the type {kind}, which is not read: cast it to numbers or text")
-
-
-def _unmasked(values: Any) -> Cells:
-    """A cell that is masked is missing."""
-    cells: Cells = values.data.astype(object)
-    cells[np.ma.getmaskarray(values)] = None
-    return cells
+    try:
+        return cells_in(values, f"X: column {name!r}")
+    except TypeError as error:
+        problem = str(error)
+    raise ArgumentError(problem)
 
 
 def _from_rows(X: Any, names: Sequence[str]) -> dict[str, Cells]:
     if hasattr(X, "toarray"):
         raise ArgumentError("X is a sparse container: pass a dense array, X.toarray()")
-    if isinstance(X, np.ma.MaskedArray):
-        X = _unmasked(X)
+    X = unmasked(X)
     if hasattr(X, "__array__"):
         rows = np.asarray(X)
     elif isinstance(X, Sequence) and not isinstance(X, (str, bytes)):

@@ -8,24 +8,27 @@ become indicator columns (`columns/`). Content errors name a column at most, nev
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ContentError, StudyError
+from dpselect.errors import ArgumentError, ContentError, MissingExtraError, StudyError
 from dpselect.numerics import Array
 from dpselect.study.cell_counts import column_fates, label_fates
 from dpselect.study.columns import Column
-from dpselect.study.columns.kind import KINDS
 from dpselect.study.row_parts import Digests, content_digests, key_digests
 from dpselect.study.schema import Data
-from dpselect.study.sources.table import Table
-from dpselect.tables import absent, otherwise_written
+from dpselect.tables import Table, absent, open_table, otherwise_written
 
-__all__ = ["Rows", "cells_of", "encode_columns", "load", "of_numbers", "plan_columns"]
+__all__ = ["Rows", "cells_of", "encode_columns", "load", "of_numbers", "plan_columns", "study_table"]
+
+_PLAIN: Final = ("number", "integer")
+"""Kinds whose cells are numbers alone, and not durations, which text can write otherwise."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,6 +66,22 @@ class Rows:
         return replace(self, features=features)
 
 
+def study_table(source: str, folder: Path, key: str, data: Data, *, shared: bool = False) -> Table:
+    """Open a source that a study names, written as `data` says. Raises `StudyError` that names `key`."""
+    with _study_errors():
+        return open_table(source, folder, key, form=data.form, shared=shared)
+
+
+@contextmanager
+def _study_errors() -> Iterator[None]:
+    try:
+        yield
+    except MissingExtraError:
+        raise
+    except ArgumentError as error:
+        raise StudyError(str(error)) from None
+
+
 def plan_columns(data: Data, table: Table) -> dict[str, Column]:
     """The feature columns in file order with their public facts. Raises `StudyError` naming what is missing."""
     special = {data.label, *([data.row_key] if data.row_key else [])}
@@ -71,10 +90,15 @@ def plan_columns(data: Data, table: Table) -> dict[str, Column]:
     if any(missing.values()):
         keys = ", ".join(key for key, names in missing.items() if names)
         raise StudyError(f"{keys}: {absent([name for names in missing.values() for name in names], table.columns)}")
-    if data.bounds is None:
-        return {name: data.columns[name] for name in table.columns if name in data.columns}
-    shared = Column(bounds=data.bounds)
-    return {name: data.columns.get(name, shared) for name in table.columns if name not in special}
+    shared = None if data.bounds is None else Column(bounds=data.bounds)
+    used = [name for name in table.columns if name in special or name in data.columns or shared is not None]
+    with _study_errors():
+        table.check(used)
+        if table.empty is not None:
+            for name in used:
+                table.empty(name)
+    facts = {name: data.columns.get(name, shared) for name in used if name not in special}
+    return {name: fact for name, fact in facts.items() if fact is not None}
 
 
 def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None, *, counted: bool = False) -> Rows:
@@ -86,10 +110,11 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None, *,
     """
     facts = plan_columns(data, table) if facts is None else facts
     wanted = (data.label, *facts, *([data.row_key] if data.row_key else []))
-    numeric = [*of_numbers(facts), *([data.label] if data.label_bounds else [])]
-    plain = {name for name in numeric if _is_plain(facts.get(name))}
+    label = data.target.declared
+    numeric = [*of_numbers(facts), *([data.label] if label.column_kind.numeric else [])]
+    plain = {name for name in numeric if (facts[name].declared if name in facts else label).kind in _PLAIN}
     columns = cells_of(table, wanted, numeric, doubles=plain)
-    if table.read_numbers is not None:
+    if table.is_text:
         _refuse_other_separators(data, table, {name: columns[name] for name in plain})
     length = np.size(columns[data.label])
     if length == 0:
@@ -125,13 +150,14 @@ def _counted(
 ) -> NDArray[np.int64]:
     """What becomes of the cells of each column, and of the label's; shape (columns + 1, fates)."""
 
-    def texts(name: str) -> Any:
-        """The cells as the file writes them, where they came as doubles and one of them is none."""
-        came = table.read_numbers is not None and name in plain
-        return table.read([name])[name] if came and bool(np.isnan(columns[name]).any()) else None
+    def cells(name: str) -> Any:
+        """The cells, as the file writes them if they came as doubles and one of them is none."""
+        came = table.is_text and name in plain
+        again = came and bool(np.isnan(columns[name]).any())
+        return cells_of(table, [name], [name])[name] if again else columns[name]
 
-    found = [column_fates(name, fact, columns[name], texts(name)) for name, fact in facts.items()]
-    return np.array([*found, label_fates(data.target, columns[data.label])], dtype=np.int64)
+    found = [column_fates(name, fact, cells(name)) for name, fact in facts.items()]
+    return np.array([*found, label_fates(data.target, cells(data.label))], dtype=np.int64)
 
 
 def cells_of(
@@ -143,13 +169,13 @@ def cells_of(
     cells that it cannot read is not passed on, as it may quote them.
     """
     try:
-        found = table.read(wanted) if table.read_numbers is None else table.read_numbers(wanted, doubles)
+        found = table.read(wanted, doubles)
         if table.restated is None:
             return found
         return {
             name: cells if name in doubles else table.restated(cells, name in numbers) for name, cells in found.items()
         }
-    except (ContentError, StudyError):
+    except (ArgumentError, ContentError):
         raise
     except Exception:
         pass
@@ -158,12 +184,7 @@ def cells_of(
 
 def of_numbers(facts: Mapping[str, Column]) -> list[str]:
     """The columns whose cells are numbers."""
-    return [name for name, fact in facts.items() if fact.categories is None and not KINDS[fact.kind].takes_format]
-
-
-def _is_plain(fact: Column | None) -> bool:
-    """Whether these are numbers, and no durations, which text can write otherwise; None: of a label."""
-    return fact is None or fact.kind == "number"
+    return [name for name, fact in facts.items() if fact.declared.column_kind.numeric]
 
 
 def _refuse_other_separators(data: Data, table: Table, numbers: Mapping[str, Array]) -> None:

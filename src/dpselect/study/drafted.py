@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpselect.study.schema import DEFAULT_METRICS, FILL_IN
-from dpselect.study.sources import Form
+from dpselect.tables import Written
 
 __all__ = ["DraftedColumn", "Facts", "draft_study", "guessed_columns"]
 
@@ -38,14 +38,15 @@ _DATE_AT_THE_END: Final = {"at", "seen"}
 """As in created_at. A bare day or time is more often a number."""
 _GUESS: Final = "a guess: its name has the word"
 _DURATION: Final = {"duration", "elapsed", "interval"}
+_TEXT: Final = {"text", "comment", "comments", "review", "message", "feedback", "remark", "remarks", "notes", "tweet"}
 
 
 @dataclass(frozen=True)
 class DraftedColumn:
     """What a draft says of a column: its kind, and why.
 
-    `kind` is number, date, duration, category or none, for a column that is left out. `bounds` and `categories` are
-    words as somebody typed them; none leave a blank.
+    `kind` is number, date, duration, category, text or none, for a column that is left out. `bounds` and `categories`
+    are words as somebody typed them; none leave a blank.
     """
 
     name: str
@@ -55,10 +56,17 @@ class DraftedColumn:
     categories: tuple[str, ...] = ()
 
     @property
+    def complete(self) -> bool:
+        """Whether nothing of it is left to be said."""
+        return bool(self.bounds or self.categories)
+
+    @property
     def facts(self) -> str:
         """What stands for it under `[data.columns]`."""
         if self.kind == "category":
             return f"{{ categories = {_list(self.categories)}, other = true }}"
+        if self.kind == "text":
+            return '{ kind = "text" }'
         kind = "" if self.kind == "number" else f'kind = "{self.kind}", '
         return f'{{ {kind}bounds = {_list(self.bounds)}, missing = "indicator" }}'
 
@@ -84,6 +92,8 @@ def _guess(name: str, kind: str | None) -> DraftedColumn:
     words = [word.lower() for word in re.split(r"[^A-Za-z0-9]+", parts) if word]
     if kind in (None, "category", "number") and (found := _first(words, _IDENTITY)):
         return DraftedColumn(name, "none", f"{_GUESS} {found!r}, which tells people apart")
+    if kind in (None, "category") and (found := _first(words, _TEXT)):
+        return DraftedColumn(name, "text", f"{_GUESS} {found!r}")
     if kind is not None:
         return DraftedColumn(name, kind, "by its type")
     if found := _first(words, _DATE) or _first(words[1:][-1:], _DATE_AT_THE_END):
@@ -98,7 +108,7 @@ def _first(words: Sequence[str], known: set[str]) -> str:
     return next((word for word in words if word in known), "")
 
 
-def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts: Facts, *, form: Form) -> str:
+def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts: Facts, *, form: Written) -> str:
     """The study file (TOML), every key with what it means."""
     options = "".join(
         f"{key} = {_quoted(value) if isinstance(value, str) else value}\n"
@@ -181,9 +191,9 @@ source = {source}
 {answers}
 
 # For each feature its bounds (cells beyond them are clipped) or its categories. For dates and times put kind = "date"
-# before the bounds, for spans of time kind = "duration". Take a column out by deleting its line. missing = "indicator"
-# adds a column that says where a cell was missing; missing = 40 puts 40 there. scale = "log" for amounts. See
-# docs/study-file.md.
+# before the bounds, for spans of time kind = "duration". Free text is {{ kind = "text" }}, without bounds. Delete the
+# line of a column to take it out. missing = "indicator" adds a column that says where a cell was missing; missing = 40
+# puts 40 there. scale = "log" for amounts. See docs/study-file.md.
 [data.columns]
 {columns}
 {left}

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ContentError, StudyError
 from dpselect.study.columns import Column
-from dpselect.study.data import cells_of, of_numbers
+from dpselect.study.columns.column import TEXT
+from dpselect.study.data import cells_of, of_numbers, study_table
 from dpselect.study.schema import Data
-from dpselect.study.sources import open_table
-from dpselect.tables import absent, is_missing_text, positions
+from dpselect.tables import Declared, absent, positions
 
 __all__ = ["check_like"]
 
@@ -30,31 +30,36 @@ def check_like(data: Data, folder: Path, columns: Mapping[str, Column]) -> None:
     """
     if data.like is None:
         return
-    table = open_table(data.like, folder, _KEY, form=data.form, shared=True)
+    table = study_table(data.like, folder, _KEY, data, shared=True)
     missing = [name for name in (*columns, data.label) if name not in table.columns]
     if missing:
         raise StudyError(f"{_KEY} {data.like!r}: {absent(missing, table.columns)}")
-    numeric = [*of_numbers(columns), *([data.label] if data.label_bounds else [])]
+    label = data.target.declared
+    numeric = [*of_numbers(columns), *([data.label] if label.column_kind.numeric else [])]
     problems: list[str] = []
     try:
         cells = cells_of(table, (data.label, *columns), numeric)
         for name, column in columns.items():
+            if column.kind == TEXT:
+                continue
             if column.categories is None:
                 read = ~np.isnan(column.numbers(name, cells[name]))
             else:
-                read = (positions(cells[name], column.categories) >= 0) | column.other
-            problems += _problem(data, name, cells[name], read)
+                read = (positions(cells[name], column.categories, column.declared.category) >= 0) | column.other
+            problems += _problem(data, name, cells[name], read, column.declared)
         labels = data.target.read(data.label, cells[data.label])  # which refuses numbers that are none
-        problems += _problem(data, data.label, cells[data.label], labels >= 0 if data.classes else labels == labels)
+        problems += _problem(
+            data, data.label, cells[data.label], labels >= 0 if data.classes else labels == labels, label
+        )
     except ContentError as error:
         raise StudyError(f"{_KEY} {data.like!r}: {error}") from None
     if problems:
         raise StudyError(f"{_KEY} {data.like!r}: {'; '.join(problems)}")
 
 
-def _problem(data: Data, name: str, cells: Any, read: NDArray[np.bool_]) -> list[str]:
+def _problem(data: Data, name: str, cells: Any, read: NDArray[np.bool_], declared: Declared) -> list[str]:
     """What is wrong with a column of which these cells can be read; nothing is the rule."""
-    lost = [row for row in np.flatnonzero(~read).tolist() if not is_missing_text(cells[row])]
+    lost = [row for row in np.flatnonzero(~read).tolist() if not declared.is_missing(cells[row])]
     held = len(lost) + int(np.count_nonzero(read))
     if len(lost) <= data.most_unreadable * held:
         return []

@@ -18,11 +18,12 @@ from dpselect.decoding.limits import DOCUMENT, MODEL
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.numerics import Array
 from dpselect.privacy import Adjacency
-from dpselect.study.columns.column import Column, Scalar
+from dpselect.study.columns.column import OF_A_MODEL, Column
 from dpselect.study.learners import LEARNERS, Recipe
 from dpselect.study.model import ReleasedModel
 from dpselect.study.schema import Positive
 from dpselect.study.target import Target
+from dpselect.tables import Scalar
 
 __all__ = ["load_model", "model_bytes", "read_model"]
 
@@ -103,7 +104,7 @@ def read_model(content: bytes, shown: str) -> ReleasedModel:
         arrays = arrays_of(content, replace(MODEL, decoded=len(content)), "the model")
         document = json_of(arrays.pop("description").tobytes(), DOCUMENT, "the model's description")
         _check_format(document, shown)
-        return _model_of(_Description.model_validate(document), arrays)
+        return _model_of(_Description.model_validate(document, context=OF_A_MODEL), arrays)
     except _Refused:
         raise
     except _UNREADABLE:

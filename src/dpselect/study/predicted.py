@@ -11,14 +11,13 @@ from typing import Any
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.study.data import cells_of, of_numbers
 from dpselect.study.model_file import load_model
-from dpselect.study.sources import Form, open_table
-from dpselect.tables import absent
+from dpselect.tables import Written, absent, open_table
 
 __all__ = ["predict_table"]
 
 
 def predict_table(
-    model: Path, source: str, *, form: Form, keep: Sequence[str] = (), probabilities: bool = False
+    model: Path, source: str, *, form: Written, keep: Sequence[str] = (), probabilities: bool = False
 ) -> str:
     """A table in CSV with a row for each of the source's, in their order.
 
@@ -31,10 +30,11 @@ def predict_table(
     loaded = load_model(model)
     if probabilities and loaded.label_bounds is not None:
         raise ArgumentError("--probabilities: this model predicts a number, and has no classes")
-    table = open_table(source, Path(), "DATA", form=form)
+    table = open_table(source, key="DATA", form=form)
     missing = [name for name in (*loaded.columns, *keep) if name not in table.columns]
     if missing:
         raise ContentError(f"DATA: {absent(missing, table.columns)}")
+    table.check([*loaded.columns, *keep], "DATA")
     columns = cells_of(table, [*loaded.columns, *keep], of_numbers(loaded.columns))
     header = [*keep, "prediction"]
     results: list[Any] = [*(columns[name] for name in keep), loaded.predict(columns)]

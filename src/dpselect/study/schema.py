@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields, replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -11,9 +12,10 @@ from pydantic_core import PydanticCustomError
 
 from dpselect.errors import public_text
 from dpselect.privacy import Adjacency
-from dpselect.study.columns.column import Column, Scalar, differ
-from dpselect.study.sources import Form
+from dpselect.study.columns.cells import Cells
+from dpselect.study.columns.column import Column, differ
 from dpselect.study.target import Target
+from dpselect.tables import Scalar, Written
 
 __all__ = [
     "CLASHES",
@@ -86,11 +88,13 @@ class Data(_Strict):
     """`[data]`: where the rows are, which column is the label, and public facts about the columns."""
 
     source: str
-    """A .csv, .csv.gz, .parquet, .feather or .npz file, relative to the study file; the URL of a database
-    (`sqlite:///FILE`, `duckdb:///FILE`, `postgresql://...`), with `table`; or `sklearn:NAME` (`sklearn:NAME/train` and
-    `sklearn:NAME/test`: its parts)."""
+    """A .csv, .tsv, .parquet, .feather, .jsonl, .xlsx or .npz file, or a folder of Parquet files, relative to the study
+    file; the URL of a database (`sqlite:///FILE`, `duckdb:///FILE`, `postgresql://...`), with `table`; or
+    `sklearn:NAME` (`sklearn:NAME/train` and `sklearn:NAME/test`: its parts)."""
     table: str | None = None
     """The table of a database, or a view."""
+    sheet: str | None = None
+    """The sheet of a workbook; by default the first."""
     delimiter: str | None = None
     """Of a CSV file; by default a comma."""
     encoding: str | None = None
@@ -103,6 +107,8 @@ class Data(_Strict):
     """So many lines stand before the header of a CSV file."""
     label: str = "target"
     """The label column."""
+    label_cells: Cells | None = None
+    """How the label's cells are read, by the keys of a column: { kind = "boolean", true_values = ["J"], ... }."""
     task: Literal["classification", "regression"] = "classification"
     """Whether the label is one of some classes, or a number."""
     classes: Annotated[tuple[Scalar, ...], Field(min_length=2)] | None = None
@@ -128,14 +134,17 @@ class Data(_Strict):
     refused if one of its columns cannot be read as declared."""
 
     @property
-    def form(self) -> Form:
+    def form(self) -> Written:
         """How the source is to be read."""
-        return Form(self.delimiter, self.encoding, self.decimal, self.table, self.thousands, self.skip_rows)
+        return Written(**{part.name: getattr(self, part.name) for part in fields(Written)})
 
     @property
     def target(self) -> Target:
         """What is public about the label."""
-        return Target(self.classes or (), self.label_bounds)
+        cells = None if self.label_cells is None else self.label_cells.declared
+        if cells is not None and cells.kind == "number" and self.task == "classification":
+            cells = replace(cells, kind="category")
+        return Target(self.classes or (), self.label_bounds, cells)
 
     def _clashes(self) -> Clashes:
         if self.bounds is None and not self.columns:
@@ -144,6 +153,17 @@ class Data(_Strict):
             yield "label", "the label must not be among the feature columns"
         if self.classes is not None and not differ(self.classes):
             yield "classes", "classes must differ; 1, 1.0, '1' and true are the same"
+        yield from self._label_clashes()
+
+    def _label_clashes(self) -> Clashes:
+        if self.label_cells is None:
+            return
+        kind = self.label_cells.kind
+        kinds = ("number", "integer", "duration") if self.task == "regression" else ("number", "category", "boolean")
+        if kind not in kinds:
+            yield "label_cells", f"the kind of a label for {self.task} must be {', '.join(kinds)}"
+        if kind == "boolean" and sorted(self.label_cells.declared.read(self.classes or ())) != [0.0, 1.0]:
+            yield "classes", "of a boolean label must be its two values, such as [false, true]"
 
 
 class Privacy(_Strict):

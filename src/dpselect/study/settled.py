@@ -20,15 +20,14 @@ from dpselect.repetitions import Repetitions, law_named
 from dpselect.storage import key_place
 from dpselect.study.candidates import PortfolioCandidate, candidates_of
 from dpselect.study.columns import Column
-from dpselect.study.data import plan_columns
+from dpselect.study.data import plan_columns, study_table
 from dpselect.study.designed import ONE_RUN, designed, signals
 from dpselect.study.learners import Recipe, recipe_of
 from dpselect.study.like import check_like
 from dpselect.study.metrics import METRICS, Metric
 from dpselect.study.problems import Problems
 from dpselect.study.schema import Runs, Study
-from dpselect.study.sources import Form, Table, open_table
-from dpselect.tables import FATES, absent
+from dpselect.tables import FATES, Table, Written, absent
 from dpselect.tuning import (
     Execution,
     Executor,
@@ -160,8 +159,8 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
     executor = check.of(lambda: _executor(study.runs), "runs")
     space = check.of(lambda: space_of(study))
     law = check.of(lambda: _law_for(study), "repetitions", "runs.constant", "search")
-    form = tuple(f"data.{part.name}" for part in fields(Form))
-    table = check.of(lambda: open_table(data.source, place.base, form=data.form), "data.source", *form)
+    form = tuple(f"data.{part.name}" for part in fields(Written))
+    table = check.of(lambda: study_table(data.source, place.base, "data.source", data), "data.source", *form)
     columns = None if table is None else check.of(lambda: plan_columns(data, table), "data.label", "data.row_key")
     label = ("data.task", "data.classes", "data.label_bounds")
     candidates = check.of(
@@ -378,7 +377,7 @@ def _public_table(
     """A public table with the columns and the label of the private one. Raises `StudyError` that names the key."""
     if source is None:
         return None
-    table = open_table(source, folder, key, form=study.data.form, shared=True)
+    table = study_table(source, folder, key, study.data, shared=True)
     missing = [name for name in (*columns, study.data.label) if name not in table.columns]
     if missing:
         raise StudyError(f"{key} {source!r}: {absent(missing, table.columns)}")

@@ -9,18 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ContentError
-from dpselect.study.columns.kind import KINDS
-from dpselect.tables import positions
+from dpselect.tables import Declared, positions
 
 __all__ = ["Target"]
 
 
 @dataclass(frozen=True)
 class Target:
-    """The classes of a classification, in the order of their places, or the bounds of a regression's label."""
+    """The classes of a classification, in the order of their places, or the bounds of a regression's label.
+
+    `cells` is how its cells are read: by default those of classes as categories, and others as numbers.
+    """
 
     classes: tuple[Any, ...] = ()
     bounds: tuple[float, float] | None = None
+    cells: Declared | None = None
+
+    @property
+    def declared(self) -> Declared:
+        """How its cells are read."""
+        return self.cells or Declared(kind="category" if self.bounds is None else "number")
 
     @property
     def task(self) -> str:
@@ -38,17 +46,19 @@ class Target:
 
         Raises `ContentError` that names the column for a label of a regression that is missing or no number.
         """
-        if self.bounds is None:
-            return positions(cells, self.classes)
-        kind = KINDS["number"]
+        declared = self.declared
+        if self.bounds is None and declared.kind == "category":
+            return positions(cells, self.classes, declared.category)
         try:
-            numbers = kind.read(cells, None)
+            numbers = declared.read(cells)
         except TypeError as error:
             raise ContentError(f"column {name!r} {error}") from None
+        if self.bounds is None:
+            return positions(numbers, tuple(declared.read(self.classes)))
         if np.isnan(numbers).any():
             raise ContentError(
-                f"column {name!r} has a label that is missing or no number: leave such rows out of the source, since "
-                f"nothing can be learnt from them{kind.hint}"
+                f"column {name!r} has a label that is missing or no {declared.kind}: leave such rows out of the "
+                f"source, since nothing can be learnt from them{declared.column_kind.hint}"
             )
         return np.clip(numbers, *self.bounds)
 

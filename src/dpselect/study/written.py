@@ -23,7 +23,7 @@ from dpselect.study.refitted import Refitted, Withheld
 from dpselect.study.schema import Study
 from dpselect.study.settled import RELEASE, Settled, budget_of
 from dpselect.study.shown import figures, misleading
-from dpselect.study.sources import source_name
+from dpselect.tables import source_name
 from dpselect.tuning import TuneResult
 
 __all__ = ["described", "read_release", "remake_report", "write"]

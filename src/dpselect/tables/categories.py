@@ -3,64 +3,82 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.tables.numbers import TRUTH
 
-__all__ = ["category", "positions"]
+__all__ = ["category", "is_missing", "positions"]
+
+_TELLING: Final = (str, bytes, int, float, np.generic)
+_MOMENTS: Final = (np.datetime64, np.timedelta64)
+"""Values of the first types, but of these, are one category if they are equal. Others may be equal and written in two
+ways, as moments are in two time zones: kept by value, one row would decide how another is read."""
 
 
-def category(value: Any) -> str | Decimal:
+def category(value: Any, *, exact: bool = False) -> str | Decimal:
     """What a cell that names a category or a class is compared by: a number, or a text without its outer blanks.
 
-    Numbers are equal however they are written or stored; true is 1 and false is 0, in any case; a missing cell is the
-    empty text. Text is compared in Unicode's form NFC: a letter with its accent is one, however it was typed.
+    Numbers are equal however they are written or stored; true is 1 and false is 0, in any case; a missing cell, and an
+    object that has no text, is the empty text. Text is compared in Unicode's form NFC, so a letter with its accent is
+    one, however it was typed. With `exact` it is compared as it was typed. No cell makes this fail.
 
     >>> category("1.0") == category(1) == category(True) == category("TRUE")
     True
     >>> category(float("nan")), category(" 1_0 "), len(category("e\u0301"))
     ('', '1_0', 1)
     """
-    if _missing(value):
+    if is_missing(value):
         return ""
-    if isinstance(value, (int, np.integer, np.bool_)):
+    if isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64):
         return Decimal(int(value))
-    text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip()
+    try:
+        text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip()
+    except Exception:  # the cell's own code may raise anything
+        return ""
     if text.lower() in TRUTH:
         return Decimal(TRUTH[text.lower()])  # decodes: nothing, a whole number of ours
     try:
         number = Decimal("x" if "_" in text else text)  # decodes: a private cell, of which none may fail
     except InvalidOperation:
-        return text if text.isascii() else unicodedata.normalize("NFC", text)
+        return text if exact or text.isascii() else unicodedata.normalize("NFC", text)
     return number if number.is_finite() else text
 
 
-def positions(values: Any, options: tuple[Any, ...]) -> NDArray[np.int64]:
-    """The place of each cell among the options, -1 where it is none of them; shape (cells,)."""
-    index = {category(option): i for i, option in enumerate(options)}
-    known: dict[Any, int] = {}  # equal cells are one category, and columns of categories repeat theirs
+def positions(
+    values: Any, options: tuple[Any, ...], named: Callable[[Any], str | Decimal] = category
+) -> NDArray[np.int64]:
+    """The index of each cell among the options, -1 for one that is none of them; shape (cells,). It never fails."""
+    index = {named(option): i for i, option in enumerate(options)}
+    known: dict[type, dict[Any, int]] = {}  # columns of categories repeat theirs
 
     def place(value: Any) -> int:
         try:
-            if value not in known:
-                known[value] = index.get(category(value), -1)
-            return known[value]
-        except TypeError:  # a cell that has no hash
-            return index.get(category(value), -1)
+            return known[type(value)][value]
+        except Exception:  # a list has no hash, and a cell's own code may be anything
+            return find(value)
+
+    def find(value: Any) -> int:
+        with suppress(Exception):
+            found = index.get(named(value), -1)
+            if isinstance(value, _TELLING) and not isinstance(value, _MOMENTS):
+                known.setdefault(type(value), {})[value] = found
+            return found
+        return -1
 
     return np.fromiter(map(place, values), dtype=np.int64, count=len(values))
 
 
-def _missing(value: Any) -> bool:
-    if value is None:
-        return True
-    if isinstance(value, (str, bytes)):
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is None, NaN, NaT, or the missing value of pandas. Text is not missing."""
+    if isinstance(cell, (str, bytes)):
         return False
     try:
-        return bool(value != value)
-    except (TypeError, ValueError):
-        return type(value).__name__ == "NAType"
+        return cell is None or bool(cell != cell)
+    except Exception:  # the cell's own code may raise anything
+        return type(cell).__name__ == "NAType" or (isinstance(cell, Decimal) and cell.is_nan())

@@ -26,8 +26,15 @@ from dpselect.errors import ContentError
 
 __all__ = ["CsvForm", "csv_header", "csv_rows", "opened", "records", "truncated"]
 
+UNPACKING: Final = (EOFError, zlib.error)
+"""What a damaged archive raises while it is read."""
 _WIDEST = (1 << (8 * struct.calcsize("l") - 1)) - 1
-_OTHER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)  # UTF-32-LE begins as UTF-16-LE does
+_MARKS: Final = {
+    codecs.BOM_UTF32_LE: "utf-32",  # first, as it begins as that of UTF-16 does
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 
 
 @dataclass(frozen=True)
@@ -63,39 +70,44 @@ def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: DecodingLimits | N
     Raises `LimitError` for a header of more than the limits' characters; without limits, for private rows, of those of
     `TABLE`. With limits, also for what else is beyond them.
     """
-    marked, header = False, list[str]()
-    try:
-        if form.encoding == "utf-8-sig":
-            with unpacked(path, limits) as file:
-                marked = file.read(4).startswith(_OTHER_MARKS)
-        if not marked:
-            with opened(path, form, "surrogateescape", limits) as text:
-                lines = _Lines(text, limits or TABLE, path.name, "header")
-                header = next((record for record in records(lines, form) if record), [])
-    except (UnicodeError, EOFError, zlib.error):  # the last two of a damaged archive
-        marked = True
-    if marked or any(letter == "\0" or "\udc80" <= letter <= "\udcff" for name in header for letter in name):
-        raise _not_text(path, form)
-    return [name.strip() for name in header]
+    with suppress(*UNPACKING):
+        with unpacked(path, limits) as file:
+            begin = file.read(4)
+        marked = next((name for mark, name in _MARKS.items() if begin.startswith(mark)), "")
+        if marked and form.encoding == "utf-8-sig":
+            raise _not_text(path, form, marked)
+        header, readable = list[str](), False
+        with suppress(UnicodeError), opened(path, form, "surrogateescape", limits) as text:
+            lines = _Lines(text, limits or TABLE, path.name, "header")
+            header, readable = next((record for record in records(lines, form) if record), []), True
+        strange = {letter for name in header for letter in name if letter == "\0" or "\udc80" <= letter <= "\udcff"}
+        if strange or not readable:
+            raise _not_text(path, form, _alike(strange))
+        return [name.strip() for name in header]
+    raise truncated(path)
 
 
-def csv_rows(
-    path: Path, form: CsvForm = _PLAIN, *, strict: bool = False, limits: DecodingLimits | None = None
-) -> Iterator[list[str]]:
+def _alike(strange: set[str]) -> str:
+    """The encoding that letters of a header were probably written in, from those that are none in the declared one."""
+    if "\0" in strange:
+        return "utf-16-le"
+    return "latin-1" if all(letter >= "\udca0" for letter in strange) else "cp1252"
+
+
+def csv_rows(path: Path, form: CsvForm = _PLAIN, *, limits: DecodingLimits | None = None) -> Iterator[list[str]]:
     """The records after the header, which `csv_header` has checked. No content makes it raise.
 
-    With `strict`, for files that their reader may know all about, `ContentError` for bytes that are no text; with
-    limits, for files of others, `LimitError` for more bytes or rows. Neither is for private rows: what they hold must
-    not decide whether they are read.
+    With limits, for files of others, `ContentError` for bytes that are no text, and `LimitError` for more bytes or
+    rows. That is not for private rows: what they hold must not decide whether they are read.
     """
-    with suppress(EOFError, zlib.error):
-        yield from _rows(path, form, strict, limits)
+    with suppress(*UNPACKING):
+        yield from _rows(path, form, limits)
         return
     raise truncated(path)
 
 
-def _rows(path: Path, form: CsvForm, strict: bool, limits: DecodingLimits | None) -> Iterator[list[str]]:
-    with opened(path, form, "strict" if strict else "replace", limits) as file, suppress(UnicodeError):
+def _rows(path: Path, form: CsvForm, limits: DecodingLimits | None) -> Iterator[list[str]]:
+    with opened(path, form, "replace" if limits is None else "strict", limits) as file, suppress(UnicodeError):
         if limits is None:
             yield from islice(dropwhile(operator.not_, records(file, form)), 1, None)
             return
@@ -112,12 +124,13 @@ def _rows(path: Path, form: CsvForm, strict: bool, limits: DecodingLimits | None
 
 def truncated(path: Path) -> ContentError:
     """For an archive that ends early, which no row says."""
-    return ContentError(f"{path.name} is truncated or damaged: its gzip archive ends early; copy it again")
+    return ContentError(f"{path.name} is truncated or damaged: its archive ends early; copy it again")
 
 
-def _not_text(path: Path, form: CsvForm) -> ContentError:
+def _not_text(path: Path, form: CsvForm, alike: str = "") -> ContentError:
     shown = "UTF-8" if form.encoding == "utf-8-sig" else form.encoding
-    declare = f", or declare its own by {form.declared_by}, such as latin-1" if form.declared_by else ""
+    read = f": it reads as {alike}" if alike else ", such as latin-1"
+    declare = f", or declare its own by {form.declared_by}{read}" if form.declared_by else ""
     return ContentError(f"{path.name} is not text in {shown}; save it in that encoding{declare}")
 
 

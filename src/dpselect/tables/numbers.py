@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from dpselect.numerics import Array
 
-__all__ = ["TRUTH", "number_in", "numbers_in", "otherwise_written", "restated"]
+__all__ = ["TRUTH", "double_of", "number_in", "numbers_in", "otherwise_written", "restated"]
 
 TRUTH: Final = {"true": 1, "false": 0}
 """Truth values as R, pandas, spreadsheets and JSON write them, in lower case."""
+_NO_NUMBERS: Final = (complex, np.ndarray)
+"""What `float` takes, with a warning, or some of."""
 _BLANKS: Final = "\u00a0\u2009\u202f"
 """Blanks that do not break, or are thin, between groups of three digits."""
 
@@ -46,6 +49,36 @@ def number_in(text: str, decimal: str = ".", thousands: str = "") -> float:
         return math.nan if "_" in text else float(text)  # Python reads 1_0 as 10
     except ValueError:
         return math.nan
+
+
+def double_of(cell: Any) -> float:
+    """The number that a Python object is, NaN where it is none: what `float` takes, and text as `number_in` reads it.
+
+    What is beyond all doubles is an infinity. No content makes it raise.
+
+    >>> double_of(True), double_of(Fraction(5, 2)), double_of("1e3"), double_of(b" 7"), double_of(10**400)
+    (1.0, 2.5, 1000.0, 7.0, inf)
+    >>> double_of(None), double_of([1]), double_of(1j)
+    (nan, nan, nan)
+    """
+    if type(cell) is float:
+        return cell
+    if isinstance(cell, str):
+        return number_in(cell)
+    if isinstance(cell, bytes):
+        return number_in(cell.decode("utf-8", "replace"))
+    if cell is None or isinstance(cell, _NO_NUMBERS) or (isinstance(cell, np.generic) and not _is_number(cell)):
+        return math.nan
+    try:
+        return float(cell)
+    except OverflowError:
+        return (math.inf if cell > 0 else -math.inf) if isinstance(cell, (int, Fraction)) else math.nan
+    except Exception:  # a cell's own code may raise anything
+        return math.nan
+
+
+def _is_number(cell: Any) -> bool:
+    return isinstance(cell, (np.floating, np.integer, np.bool_)) and not isinstance(cell, np.timedelta64)
 
 
 @cache
@@ -89,6 +122,6 @@ def restated(cells: Sequence[str], decimal: str, thousands: str, *, strict: bool
         number = number_in(cell, decimal, thousands)
         if math.isnan(number):
             return f"no number: {cell}" if strict and not math.isnan(number_in(cell)) else cell
-        return cell if cell.lower() in TRUTH or math.isinf(number) else repr(number)
+        return cell if number == number_in(cell) else repr(number)
 
     return [restate(cell) for cell in cells]

@@ -2,47 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
 
-__all__ = ["arrow_cells", "arrow_texts", "cells_of", "text_chunks", "text_type"]
-
-
-def text_chunks(values: Any) -> Callable[[], Iterator[list[Any]]]:
-    """The cells of a column in memory; where there is none they are None or NaN, which is no category.
-
-    Raises `TypeError` and `ArgumentError` for types and shapes that have no categories.
-    """
-    if getattr(values, "ndim", 1) != 1:
-        raise ArgumentError("values must be one-dimensional")
-    if hasattr(values, "to_arrow"):  # polars
-        if not str(values.dtype).startswith(("String", "Categorical", "Enum", "Int", "UInt", "Boolean")):
-            raise _no_text(values.dtype)
-        values = values.to_arrow()
-    if hasattr(getattr(values, "dtype", None), "pyarrow_dtype"):  # pandas
-        values = values.array.__arrow_array__()
-    if hasattr(values, "iterchunks") or hasattr(values, "drop_null"):
-        if not text_type(values.type, whole=True):
-            raise _no_text(values.type)
-        parts = list(values.iterchunks()) if hasattr(values, "iterchunks") else [values]
-        return lambda: map(arrow_texts, parts)
-    dtype = getattr(values, "dtype", None)
-    if dtype is not None and getattr(dtype, "kind", "O") not in "OUSTiufb":
-        raise _no_text(dtype)
-    try:
-        cells = list(values)
-    except TypeError:
-        raise TypeError("values must be a column") from None
-    return lambda: iter([cells])
-
-
-def _no_text(kind: Any) -> TypeError:
-    return TypeError(f"values must be text or whole numbers for categories, got {str(kind)[:60]}")
+__all__ = ["arrow_texts", "cells_of", "text_type"]
 
 
 def text_type(kind: Any, *, whole: bool = False) -> bool:
@@ -78,26 +44,3 @@ def cells_of(values: Any) -> list[Any]:
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise ArgumentError("values must be one-dimensional")
     return list(values)
-
-
-def arrow_cells(column: Any) -> NDArray[Any]:
-    """The cells of an Arrow array or chunked array.
-
-    A dictionary is decoded first: converted as it is, NumPy would see the last category where a cell is missing. Text
-    may hold bytes that are none, at which a conversion would fail.
-    """
-    if text_type(column.type):
-        return _text_cells(column)
-    if hasattr(column.type, "index_type"):
-        column = column.cast(column.type.value_type)
-    return np.asarray(column.to_numpy(zero_copy_only=False))
-
-
-def _text_cells(column: Any) -> NDArray[Any]:
-    """One Python text for equal cells."""
-    found = []
-    for part in column.iterchunks() if hasattr(column, "iterchunks") else [column]:
-        encoded = part if hasattr(part, "dictionary") else part.dictionary_encode()
-        texts = np.array([*cells_of(encoded.dictionary), None], dtype=object)
-        found.append(texts[np.asarray(encoded.indices.cast("int64").fill_null(len(texts) - 1))])
-    return np.concatenate(found) if found else np.empty(0, dtype=object)

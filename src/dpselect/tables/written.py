@@ -1,4 +1,4 @@
-"""How a CSV file is written, from what people declare."""
+"""How a source is written, from what people declare."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import Final
 from dpselect.errors import ArgumentError
 from dpselect.tables.csv_text import CsvForm
 
-__all__ = ["CSV_ENDS", "Written", "csv_form", "has_tabs", "is_csv"]
+__all__ = ["CSV_ENDS", "Written", "csv_form", "has_tabs"]
 
 
 @dataclass(frozen=True)
 class Written:
-    """What is declared of a file; None is what its kind of file does by itself."""
+    """What is declared of a source that does not say it itself; None is what its kind of source does.
+
+    The first five are of CSV files. `table` is that of a database, `sheet` that of a workbook.
+    """
 
     delimiter: str | None = None
     encoding: str | None = None
     decimal: str | None = None
     thousands: str | None = None
     skip_rows: int | None = None
+    table: str | None = None
+    sheet: str | None = None
 
 
-CSV_ENDS: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
+CSV_ENDS: Final = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst", ".txt")
 """Of the names of files without types."""
 _AS_IT_IS: Final = Written()
 _SEPARATORS: Final = {"decimal": (".", ","), "thousands": ("", ",", ".", " ", "'")}
 
 
-def is_csv(where: str) -> bool:
-    """Whether this names a file without types."""
-    return "://" not in where and where.lower().endswith(CSV_ENDS)
-
-
 def has_tabs(where: str) -> bool:
     """Whether the delimiter of such a file is a tab unless it is declared."""
-    return where.lower().endswith((".tsv", ".tsv.gz"))
+    return where.lower().endswith((".tsv", ".tsv.gz", ".tsv.zst"))
 
 
 def csv_form(written: Written = _AS_IT_IS, *, named: Callable[[str], str] = str, tabs: bool = False) -> CsvForm:

@@ -20,11 +20,11 @@ from dpselect.ordered.interior_points.search_tree import code_bits, draw_binary_
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters, draw_tree_log
 from dpselect.ordered.interior_points.tree_log_price import tree_log_price
 from dpselect.ordered.public_domain import PublicDomain
-from dpselect.ordered.sources.plain_lists import cells_as, hardly_any, is_missing, whole_or_zero
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, approximate_dp, compose, gaussian, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
+from dpselect.tables import cells_as, hardly_any, is_missing, unmasked, whole_or_zero
 
 __all__ = ["CumulativeInteriorPoint", "InteriorPoint", "interior_point"]
 
@@ -259,6 +259,7 @@ def _container(values: Any, domain: Domain) -> Any:
     """An array of numbers or objects, of which the type and the length are known; no value has been looked at."""
     if isinstance(values, (str, bytes, dict)):
         raise ContentError("values must be a one-dimensional array or sequence of real numbers")
+    values = unmasked(values)
     rows = np.asarray(values) if hasattr(values, "__array__") else list(values)
     if isinstance(rows, np.ndarray):
         kinds = "iuO" if isinstance(domain, WholeNumbers) else "fiubO"

@@ -26,12 +26,12 @@ from dpselect.ordered.order_statistics.equal_scores import draw_from_runs
 from dpselect.ordered.order_statistics.one import parse_epsilon
 from dpselect.ordered.public_domain import PublicDomain
 from dpselect.ordered.slices.price import swap_of
-from dpselect.ordered.sources.plain_lists import typed, with_presence
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
+from dpselect.tables import typed, unmasked, with_presence
 
 __all__ = [
     "Side",
@@ -292,7 +292,7 @@ def coded(domain: Domain, values: NDArray[Any]) -> Codes:
 
 def numbers_of(values: Any, name: str, dimensions: int = 1) -> NDArray[Any]:
     """An array of numbers or timestamps. Raises `ArgumentError` and `TypeError` for its shape and its type."""
-    found = np.asarray(values)
+    found = np.asarray(unmasked(values))
     if found.dtype.kind == "M" and not hasattr(values, "dtype"):  # NumPy has made one unit of those in a list
         raise TypeError(f"{name}: give timestamps as an array of their type")
     if found.ndim != dimensions or (dimensions == 2 and not found.shape[1]):
@@ -308,7 +308,7 @@ def numbers_of(values: Any, name: str, dimensions: int = 1) -> NDArray[Any]:
 
 def labelled(values: Any, y: Any, name: str, dimensions: int = 1) -> tuple[NDArray[Any], ...]:
     """Rows of numbers, which of their cells are there, and their labels as a one-dimensional array of numbers."""
-    found, labels = numbers_of(typed(values, name=name), name, dimensions), np.asarray(typed(y, name="y"))
+    found, labels = numbers_of(typed(values, name=name), name, dimensions), np.asarray(unmasked(typed(y, name="y")))
     if labels.ndim != 1:
         raise ArgumentError("y must be one-dimensional")
     if labels.dtype.kind not in "biuf":

@@ -16,12 +16,24 @@ from dpselect.errors import ArgumentError
 from dpselect.numerics.moments import stamp_type
 from dpselect.ordered.domains import Categories, Domain, Ticks, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn, Window
-from dpselect.ordered.sources.blocks import LARGEST, Block, arrays_of, block_of, chunk_of, present_in
 from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
 from dpselect.ordered.sources.sql_column import Query, SqlColumn, counts_where, duckdb_query, quoted
 from dpselect.ordered.sources.sql_fates import number_counts, text_counts
 from dpselect.ordered.sources.sql_types import sql_type
-from dpselect.tables import NO_FATES, block_fates, tally, text_chunks, text_fates
+from dpselect.tables import (
+    LARGEST,
+    NO_FATES,
+    Block,
+    block_fates,
+    block_of,
+    blocks_of,
+    chunk_of,
+    is_missing_text,
+    present_in,
+    tally,
+    text_chunks,
+    text_fates,
+)
 
 __all__ = [
     "ColumnSource",
@@ -56,14 +68,16 @@ class ColumnSource(Protocol):
 class DataColumn:
     """A column in memory, or in chunks that can be read again. Objects are Python integers of any size.
 
-    `cells` are its cells as they are written, for a column whose cells may hold something else than its type.
+    `written` are its blocks with their cells as they are written, for a column whose cells may hold something else than
+    its type, and `missing` says which of them have no value.
     """
 
     dtype: np.dtype[Any]
     blocks: Callable[[], Iterator[Block]]
     ascending: Any = None
     progress: Progress | None = None
-    cells: Callable[[], Iterator[Any]] | None = None
+    written: Callable[[], Iterator[tuple[Block, Any]]] | None = None
+    missing: Callable[[Any], bool] = is_missing_text
 
     def chunks(self) -> Iterator[NDArray[Any]]:
         """The values that are there, all of one type; NaN and NaT may be among them."""
@@ -72,13 +86,13 @@ class DataColumn:
     @property
     def typed(self) -> bool:
         """Whether its type rules out that a cell holds something else."""
-        return self.cells is None
+        return self.written is None
 
     def fates(self, low: Any, high: Any) -> NDArray[np.int64]:
         """How many cells have each of `FATES`, under these bounds; of time stamps, ticks of the column's unit."""
         if self.ascending is not None:
             raise ArgumentError("assume_sorted: the cells of such a column are not counted")
-        return block_fates(self.blocks, low, high, self.cells)
+        return block_fates(self.blocks, low, high, self.written, self.missing)
 
     def ranked(self, domain: Domain) -> RankedColumn:
         """Found by bracketing in unsorted data, by place in sorted data."""
@@ -217,7 +231,8 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
     - an Arrow array or chunked array, a polars or pandas series;
     - a function that returns an iterator of chunks, called once for each reading (two, most often);
     - an iterator of chunks, which is kept in memory as it cannot be read again;
-    - anything that NumPy makes a one-dimensional array of real numbers or timestamps of. A list or tuple holds doubles.
+    - anything that NumPy makes a one-dimensional array of real numbers or timestamps of. What has no type (a list, a
+      tuple, a deque), text and the categories of pandas hold doubles (`blocks_of`).
 
     The first chunk, which may be empty, has the type of the column; where there is none it is a column of doubles.
     Later chunks are read as that type: their types, which one cell may change in other libraries, change nothing.
@@ -240,7 +255,7 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
         (kept,) = tee(values, 1)  # a copy of it starts over, and what was taken from the iterator is kept
         source = _readable(lambda: copy(kept))
     else:
-        parts = [block_of(part) for part in arrays_of(values)]
+        parts = blocks_of(values)
         source = DataColumn(parts[0][0].dtype, lambda: (piece for part in parts for piece in _pieces(part)))
         if assume_sorted:
             return _ascending(parts)

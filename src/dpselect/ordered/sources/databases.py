@@ -10,7 +10,9 @@ from typing import Any
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
 from dpselect.ordered.sources.adapters import SqlTable, typed_table
-from dpselect.ordered.sources.opening import ColumnRequest, column_source
+from dpselect.ordered.sources.declared_missing import refuse_for_typed, sql_without
+from dpselect.ordered.sources.opening import column_source
+from dpselect.ordered.sources.request import ColumnRequest
 from dpselect.ordered.sources.sql_column import Query, ask, quoted, with_parameters
 from dpselect.ordered.sources.sql_types import ENGINES
 from dpselect.tables import why_not
@@ -37,7 +39,9 @@ def open_duckdb(url: str, request: ColumnRequest) -> AbstractContextManager[SqlT
 def _checked(opened: Callable[..., Any], url: str, request: ColumnRequest) -> Iterator[SqlTable]:
     if request.table is None:
         raise ArgumentError("table: an SQL URL needs the name of a table")
-    with opened(url, request.table, request.column) as source:
+    with opened(url, request.table, request.column) as typed:
+        refuse_for_typed(request.declared, f"column: {request.column!r} of {request.table} has one")
+        source = sql_without(typed, request.declared)
         for part in (source.number_of, source.text_of):
             if part is not None:
                 expression = part.replace("{0}", quoted(request.column))

@@ -16,8 +16,8 @@ from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bi
 from dpselect.ordered.public_domain import PublicDomain
 from dpselect.ordered.sources.adapters import categorical_column, read_values, text_source, unit_rows
 from dpselect.ordered.sources.columns import CountedColumn, counted_window
-from dpselect.ordered.sources.plain_lists import typed
 from dpselect.randomness import RandomSource
+from dpselect.tables import typed, unmasked
 
 __all__ = ["Column"]
 
@@ -30,8 +30,9 @@ class Column(PublicDomain):
 
     Attributes:
         values: see `read_values`: arrays, Arrow, pandas, polars, chunks, Parquet, SQL tables, DuckDB relations. Rows
-            without a value (null, NaN, NaT) are not in the column; values beyond the bounds count as the bounds. A list
-            or tuple holds doubles: for whole answers give an array of a whole-number type, or a granularity. Unsorted
+            without a value (null, NaN, NaT) are not in the column; values beyond the bounds count as the bounds. A
+            list, text and the categories of pandas hold doubles, read as in a CSV file: for whole answers give an
+            array of a whole-number type, or a granularity. Unsorted
             arrays take about two passes and little memory, and are not sorted or changed.
         domain_size: answers are the whole numbers 0 .. domain_size - 1. Or:
         lower, upper: public bounds of answers. Without them use `private_range` first, and compose. For timestamps a
@@ -40,7 +41,8 @@ class Column(PublicDomain):
             by default for whole-number types, 0.01, a `numpy.timedelta64`. Floats by default have a power of two,
             2**-48 to 2**-49 of the larger bound: 14 digits of it. "float64" makes every double an answer: for data of
             unknown magnitude. A coarse granularity finds heavy atoms with fewer rows.
-        categories: an ordered list of values, in place of bounds; other values are missing.
+        categories: an ordered list of values, in place of bounds; other values are missing. 1, 1.0, "1" and True are
+            one category, and blanks around a cell do not count; databases compare texts as they stand.
         weights: a row counts as weights/largest_weight rows, cut off to [0, largest_weight] and rounded to multiples
             of largest_weight/1024; NaN counts nothing. Rates are divided by 1024 units accordingly.
         assume_sorted: the values are in increasing order, missing ones last (the caller must ensure it: no answer is
@@ -139,7 +141,7 @@ def _weight_units(weights: ArrayLike, largest_weight: SupportsFloat) -> NDArray[
     """Whole multiples of the largest weight over the number of units."""
     largest = number("largest_weight", largest_weight, above=0.0)
     with np.errstate(over="ignore"):
-        given = np.nan_to_num(np.asarray(typed(weights, name="weights"), dtype=np.float64) / largest, nan=0.0)
+        given = np.nan_to_num(np.asarray(unmasked(typed(weights, name="weights")), dtype=np.float64) / largest, nan=0.0)
     if given.ndim != 1:
         raise ArgumentError("weights must be one-dimensional")
     return np.asarray(np.rint(np.clip(given, 0.0, 1.0) * _WEIGHT_UNITS).astype(np.int64))

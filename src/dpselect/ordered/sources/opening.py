@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Final
+from typing import Final, Unpack
 
 from dpselect.errors import ArgumentError
 from dpselect.ordered.sources.adapters import ColumnSource
 from dpselect.ordered.sources.columns import Progress
+from dpselect.ordered.sources.request import ColumnRequest
+from dpselect.ordered.sources.table_column import table_column
+from dpselect.public_api import options_of
 from dpselect.registry import Registry
-from dpselect.tables import CsvForm, is_csv
+from dpselect.tables import Declared, DeclaredKeys, Written
 
 __all__ = ["COLUMN_SOURCES", "ColumnRequest", "column_source", "open_column"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnRequest:
-    """What is asked of a source: see `open_column`."""
-
-    column: str
-    table: str | None = None
-    progress: Progress | None = None
-    text: bool = False
-    look: bool = False
-    dates: bool = False
-    form: CsvForm | None = None
 
 
 Opener = Callable[[str, ColumnRequest], AbstractContextManager[ColumnSource]]
@@ -44,6 +33,7 @@ def column_source(name: str) -> Callable[[Opener], Opener]:
     return COLUMN_SOURCES.register(name)
 
 
+@options_of(Declared)
 def open_column(
     where: str,
     column: str,
@@ -53,29 +43,54 @@ def open_column(
     text: bool = False,
     look: bool = False,
     dates: bool = False,
-    form: CsvForm | None = None,
+    form: Written | None = None,
+    **declared: Unpack[DeclaredKeys],
 ) -> AbstractContextManager[ColumnSource]:
-    """A column of a Parquet file or folder, a CSV file, or a table behind an SQL URL (duckdb:///FILE, sqlite:///...).
+    """A column of a file, a folder of Parquet files, or a table behind an SQL URL (duckdb:///FILE, sqlite:///...).
 
-    Whether values are whole numbers is taken from the schema of a Parquet file or database; CSV cells are doubles. With
-    `text` the values are text, for `categories`. A CSV file has no types: with `look` its first rows are looked at, and
-    a column in which evidently no numbers are (less than a tenth) is refused; with `dates` its cells are moments in ISO
-    8601, without a time zone in UTC. `form` is how the file is written. Other sources: `column_source`.
+    Files are those of a study: CSV, Parquet, Feather, JSON lines, Excel, .npz. The schema of a Parquet file or database
+    says whether values are whole numbers. Cells of CSV, JSON lines and Excel have no common type and count as doubles.
+
+    Args:
+        where: a path, or a URL.
+        column: the column's name.
+        table: that of a database.
+        progress: told how many rows were read.
+        text: the values are text, for `categories`.
+        look: for a column without a type: look at the first rows, and refuse a column in which less than a tenth of the
+            cells are numbers.
+        dates: the same as `kind="date"`.
+        form: how the file is written.
+        declared: how the cells of a column without a type, or of text, are read: the attributes of
+            `dpselect.tables.Declared`, such as `kind="date"` and `time_zone="Europe/Berlin"`. A column of another type
+            takes `missing_values` alone. Dates are time stamps in UTC, durations are seconds, integers and booleans are
+            int64.
 
     Raises `ArgumentError` that names the column, its type, the table or the file, and `ContentError` for a file that is
-    not of its format; no row of the column decides that, but for `look`. After that no content makes reading fail.
+    not of its format. No row of the column decides that, but for `look`. After that no content makes reading fail.
+    Other sources: `column_source`.
     """
     scheme, is_url, _ = where.partition("://")
     if not is_url and table is not None:
         raise ArgumentError("table: only for an SQL URL")
     if not is_url and not Path(where).exists():
         raise ArgumentError(f"{where}: there is no such file")
-    request = ColumnRequest(column=column, table=table, progress=progress, text=text, look=look, dates=dates, form=form)
-    if (dates or form is not None) and not is_csv(where):
-        raise ArgumentError("dates and form: only for a CSV file; other columns have a type, and no form")
+    if dates and declared.setdefault("kind", "date") not in ("date", "timestamp"):
+        raise ArgumentError('dates: the same as kind = "date", so give one of them')
+    cells = Declared(**declared) if declared else None
+    if cells is not None and cells.unclear:
+        raise ArgumentError(cells.unclear)
+    if cells is not None and cells.unicode == "exact":
+        raise ArgumentError("unicode: categories of order statistics are compared under NFC")
+    if cells is not None and cells.kind in ("category", "text"):
+        text = True
+    request = ColumnRequest(
+        column=column, table=table, progress=progress, text=text, look=look, declared=cells, form=form
+    )
     if is_url:
-        name = f"{scheme}:" if f"{scheme}:" in COLUMN_SOURCES else "sql:"
-    else:
-        ends = (end for end in COLUMN_SOURCES if end.startswith(".") and where.lower().endswith(end))
-        name = max(ends, key=len, default=".parquet")
-    return COLUMN_SOURCES[name](where, request)
+        if form is not None:
+            raise ArgumentError("form: only for a file; columns of a database have none")
+        return COLUMN_SOURCES[f"{scheme}:" if f"{scheme}:" in COLUMN_SOURCES else "sql:"](where, request)
+    ends = (end for end in COLUMN_SOURCES if end.startswith(".") and where.lower().endswith(end))
+    name = max(ends, key=len, default="")
+    return COLUMN_SOURCES[name](where, request) if name else nullcontext(table_column(where, request))

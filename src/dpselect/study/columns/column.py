@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime, time
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics import Array
-from dpselect.study.columns.kind import KINDS
+from dpselect.study.columns.cells import Cells
 from dpselect.study.columns.scale import SCALES, Scale
-from dpselect.tables import category, positions
+from dpselect.study.columns.text import MOST_FEATURES, Analyzer, HashedText
+from dpselect.tables import Declared, Scalar, other_dates, positions
 
 __all__ = ["Column", "Scalar", "differ"]
 
-Scalar = str | bool | int | float
 INDICATOR: Final = "indicator"
+TEXT: Final = "text"
+"""The kind of a column that has neither bounds nor categories."""
+_HASHING: Final = {"n_features": 1024, "analyzer": "word", "ngram_range": (1, 1)}
+"""Of a text; a release names them, so that its model stays what it is when these change."""
 PRIVATE: Final = "private"
+OF_A_MODEL: Final = {"model": True}
+"""As the context of a validation: version 0.2 wrote models whose %y means the years 1969 to 2068."""
+_PLAIN: Final = Declared(kind="category")
 _TELLING: Final = 10
 """So many cells, none of which can be read, tell that their form is another; one may be a person's \"unknown\"."""
 
 
-def differ(options: tuple[Scalar, ...]) -> bool:
+def differ(options: tuple[Scalar, ...], declared: Declared = _PLAIN) -> bool:
     """Whether no two of them are one category."""
-    return len({category(option) for option in options}) == len(options)
+    return len({declared.category(option) for option in options}) == len(options)
 
 
 def _text(value: Any) -> Any:
@@ -33,25 +41,15 @@ def _text(value: Any) -> Any:
     return value.isoformat() if isinstance(value, (date, datetime, time)) else value
 
 
-def _kind(name: str) -> str:
-    KINDS[name]
-    return name
-
-
 Public = Annotated[Scalar, BeforeValidator(_text)]
 
 
-class Column(BaseModel):
-    """What is public about one feature: either its bounds, to which values are clipped, or its categories."""
+class Column(Cells):
+    """What is public about one feature: its bounds, to which values are clipped, its categories, or that it is text."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-    kind: Annotated[str, AfterValidator(_kind)] = "number"
-    """How cells are read: "number", "date" or "duration"."""
-    format: str | None = None
-    """How dates are written, as in Python's strptime ("%d.%m.%Y"); without it ISO 8601."""
     bounds: tuple[Public, Public] | Literal["private"] | None = None
-    """Values are clipped to these; numbers, dates, or durations in seconds. "private" buys them (`[preparation]`)."""
+    """Values are clipped to these; numbers, dates, or durations in seconds. "private" buys them (`[preparation]`).
+    Booleans need none."""
     within: tuple[Public, Public] | None = None
     """With bounds = "private", and public: what surely holds them; the narrower, the fewer rows they take."""
     scale: str = "linear"
@@ -62,16 +60,38 @@ class Column(BaseModel):
     """Each becomes an indicator column; other values become zeros. "" stands for a missing cell."""
     other: bool = False
     """A further indicator column for whatever is none of the categories."""
+    n_features: Annotated[int, Field(ge=2, le=MOST_FEATURES)] | None = None
+    """Of text: how many features its terms are hashed to, 1024 by default."""
+    analyzer: Analyzer | None = None
+    """Of text, its terms: "word" (default), or runs of letters, "char_wb" within words or "char" across them."""
+    ngram_range: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(le=10)]] | None = None
+    """Of text: the least and the largest number of words or letters in a term, [1, 1] by default."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, declared: Any) -> Any:
+        kind = declared.get("kind") if isinstance(declared, Mapping) else None
+        if kind == TEXT:
+            return _HASHING | dict(declared)
+        return {"bounds": (False, True), **declared} if kind == "boolean" and "categories" not in declared else declared
 
     @model_validator(mode="after")
-    def _consistent(self) -> Column:
+    def _consistent(self, info: ValidationInfo) -> Column:
+        if self.declared.unclear and info.context != OF_A_MODEL:
+            raise ValueError(self.declared.unclear)
+        if self.kind == TEXT:
+            return self._consistent_text()
+        if (self.n_features, self.analyzer, self.ngram_range) != (None, None, None):
+            raise ValueError('n_features, analyzer and ngram_range go with kind = "text"')
+        if self.kind == "category" and self.categories is None:
+            raise ValueError('kind = "category" goes with categories')
         if (self.bounds is None) == (self.categories is None):
-            raise ValueError("give exactly one of bounds and categories")
+            raise ValueError('give exactly one of bounds and categories, or kind = "text"')
         if self.categories is not None:
-            if not differ(self.categories):
+            if not differ(self.categories, self.declared):
                 raise ValueError("categories must differ; 1, 1.0, '1' and true are the same")
-            if (self.kind, self.format, self.scale, self.within) != ("number", None, "linear", None):
-                raise ValueError("kind, format, scale and within go with bounds")
+            if self.kind not in ("number", "category") or (self.scale, self.within) != ("linear", None):
+                raise ValueError('kind (but for "category"), scale and within go with bounds')
             if self.missing is not None and self.missing != INDICATOR and self._filled is None:
                 raise ValueError(f'missing must be one of the categories or "{INDICATOR}"')
             return self
@@ -79,8 +99,8 @@ class Column(BaseModel):
             raise ValueError("other goes with categories")
         if self.within is not None and not self.private:
             raise ValueError('within goes with bounds = "private"')
-        if self.format is not None and not KINDS[self.kind].takes_format:
-            raise ValueError(f"kind {self.kind!r} has no format")
+        if self.kind == "boolean" and self.private:
+            raise ValueError("the bounds of booleans are known: leave bounds out")
         low, high = self.limits
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
             key = "within" if self.within else "bounds"
@@ -95,6 +115,22 @@ class Column(BaseModel):
             self._with_bounds(low, high)  # a format may not tell them apart
         return self
 
+    def _consistent_text(self) -> Column:
+        if (self.bounds, self.within, self.categories, self.format) != (None,) * 4 or self.scale != "linear":
+            raise ValueError("kind text has no bounds, within, categories, format or scale")
+        if self.other:
+            raise ValueError("other goes with categories")
+        if self.missing not in (None, INDICATOR):
+            raise ValueError(f'missing of a text must be "{INDICATOR}"; without it a missing text counts as empty')
+        if self.ngram_range is not None and self.ngram_range[0] > self.ngram_range[1]:
+            raise ValueError("ngram_range must have the smaller number first")
+        return self
+
+    @property
+    def declared(self) -> Declared:
+        """How its cells are read."""
+        return self._declared_as(self.kind if self.categories is None else "category")
+
     @property
     def private(self) -> bool:
         """Whether its bounds are still to be bought."""
@@ -105,7 +141,7 @@ class Column(BaseModel):
         """The bounds as numbers; until they are bought, what holds them."""
         given = self.within if self.private else self.bounds
         if given is None or isinstance(given, str):
-            return KINDS[self.kind].widest
+            return self.declared.widest
         return self._number(given[0]), self._number(given[1])
 
     def bought(self, low: float, high: float) -> Column:
@@ -116,21 +152,23 @@ class Column(BaseModel):
             return self._with_bounds(*self.limits)
 
     def _with_bounds(self, low: float, high: float) -> Column:
-        written = KINDS[self.kind].written
+        written = self.declared.column_kind.written
         public = self.model_dump(exclude_none=True, exclude={"within"})
         public["missing"] = self._kept(self.missing, low, high)
-        return Column(**public | {"bounds": (written(low, self.format), written(high, self.format))})
+        return Column(**public | {"bounds": (written(low, self.declared), written(high, self.declared))})
 
     def _kept(self, fill: Scalar | None, low: float, high: float) -> Scalar | None:
         """What stands for a missing cell, cut off to bounds that are bought."""
         if fill is None or fill == INDICATOR or low <= self._number(fill) <= high:
             return fill
-        return KINDS[self.kind].written(low if self._number(fill) < low else high, self.format)
+        return self.declared.column_kind.written(low if self._number(fill) < low else high, self.declared)
 
     @property
     def width(self) -> int:
         """How many features it becomes."""
         further = self.missing == INDICATOR
+        if self.kind == TEXT:
+            return self._hashed.n_features + further
         if self.categories is not None:
             return len(self.categories) + self.other + further
         return max(1, self._scale[1]) + further
@@ -138,7 +176,7 @@ class Column(BaseModel):
     @property
     def half_width(self) -> float | None:
         """Half the distance of the bounds, for what is scaled so that they are -1 and 1; None for mere indicators."""
-        if self.categories is not None or self._scale[0].with_size:
+        if self.categories is not None or self.kind == TEXT or self._scale[0].with_size:
             return None
         low, high = self.limits
         return high / 2 - low / 2 if self.scale == "linear" else 1.0
@@ -150,34 +188,52 @@ class Column(BaseModel):
         """
         if self.categories is not None:
             return self._indicators(cells)
+        if self.kind == TEXT:
+            return self._texts(cells)
         return self.features(self.numbers(name, cells, empty=empty))
 
     def _indicators(self, cells: Any) -> Array:
         assert self.categories is not None
         size = len(self.categories)
-        places = positions(cells, self.categories)
+        named = self.declared.category
+        places = positions(cells, self.categories, named)
         if self.missing is not None:
-            empty = np.array([category(cell) == "" for cell in cells], dtype=bool) & (places < 0)
+            empty = np.array([named(cell) == "" for cell in cells], dtype=bool) & (places < 0)
             places = np.where(empty, size + self.other if self._filled is None else self._filled, places)
         if self.other:
             places = np.where(places < 0, size, places)
         return np.asarray(places[:, None] == np.arange(self.width), dtype=np.float64)
 
+    def _texts(self, cells: Any) -> Array:
+        absent = [self.declared.category(cell) == "" for cell in cells]
+        features = self._hashed.encode([None if lost else cell for cell, lost in zip(cells, absent, strict=True)])
+        return features if self.missing != INDICATOR else np.column_stack([features, absent])
+
     def numbers(self, name: str, cells: Any, *, empty: bool = False) -> Array:
         """The cells as numbers, NaN where one is missing, shape (cells,). Raises `ContentError` as `encode` does."""
-        kind = KINDS[self.kind]
+        hint = self.declared.column_kind.hint
         try:
-            values = kind.read(cells, self.format)
+            values = self.declared.read(cells)
         except TypeError as error:
             raise ContentError(f"column {name!r} {error}") from None
         lost = np.isnan(values)
+        other = other_dates(cells, values) if "format" in self.declared.column_kind.keys and lost.any() else 0
+        if other > 1 and 9 * other > np.count_nonzero(~lost):
+            raise ContentError(
+                f"column {name!r} holds dates in another form than declared: say format, such as "
+                '"%d/%m/%Y" or "%m/%d/%Y", with two_digit_years_from for %y'
+            )
         if self.missing is None and lost.any():
             raise ContentError(
                 f"column {name!r} has a cell that is missing or no {self.kind}, and the study declares nothing for it: "
-                f'missing = a value within the bounds, or "{INDICATOR}"; or categories in place of bounds{kind.hint}'
+                f'missing = a value within the bounds, or "{INDICATOR}"; or categories in place of bounds{hint}'
             )
-        if len(values) and lost.all() and not (empty and sum(category(cell) != "" for cell in cells) < _TELLING):
-            raise ContentError(f"column {name!r} has no cell that can be read as a {self.kind}{kind.hint}")
+        if (
+            len(values)
+            and lost.all()
+            and not (empty and sum(self.declared.category(cell) != "" for cell in cells) < _TELLING)
+        ):
+            raise ContentError(f"column {name!r} has no cell that can be read as a {self.kind}{hint}")
         return values
 
     def features(self, values: Array) -> Array:
@@ -196,8 +252,16 @@ class Column(BaseModel):
     def _filled(self) -> int | None:
         """The place of the category that stands for a missing cell, None where there is none."""
         assert self.categories is not None
-        place = int(positions([self.missing], self.categories)[0])
+        place = int(positions([self.missing], self.categories, self.declared.category)[0])
         return None if self.missing is None or place < 0 else place
+
+    @property
+    def _hashed(self) -> HashedText:
+        """How a text becomes features."""
+        assert self.n_features is not None
+        assert self.analyzer is not None
+        assert self.ngram_range is not None
+        return HashedText(self.n_features, self.analyzer, self.ngram_range)
 
     @property
     def _scale(self) -> tuple[Scale, int]:
@@ -215,4 +279,4 @@ class Column(BaseModel):
             )
         cells = np.empty(1, dtype=object)
         cells[0] = value
-        return float(KINDS[self.kind].read(cells, self.format)[0])
+        return float(self.declared.column_kind.read(cells, self.declared)[0])

@@ -1,0 +1,28 @@
+"""What is asked of a source of columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpselect.ordered.sources.columns import Progress
+from dpselect.tables import Declared, Written
+
+__all__ = ["ColumnRequest"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnRequest:
+    """What is asked of a source: see `open_column`. `declared` is None if nothing is declared of the cells."""
+
+    column: str
+    table: str | None = None
+    progress: Progress | None = None
+    text: bool = False
+    look: bool = False
+    declared: Declared | None = None
+    form: Written | None = None
+
+    @property
+    def dates(self) -> bool:
+        """Whether the cells are declared to be moments."""
+        return self.declared is not None and self.declared.kind in ("date", "timestamp")

@@ -1,0 +1,181 @@
+"""One column of a table that is read in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError, ContentError
+from dpselect.ordered.sources.adapters import DataColumn, TextColumn
+from dpselect.ordered.sources.declared_missing import missing_in, refuse_for_typed, without
+from dpselect.ordered.sources.request import ColumnRequest
+from dpselect.tables import (
+    Block,
+    Declared,
+    Table,
+    Written,
+    block_of,
+    cells_of,
+    chunk_of,
+    column_of,
+    column_parts,
+    hardly_any,
+    open_table,
+    other_dates,
+    otherwise_written,
+    text_chunks,
+)
+
+__all__ = ["table_column"]
+
+_LOOKED_AT = 1 << 16
+"""Rows that `look` looks at."""
+_HELD = 1 << 26
+"""Bytes of a column that is not read twice."""
+_NONE = ("nan", "none")
+_DATES = ': declare its format, such as "%d/%m/%Y" or "%m/%d/%Y", and two_digit_years_from for %y'
+_NUMBERS = ": dates need their kind, text needs categories, separators other than a point form.decimal"
+
+
+def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
+    """A column of a file or a table, see `open_column`. Raises before a row is read, but for the look."""
+    column, progress, declared = request.column, request.progress, request.declared or Declared()
+    table = open_table(where, key="", form=request.form or Written(table=request.table), uneven=True)
+    table.check([column])
+    kind = None if table.empty is None else _checked(table.empty(column), where, request)
+    if request.look and kind is None and not request.text:
+        _look(table, where, request)
+    if request.text:
+        return TextColumn(lambda: (_texts(chunk[column], declared) for chunk in table.chunks([column], ())), progress)
+    if kind is not None:
+        absent = missing_in(declared, kind)
+        blocks = lambda: (without(chunk_of(chunk[column], kind), absent) for chunk in table.chunks([column], ()))  # noqa: E731
+        return DataColumn(kind, _remembered(blocks), progress=progress)
+    cells = lambda: (declared.block(chunk) for chunk in _chunks(table, column, declared))  # noqa: E731
+    return DataColumn(
+        declared.dtype,
+        _remembered(cells),
+        progress=progress,
+        written=lambda: _written(table, column, declared),
+        missing=declared.is_missing,
+    )
+
+
+def _texts(cells: Any, declared: Declared) -> list[Any]:
+    found = cells_of(cells)
+    return [None if declared.category(cell) == "" else cell for cell in found] if declared.missing_values else found
+
+
+def _chunks(table: Table, column: str, declared: Declared) -> Iterator[NDArray[Any]]:
+    """The cells of a column without a type: numbers as float64, for speed, others as they are."""
+    numbers = (column,) if declared.kind == "number" else ()
+    for chunk in table.chunks([column], numbers):
+        cells = chunk[column]
+        if not numbers and declared.column_kind.numeric and table.restated is not None:
+            cells = table.restated(cells, True)
+        yield cells if isinstance(cells, np.ndarray) else column_of(cells_of(cells))
+
+
+def _written(table: Table, column: str, declared: Declared) -> Iterator[tuple[Block, list[Any]]]:
+    """The values of a column without a type, each chunk with its cells as they are written."""
+    for chunk in table.chunks([column], ()):
+        cells = cells_of(chunk[column])
+        numbers = declared.column_kind.numeric and table.restated is not None
+        yield declared.block(column_of(table.restated(cells, True) if numbers else cells)), cells  # type: ignore[misc]
+
+
+def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any] | None:
+    """The type of the values of a column that has one; None for text that is declared to hold something else.
+
+    Raises `ArgumentError` for a type that does not fit.
+    """
+    named = f"column: {request.column!r} of {where} holds {getattr(empty, 'type', getattr(empty, 'dtype', None))}"
+    try:
+        text_chunks(empty)
+        fits = True
+    except TypeError:
+        fits = False
+    if request.text:
+        if not fits:
+            raise ArgumentError(f"{named}, which has no categories")
+        return np.dtype(object)
+    try:
+        (cells,) = column_parts(empty)
+        typed = cells.kind not in ("text", "categories") and cells.name != "null"
+        found = block_of(empty)[0].dtype if typed else None
+    except TypeError:
+        found = None
+    if found is None:
+        if fits and request.declared is not None:
+            return None
+        raise ArgumentError(f"{named}, which {'needs categories' if fits else 'has no order here'}")
+    refuse_for_typed(request.declared, named)
+    return found
+
+
+def _look(table: Table, where: str, request: ColumnRequest) -> None:
+    """Look at the first rows whether a column is of its kind; missing cells do not count.
+
+    Raises `ContentError` if less than a tenth of them are, or if a tenth, and more than one, would be with other
+    separators or look like dates of another form. That the column is of its kind is a public fact, and giving bounds
+    for it promises so. The look tells of a promise that is evidently broken. No row of a column that keeps it, with a
+    row to spare, makes a difference.
+    """
+    declared, column = request.declared or Declared(), request.column
+    values = declared.read(cells := _first(table, column, declared))
+    found = int(np.count_nonzero(values == values))
+    if 9 * (len(values) - found) <= found:
+        return
+    if declared.kind == "number":
+        cells = _first(table, column, Declared(kind="text"))
+        form = request.form or Written()
+        otherwise = otherwise_written([str(cell) for cell in cells], form.decimal or ".", form.thousands or "")
+        if otherwise > 1 and 9 * otherwise > found:
+            raise ContentError(
+                f"column {column!r} of {where} holds numbers with other separators than its form says: declare "
+                "form.decimal and form.thousands"
+            )
+    otherwise = other_dates(cells, values) if request.dates else 0
+    if otherwise > 1 and 9 * otherwise > found:
+        raise ContentError(f"column {column!r} of {where} holds dates in another form than declared{_DATES}")
+    present = sum(declared.category(cell) != "" and str(cell).strip().lower() not in _NONE for cell in cells)
+    if hardly_any(found, present - found):
+        hint = _NUMBERS if declared.kind == "number" else declared.column_kind.hint
+        raise ContentError(f"column {column!r} of {where} does not look like {declared.kind}s{hint}")
+
+
+def _first(table: Table, column: str, declared: Declared) -> NDArray[Any]:
+    """The cells of the first rows."""
+    parts, rows = [], 0
+    for cells in _chunks(table, column, declared):
+        parts.append(cells)
+        rows += len(cells)
+        if rows >= _LOOKED_AT:
+            break
+    return np.concatenate(parts)[:_LOOKED_AT]
+
+
+def _remembered(blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Block]]:
+    """The same blocks, read again from memory unless they are too large: ranks need two readings of a column."""
+    whole: list[list[Block]] = []
+
+    def read() -> Iterator[Block]:
+        if whole:
+            yield from whole[0]
+            return
+        taken: list[Block] = []
+        size = 0
+        for block in blocks():
+            size += block[0].nbytes
+            if size > _HELD:
+                taken.clear()
+            else:
+                taken.append(block)
+            yield block
+        if size <= _HELD:
+            whole.append(taken)
+
+    return read

@@ -1,5 +1,0 @@
-"""Where the tables of a study come from, one file each."""
-
-from lazy_loader import attach_stub
-
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

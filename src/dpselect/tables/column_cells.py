@@ -1,0 +1,241 @@
+"""A column in memory, whatever library it comes from: the same cells, and the same missing ones, for every door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError
+from dpselect.tables.text_cells import cells_of, text_type
+
+__all__ = ["Cells", "cells_in", "column_parts", "filled", "is_untyped", "text_chunks", "unmasked"]
+
+Kind = Literal["typed", "decimal", "text", "categories", "objects", "other"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cells:
+    """The cells of a column, or of a part of it.
+
+    `values` are of a type of NumPy in native order where `kind` is "typed", else objects: decimals, text or bytes,
+    objects whose column says nothing of them, or "other": what is neither a number nor a moment nor text. The
+    "categories" of pandas are of any type, which pandas took from the rows. `present` is where there is a cell, None
+    for everywhere; None, NaN and NaT are missing as well. `name` is the type as its library calls it.
+    """
+
+    values: NDArray[Any]
+    kind: Kind
+    name: str
+    present: NDArray[np.bool_] | None = None
+
+
+def is_untyped(values: Any) -> bool:
+    """Whether a column has no type of its own, so that one could only be guessed from its rows: a list is such a one.
+
+    >>> is_untyped([1, 2]), is_untyped(range(2)), is_untyped(np.array([1, 2]))
+    (True, False, False)
+    """
+    if isinstance(values, (list, tuple)):
+        return True
+    if isinstance(values, (range, memoryview, str, bytes, Mapping, AbstractSet)):
+        return False
+    if hasattr(values, "dtype") or hasattr(values, "__array__"):
+        return False
+    with suppress(TypeError):
+        memoryview(values)
+        return False
+    return isinstance(values, Iterable) and not _is_arrow(values)
+
+
+def column_parts(values: Any, what: str = "values") -> list[Cells]:
+    """The cells of a column: one part, or those in which an Arrow column is held. At least one, with its type.
+
+    `what` is what the column is called in errors. Raises `TypeError` for what is no column or has a type that its
+    library does not hand over, and `ArgumentError` for a column of more dimensions. No content of a cell makes it
+    raise.
+    """
+    if isinstance(values, (str, bytes, Mapping, AbstractSet)):
+        raise TypeError(f"{what} must be a column, not {type(values).__name__}")
+    values = _as_arrow(values, what)
+    if hasattr(values, "iterchunks"):
+        return [_arrow(chunk) for chunk in values.iterchunks()] or [_arrow(values.combine_chunks())]
+    if _is_arrow(values):
+        return [_arrow(values)]
+    dtype = getattr(values, "dtype", None)
+    if hasattr(values, "isna") and not isinstance(dtype, np.dtype):
+        return [_pandas(values, dtype)]
+    if isinstance(values, np.ma.MaskedArray):
+        (cells,) = column_parts(values.data, what)
+        return [Cells(cells.values, cells.kind, cells.name, ~np.ma.getmaskarray(values))]
+    array = _objects(values) if is_untyped(values) else _as_array(values, what)
+    if array.ndim != 1:
+        raise ArgumentError(f"{what} must be one-dimensional")
+    return [_array(array)]
+
+
+def cells_in(values: Any, what: str = "values") -> NDArray[Any]:
+    """The cells of a column as one array in which those that are missing are NaN, NaT or None."""
+    parts = [filled(part) for part in column_parts(values, what)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def filled(cells: Cells) -> NDArray[Any]:
+    """The values of cells, with NaN, NaT or None for those that are missing. Whole numbers stay exact."""
+    values, present = cells.values, cells.present
+    if present is None or present.all():
+        return values
+    if values.dtype.kind in "biu" and (values.dtype.itemsize < 8 or _as_doubles(values[present])):
+        values = values.astype(np.float64)
+    if values.dtype.kind in "fmM":
+        return np.where(present, values, values.dtype.type("NaN" if values.dtype.kind == "f" else "NaT"))
+    found = values.astype(object)
+    found[~present] = None
+    return found
+
+
+def text_chunks(values: Any) -> Callable[[], Iterator[list[Any]]]:
+    """The cells of a column for categories; where there is none they are None or NaN.
+
+    Raises `TypeError` and `ArgumentError` for types and shapes that have no categories.
+    """
+    parts = column_parts(values)
+    if parts[0].kind == "other" or parts[0].values.dtype.kind in "mM":
+        raise TypeError(f"values must be text or numbers for categories, got {parts[0].name[:60]}")
+    return lambda: (filled(part).tolist() for part in parts)
+
+
+def unmasked(values: Any) -> Any:
+    """A masked array of any shape with NaN, NaT or None for the cells that are masked; all else as it is.
+
+    >>> unmasked(np.ma.array([1.5, 2.5], mask=[True, False])).tolist()
+    [nan, 2.5]
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    cells = values.data if values.dtype.kind in "fmM" else values.data.astype(object)
+    return filled(Cells(cells, "typed", str(values.dtype), ~np.ma.getmaskarray(values)))
+
+
+def _as_doubles(whole: NDArray[Any]) -> bool:
+    """Whether doubles hold these whole numbers; how they are held, not what they are, depends on it."""
+    return not len(whole) or max(int(whole.max()), -int(whole.min())) <= 1 << 53
+
+
+def _is_arrow(values: Any) -> bool:
+    return hasattr(values, "iterchunks") or hasattr(values, "drop_null")
+
+
+def _as_arrow(values: Any, what: str) -> Any:
+    """The Arrow array that a column of polars is, or a column of pandas with a type of Arrow."""
+    if hasattr(values, "to_arrow"):
+        name = str(values.dtype)
+        if name.startswith(("Int128", "UInt128", "Object", "Unknown")):  # not all can be handed over
+            raise _unread(name, what)
+        return values.to_arrow()
+    if hasattr(getattr(values, "dtype", None), "pyarrow_dtype"):
+        return getattr(values, "array", values).__arrow_array__()
+    return values
+
+
+def _arrow(values: Any) -> Cells:
+    import pyarrow as pa
+    import pyarrow.compute as compute
+    import pyarrow.types as of
+
+    name = str(values.type)
+    if of.is_run_end_encoded(values.type):
+        values = compute.run_end_decode(values)
+    if of.is_dictionary(values.type) and not text_type(values.type):
+        # converted as it is, NumPy would see the last category where a cell is missing
+        values = values.dictionary_decode()
+    kind = values.type
+    if of.is_string_view(kind):
+        values = values.cast(pa.large_string())
+    if text_type(values.type):
+        return Cells(_texts(values), "text", name)
+    if of.is_binary(kind) or of.is_large_binary(kind) or of.is_binary_view(kind) or of.is_fixed_size_binary(kind):
+        return Cells(_objects(values.to_pylist()), "text", name)
+    if of.is_decimal(kind):
+        return Cells(_objects(values.to_pylist()), "decimal", name)
+    if of.is_null(kind):
+        return Cells(np.full(len(values), np.nan), "typed", name)
+    numbers = (of.is_integer, of.is_floating, of.is_boolean, of.is_date, of.is_timestamp, of.is_duration)
+    if not any(check(kind) for check in numbers):
+        return Cells(_objects(values.to_pylist()), "other", name)
+    present = None
+    if values.null_count:
+        present = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+        values = values.fill_null(not of.is_boolean(kind) and 0)  # else NumPy has doubles for whole numbers
+    return Cells(_native(np.asarray(values.to_numpy(zero_copy_only=False))), "typed", name, present)
+
+
+def _texts(values: Any) -> NDArray[Any]:
+    """One Python text for equal cells. Text may hold bytes that are none, at which a conversion would fail."""
+    encoded = values if hasattr(values, "dictionary") else values.dictionary_encode()
+    texts = _objects([*cells_of(encoded.dictionary), None])
+    found: NDArray[Any] = texts[np.asarray(encoded.indices.cast("int64").fill_null(len(texts) - 1))]
+    return found
+
+
+def _pandas(values: Any, dtype: Any) -> Cells:
+    """An extension type of pandas."""
+    name = str(dtype)
+    array = getattr(values, "array", values)
+    if getattr(dtype, "tz", None) is not None:  # moments in UTC
+        return _array(np.asarray(getattr(values, "dt", values).tz_convert(None).to_numpy()))
+    if hasattr(dtype, "categories"):
+        (named,), codes = column_parts(dtype.categories), np.asarray(array.codes)
+        if not len(named.values):
+            return Cells(np.full(len(codes), None, dtype=object), "categories", name)
+        present = codes >= 0
+        if named.present is not None:
+            present &= named.present[codes]
+        # of two zeros, pandas keeps the sign of the first one in the column
+        values = named.values + 0.0 if named.values.dtype.kind == "f" else named.values
+        return Cells(values[codes], "categories", name, present)
+    if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
+        return _array(np.asarray(array.to_dense()))
+    held = getattr(dtype, "numpy_dtype", None)
+    if isinstance(held, np.dtype) and held.kind in "iufb":
+        present = np.asarray(~values.isna(), dtype=bool)
+        return Cells(_native(np.asarray(values.to_numpy(dtype=held, na_value=held.type(0)))), "typed", name, present)
+    kind: Kind = "text" if getattr(dtype, "type", None) is str else "other"
+    return Cells(np.asarray(values.to_numpy(dtype=object)), kind, name)
+
+
+def _array(array: NDArray[Any]) -> Cells:
+    name, kind = str(array.dtype), array.dtype.kind
+    if kind in "biufmM":
+        return Cells(_native(array), "typed", name)
+    if kind in "UST":
+        return Cells(array.astype(object), "text", name)
+    return Cells(array, "objects" if kind == "O" else "other", name)
+
+
+def _native(array: NDArray[Any]) -> NDArray[Any]:
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _as_array(values: Any, what: str) -> NDArray[Any]:
+    """What a library says of a column that it has no array for is not passed on."""
+    with suppress(Exception):
+        return np.asarray(values)
+    raise _unread(getattr(values, "dtype", type(values).__name__), what)
+
+
+def _unread(name: Any, what: str) -> TypeError:
+    return TypeError(f"{what}: the type {str(name)[:60]} is not read; cast it to numbers or text")
+
+
+def _objects(cells: Any) -> NDArray[Any]:
+    """Not np.asarray: the text of one cell would turn all the others into text."""
+    held = cells if hasattr(cells, "__len__") else list(cells)
+    found = np.empty(len(held), dtype=object)
+    for place, cell in enumerate(held):
+        found[place] = cell
+    return found

@@ -1,0 +1,144 @@
+"""Tables of databases: SQLite, DuckDB, PostgreSQL.
+
+Cells come as SQLite holds them, and from the others as text, into which every value can be turned: dates that Python
+has no value for, numbers beyond a double. A cell means what it means in a CSV file.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import count
+from typing import Any, Final
+
+import numpy as np
+
+from dpselect.errors import ArgumentError, missing_extra
+from dpselect.tables.databases import why_not
+from dpselect.tables.table import SOURCES, Origin, Table
+
+__all__ = ["open_database"]
+
+Query = Callable[[str], Any]
+"""Runs a statement and returns its cursor."""
+_ROWS: Final = 1 << 14
+_TYPES: Final = {
+    "sqlite": "SELECT name, type FROM pragma_table_info({name})",
+    "duckdb": "DESCRIBE SELECT * FROM {table}",
+    "postgresql": (
+        "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute "
+        "WHERE attrelid = {text}::regclass AND attnum > 0 AND NOT attisdropped"
+    ),
+}
+_KINDS: Final = {
+    "date": r"date|datetime|timestamp.*",
+    "duration": r"interval",
+    "category": r"(n?var)?char(acter)?( varying)?|n?text|string|clob|enum|uuid|bpchar",
+    "number": r"u?(tiny|small|big|huge|medium)?int(eger)?\d*|bool(ean)?|real|float\d*|double( precision)?|(big)?serial"
+    r"|dec(imal)?|numeric|money",
+}
+"""The names of types, without what stands in brackets; SQLite takes any name."""
+_PREFIXES: Final = {"sqlite": "sqlite:///", "duckdb": "duckdb:///", "postgresql": "postgresql://"}
+
+
+@SOURCES.register("sqlite:", form=("table",))
+@SOURCES.register("duckdb:", form=("table",))
+@SOURCES.register("postgresql:", form=("table",))
+def open_database(origin: Origin) -> Table:
+    """A table or a view, `schema.table` where it has a schema; read in one statement."""
+    engine = origin.source.partition(":")[0]
+    if not origin.source.startswith(_PREFIXES[engine]):
+        raise ArgumentError(f"{origin} must begin with {_PREFIXES[engine]}")
+    if not origin.form.table:
+        raise ArgumentError(f"{origin.option('table')}: needed for {origin}")
+    table = ".".join(map(_quoted, origin.form.table.split(".")))
+    connected, cell = {
+        "sqlite": (_sqlite, "{}"),
+        "duckdb": (_duckdb, "CAST({} AS VARCHAR)"),
+        "postgresql": (_postgresql, "CAST({} AS TEXT)"),
+    }[engine]
+    with _quiet(origin), connected(origin) as query:
+        names = [column[0] for column in query(f"SELECT * FROM {table} LIMIT 0").description]
+        types = query(_TYPES[engine].format(table=table, text=_text(table), name=_text(origin.form.table))).fetchall()
+
+    def chunks(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[dict[str, Any]]:  # noqa: ARG001
+        columns = ", ".join(cell.format(_quoted(name)) for name in wanted)
+        yield {name: np.empty(0, dtype=object) for name in wanted}
+        with _quiet(origin), connected(origin) as query:
+            cursor = query(f"SELECT {columns} FROM {table}")
+            while rows := cursor.fetchmany(_ROWS):
+                cells = np.empty((len(rows), len(wanted)), dtype=object)
+                for place, row in enumerate(rows):
+                    cells[place] = row
+                yield {name: cells[:, place] for place, name in enumerate(wanted)}
+
+    return Table(tuple(names), chunks, {name: _kind(str(declared)) for name, declared, *_ in types})
+
+
+@contextmanager
+def _quiet(origin: Origin) -> Iterator[None]:
+    """What a driver says is not passed on: it may quote a cell or a password."""
+    try:
+        yield
+        return
+    except (ArgumentError, OSError):
+        raise
+    except Exception as error:
+        said = why_not(error)
+    what = said or f"there is no table {origin.form.table!r}, or it cannot be read"
+    raise ArgumentError(f"{origin}: {what}") from None
+
+
+@contextmanager
+def _sqlite(origin: Origin) -> Iterator[Query]:
+    path = origin.folder / origin.source.removeprefix(_PREFIXES["sqlite"])
+    path.stat()  # SQLite would make one
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        connection.text_factory = lambda cell: cell.decode("utf-8", "replace")
+        yield connection.execute
+
+
+@contextmanager
+def _duckdb(origin: Origin) -> Iterator[Query]:
+    try:
+        import duckdb
+    except ImportError:
+        raise missing_extra("duckdb", "reading a DuckDB database") from None
+    path = origin.folder / origin.source.removeprefix(_PREFIXES["duckdb"])
+    path.stat()  # for an error that names it
+    with closing(duckdb.connect(str(path), read_only=True)) as connection:
+        yield connection.execute
+
+
+@contextmanager
+def _postgresql(origin: Origin) -> Iterator[Query]:
+    try:
+        import psycopg
+    except ImportError:
+        raise missing_extra("postgres", "reading a PostgreSQL database") from None
+    with psycopg.connect(origin.source) as connection:
+        connection.read_only = True
+
+        names = map("dpselect_{}".format, count())
+
+        def query(statement: str) -> Any:
+            # the rows of a cursor with a name stay in the server until they are asked for
+            return connection.cursor(next(names)).execute(statement.encode())
+
+        yield query
+
+
+def _quoted(name: str) -> str:
+    """A name as SQL takes it whatever its letters are."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _kind(declared: str) -> str:
+    name = re.sub(r"\(.*", "", declared.lower()).strip()
+    return next((kind for kind, names in _KINDS.items() if re.fullmatch(names, name)), "none")

@@ -1,0 +1,95 @@
+"""JSON lines: one object a line, whose fields are the cells of a row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from dpselect.decoding import LimitError, json_of, unpacked
+from dpselect.errors import ContentError
+from dpselect.tables.csv_text import UNPACKING, truncated
+from dpselect.tables.table import SOURCES, Origin, Table
+
+__all__ = ["open_json_lines"]
+
+_NAMED: Final = 1000
+"""So many lines have the names of the columns."""
+_ROWS: Final = 1 << 14
+_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+
+
+@SOURCES.register(".jsonl", limited=True)
+@SOURCES.register(".ndjson", limited=True)
+@SOURCES.register(".jsonl.gz", limited=True)
+@SOURCES.register(".ndjson.gz", limited=True)
+@SOURCES.register(".jsonl.zst", limited=True)
+@SOURCES.register(".ndjson.zst", limited=True)
+def open_json_lines(origin: Origin) -> Table:
+    """One JSON object in each line. The fields of the first thousand lines are the columns, in alphabetical order.
+
+    They are public, as a header is. A field that a line lacks is a missing cell there, and a line that holds no object
+    is a row of missing cells. In a file of others each line must have the fields of the first.
+    """
+    with closing(_rows(origin)) as first:
+        names = sorted({name for row in islice(first, _NAMED if origin.limits is None else 1) for name in row})
+    if not names:
+        raise ContentError(f"{origin.path.name} must hold one JSON object in each line")
+
+    def chunks(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[dict[str, Any]]:  # noqa: ARG001
+        rows = _rows(origin)
+        yield {name: np.empty(0, dtype=object) for name in wanted}
+        while block := [[_cell(row, name, origin) for name in wanted] for row in islice(rows, _ROWS)]:
+            cells = np.empty((len(block), len(wanted)), dtype=object)
+            for place, row in enumerate(block):
+                for column, cell in enumerate(row):
+                    cells[place, column] = cell
+            yield {name: cells[:, place] for place, name in enumerate(wanted)}
+
+    return Table(tuple(names), chunks)
+
+
+def _cell(row: dict[str, Any], name: str, origin: Origin) -> Any:
+    if origin.limits is not None and name not in row:
+        raise ContentError(f"{origin.path.name} must have the field {name!r} in each line")
+    return row.get(name)
+
+
+def _rows(origin: Origin) -> Generator[dict[str, Any]]:
+    """The objects, an empty one for a line that holds none."""
+    path, limits = origin.path, origin.limits
+    with suppress(*UNPACKING), unpacked(path, limits) as file:
+        read = file.readline if limits is None else partial(file.readline, limits.line + 2)
+        count = 0
+        for line in iter(read, b""):
+            text = line.strip(_BLANK)
+            if limits is None:
+                if text:
+                    yield _private(text)
+                continue
+            if len(line) > limits.line:
+                raise LimitError(f"{path.name} has a line of more than {limits.line} bytes")
+            if not text:
+                continue
+            count += 1
+            if count > limits.entries:
+                raise LimitError(f"{path.name} has more than {limits.entries} rows")
+            row = json_of(text, limits, "a line of the file")
+            if not isinstance(row, dict):
+                raise ContentError(f"{path.name} must hold one JSON object in each line")
+            yield row
+        return
+    raise truncated(path)
+
+
+def _private(text: bytes) -> dict[str, Any]:
+    with suppress(ValueError, RecursionError):
+        row = json.loads(text.decode("utf-8", "replace"))  # decodes: a private row, of which none may fail
+        if isinstance(row, dict):
+            return row
+    return {}

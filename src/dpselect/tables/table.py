@@ -1,0 +1,216 @@
+"""A table whose names of columns are known and whose rows are not read yet, and the registry of what opens one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from dpselect.decoding import DecodingLimits
+from dpselect.errors import ArgumentError
+from dpselect.registry import Registry
+from dpselect.tables.column_cells import cells_in
+from dpselect.tables.header import absent
+from dpselect.tables.written import Written
+
+__all__ = ["SOURCES", "Opener", "Origin", "Table", "open_table", "source_name", "without_password"]
+
+Columns = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The names of the columns, and how to read them a chunk of rows at a time.
+
+    Args:
+        columns: the names.
+        chunks: a function of names of columns and of those among them that are numbers. It yields, for each chunk of
+            rows in their order, an array of each column's cells: of NumPy, or of Arrow. There is at least one chunk,
+            which may be empty. Of a table of text the numbers come as doubles, NaN for a cell that is no number.
+        types: of each column whose type the schema states "number", "date", "duration", "category" or "none".
+        empty: a function of a column's name that returns an array of no cells in the column's type, for a source
+            whose columns have types. Raises `ArgumentError` for a type that is not read.
+        restated: a function of cells of text that writes numbers with a decimal point, see `tables.restated`. None
+            for a source whose numbers are all so.
+        is_text: whether all cells are text.
+        where: what errors call it.
+    """
+
+    columns: tuple[str, ...]
+    chunks: Callable[[Sequence[str], Collection[str]], Iterator[Columns]]
+    types: Mapping[str, str] = field(default_factory=dict)
+    empty: Callable[[str], Any] | None = None
+    restated: Callable[[Any, bool], Any] | None = None
+    is_text: bool = False
+    where: str = "the table"
+
+    def check(self, names: Collection[str], key: str = "column") -> None:
+        """Raise `ArgumentError` unless each of these columns is there once."""
+        there = Counter(self.columns)
+        missing = [name for name in names if name not in there]
+        if missing:
+            raise ArgumentError(f"{key}: {absent(missing, self.columns)}")
+        twice = sorted(name for name in names if there[name] > 1)
+        if twice:
+            shown = ", ".join(map(repr, dict.fromkeys(twice[:_SHOWN])))
+            raise ArgumentError(f"{self.where} has more than one column {shown}: give each its own name")
+
+    def read(self, names: Sequence[str], numbers: Collection[str] = ()) -> Columns:
+        """These columns, each as one array of NumPy of shape (rows,)."""
+        parts: dict[str, list[Any]] = {name: [] for name in names}
+        for chunk in self.chunks(list(parts), numbers):
+            for name, cells in parts.items():
+                cells.append(chunk[name] if isinstance(chunk[name], np.ndarray) else cells_in(chunk[name]))
+        return {name: _joined(parts.pop(name)) for name in list(parts)}
+
+
+def _joined(parts: list[Any]) -> Any:
+    """One array. Files of one folder may have other types for a column."""
+    try:
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    except TypeError:
+        return np.concatenate([part.astype(object) for part in parts])
+
+
+_SHOWN: Final = 20
+"""More names of columns are too many to read."""
+_AS_IT_IS: Final = Written()
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a table comes from, and how it was declared.
+
+    Args:
+        source: a path or a URL, as it was given.
+        folder: where relative paths start.
+        key: how the source is called in errors: a key of a study, an argument.
+        form: how the source is written.
+        limits: of a file that others wrote. Without limits it holds private rows, and no content makes reading fail.
+        uneven: whether a row of text may have another length than the header: cells that it lacks are empty, and
+            further ones are left out. Otherwise such a row is refused.
+    """
+
+    source: str
+    folder: Path
+    key: str
+    form: Written = _AS_IT_IS
+    limits: DecodingLimits | None = None
+    uneven: bool = False
+
+    @property
+    def path(self) -> Path:
+        """Of a file; relative paths start at the folder."""
+        return self.folder / self.source
+
+    def option(self, part: str) -> str:
+        """How a part of the form is called where the source is: a key of a study, a flag of a command, an argument."""
+        flag = f"--{part.replace('_', '-')}" if self.key.isupper() else f"form.{part}"
+        return f"data.{part}" if "." in self.key else flag
+
+    def __str__(self) -> str:
+        return f"{self.key} {without_password(self.source)!r}".strip()
+
+
+Opener = Callable[[Origin], Table]
+"""From an origin to a table.
+
+It looks at names and types alone. Reading may raise `ContentError` that names a column at most, never a value, a row or
+a count.
+"""
+
+SOURCES: Final = Registry[Opener]("source", room="dpselect.tables.sources")
+"""What opens a source, by the end of its path (".csv") or the begin of its name ("sklearn:").
+
+`SOURCES.register(".csv", form=("delimiter",))(opener)` says which parts of `Written` it takes; without it takes none.
+`limited=True` says that it reads under `Origin.limits`.
+"""
+
+
+def open_table(
+    source: str | Path,
+    folder: Path = Path(),
+    key: str = "data.source",
+    *,
+    form: Written = _AS_IT_IS,
+    shared: bool = False,
+    limits: DecodingLimits | None = None,
+    own: bool = False,
+    otherwise: str = "",
+    uneven: bool = False,
+) -> Table:
+    """Open a file, a folder of Parquet files or a table of a database. Its names and types are known then.
+
+    Args: see `Origin`. `shared` says that the form is another table's: parts that this source does not take are left
+    alone, and refused otherwise. `otherwise` is the kind of a file whose name has no ending that is known. With
+    `limits` formats are refused whose decoders take none, or with `own` read without.
+
+    Raises `ArgumentError` that names `key`, and `ContentError` for a file that is not of its format.
+    """
+    origin = Origin(str(source), folder, key, form, limits, uneven)
+    kind = _kind_of(origin, otherwise)
+    if limits is not None and own and not SOURCES.facts(kind).get("limited"):
+        origin = replace(origin, limits=None)
+    elif limits is not None and not SOURCES.facts(kind).get("limited"):
+        raise ArgumentError(
+            f"{origin.path.name}: {kind} is not read from others, as its decoder has no limits; save it as CSV"
+        )
+    taken = SOURCES.facts(kind).get("form", ())
+    for part, value in asdict(form).items():
+        if value is not None and part not in taken and not shared:
+            raise ArgumentError(f"{origin.option(part)}: goes with {_taking(part)}, not with {kind}")
+    try:
+        table = SOURCES[kind](origin)
+    except OSError as error:
+        raise ArgumentError(f"cannot read {origin}: {error.strerror or 'not readable'}") from None
+    return replace(table, where=str(origin) if limits is None else origin.path.name)
+
+
+def _kind_of(origin: Origin, otherwise: str) -> str:
+    known = [name for name in SOURCES if _names(name, origin.source)]
+    if not known and ":" not in origin.source and origin.path.is_dir():
+        return ".parquet"
+    if not known and otherwise:
+        return otherwise
+    if not known:
+        ends = ", ".join(name for name in SOURCES if name.startswith("."))
+        begins = ", ".join(f"{name}..." for name in SOURCES if name.endswith(":"))
+        raise ArgumentError(f"{origin} must be a path ending in {ends}, or {begins}")
+    return max(known, key=len)
+
+
+def without_password(source: str) -> str:
+    """A path or URL as it may be shown.
+
+    >>> without_password("postgresql://me:secret@host/people")
+    'postgresql://me:***@host/people'
+    """
+    return re.sub(r"(://[^/@:]*):.*@", r"\1:***@", source)
+
+
+def source_name(source: str, table: str | None = None) -> str:
+    """What may be said of a source to anybody: no folder, host or user.
+
+    >>> source_name("secret-project/people.csv"), source_name("sklearn:digits/train")
+    ('people.csv', 'sklearn:digits/train')
+    >>> source_name("postgresql://me:secret@host/people?sslmode=require", "visits")
+    'table visits of people (postgresql)'
+    """
+    engine, url, place = source.partition("://")
+    if not url:
+        return source if re.match(r"\w{2,}:", source) else re.split(r"[/\\]", source)[-1]
+    name = re.split(r"[/\\]", place.partition("?")[0])[-1]
+    return f"table {table} of {name} ({engine})" if "/" in place else f"table {table} ({engine})"
+
+
+def _taking(part: str) -> str:
+    return " and ".join(name for name in SOURCES if part in SOURCES.facts(name).get("form", ()))
+
+
+def _names(name: str, source: str) -> bool:
+    return source.startswith(name) if name.endswith(":") else source.lower().endswith(name)

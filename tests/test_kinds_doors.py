@@ -1,0 +1,229 @@
+"""Declared cells through every door: a study's column, `open_column` and `dpselect quantile` read them alike."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpselect.cli.app import app, in_flags
+from dpselect.errors import ArgumentError, ContentError
+from dpselect.ordered import Column as OrderedColumn, open_column, quantiles
+from dpselect.study.columns import Column
+from dpselect.study.data import cells_of
+from dpselect.tables import Declared, Written, open_table
+
+BERLIN = "Europe/Berlin"
+CASES = {
+    "numbers": ({"missing_values": [-99, "NA"]}, ["1.5", "-99", "-99.0", "NA", "2", "", "x"]),
+    "integers": ({"kind": "integer", "missing_values": [-1]}, ["1", "2.0", "1e3", "2.5", "-1", "x", ""]),
+    "booleans": ({"kind": "boolean", "true_values": ["J"], "false_values": ["N"]}, ["J", "N", "TRUE", "0", "?", "n"]),
+    "dates": (
+        {"kind": "date", "format": "%d.%m.%y", "two_digit_years_from": 1920, "missing_values": ["01.01.20"]},
+        ["31.12.24", "01.01.20", "29.02.00", "30.02.00", "x"],
+    ),
+    "time stamps": (
+        {"kind": "timestamp", "time_zone": BERLIN},
+        ["2024-07-01 12:00", "2024-10-27T02:30", "2024-01-01T00:00Z", "2024-01-01", "01/02/2024"],
+    ),
+    "durations": ({"kind": "duration"}, ["1:30", "-2 days", "90", "1 day 02:03:04.5", "x"]),
+}
+
+
+def files_of(folder, cells):
+    """One column of text in each format that has no other types for it."""
+    (folder / "t.csv").write_text("id,x\n" + "".join(f'1,"{cell}"\n' for cell in cells))
+    (folder / "t.tsv").write_text("id\tx\n" + "".join(f" 1\t {cell}  \n" for cell in cells))
+    pa, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+    parquet.write_table(pa.table({"x": pa.array(cells, pa.string())}), folder / "t.parquet")
+    return ["t.csv", "t.tsv", "t.parquet"]
+
+
+def seconds(values):
+    """Time stamps as a study has them."""
+    if values.dtype.kind != "M":
+        return values.astype(float)
+    return np.where(np.isnat(values), np.nan, values.astype("M8[us]").astype(np.int64) / 1e6)
+
+
+def of_quantile(path, **declared):
+    with open_column(str(path), "x", **declared) as source:
+        blocks = [(seconds(values), present) for values, present in source.blocks()]
+        return np.concatenate([v if there is None else np.where(there, v, np.nan) for v, there in blocks])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_door_reads_declared_cells_alike(name, tmp_path):
+    keys, cells = CASES[name]
+    expected = Declared(**keys).read(cells)
+    bounds = {} if keys.get("kind") == "boolean" else {"bounds": "private"}
+    column = Column(**keys, **bounds, missing="indicator")
+    assert 0 < np.isnan(expected).sum() < len(cells)
+    for file in files_of(tmp_path, cells):
+        np.testing.assert_array_equal(of_quantile(tmp_path / file, **keys), expected)
+        table = open_table(file, tmp_path)
+        try:
+            found = column.numbers("x", cells_of(table, ["x"], ["x"])["x"])
+        except ContentError as error:
+            assert "another form" in str(error)  # noqa: PT017
+        else:
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_what_is_missing_in_a_column_with_a_type(tmp_path):
+    pa, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+    whole = [1, -99, None, 3]
+    for kind, words, absent in (
+        (pa.int64(), whole, -99),
+        (pa.uint8(), [1, 99, None, 3], 99),
+        (pa.float64(), [1.0, -99.0, None, 3.0], -99),
+        (pa.float32(), [1.0, -99.9, None, 3.0], -99.9),
+        (pa.decimal128(5, 1), whole, "-99.0"),
+        (pa.date32(), [1, 2_932_896, None, 3], "9999-12-31"),
+        (pa.timestamp("ns"), [10, 20, None, 30], "1970-01-01T00:00:00.000000020"),
+    ):
+        parquet.write_table(pa.table({"x": pa.array(words, kind)}), tmp_path / "t.parquet")
+        found = of_quantile(tmp_path / "t.parquet", missing_values=[absent, 2.5, "NA"])
+        assert np.isnan(found).tolist() == [False, True, True, False], kind
+        assert np.isnan(of_quantile(tmp_path / "t.parquet")).tolist() == [False, False, True, False], kind
+    with pytest.raises(ArgumentError, match="kind, time_zone: only for a column without a type"):
+        of_quantile(tmp_path / "t.parquet", kind="date", time_zone=BERLIN)
+
+
+@pytest.mark.parametrize("kind", ["REAL", "INTEGER", "DATE"])
+def test_what_is_missing_in_a_database(kind, tmp_path):
+    path = tmp_path / "t.db"
+    rows = ["2024-01-01", "9999-12-31", None, "2024-01-03"] if kind == "DATE" else [1, -99, None, 3]
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(f"CREATE TABLE t (x {kind})")
+        database.executemany("INSERT INTO t VALUES (?)", [(row,) for row in rows])
+        database.commit()
+    bounds = {"lower": "1900-01-01", "upper": "9999-12-31"} if kind == "DATE" else {"lower": -100, "upper": 100}
+    with open_column(f"sqlite:///{path}", "x", table="t", missing_values=["9999-12-31", -99, "NA"]) as source:
+        assert OrderedColumn(source, **bounds).ranked().total == 2
+    with open_column(f"sqlite:///{path}", "x", table="t") as source:
+        assert OrderedColumn(source, **bounds).ranked().total == 3
+    with (
+        pytest.raises(ArgumentError, match="kind: only for a column without a type"),
+        open_column(f"sqlite:///{path}", "x", table="t", kind="duration"),
+    ):
+        pass
+
+
+def test_an_undeclared_form_of_dates_is_refused_by_the_look(tmp_path):
+    path = tmp_path / "t.csv"
+    there = ["2024-01-02"] * 30
+    path.write_text("id,x\n" + "".join(f"1,{cell}\n" for cell in [*there, *["01/02/2024"] * 4]))
+    with pytest.raises(ContentError, match=r"'x' of .* holds dates in another form"):
+        of_quantile(path, kind="date", look=True)
+    path.write_text("id,x\n" + "".join(f"1,{cell}\n" for cell in [*there, "01/02/2024"]))
+    assert np.isnan(of_quantile(path, kind="date", look=True)).sum() == 1  # one row decides nothing
+    path.write_text("id,x\n" + "1,J\n1,N\n" * 9)
+    with pytest.raises(ContentError, match="look like booleans; other words are declared by true_values"):
+        of_quantile(path, kind="boolean", look=True)
+    with pytest.raises(ArgumentError, match="two_digit_years_from = 1920"):
+        of_quantile(path, kind="date", format="%d.%m.%y")
+    with pytest.raises(ArgumentError, match="unicode"):
+        open_column(str(path), "x", kind="category", unicode="exact")
+
+
+def asked(path, column, *flags):
+    result = CliRunner().invoke(app, ["quantile", str(path), "--column", column, "--epsilon", "50", *flags, "--json"])
+    if result.exception is not None:
+        raise result.exception
+    return [row["value"] for row in json.loads(result.stdout)["quantiles"]]
+
+
+def test_answers_come_back_as_they_were_asked(tmp_path):
+    path = tmp_path / "t.csv"
+    hours = [f"{hour % 24:02}:{hour % 60:02}" for hour in range(600)]
+    lines = (f"01.07.2024 {hour};{hour}:00;{'J' if k % 3 else 'N'};{k % 100}" for k, hour in enumerate(hours))
+    path.write_text("seen;wait;ill;n\n" + "\n".join(lines) + "\n")
+    plain = ("--delimiter", ";", "--q", "0.5")
+    zone = ("--kind", "timestamp", "--format", "%d.%m.%Y %H:%M", "--time-zone", BERLIN)
+    (seen,) = asked(path, "seen", *plain, *zone, "--lower", "01.07.2024 00:00", "--upper", "2024-07-02")
+    assert "2024-07-01T11" <= seen < "2024-07-01T13"
+    assert seen.endswith("+02:00")
+    (wait,) = asked(path, "wait", *plain, "--kind", "duration", "--lower", "0:00", "--upper", "24:00:00")
+    assert wait.startswith(("11:", "12:"))
+    (wait,) = asked(path, "wait", *plain, "--kind", "duration", "--lower", "0", "--upper", "86400")
+    assert 11 * 3600 <= wait <= 13 * 3600
+    assert asked(path, "ill", *plain, "--kind", "boolean", "--true-value", "J", "--false-value", "N") == [True]
+    several = ("--q", "0.9", "--q", "0.5", "--kind", "integer", "--lower", "0", "--upper", "99")
+    middle, high, again = asked(path, "n", *plain, *several)
+    assert (middle, type(high)) == (again, int)
+    assert high > middle
+    kept = asked(path, "n", *plain, "--missing-value", "99", "--missing-value", "NA", "--lower", "0", "--upper", "99")
+    assert 40 < kept[0] < 60
+    with pytest.raises(ArgumentError) as said:
+        asked(path, "seen", *plain, "--kind", "date", "--format", "%d.%m.%y", "--lower", "1", "--upper", "2")
+    assert in_flags(str(said.value), ["quantile"]).startswith("--two-digit-years-from: a format with %y")
+    with pytest.raises(ArgumentError, match="--lower must be a timestamp"):
+        asked(path, "seen", *plain, *zone, "--lower", "1.7.", "--upper", "2024-07-02")
+    with pytest.raises(ArgumentError, match="--lower must be a duration such as"):
+        asked(path, "wait", *plain, "--kind", "duration", "--lower", "x", "--upper", "1")
+    with pytest.raises(ArgumentError, match="--kind: categories and text need --category"):
+        asked(path, "ill", *plain, "--kind", "category", "--lower", "0", "--upper", "1")
+
+
+def test_quantiles_of_a_declared_column_keep_their_order(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x\n" + "".join(f"{k}\n" for k in range(500)))
+    with open_column(str(path), "x", kind="integer", form=Written(thousands=",")) as source:
+        release = quantiles(source, qs=[0.9, 0.5, 0.5], lower=0, upper=499, epsilon=20)
+    assert release.value[0] > release.value[1] == release.value[2]
+    assert all(isinstance(value, int) for value in release.value)
+
+
+STUDY = """
+[data]
+source = "people.csv"
+delimiter = ";"
+decimal = ","
+label = "moved"
+label_cells = { kind = "boolean", true_values = ["ja"], false_values = ["nein"] }
+classes = [false, true]
+[data.columns]
+born = { kind = "date", format = "%d.%m.%y", two_digit_years_from = 1920, bounds = ["01.01.20", "31.12.19"] }
+seen = { kind = "timestamp", time_zone = "Europe/Berlin", bounds = ["2024-07-01", "2024-08-01"] }
+wait = { kind = "duration", bounds = [0, 10800], missing = "indicator" }
+smoker = { kind = "boolean", true_values = ["J"], false_values = ["N"], missing = "N" }
+n = { kind = "integer", bounds = "private", missing = 0 }
+score = { bounds = [0, 5], missing = "indicator", missing_values = [-99] }
+[privacy]
+epsilon = 9
+delta = 1e-6
+nominal_rows = 2000
+[learner]
+name = "ridge"
+[runs]
+executor = "inline"
+[output]
+folder = "release"
+"""
+
+
+@pytest.mark.full
+def test_a_study_of_declared_cells_from_its_rows_to_predictions(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = ["born;seen;wait;smoker;n;score;moved"]
+    for k in range(2000):
+        moved, day = k % 2, 1 + k % 28
+        score = ("-99", "1,5", "2,5")[k % 3]
+        born = f"{day:02}.{1 + k % 12:02}.{(30 if moved else 70) + k % 20}"
+        rest = f"2024-07-{day:02} 12:{k % 60:02};{k % 3}:30;{'JN'[k % 5 > 1]};{k % 9};{score}"
+        lines.append(f"{born};{rest};{'ja' if moved else 'nein'}")
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "study.toml").write_text(STUDY)
+    tuned = CliRunner().invoke(app, ["tune", "--quiet", "study.toml"])
+    if tuned.exception is not None:
+        raise tuned.exception
+    assert tuned.exit_code == 0, tuned.output
+    assert "| seen | timestamp, Europe/Berlin |" in (tmp_path / "release" / "model-card.md").read_text()
+    written = ("--delimiter", ";", "--decimal", ",", "--keep", "moved")
+    told = CliRunner().invoke(app, ["predict", "release/model.npz", "people.csv", *written])
+    rows = [line.split(",") for line in told.stdout.splitlines()[1:]]
+    assert len(rows) == 2000
+    assert sum((moved == "ja") == (found == "True") for moved, found in rows) > 1900
