@@ -7,7 +7,6 @@ read, nothing is trained.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -198,15 +197,7 @@ def _number_counts(values: Array, limits: tuple[float, float], cells: Any) -> ND
 
 def _category_counts(cells: Any, categories: tuple[Any, ...], *, any_other: bool = False) -> NDArray[np.int64]:
     """With `any_other`, a cell that is none of the categories counts as one."""
-    try:
-        different = Counter(cells)  # equal cells are one category
-    except Exception:  # a cell's own code may be anything
-        names, rows = list(cells), np.ones(len(cells), dtype=np.int64)
-    else:
-        names, rows = list(different), np.fromiter(different.values(), dtype=np.int64, count=len(different))
-    fates = text_fates(names, positions(names, categories))
-    counts = np.zeros(len(FATES), dtype=np.int64)
-    np.add.at(counts, fates, rows)
+    counts = tally(text_fates(cells, positions(cells, categories)))
     if any_other:
         counts[INSIDE] += counts[UNREADABLE]
         counts[UNREADABLE] = 0
