@@ -162,8 +162,8 @@ def _moved(columns: int, adjacency: Adjacency) -> int:
     return columns * (1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2)
 
 
-def column_fates(name: str, column: Column, cells: Any, texts: Any = None) -> NDArray[np.int64]:
-    """The counts of a feature, each cell's fate by itself. `texts` are the cells as they are written, if these are not.
+def column_fates(name: str, column: Column, cells: Any) -> NDArray[np.int64]:
+    """The counts of a feature, each cell's fate by itself.
 
     Of a column whose bounds are private they are those of what holds the bounds; see `with_bounds`. Raises what
     `Column.encode` does.
@@ -171,7 +171,7 @@ def column_fates(name: str, column: Column, cells: Any, texts: Any = None) -> ND
     if column.categories is not None:
         return _category_counts(cells, column.categories, any_other=column.other)
     values = column.numbers(name, cells)
-    return _number_counts(values, column.limits, cells if texts is None else texts)
+    return _number_counts(values, column.limits, cells)
 
 
 def label_fates(target: Target, cells: Any) -> NDArray[np.int64]:

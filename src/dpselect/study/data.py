@@ -125,13 +125,14 @@ def _counted(
 ) -> NDArray[np.int64]:
     """What becomes of the cells of each column, and of the label's; shape (columns + 1, fates)."""
 
-    def texts(name: str) -> Any:
-        """The cells as the file writes them, where they came as doubles and one of them is none."""
+    def cells(name: str) -> Any:
+        """The cells, as the file writes them if they came as doubles and one of them is none."""
         came = table.read_numbers is not None and name in plain
-        return table.read([name])[name] if came and bool(np.isnan(columns[name]).any()) else None
+        again = came and bool(np.isnan(columns[name]).any())
+        return cells_of(table, [name], [name])[name] if again else columns[name]
 
-    found = [column_fates(name, fact, columns[name], texts(name)) for name, fact in facts.items()]
-    return np.array([*found, label_fates(data.target, columns[data.label])], dtype=np.int64)
+    found = [column_fates(name, fact, cells(name)) for name, fact in facts.items()]
+    return np.array([*found, label_fates(data.target, cells(data.label))], dtype=np.int64)
 
 
 def cells_of(

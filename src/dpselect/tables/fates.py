@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +33,8 @@ INSIDE, BELOW, ABOVE, MISSING, UNREADABLE = range(5)
 NO_VALUE: Final = frozenset({"", "nan", "-nan", "na", "n/a", "#n/a", "#na", "<na>", "null", "none", "nat"})
 """Cells that R, pandas, spreadsheets and databases write where there is no value, in lower case."""
 
+Block = tuple[NDArray[Any], NDArray[np.bool_] | None]
+"""Values, and which of them are there; None for all but NaN and NaT."""
 Fates = NDArray[np.int64]
 """A count for each of `FATES`."""
 NO_FATES: Final[Fates] = np.zeros(len(FATES), dtype=np.int64)
@@ -122,23 +123,23 @@ def lost_fates(fates: NDArray[np.int8], cells: Sequence[Any]) -> NDArray[np.int8
 
 
 def block_fates(
-    blocks: Callable[[], Iterator[tuple[NDArray[Any], NDArray[np.bool_] | None]]],
+    blocks: Callable[[], Iterator[Block]],
     low: Any,
     high: Any,
-    cells: Callable[[], Iterator[Any]] | None = None,
+    written: Callable[[], Iterator[tuple[Block, Sequence[Any]]]] | None = None,
 ) -> Fates:
-    """The counts of a column in blocks of values and of which of them are there, which are read once or twice.
+    """The counts of a column in blocks, which is read once, or twice if a cell has no value.
 
-    `cells` are the same rows one by one, as they are written: of a column read from text they say whether a cell
-    without a value is empty or holds something. None for a column whose type leaves nothing else to hold.
+    `written` are blocks as well, each with its cells as they are written: of a column read from text these say whether
+    a cell without a value is empty or holds something. None for a column whose type leaves nothing else to hold. A
+    block and its cells come from one reading, so that a row has one fate whatever the other reading makes of it.
     """
     counts = NO_FATES
     for values, present in blocks():
         counts = counts + tally(number_fates(values, low, high, present))
-    if cells is None or not counts[MISSING]:
+    if written is None or not counts[MISSING]:
         return counts
-    counts, written = NO_FATES, cells()
-    for values, present in blocks():
-        fates = number_fates(values, low, high, present)
-        counts = counts + tally(lost_fates(fates, list(islice(written, len(values)))))
+    counts = NO_FATES
+    for (values, present), cells in written():
+        counts = counts + tally(lost_fates(number_fates(values, low, high, present), cells))
     return counts

@@ -56,14 +56,15 @@ class ColumnSource(Protocol):
 class DataColumn:
     """A column in memory, or in chunks that can be read again. Objects are Python integers of any size.
 
-    `cells` are its cells as they are written, for a column whose cells may hold something else than its type.
+    `written` are its blocks with their cells as they are written, for a column whose cells may hold something else than
+    its type.
     """
 
     dtype: np.dtype[Any]
     blocks: Callable[[], Iterator[Block]]
     ascending: Any = None
     progress: Progress | None = None
-    cells: Callable[[], Iterator[Any]] | None = None
+    written: Callable[[], Iterator[tuple[Block, Any]]] | None = None
 
     def chunks(self) -> Iterator[NDArray[Any]]:
         """The values that are there, all of one type; NaN and NaT may be among them."""
@@ -72,13 +73,13 @@ class DataColumn:
     @property
     def typed(self) -> bool:
         """Whether its type rules out that a cell holds something else."""
-        return self.cells is None
+        return self.written is None
 
     def fates(self, low: Any, high: Any) -> NDArray[np.int64]:
         """How many cells have each of `FATES`, under these bounds; of time stamps, ticks of the column's unit."""
         if self.ascending is not None:
             raise ArgumentError("assume_sorted: the cells of such a column are not counted")
-        return block_fates(self.blocks, low, high, self.cells)
+        return block_fates(self.blocks, low, high, self.written)
 
     def ranked(self, domain: Domain) -> RankedColumn:
         """Found by bracketing in unsorted data, by place in sorted data."""

@@ -146,6 +146,14 @@ def open_csv(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextCol
             yield numbers, None
         yield np.empty(0, dtype=kind), None
 
+    def written() -> Iterator[tuple[Block, list[str]]]:
+        if request.dates:
+            for block in _cells(path, place, form):
+                yield (np.array([_moment(cell) for cell in block], dtype=np.int64).view(kind), None), block
+            return
+        for (numbers,), (cells,) in csv_blocks(Path(path), form, [place], [place]):
+            yield (numbers, None), cells
+
     if request.text:
         yield TextColumn(lambda: _cells(path, place, form), request.progress)
     else:
@@ -153,7 +161,7 @@ def open_csv(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextCol
             kind,
             chunks,
             progress=request.progress,
-            cells=lambda: (cell for block in _cells(path, place, form) for cell in block),
+            written=written,
         )
 
 
