@@ -56,7 +56,6 @@ from .table import (
 )
 from .text_cells import (
     arrow_texts as arrow_texts,
-    cells_of as cells_of,
     text_type as text_type,
 )
 from .written import (

@@ -18,9 +18,8 @@ from dpselect.tables import (
     Table,
     Written,
     block_of,
-    cells_of,
+    cells_in,
     chunk_of,
-    column_of,
     column_parts,
     hardly_any,
     open_table,
@@ -59,7 +58,7 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
 
 
 def _texts(cells: Any, declared: Declared) -> list[Any]:
-    found = cells_of(cells)
+    found = [cell for part in text_chunks(cells)() for cell in part]
     return [None if declared.category(cell) == "" else cell for cell in found] if declared.missing_values else found
 
 
@@ -70,7 +69,7 @@ def _chunks(table: Table, column: str, declared: Declared) -> Iterator[NDArray[A
         cells = chunk[column]
         if not numbers and declared.column_kind.numeric and table.restated is not None:
             cells = table.restated(cells, True)
-        yield cells if isinstance(cells, np.ndarray) else column_of(cells_of(cells))
+        yield cells if isinstance(cells, np.ndarray) else cells_in(cells)
 
 
 def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any] | None:
