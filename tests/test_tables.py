@@ -21,6 +21,7 @@ from dpselect.holdout.files import class_names, read_columns
 from dpselect.holdout.gate.files import read_outcomes
 from dpselect.holdout.gate.outcomes import Layout
 from dpselect.ordered import median, open_column
+from dpselect.randomness import keyed_source
 from dpselect.study.columns import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import cells_of, load
@@ -143,6 +144,20 @@ def test_every_door_reads_the_same(door, case, tmp_path):
             door(path, case)
     else:
         np.testing.assert_array_equal(door(path, case), case.numbers)
+
+
+@pytest.mark.parametrize("rows", [20, 200_000])
+def test_rows_of_another_length_make_no_quantile_fail(rows, tmp_path):
+    """What a row holds must not be told by an error after the price is paid; a study refuses before it."""
+    path = tmp_path / "t.csv"
+    path.write_text("id,x\n" + "a,1\n" * rows + "b\nc,3,4\n")
+    case = Case("uneven", "", ())
+    np.testing.assert_array_equal(of_quantile(path, case), [1] * rows + [NAN, 3])
+    with open_column(str(path), "x", look=True) as source:
+        assert median(source, lower=0, upper=5, epsilon=10, granularity=1, random=keyed_source(1)).value == 1
+    for door in (of_study, of_holdout):
+        with pytest.raises(ContentError, match="length differs"):
+            door(path, case)
 
 
 def test_the_gate_reads_the_same_truth_values(tmp_path):
