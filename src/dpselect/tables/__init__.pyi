@@ -1,7 +1,6 @@
 from .blocks import csv_blocks as csv_blocks
 from .categories import category as category, positions as positions
 from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
-from .databases import why_not as why_not
 from .header import absent as absent, place_of as place_of
 from .memory import (
     Block as Block,
@@ -27,6 +26,7 @@ from .plain_lists import (
     whole_or_zero as whole_or_zero,
     with_presence as with_presence,
 )
+from .sources.database import why_not as why_not
 from .table import (
     SOURCES as SOURCES,
     Origin as Origin,

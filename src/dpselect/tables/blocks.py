@@ -1,7 +1,8 @@
 """The columns of a CSV file a block of rows at a time; a library parses them if it reads what `csv` does.
 
 A block without quotation marks is lines, and a line is cells between delimiters. If each cell of the columns of numbers
-is one as Arrow or NumPy writes it, with the declared decimal sign, they read the doubles that Python does. Any other block is read record by record.
+is one as Arrow or NumPy writes it, with the declared decimal sign, they read the doubles that Python does. Any other
+block is read record by record.
 Neither guesses a type: columns of numbers are declared, and a cell that is none sends the block to the slow reading.
 """
 
