@@ -69,7 +69,8 @@ class Table:
         parts: dict[str, list[Any]] = {name: [] for name in names}
         for chunk in (self.even or self.chunks)(list(parts), numbers):
             for name, cells in parts.items():
-                cells.append(chunk[name] if isinstance(chunk[name], np.ndarray) else arrow_cells(chunk[name]))
+                part = chunk[name]
+                cells.append(part if isinstance(part, np.ndarray) else arrow_cells(part, doubles=name in numbers))
         return {name: _joined(parts.pop(name)) for name in list(parts)}
 
 

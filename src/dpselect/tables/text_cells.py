@@ -80,9 +80,11 @@ def cells_of(values: Any) -> list[Any]:
     return list(values)
 
 
-def arrow_cells(column: Any) -> NDArray[Any]:
+def arrow_cells(column: Any, *, doubles: bool = False) -> NDArray[Any]:
     """The cells of an Arrow array or chunked array.
 
+    Whole numbers stay whole if some are missing. As doubles, which NumPy would make of them then, one row would change
+    the text of all others, and what of them is beyond 2**53. With `doubles`, for a column of numbers, they are doubles.
     A dictionary is decoded first: converted as it is, NumPy would see the last category where a cell is missing. Text
     may hold bytes that are none, at which a conversion would fail.
     """
@@ -90,6 +92,8 @@ def arrow_cells(column: Any) -> NDArray[Any]:
         return _text_cells(column)
     if hasattr(column.type, "index_type"):
         column = column.cast(column.type.value_type)
+    if column.null_count and str(column.type).lstrip("u").startswith("int") and not doubles:
+        return np.array([*column.to_pylist(), None], dtype=object)[:-1]
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
