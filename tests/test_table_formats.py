@@ -19,7 +19,7 @@ from dpselect.holdout.gate.files import read_outcomes
 from dpselect.ordered import median, open_column
 from dpselect.randomness import keyed_source
 from dpselect.study.columns import Column
-from dpselect.study.data import cells_of, study_table
+from dpselect.study.data import cells_of, load, study_table
 from dpselect.study.schema import Data
 from dpselect.tables import Written, category, open_table
 
@@ -230,6 +230,28 @@ def test_a_matrix_is_refused_by_name_before_anything_is_paid(tmp_path):
         ):
             pass
     assert open_table("t.npz", tmp_path).read(["x1"])["x1"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("write", [parquet.write_table, feather.write_feather])
+def test_a_missing_key_changes_no_other_row_s_part(write, tmp_path):
+    """Whole numbers beside a missing cell became doubles, whose texts are others: every row was dealt anew."""
+    name = {parquet.write_table: "t.parquet", feather.write_feather: "t.feather"}[write]
+    keys = [1, 2, 2**53 + 1, 4]
+    facts = {"x": {"bounds": (0, 9), "missing": 0}, "group": {"categories": (1, 2**53, 2**53 + 1)}}
+    data = Data.model_validate(
+        {"source": name, "label": "y", "classes": ("a", "b"), "columns": facts, "row_key": "key"}
+    )
+    found = []
+    for missing in ([], [None]):
+        whole = pa.array([*keys, *missing], pa.int64())
+        rows = len(whole)
+        cells = {"key": whole, "group": whole, "x": whole, "y": (["a", "b"] * rows)[:rows]}
+        write(pa.table(cells), tmp_path / name)
+        found.append(load(data, open_table(name, tmp_path)))
+    before, after = found
+    assert list(after.digests)[: len(keys)] == list(before.digests)
+    assert np.array_equal(after.features[: len(keys)], before.features)
+    assert before.features[2].tolist()[-1] == 1
 
 
 def test_a_folder_whose_files_have_other_types_and_columns(tmp_path):

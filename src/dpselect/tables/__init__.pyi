@@ -10,7 +10,6 @@ from .column_cells import (
     unmasked as unmasked,
 )
 from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
-from .databases import why_not as why_not
 from .header import absent as absent, place_of as place_of
 from .kinds import (
     KINDS as KINDS,
@@ -46,6 +45,7 @@ from .plain_lists import (
     whole_or_zero as whole_or_zero,
     with_presence as with_presence,
 )
+from .sources.database import why_not as why_not
 from .table import (
     SOURCES as SOURCES,
     Origin as Origin,

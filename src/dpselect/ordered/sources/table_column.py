@@ -42,7 +42,7 @@ _NUMBERS = ": dates need their kind, text needs categories, separators other tha
 def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
     """A column of a file or a table, see `open_column`. Raises before a row is read, but for the look."""
     column, progress, declared = request.column, request.progress, request.declared or Declared()
-    table = open_table(where, key="", form=request.form or Written(table=request.table), uneven=True)
+    table = open_table(where, key="", form=request.form or Written(table=request.table))
     table.check([column])
     kind = None if table.empty is None else _checked(table.empty(column), where, request)
     if request.look and kind is None and not request.text:
