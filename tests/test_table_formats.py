@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 from dpselect.cli.app import app
 from dpselect.decoding import DecodingLimits, LimitError
-from dpselect.errors import ArgumentError, ContentError
+from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.holdout.files import read_columns
 from dpselect.holdout.gate.files import read_outcomes
 from dpselect.ordered import median, open_column
 from dpselect.randomness import keyed_source
 from dpselect.study.columns import Column
-from dpselect.study.data import cells_of, load, study_table
+from dpselect.study.data import cells_of, load, plan_columns, study_table
 from dpselect.study.schema import Data
 from dpselect.tables import Written, category, open_table
 
@@ -311,3 +311,13 @@ def test_a_quantile_of_a_file_takes_the_memory_of_a_chunk(name, tmp_path):
         assert count == rows
         peaks.append(peak)
     assert peaks[1] - peaks[0] < 24
+
+
+def test_a_row_of_json_lines_adds_no_column_to_a_study(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"x": 1, "y": "a"}\n{"x": 2, "y": "b", "secret": 1}\n')
+    facts = {"source": "t.jsonl", "label": "y", "classes": ("a", "b")}
+    table = open_table("t.jsonl", tmp_path)
+    with pytest.raises(StudyError, match=r"data.bounds: .*t.jsonl.* has no header"):
+        plan_columns(Data.model_validate({**facts, "bounds": (0, 9)}), table)
+    named = Data.model_validate({**facts, "columns": {"x": {"bounds": (0, 9)}}})
+    assert list(plan_columns(named, table)) == ["x"]

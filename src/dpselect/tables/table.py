@@ -51,6 +51,7 @@ class Table:
     restated: Callable[[Any, bool], Any] | None = None
     is_text: bool = False
     where: str = "the table"
+    header: bool = True
     even: Callable[[Sequence[str], Collection[str]], Iterator[Columns]] | None = None
 
     def check(self, names: Collection[str], key: str = "column") -> None:
