@@ -232,7 +232,7 @@ def test_a_file_as_people_have_them(tmp_path):
     assert "q 0.5" in run(tmp_path / "header.csv", "--column", "x", "--q", "0.5", "--epsilon", "1", *BOUNDS)
     for where, word in (("empty.csv", "is empty"), ("none.db", "no such file")):
         (tmp_path / "empty.csv").write_text("")
-        table = ("--table", "t") if word != "column" else ()
+        table = ("--table", "t") if word != "is empty" else ()
         name = f"sqlite:///{tmp_path / where}" if table else tmp_path / where
         with pytest.raises((ArgumentError, ContentError), match=word):
             run(name, *table, "--column", "x", "--q", "0.5", "--epsilon", "1", *BOUNDS)
