@@ -126,7 +126,7 @@ def test_wrong_use(folder, capsys, arguments, expected, message):
         (["id", "guess"], [(1, "SECRET")], "no such column: 'prediction'"),
         (["id", "prediction"], [(1, "SECRET", 3)], "length differs"),
         (["id", "prediction"], [], "has no rows"),
-        ([], [], "one column 'id'"),
+        ([], [], "is empty: the first line must hold the names"),
     ],
 )
 def test_files_that_do_not_fit(folder, capsys, header, rows, message):

@@ -112,6 +112,19 @@ def test_what_is_missing_in_a_database(kind, tmp_path):
         pass
 
 
+def test_what_is_missing_in_duckdb(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.execute("CREATE TABLE t (a INTEGER, b DOUBLE, c DATE, d DECIMAL(5, 1), e UBIGINT)")
+        days = ("2024-01-01", "9999-12-31", "2024-01-03")
+        database.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", [(k, k, days[k % 3], k, k) for k in (3, 1, 2)])
+    for column, absent in (("a", 1), ("b", "1.0"), ("c", "9999-12-31"), ("d", 1), ("e", 1)):
+        bounds = ("1900-01-01", "9999-12-31") if column == "c" else (0, 9)
+        where = f"duckdb:///{tmp_path / 't.duckdb'}"
+        with open_column(where, column, table="t", missing_values=[absent, "NA", -7]) as source:
+            assert OrderedColumn(source, lower=bounds[0], upper=bounds[1]).ranked().total == 2
+
+
 def test_an_undeclared_form_of_dates_is_refused_by_the_look(tmp_path):
     path = tmp_path / "t.csv"
     there = ["2024-01-02"] * 30

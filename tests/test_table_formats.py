@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 from dpselect.cli.app import app
 from dpselect.decoding import DecodingLimits, LimitError
-from dpselect.errors import ArgumentError, ContentError
+from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.holdout.files import read_columns
 from dpselect.holdout.gate.files import read_outcomes
 from dpselect.ordered import median, open_column
 from dpselect.randomness import keyed_source
 from dpselect.study.columns import Column
-from dpselect.study.data import cells_of, study_table
+from dpselect.study.data import cells_of, load, plan_columns, study_table
 from dpselect.study.schema import Data
 from dpselect.tables import Written, category, open_table
 
@@ -232,6 +232,28 @@ def test_a_matrix_is_refused_by_name_before_anything_is_paid(tmp_path):
     assert open_table("t.npz", tmp_path).read(["x1"])["x1"].tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize("write", [parquet.write_table, feather.write_feather])
+def test_a_missing_key_changes_no_other_row_s_part(write, tmp_path):
+    """Whole numbers beside a missing cell became doubles, whose texts are others: every row was dealt anew."""
+    name = {parquet.write_table: "t.parquet", feather.write_feather: "t.feather"}[write]
+    keys = [1, 2, 2**53 + 1, 4]
+    facts = {"x": {"bounds": (0, 9), "missing": 0}, "group": {"categories": (1, 2**53, 2**53 + 1)}}
+    data = Data.model_validate(
+        {"source": name, "label": "y", "classes": ("a", "b"), "columns": facts, "row_key": "key"}
+    )
+    found = []
+    for missing in ([], [None]):
+        whole = pa.array([*keys, *missing], pa.int64())
+        rows = len(whole)
+        cells = {"key": whole, "group": whole, "x": whole, "y": (["a", "b"] * rows)[:rows]}
+        write(pa.table(cells), tmp_path / name)
+        found.append(load(data, open_table(name, tmp_path)))
+    before, after = found
+    assert list(after.digests)[: len(keys)] == list(before.digests)
+    assert np.array_equal(after.features[: len(keys)], before.features)
+    assert before.features[2].tolist()[-1] == 1
+
+
 def test_a_folder_whose_files_have_other_types_and_columns(tmp_path):
     (tmp_path / "f").mkdir()
     parts = [{"x": [1, 2], "y": ["a", "b"]}, {"x": [3.5]}, {"y": ["c", None], "x": [Decimal("4.25"), None]}]
@@ -289,3 +311,13 @@ def test_a_quantile_of_a_file_takes_the_memory_of_a_chunk(name, tmp_path):
         assert count == rows
         peaks.append(peak)
     assert peaks[1] - peaks[0] < 24
+
+
+def test_a_row_of_json_lines_adds_no_column_to_a_study(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"x": 1, "y": "a"}\n{"x": 2, "y": "b", "secret": 1}\n')
+    facts = {"source": "t.jsonl", "label": "y", "classes": ("a", "b")}
+    table = open_table("t.jsonl", tmp_path)
+    with pytest.raises(StudyError, match=r"data.bounds: .*t.jsonl.* has no header"):
+        plan_columns(Data.model_validate({**facts, "bounds": (0, 9)}), table)
+    named = Data.model_validate({**facts, "columns": {"x": {"bounds": (0, 9)}}})
+    assert list(plan_columns(named, table)) == ["x"]

@@ -158,10 +158,8 @@ def test_rows_of_learners():
     pd = pytest.importorskip("pandas")
     before = doubles([[number, 1] for number in NUMBERS])
     for cell in ODD:
-        tables = [pd.DataFrame({"a": NUMBERS, "b": objects([1, 1, 1, cell] + [1] * (ROWS - 4))})]
-        if not isinstance(cell, (list, np.ndarray)):  # a table in a list has no shape then
-            tables.append([[number, cell if place == 3 else 1] for place, number in enumerate(NUMBERS)])
-        for table in tables:
+        frame = pd.DataFrame({"a": NUMBERS, "b": objects([1, 1, 1, cell] + [1] * (ROWS - 4))})
+        for table in (frame, [[number, cell if place == 3 else 1] for place, number in enumerate(NUMBERS)]):
             after = doubles(table)
             after[3, 1] = before[3, 1]
             assert before.tobytes() == after.tobytes()

@@ -16,12 +16,13 @@ from typer.testing import CliRunner
 
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.holdout.files import class_names
+from dpselect.holdout.files import class_names, read_columns
 from dpselect.holdout.gate.files import read_outcomes
 from dpselect.holdout.gate.outcomes import Layout
 from dpselect.learners.rows import doubles, labels_of
 from dpselect.ordered import interior_point, median, open_column
 from dpselect.ordered.sources.declared import Column as DeclaredColumn
+from dpselect.randomness import keyed_source
 from dpselect.study.columns import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import cells_of, load
@@ -55,6 +56,19 @@ def of_study(path):
 
 def numbers_of(cells):
     return Column(bounds=(0, 1), missing=0.5).numbers("x", cells)
+
+
+@pytest.mark.parametrize("rows", [20, 200_000])
+def test_rows_of_another_length_make_no_quantile_fail(rows, tmp_path):
+    """What a row holds must not be told by an error after the price is paid; a study refuses before it."""
+    path = tmp_path / "t.csv"
+    path.write_text("id,x\n" + "a,1\n" * rows + "b\nc,3,4\n")
+    np.testing.assert_array_equal(of_quantile(path), [1] * rows + [NAN, 3])
+    with open_column(str(path), "x", look=True) as source:
+        assert median(source, lower=0, upper=5, epsilon=10, granularity=1, random=keyed_source(1)).value == 1
+    for door in (of_study, lambda path: read_columns(path, ["id", "x"])):
+        with pytest.raises(ContentError, match="length differs"):
+            door(path)
 
 
 def test_the_gate_reads_the_same_truth_values(tmp_path):
@@ -223,8 +237,10 @@ CELLS = st.sampled_from(
             "+1",
         ),
         *("1e-400", " ", "Infinity", "-nan", "nan(1)", "0x10", "1d5", ".5", "5.", "\t6", "\x1c7", "1e", "8\0", "-0"),
+        *("1,5", ",5", "5,", "1.234,5", "-0,0"),
     ]
 )
+FORMS = st.sampled_from([CsvForm(), CsvForm("\t"), CsvForm(";", decimal=",")])
 ENDS = st.sampled_from(["\n", "\r\n", "\r", "\n\n"])
 
 
@@ -232,21 +248,23 @@ ENDS = st.sampled_from(["\n", "\r\n", "\r", "\n\n"])
 @pytest.mark.parametrize("parser", ["arrow", "numpy"])
 @pytest.mark.parametrize("characters", [1 << 20, 7, 1])
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=st.lists(st.tuples(st.lists(CELLS, min_size=1, max_size=4), ENDS), max_size=8))
-def test_blocks_are_the_rows(tmp_path, monkeypatch, characters, parser, rows):
+@given(rows=st.lists(st.tuples(st.lists(CELLS, min_size=1, max_size=4), ENDS), max_size=8), form=FORMS)
+def test_blocks_are_the_rows(tmp_path, monkeypatch, characters, parser, rows, form):
     """Whatever Arrow or NumPy parses of a block, and wherever blocks end."""
     monkeypatch.setattr("dpselect.tables.blocks._LARGE", 0 if parser == "arrow" else math.inf)
     monkeypatch.setattr("dpselect.tables.blocks._CHARACTERS", characters)
     path = tmp_path / "t.csv"
-    path.write_bytes(("a,b\n" + "".join(",".join(cells) + end for cells, end in rows)).encode())
-    expected = [row for row in csv_rows(path) if row]
-    blocks = list(csv_blocks(path, CsvForm(), [1], [0]))
+    lines = [(["a", "b"], "\n"), *rows]
+    path.write_bytes("".join(form.delimiter.join(cells) + end for cells, end in lines).encode())
+    expected = [row for row in csv_rows(path, form) if row]
+    blocks = list(csv_blocks(path, form, [1], [0]))
     numbers = [value for values, _ in blocks for value in values[0].tolist()]
-    np.testing.assert_array_equal(numbers, [number_in(row[1]) if len(row) > 1 else NAN for row in expected])
+    right = [number_in(row[1], form.decimal) if len(row) > 1 else NAN for row in expected]
+    np.testing.assert_array_equal(numbers, right)
     assert [cell for _, texts in blocks for cell in texts[0]] == [row[0].strip() for row in expected]
     if any(len(row) != 2 for row in expected):
         with pytest.raises(ContentError, match="length"):
-            list(csv_blocks(path, CsvForm(), [1], [0], width=2))
+            list(csv_blocks(path, form, [1], [0], width=2))
 
 
 @pytest.mark.parametrize("parser", ["arrow", "numpy"])

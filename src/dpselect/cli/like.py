@@ -10,7 +10,7 @@ from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics.moments import FIRST, LAST
 from dpselect.ordered import open_column
 from dpselect.ordered.domains import Categories
-from dpselect.tables import CSV_ENDS, MISSING, UNREADABLE, Declared, Written, cells_of, open_table
+from dpselect.tables import CSV_ENDS, MISSING, UNREADABLE, Declared, Written, cells_in, open_table
 
 __all__ = ["check_like"]
 
@@ -54,7 +54,7 @@ def _examples(like: str, column: str, categories: Sequence[str], declared: Decla
     table, found, number = open_table(like, key="", form=form or Written()), list[str](), 0
     named = set(map(declared.category, categories))
     for chunk in table.chunks([column], ()):
-        cells = cells_of(chunk[column])
+        cells = cells_in(chunk[column])
         shown = cells if table.restated is None or not declared.column_kind.numeric else table.restated(cells, True)
         values = None if categories else declared.read(shown)
         for place, cell in enumerate(cells):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from numbers import Number
 from typing import Any
 
@@ -61,7 +62,7 @@ def table_shape(X: Any) -> tuple[int, int]:
         raise TypeError("X is a sparse container; sparse input is not supported, pass a dense array")
     if getattr(getattr(X, "dtype", None), "kind", "") == "c":
         raise ArgumentError("Complex data not supported: X must be real")
-    shape = np.asarray(X).shape
+    shape = _array_of(X).shape
     if len(shape) != 2:
         raise ArgumentError(
             f"Expected 2D array, got {len(shape)}D array instead for X. Reshape your data either using "
@@ -76,6 +77,20 @@ def table_shape(X: Any) -> tuple[int, int]:
     if rows > MOST_ROWS:
         raise ArgumentError(f"X must have at most {MOST_ROWS} rows")
     return rows, features
+
+
+def _array_of(X: Any) -> NDArray[Any]:
+    """X as an array. A cell of a list of rows may be anything, also a list, for which NumPy finds no shape."""
+    lists = isinstance(X, (list, tuple)) and all(isinstance(row, (list, tuple)) for row in X)
+    if not lists or len({len(row) for row in X}) != 1:
+        return np.asarray(X)
+    with suppress(ValueError):
+        return np.asarray(X)
+    cells = np.empty((len(X), len(X[0])), dtype=object)
+    for place, row in enumerate(X):
+        for column, cell in enumerate(row):
+            cells[place, column] = cell
+    return cells
 
 
 def column_names(X: Any) -> list[Any] | None:
@@ -103,12 +118,14 @@ def doubles(X: Any) -> Array:
     """
     if hasattr(X, "column_names") and callable(getattr(X, "column", None)):
         # NumPy's own conversion has the last category where a cell of a dictionary is missing
-        return np.column_stack([doubles(cells_in(X.column(place))) for place in range(len(X.column_names))])
+        return np.column_stack(
+            [doubles(cells_in(X.column(place), doubles=True)) for place in range(len(X.column_names))]
+        )
     X = unmasked(X)
-    table = np.asarray(X)
+    table = _array_of(X)
     if table.dtype.kind in "biuf":
         return np.array(table, dtype=np.float64, order="C")
-    cells = np.asarray(X, dtype=object)
+    cells = table if table.dtype.kind == "O" else np.asarray(X, dtype=object)
     return np.array([double_of(cell) for cell in cells.ravel()], dtype=np.float64).reshape(cells.shape)
 
 

@@ -90,6 +90,10 @@ def plan_columns(data: Data, table: Table) -> dict[str, Column]:
     if any(missing.values()):
         keys = ", ".join(key for key, names in missing.items() if names)
         raise StudyError(f"{keys}: {absent([name for names in missing.values() for name in names], table.columns)}")
+    if data.bounds is not None and not table.header:
+        raise StudyError(
+            f"data.bounds: {table.where} has no header, so one row could add a column; name each under data.columns"
+        )
     shared = None if data.bounds is None else Column(bounds=data.bounds)
     used = [name for name in table.columns if name in special or name in data.columns or shared is not None]
     with _study_errors():

@@ -10,7 +10,6 @@ from .column_cells import (
     unmasked as unmasked,
 )
 from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
-from .databases import why_not as why_not
 from .fates import (
     FATES as FATES,
     INSIDE as INSIDE,
@@ -60,6 +59,7 @@ from .plain_lists import (
     whole_or_zero as whole_or_zero,
     with_presence as with_presence,
 )
+from .sources.database import why_not as why_not
 from .table import (
     SOURCES as SOURCES,
     Origin as Origin,
@@ -70,7 +70,6 @@ from .table import (
 )
 from .text_cells import (
     arrow_texts as arrow_texts,
-    cells_of as cells_of,
     text_type as text_type,
 )
 from .written import (

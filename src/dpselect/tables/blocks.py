@@ -1,7 +1,8 @@
 """The columns of a CSV file a block of rows at a time; a library parses them if it reads what `csv` does.
 
 A block without quotation marks is lines, and a line is cells between delimiters. If each cell of the columns of numbers
-is one as Arrow or NumPy writes it, they read the doubles that Python does. Any other block is read record by record.
+is one as Arrow or NumPy writes it, with the declared decimal sign, they read the doubles that Python does. Any other
+block is read record by record.
 Neither guesses a type: columns of numbers are declared, and a cell that is none sends the block to the slow reading.
 """
 
@@ -70,7 +71,7 @@ def _blocks(
                 yield from _recorded(chain(_lines(text), file), form, numbers, texts, width)
                 return
             found = None
-            if form.decimal == "." and not form.thousands and form.delimiter != " ":  # `csv` skips blanks in a row
+            if not form.thousands and form.delimiter != " ":  # `csv` skips blanks in a row
                 found = _by_arrow(text, form, numbers, texts, len(header))
                 found = found or _by_numpy(text, form, numbers, texts, width)
             if found is None:
@@ -100,7 +101,11 @@ def _by_arrow(text: str, form: CsvForm, numbers: Sequence[int], texts: Sequence[
             csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=list(map(str, range(width)))),
             csv.ParseOptions(delimiter=form.delimiter, quote_char=False, double_quote=False),
             csv.ConvertOptions(
-                check_utf8=False, column_types=types, include_columns=list(types), null_values=_NO_NUMBERS
+                check_utf8=False,
+                column_types=types,
+                include_columns=list(types),
+                null_values=_NO_NUMBERS,
+                decimal_point=form.decimal,
             ),
         )
         values = [found.column(str(place)).to_numpy() for place in numbers]
@@ -124,7 +129,7 @@ def _by_numpy(
     text: str, form: CsvForm, numbers: Sequence[int], texts: Sequence[int], width: int | None
 ) -> Block | None:
     """The block by NumPy; None where it might not read what `csv` does."""
-    if not numbers or text.isspace():
+    if not numbers or form.decimal != "." or text.isspace():
         return None
     lines = [line for line in io.StringIO(text, newline=None).read().split("\n") if line]
     if width is not None and {line.count(form.delimiter) for line in lines} - {width - 1}:

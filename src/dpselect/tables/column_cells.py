@@ -78,18 +78,22 @@ def column_parts(values: Any, what: str = "values") -> list[Cells]:
     return [_array(array)]
 
 
-def cells_in(values: Any, what: str = "values") -> NDArray[Any]:
-    """The cells of a column as one array in which those that are missing are NaN, NaT or None."""
-    parts = [filled(part) for part in column_parts(values, what)]
+def cells_in(values: Any, what: str = "values", *, doubles: bool = False) -> NDArray[Any]:
+    """The cells of a column as one array in which those that are missing are NaN, NaT or None.
+
+    Whole numbers stay whole if some are missing. As doubles, one missing cell would change the text of all others, and
+    the digests of rows that are made of it. With `doubles`, for a column of numbers, they are float64 then.
+    """
+    parts = [filled(part, doubles=doubles) for part in column_parts(values, what)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def filled(cells: Cells) -> NDArray[Any]:
-    """The values of cells, with NaN, NaT or None for those that are missing. Whole numbers stay exact."""
+def filled(cells: Cells, *, doubles: bool = False) -> NDArray[Any]:
+    """The values of cells, with NaN, NaT or None for those that are missing; see `cells_in`."""
     values, present = cells.values, cells.present
     if present is None or present.all():
         return values
-    if values.dtype.kind in "biu" and (values.dtype.itemsize < 8 or _as_doubles(values[present])):
+    if doubles and values.dtype.kind in "biu":
         values = values.astype(np.float64)
     if values.dtype.kind in "fmM":
         return np.where(present, values, values.dtype.type("NaN" if values.dtype.kind == "f" else "NaT"))
@@ -119,11 +123,6 @@ def unmasked(values: Any) -> Any:
         return values
     cells = values.data if values.dtype.kind in "fmM" else values.data.astype(object)
     return filled(Cells(cells, "typed", str(values.dtype), ~np.ma.getmaskarray(values)))
-
-
-def _as_doubles(whole: NDArray[Any]) -> bool:
-    """Whether doubles hold these whole numbers; how they are held, not what they are, depends on it."""
-    return not len(whole) or max(int(whole.max()), -int(whole.min())) <= 1 << 53
 
 
 def _is_arrow(values: Any) -> bool:

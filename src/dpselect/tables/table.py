@@ -31,7 +31,8 @@ class Table:
         columns: the names.
         chunks: a function of names of columns and of those among them that are numbers. It yields, for each chunk of
             rows in their order, an array of each column's cells: of NumPy, or of Arrow. There is at least one chunk,
-            which may be empty. Of a table of text the numbers come as doubles, NaN for a cell that is no number.
+            which may be empty. Of a table of text the numbers come as doubles, NaN for a cell that is no number. No
+            content makes it raise.
         types: of each column whose type the schema states "number", "date", "duration", "category" or "none".
         empty: a function of a column's name that returns an array of no cells in the column's type, for a source
             whose columns have types. Raises `ArgumentError` for a type that is not read.
@@ -39,6 +40,8 @@ class Table:
             for a source whose numbers are all so.
         is_text: whether all cells are text.
         where: what errors call it.
+        even: the same as `chunks`, but raises `ContentError` for a row that has not as many cells as the header has
+            names. None for a source that has no such rows.
     """
 
     columns: tuple[str, ...]
@@ -48,6 +51,8 @@ class Table:
     restated: Callable[[Any, bool], Any] | None = None
     is_text: bool = False
     where: str = "the table"
+    header: bool = True
+    even: Callable[[Sequence[str], Collection[str]], Iterator[Columns]] | None = None
 
     def check(self, names: Collection[str], key: str = "column") -> None:
         """Raise `ArgumentError` unless each of these columns is there once."""
@@ -61,11 +66,12 @@ class Table:
             raise ArgumentError(f"{self.where} has more than one column {shown}: give each its own name")
 
     def read(self, names: Sequence[str], numbers: Collection[str] = ()) -> Columns:
-        """These columns, each as one array of NumPy of shape (rows,)."""
+        """These columns, each as one array of NumPy of shape (rows,). Raises `ContentError` for uneven rows."""
         parts: dict[str, list[Any]] = {name: [] for name in names}
-        for chunk in self.chunks(list(parts), numbers):
+        for chunk in (self.even or self.chunks)(list(parts), numbers):
             for name, cells in parts.items():
-                cells.append(chunk[name] if isinstance(chunk[name], np.ndarray) else cells_in(chunk[name]))
+                part = chunk[name]
+                cells.append(part if isinstance(part, np.ndarray) else cells_in(part, doubles=name in numbers))
         return {name: _joined(parts.pop(name)) for name in list(parts)}
 
 
@@ -92,8 +98,6 @@ class Origin:
         key: how the source is called in errors: a key of a study, an argument.
         form: how the source is written.
         limits: of a file that others wrote. Without limits it holds private rows, and no content makes reading fail.
-        uneven: whether a row of text may have another length than the header: cells that it lacks are empty, and
-            further ones are left out. Otherwise such a row is refused.
     """
 
     source: str
@@ -101,7 +105,6 @@ class Origin:
     key: str
     form: Written = _AS_IT_IS
     limits: DecodingLimits | None = None
-    uneven: bool = False
 
     @property
     def path(self) -> Path:
@@ -142,7 +145,6 @@ def open_table(
     limits: DecodingLimits | None = None,
     own: bool = False,
     otherwise: str = "",
-    uneven: bool = False,
 ) -> Table:
     """Open a file, a folder of Parquet files or a table of a database. Its names and types are known then.
 
@@ -152,7 +154,7 @@ def open_table(
 
     Raises `ArgumentError` that names `key`, and `ContentError` for a file that is not of its format.
     """
-    origin = Origin(str(source), folder, key, form, limits, uneven)
+    origin = Origin(str(source), folder, key, form, limits)
     kind = _kind_of(origin, otherwise)
     if limits is not None and own and not SOURCES.facts(kind).get("limited"):
         origin = replace(origin, limits=None)

@@ -123,16 +123,16 @@ class HoldoutClient:
         column: str = "prediction",
         metric: str | None = None,
     ) -> dict[str, Any]:
-        """Submit a table of ids with predictions, or with outcomes (then also JSON lines), whichever is taken there.
+        """Submit a table of ids with predictions, or with outcomes, whichever is taken there, in any format of a study.
 
         What `score` returns, or {"verdict": "accepted" or "rejected"}.
         """
         about, path = self.board(name), Path(file)
         if about["kind"] == "gate":
-            outcomes = read_outcomes(path, about["id_column"], about["outcome_columns"])
+            outcomes = read_outcomes(path, about["id_column"], about["outcome_columns"], own=True)
             accepted = self.ask(name, outcomes, stake=stake, candidate=candidate)
             return {"verdict": "accepted" if accepted else "rejected"}
-        ids, values = read_columns(path, [about["id_column"], column])
+        ids, values = read_columns(path, [about["id_column"], column], own=True)
         return self.score(name, ids=ids, predictions=values, claim=claim, metric=metric)
 
     def _submitted(self, name: str, fields: dict[str, Any]) -> Any:

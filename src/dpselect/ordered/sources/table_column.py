@@ -18,9 +18,8 @@ from dpselect.tables import (
     Table,
     Written,
     block_of,
-    cells_of,
+    cells_in,
     chunk_of,
-    column_of,
     column_parts,
     hardly_any,
     open_table,
@@ -43,7 +42,7 @@ _NUMBERS = ": dates need their kind, text needs categories, separators other tha
 def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
     """A column of a file or a table, see `open_column`. Raises before a row is read, but for the look."""
     column, progress, declared = request.column, request.progress, request.declared or Declared()
-    table = open_table(where, key="", form=request.form or Written(table=request.table), uneven=True)
+    table = open_table(where, key="", form=request.form or Written(table=request.table))
     table.check([column])
     kind = None if table.empty is None else _checked(table.empty(column), where, request)
     if request.look and kind is None and not request.text:
@@ -65,7 +64,7 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
 
 
 def _texts(cells: Any, declared: Declared) -> list[Any]:
-    found = cells_of(cells)
+    found = [cell for part in text_chunks(cells)() for cell in part]
     return [None if declared.category(cell) == "" else cell for cell in found] if declared.missing_values else found
 
 
@@ -76,15 +75,16 @@ def _chunks(table: Table, column: str, declared: Declared) -> Iterator[NDArray[A
         cells = chunk[column]
         if not numbers and declared.column_kind.numeric and table.restated is not None:
             cells = table.restated(cells, True)
-        yield cells if isinstance(cells, np.ndarray) else column_of(cells_of(cells))
+        yield cells if isinstance(cells, np.ndarray) else cells_in(cells)
 
 
-def _written(table: Table, column: str, declared: Declared) -> Iterator[tuple[Block, list[Any]]]:
+def _written(table: Table, column: str, declared: Declared) -> Iterator[tuple[Block, NDArray[Any]]]:
     """The values of a column without a type, each chunk with its cells as they are written."""
     for chunk in table.chunks([column], ()):
-        cells = cells_of(chunk[column])
-        numbers = declared.column_kind.numeric and table.restated is not None
-        yield declared.block(column_of(table.restated(cells, True) if numbers else cells)), cells  # type: ignore[misc]
+        cells = chunk[column] if isinstance(chunk[column], np.ndarray) else cells_in(chunk[column])
+        restated = table.restated if declared.column_kind.numeric else None
+        read = cells if restated is None else restated(cells, True)
+        yield declared.block(read), cells
 
 
 def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any] | None:

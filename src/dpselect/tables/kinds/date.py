@@ -25,7 +25,9 @@ def _read(cells: Any, declared: Declared) -> Array:
     cells = column_of(cells)
     if cells.dtype.kind == "M":
         if declared.time_zone is not None:
-            raise TypeError("holds time stamps of a type, which are in UTC: leave time_zone out, or give them as text")
+            raise TypeError(
+                "holds time stamps without a time zone of their own, or in UTC: give text, or leave time_zone out"
+            )
         return seconds_of(cells)
     if cells.dtype.kind in "biufcmV":
         raise TypeError("holds numbers or durations, and is declared a date")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -27,11 +28,10 @@ def open_csv(origin: Origin) -> Table:
     if not names:
         raise ContentError(f"{origin.path.name} is empty: the first line must hold the names of the columns")
 
-    def chunks(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[dict[str, Any]]:
+    def pieces(wanted: Sequence[str], numbers: Collection[str], width: int | None) -> Iterator[dict[str, Any]]:
         kinds = [[name for name in wanted if (name in numbers) is kind] for kind in (True, False)]
         places = ([names.index(name) for name in kind] for kind in kinds)
         yield {name: np.array([], dtype=float if name in numbers else _TEXT) for name in wanted}
-        width = None if origin.uneven else len(names)
         for values, cells in csv_blocks(origin.path, form, *places, width=width, limits=origin.limits):
             texts = (np.array(text, dtype=_TEXT) for text in cells)
             yield dict(zip([*kinds[0], *kinds[1]], [*values, *texts], strict=True))
@@ -40,7 +40,8 @@ def open_csv(origin: Origin) -> Table:
         return np.array(restated(cells, form.decimal, form.thousands, strict=strict), dtype=_TEXT)
 
     plain = form.decimal == "." and not form.thousands
-    return Table(names, chunks, restated=None if plain else restate, is_text=True)
+    chunks, even = partial(pieces, width=None), partial(pieces, width=len(names))
+    return Table(names, chunks, restated=None if plain else restate, is_text=True, even=even)
 
 
 for _end in CSV_ENDS:

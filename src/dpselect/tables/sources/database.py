@@ -16,10 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.errors import ArgumentError, missing_extra
-from dpselect.tables.databases import why_not
 from dpselect.tables.table import SOURCES, Origin, Table
 
-__all__ = ["open_database"]
+__all__ = ["open_database", "why_not"]
 
 Query = Callable[[str], Any]
 """Runs a statement and returns its cursor."""
@@ -75,6 +74,21 @@ def open_database(origin: Origin) -> Table:
                 yield {name: cells[:, place] for place, name in enumerate(wanted)}
 
     return Table(tuple(names), chunks, {name: _kind(str(declared)) for name, declared, *_ in types})
+
+
+def why_not(error: BaseException) -> str | None:
+    """Why a database cannot be read, as far as it is no secret; None where nothing may be said.
+
+    >>> import sqlite3
+    >>> why_not(sqlite3.OperationalError("database is locked"))
+    'it is locked by another process: wait, or read a copy'
+    """
+    said = str(error).lower()
+    if "lock" in said and ("database is locked" in said or "could not set lock" in said):
+        return "it is locked by another process: wait, or read a copy"
+    if "not a database" in said or "not a valid duckdb" in said:
+        return "the file is no database of this kind"
+    return None
 
 
 @contextmanager

@@ -51,7 +51,7 @@ def open_json_lines(origin: Origin) -> Table:
                     cells[place, column] = cell
             yield {name: cells[:, place] for place, name in enumerate(wanted)}
 
-    return Table(tuple(names), chunks)
+    return Table(tuple(names), chunks, header=False)
 
 
 def _cell(row: dict[str, Any], name: str, origin: Origin) -> Any:
