@@ -46,13 +46,19 @@ OBJECTS = [
 
 
 def ranks(values, **public):
-    """Rows of each code, and the domain they are codes of: all that the law of an answer depends on."""
+    """Rows of each code, and the domain they are codes of: all that the law of an answer depends on; then of each fate.
+
+    The rows that have a code are those with a value, clipped or not.
+    """
     declared = Column(values, **public)
     column = declared.ranked()
+    counted = not declared.assume_sorted and declared.weights is None
+    fates = tuple(declared.fates().tolist()) if counted else None
+    assert fates is None or sum(fates[:3]) == column.total
     window = column.window(1, max(column.total, 1))
     assert window.before == window.after == 0
     assert int(np.sum(window.counts)) == column.total
-    return declared.domain, dict(zip(map(int, window.codes), map(int, window.counts), strict=True))
+    return declared.domain, dict(zip(map(int, window.codes), map(int, window.counts), strict=True)), fates
 
 
 def at_most_one_more(before, after):
@@ -60,6 +66,9 @@ def at_most_one_more(before, after):
     assert before[0] == after[0]
     changed = {code: after[1].get(code, 0) - before[1].get(code, 0) for code in {*before[1], *after[1]}}
     assert sorted(filter(None, changed.values())) in ([], [1]), changed
+    if before[2] is not None:
+        moved = [more - less for less, more in zip(before[2], after[2], strict=True)]
+        assert sorted(moved) == [0, 0, 0, 0, 1], moved
 
 
 NUMBERS = ({"lower": 0, "upper": 5000}, {"lower": -1e300, "upper": 1e300, "granularity": "float64"})

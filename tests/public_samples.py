@@ -162,6 +162,7 @@ EXEMPT: dict[str, str] = {
             "mechanisms.SparseVectorPlan",
             "mechanisms.SparseVectorSplit",
             "ordered.ColumnRequest",
+            "ordered.CountedCells",
             "ordered.QuantileRelease",
             "ordered.QuantilesRelease",
             "ordered.Rectangle",

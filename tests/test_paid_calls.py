@@ -147,6 +147,8 @@ CALLS: dict[str, Call] = {
         ROWS, q=0.5, lower=0, upper=63, epsilon=1.0, **o
     ),
     "ordered.private_range": lambda **o: ordered.private_range(ROWS, epsilon=1.0, **o),
+    "ordered.count_cells": lambda **o: ordered.count_cells(ROWS, lower=0, upper=63, epsilon=1.0, **o),
+    "ordered.CellCounts": lambda **o: ordered.CellCounts(epsilon=1.0)(COLUMN, **o),
     "ordered.Quantile": lambda **o: ordered.Quantile(q=0.5, epsilon=1.0)(COLUMN, **o),
     "ordered.Quantiles": lambda **o: ordered.Quantiles(qs=[0.5], epsilon=1.0)(COLUMN, **o),
     "ordered.PrivateRange": lambda **o: ordered.PrivateRange(epsilon=1.0)(ROWS, **o),

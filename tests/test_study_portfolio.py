@@ -132,7 +132,7 @@ def test_the_price_is_the_composition_and_uses_the_total():
     parts = found.portfolio.training
     assert 0.999 * 3.0 <= found.epsilon <= 3.0
     assert found.portfolio.choice.epsilon == pytest.approx(0.3)
-    again = compose(compose(*parts, found.portfolio.last), found.portfolio.choice.guarantee)
+    again = compose(compose(*parts, found.portfolio.last), found.portfolio.choice.guarantee, found.cells.guarantee)
     assert found.epsilon == pytest.approx(again.epsilon(1e-6), rel=1e-9)
     squares = np.array([part.gaussian_mu**2 for part in (*parts, found.portfolio.last)])
     assert found.portfolio.ahead == math.floor(HEAD_START / parts[0].gaussian_mu)
@@ -189,7 +189,7 @@ def test_bounds_that_are_bought_are_paid_for_beside_it():
     found = priced(data=data).price
     assert 0.999 * 3.0 <= found.epsilon <= 3.0
     trained = compose(*found.portfolio.training, found.portfolio.last)
-    whole = compose(trained, found.portfolio.choice.guarantee, found.purchase.guarantee)
+    whole = compose(trained, found.portfolio.choice.guarantee, found.purchase.guarantee, found.cells.guarantee)
     assert found.epsilon == pytest.approx(whole.epsilon(1e-6), rel=1e-6)
 
 

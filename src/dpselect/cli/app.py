@@ -1,7 +1,8 @@
 """Commands, exit statuses and where output goes.
 
 Results go to standard output, everything else to standard error. Exit status: 0 done, 1 failed, 2 wrong usage,
-3 refused because the budget does not allow it. No status and no message depends on what the runs of a search did.
+3 refused because the budget does not allow it, 5 withheld because noisy counts say that too many cells cannot be read.
+No status and no message depends on what the runs of a search did.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
@@ -10,6 +10,7 @@ from dpselect.cli.terminal import print_json, say
 from dpselect.errors import ArgumentError
 
 __all__ = [
+    "WITHHELD",
     "AsJson",
     "Decimal",
     "Delimiter",
@@ -22,6 +23,9 @@ __all__ = [
     "print_result",
     "stake_of",
 ]
+
+WITHHELD: Final = 5
+"""The exit status of a release that was paid for and is withheld: too many cells could not be read."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Table = Annotated[str | None, typer.Option(help="The table of a database.")]

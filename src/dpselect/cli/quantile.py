@@ -11,8 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
+from dpselect.cli.cells import UNCOUNTED, cells_in_words, described_cells, withheld_in_words
 from dpselect.cli.declared_cells import bound_in, shown
+from dpselect.cli.like import check_like
 from dpselect.cli.options import (
+    WITHHELD,
     AsJson,
     Decimal,
     Delimiter,
@@ -22,14 +25,25 @@ from dpselect.cli.options import (
     Thousands,
     print_result,
 )
-from dpselect.cli.terminal import put
+from dpselect.cli.terminal import put, warn
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics import rounded_up
 from dpselect.numerics.moments import span
-from dpselect.ordered import Column, PrivateRange, Progress, Quantiles, open_column, quantiles
+from dpselect.ordered import (
+    CellCounts,
+    Column,
+    CountedCells,
+    PrivateRange,
+    Progress,
+    Quantiles,
+    QuantilesRelease,
+    count_epsilon,
+    open_column,
+    quantiles,
+)
 from dpselect.privacy import Guarantee, Payment, Receipt, compose
-from dpselect.tables import Declared, Written
+from dpselect.tables import CSV_ENDS, Declared, Written
 
 __all__ = ["quantile"]
 
@@ -43,7 +57,7 @@ def quantile(
         ),
     ],
     column: Annotated[str, typer.Option(help="The column.")],
-    epsilon: Annotated[float, typer.Option(help="The price of all quantiles together.")],
+    epsilon: Annotated[float, typer.Option(help="The price of all quantiles together, and of --count.")],
     q: Annotated[list[float], typer.Option(help="A quantile between 0 and 1; may be given several times.")],
     lower: Annotated[str | None, typer.Option(help="A public bound: no answer is below it.")] = None,
     upper: Annotated[str | None, typer.Option(help="A public bound: no answer is above it.")] = None,
@@ -93,6 +107,21 @@ def quantile(
     decimal: Decimal = None,
     thousands: Thousands = None,
     skip_rows: SkipRows = None,
+    count: Annotated[
+        bool,
+        typer.Option(
+            "--count/--no-count",
+            help="Count, with noise and within epsilon, how many cells are clipped, missing or cannot be read.",
+        ),
+    ] = True,
+    most_unreadable: Annotated[
+        float,
+        typer.Option(help="Withhold the answer if the counts show that a larger share of the cells cannot be read."),
+    ] = 0.2,
+    like: Annotated[
+        str | None,
+        typer.Option(help="A public sample of the file: read as it will be, and refused, before anything is paid."),
+    ] = None,
     ledger: Annotated[str | None, typer.Option(help="A ledger (file or URL) to spend from; needs --budget.")] = None,
     budget: Annotated[str | None, typer.Option(help="The budget in it.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the released quantiles to this file.")] = None,
@@ -129,7 +158,12 @@ def quantile(
     read: dict[str, Any] = {"text": bool(category), "look": look, "form": written, **keys}
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
-    asked: dict[str, Any] = {"qs": q, "epsilon": epsilon, "adjacency": adjacency, "delta": delta}
+    number("--most-unreadable", most_unreadable, at_least=0.0, at_most=1.0)
+    if like is not None:
+        check_like(like, column, most=most_unreadable, categories=category or (), declared=cells, form=layout)
+    part = count_epsilon(epsilon, adjacency) if count else 0.0
+    counts = CellCounts(epsilon=part, adjacency=adjacency) if count else None
+    asked: dict[str, Any] = {"qs": q, "epsilon": epsilon - part, "adjacency": adjacency, "delta": delta}
     asked |= {"method": method, "expected_rows": expected_rows}
     plan = Quantiles(**asked)
     if plan.chosen == "tree" and range_epsilon is not None:
@@ -147,43 +181,67 @@ def quantile(
             raise ArgumentError("--range-epsilon: only for numbers; timestamps need --lower and --upper")
         bounds = (bound_in("--lower", lower, code, cells), bound_in("--upper", upper, code, cells))
         step = _granularity(granularity, code, cells)
+        if counts is not None and not hasattr(source, "category_fates" if category else "fates"):
+            raise ArgumentError("--no-count: needed, since this source of columns does not count its cells")
         ends = None if range_epsilon is None else PrivateRange(epsilon=range_epsilon, adjacency=adjacency)
         if ends is None:  # whatever can be wrong is found before anything is paid
             declared = Column(source, lower=bounds[0], upper=bounds[1], granularity=step, categories=category or None)
             plan, _ = plan.settled(declared)
-        total = plan.guarantee if ends is None else compose(ends.guarantee, plan.guarantee)
+        total = compose(*(each.guarantee for each in (ends, counts, plan) if each is not None))
+        found: CountedCells | None = None
+        possible: tuple[bool, ...] = ()
+        release: QuantilesRelease | None = None
         with _paid(ledger, budget, total, f"quantiles of {column}") as receipt:
             if ends is not None:
                 bounds = ends.draw(source)
-            asked |= {"method": plan.chosen, "granularity": step, "categories": category}
-            release = quantiles(source, lower=bounds[0], upper=bounds[1], **asked)
-    errors = release.rank_errors(0.05)
-    rows = [
-        {"q": float(wanted), "value": shown(value, cells, lower), "rank_error_95": error}
-        for wanted, value, error in zip(plan.qs, release.value, errors, strict=True)
-    ]
-    result: dict[str, Any] = {
-        "column": column,
-        "quantiles": rows,
-        "method": plan.chosen,
-        "lower": shown(bounds[0], cells, lower),
-        "upper": shown(bounds[1], cells, upper),
-        **total.describe(delta=0.0 if delta is None else delta),
-    }
+            public = {"lower": bounds[0], "upper": bounds[1], "granularity": step, "categories": category}
+            if counts is not None:
+                counted = Column(source, **public)
+                possible, found = counted.possible, counts.draw(counted)
+            # an answer that is withheld is not drawn at all
+            if counts is None or found is None or not counts.mostly_lost(found, most_unreadable):
+                release = quantiles(source, **public, **asked | {"method": plan.chosen})
+    told = None if counts is None or found is None else described_cells(counts, found)
+    result: dict[str, Any] = {"column": column, "quantiles": [], "withheld": release is None, "cells": told}
+    if told is None:
+        result["condition"] = UNCOUNTED
+    result["method"] = plan.chosen
+    if release is not None:
+        result |= {"lower": shown(bounds[0], cells, lower), "upper": shown(bounds[1], cells, upper)}
+    result |= total.describe(delta=0.0 if delta is None else delta)
     if receipt is not None:
         result["receipt"] = {"sequence": receipt.sequence, "head": receipt.head, "identifier": receipt.identifier}
+    spent = (
+        f"epsilon {rounded_up(result['epsilon'])}, delta {rounded_up(delta or 0.0)}, adjacency {result['adjacency']}"
+    )
+    in_words = cells_in_words(told, possible=possible)
+    if release is None:
+        print_result(result, as_json, in_words, spent)
+        warn(
+            withheld_in_words(column, most_unreadable, categories=bool(category), csv=where.lower().endswith(CSV_ENDS))
+        )
+        raise typer.Exit(WITHHELD)
+    result["quantiles"] = [
+        {"q": float(wanted), "value": shown(value, cells, lower), "rank_error_95": error}
+        for wanted, value, error in zip(plan.qs, release.value, release.rank_errors(0.05), strict=True)
+    ]
+    print_result(result, as_json, *_lines(result["quantiles"], plan, release), in_words, spent)
+    if plot is not None:  # last: what was paid for is on the screen already
+        points = [(float(q), value) for q, value in zip(plan.qs, release.value, strict=True)]
+        _draw(plot, column, points, category)
+
+
+def _lines(rows: list[dict[str, Any]], plan: Quantiles, release: QuantilesRelease) -> list[str]:
+    """The quantiles for people."""
     lines = [
         f"q {row['q']:g}: {row['value']}  (rank off by at most {row['rank_error_95']:.0f}, all 95 % sure)"
         for row in rows
     ]
-    spent = f"epsilon {rounded_up(result['epsilon'])}, delta {rounded_up(delta or 0.0)}"
     if plan.chosen in ("joint", "recursive") and plan.method == "auto":
         best, error = plan.proved_best(release.domain_size)
-        if error < max(errors):
+        if error < max(row["rank_error_95"] for row in rows):
             lines.append(f"--method least_bound ({best}) is off by at most {error:.0f}, but errs more on most columns")
-    print_result(result, as_json, *lines, f"{spent}, adjacency {result['adjacency']}")
-    if plot is not None:  # last: what was paid for is on the screen already
-        _draw(plot, column, [(row["q"], value) for row, value in zip(rows, release.value, strict=True)], category)
+    return lines
 
 
 def _granularity(text: str | None, kind: str, cells: Declared) -> Any:

@@ -8,13 +8,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from dpselect.cli.options import AsJson, print_result
+from dpselect.cli.options import WITHHELD, AsJson, print_result
 from dpselect.cli.progress import law_in_words, showing
 from dpselect.cli.stopping import status_of, terminable
 from dpselect.cli.terminal import print_json, warn
 from dpselect.errors import ArgumentError, NothingFoundWarning
 from dpselect.numerics import rounded_up
 from dpselect.privacy.nothing_found import nothing_found
+from dpselect.report.cells import cells_in_words
 
 __all__ = ["tune"]
 
@@ -46,6 +47,10 @@ def tune(
             help="Say what each design of a search can be expected to gain over one run, from public facts alone.",
         ),
     ] = False,
+    like: Annotated[
+        Path | None,
+        typer.Option(help="A public sample of the table, read as it will be before anything is charged; [data] like."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a search that was interrupted.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     operator_progress: Annotated[
@@ -70,6 +75,8 @@ def tune(
         raise ArgumentError("--forecast excludes --check and --resume: it says what could be expected of a study")
     parsed = load_study(study, folder=output, resume=resume)
     base_folder = study.resolve().parent
+    if like is not None:
+        parsed = parsed.model_copy(update={"data": parsed.data.model_copy(update={"like": str(like.resolve())})})
     if forecast:
         from dpselect.study import forecast_study
 
@@ -105,11 +112,14 @@ def tune(
     except KeyboardInterrupt as interruption:
         warn("interrupted: --resume goes on with this search, and charges nothing again")
         raise typer.Exit(status_of(interruption)) from None
-    if not finished.release["found"]:
+    withheld = bool(finished.release["cells"]) and bool(finished.release["cells"]["withheld"])
+    if not finished.release["found"] and not withheld:
         warn(f"warning: {nothing_found(law.zero_probability)}")
     if finished.key_variable is not None:
         warn(f"drop the environment variable {finished.key_variable} now: it holds the key")
     print_result(finished.release, as_json, _released(finished.release, finished.folder))
+    if withheld:
+        raise typer.Exit(WITHHELD)
 
 
 def _bounds(preparation: dict[str, Any] | None) -> list[str]:
@@ -155,6 +165,7 @@ def _checked(found: dict[str, Any], runs: str) -> str:
         f"{_shown(found['delta'])}, {found['adjacency']}",
         *trained,
         *_bought(found["preparation"]),
+        *_counted(found["cells"]),
         *(f"declared: {each}" for each in found["declared"]),
         *(f"note: {note}" for note in found["notes"]),
     ]
@@ -168,6 +179,13 @@ def _bought(preparation: dict[str, Any] | None) -> list[str]:
     price = f"epsilon {_shown(preparation['epsilon'])} of it, {_shown(preparation['column_epsilon'])} a column"
     lines = [f"private bounds of {count} column{'s' * (count > 1)}: {price}; they take about {rows} rows"]
     return lines if preparation["warning"] is None else [*lines, f"warning: {preparation['warning']}"]
+
+
+def _counted(cells: dict[str, Any] | None) -> list[str]:
+    if cells is None:
+        return []
+    price = f"epsilon {_shown(cells['epsilon'])} by themselves, all off by at most {cells['margin_95']}, 95 % sure"
+    return [f"counts of lost and clipped cells: {price}"]
 
 
 def _without_learner(candidate: dict[str, Any]) -> dict[str, Any]:
@@ -206,6 +224,8 @@ def _validated(release: dict[str, Any]) -> list[str]:
 def _released(release: dict[str, Any], folder: Path) -> str:
     guarantee, whole = release["guarantee"], _WHOLE[release["design"]]
     chosen = 'none ("nothing found" is an outcome like another)'
+    if release["cells"] is not None and release["cells"]["withheld"]:
+        chosen = "the counts of cells alone"
     if release["found"]:
         chosen = release["learner"] + _settings({**release["settings"], **_without_learner(release["parameters"])})
     among = len(release["candidates"])
@@ -214,6 +234,7 @@ def _released(release: dict[str, Any], folder: Path) -> str:
         f"adjacency: {guarantee['adjacency']}",
         f"released: {chosen}{f', the one chosen of {among} candidates' if among else ''}",
         *_bounds(release["preparation"]),
+        *cells_in_words(release),
         *_validated(release),
         *_tested(release["test"]),
         *(f"note: {note}" for note in release["notes"]),

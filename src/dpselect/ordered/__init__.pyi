@@ -22,6 +22,12 @@ from .labelled_rows.thresholds import (
     ThresholdLearner as ThresholdLearner,
     learn_threshold as learn_threshold,
 )
+from .order_statistics.cell_counts import (
+    CellCounts as CellCounts,
+    CountedCells as CountedCells,
+    count_cells as count_cells,
+    count_epsilon as count_epsilon,
+)
 from .order_statistics.one import (
     Quantile as Quantile,
     QuantileRelease as QuantileRelease,

@@ -232,8 +232,12 @@ class Categories:
 
     def counts(self, values: Sequence[Any]) -> NDArray[np.int64]:
         """How often each of them occurs, by `category`; other values are not counted."""
-        found = positions(values, self.names)
+        found = self.places(values)
         return np.bincount(found[found >= 0], minlength=self.size).astype(np.int64)
+
+    def places(self, values: Sequence[Any]) -> NDArray[np.int64]:
+        """The place of each value among them, -1 for another."""
+        return positions(values, self.names)
 
     def encode(self, values: Any) -> NDArray[np.uint64]:
         return np.asarray(np.asarray(values, dtype=np.int64).astype(np.uint64))

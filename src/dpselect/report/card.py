@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from dpselect.numerics import rounded, rounded_up
+from dpselect.report.cells import cells_in_words
 
 __all__ = ["WITHOUT_LAW", "card", "shown"]
 
@@ -40,6 +41,7 @@ def card(release: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]
         "settings": [(name, shown(value)) for name, value in settings.items()],
         "figures": list(_figures(release)),
         "quality": list(_quality(release)),
+        "cells": list(cells_in_words(release)),
         "protected": list(_protected(release, facts)),
         "columns": columns[:_MOST_NAMES],
         "more_columns": columns[_MOST_NAMES:],

@@ -35,13 +35,15 @@ def search_facts(
     law: Repetitions,
     delta: float,
     bounds: Guarantee | None = None,
+    cells: Guarantee | None = None,
     final: Guarantee | None = None,
     budget: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What is guaranteed, what other ways would cost, and what the law is good for.
 
     `parts` are the guarantees of one run, training first, one for each part of the data; `search` is that of the whole
-    search. `bounds` is what of it paid for bounds of columns, if they were bought, `final` what for a second stage.
+    search. `bounds` is what of it paid for bounds of columns, if they were bought, `cells` what for counts of cells,
+    `final` what for a second stage.
     `budget` is the ledger's before and after, if there is one. Where nothing finite is guaranteed stands None.
     """
     parts = promises("parts", parts)
@@ -49,6 +51,8 @@ def search_facts(
     beside = {}
     if bounds is not None:
         beside["bounds of columns, bought"] = promise("bounds", bounds)
+    if cells is not None:
+        beside["counts of cells"] = promise("cells", cells)
     if final is not None:
         beside["the second stage, one run on all rows"] = promise("final", final)
     single = worst_of(*parts)

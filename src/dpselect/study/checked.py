@@ -63,6 +63,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "max_runs": law.limit,
         "feature_columns": len(settled.columns),
         "preparation": None if bought is None else bought.describe(study.privacy.nominal_rows, found.delta),
+        "cells": None if found.cells is None else found.cells.describe(found.delta),
         "declared": _declared(study),
         "notes": [said for said in notes if said is not None],
     }

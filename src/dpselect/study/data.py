@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, MissingExtraError, StudyError
 from dpselect.numerics import Array
+from dpselect.study.cell_counts import column_fates, label_fates
 from dpselect.study.columns import Column
 from dpselect.study.row_parts import Digests, content_digests, key_digests
 from dpselect.study.schema import Data
@@ -36,18 +37,21 @@ class Rows:
 
     `labels` are places of the declared classes, -1 where a label is none of them, or numbers between the declared
     bounds. `digests` decide the rows' parts (`row_parts`). `numbers` are the cells of columns whose bounds are private,
-    NaN where one is missing; their features are made once bounds are bought.
+    NaN where one is missing; their features are made once bounds are bought. `cells` are counts of what becomes of the
+    cells, one row for each column and the label last; None where they are not counted.
     """
 
     features: Array
     labels: NDArray[Any]
     digests: Digests
     numbers: Mapping[str, Array] = field(default_factory=dict)
+    cells: NDArray[np.int64] | None = None
 
     def digest(self) -> bytes:
         """A digest of all that a search takes from the rows, private like them."""
         found = hashlib.sha256(self.digests.joined)
-        for part in (self.features, self.labels, *self.numbers.values()):
+        counted = () if self.cells is None else (self.cells,)
+        for part in (self.features, self.labels, *self.numbers.values(), *counted):
             found.update(f"{part.dtype.str} {part.shape}".encode())
             found.update(np.ascontiguousarray(part).data)
         return found.digest()
@@ -101,8 +105,10 @@ def plan_columns(data: Data, table: Table) -> dict[str, Column]:
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
-def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) -> Rows:
+def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None, *, counted: bool = False) -> Rows:
     """Read and encode the rows, the features in the order of `facts`; by default in the table's own.
+
+    With `counted` the cells of each column are counted by what becomes of them.
 
     Raises `ContentError` that names a column, never a value, a row or a count.
     """
@@ -126,6 +132,7 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
         raise ContentError(
             f"column {data.label!r} must hold at least two of the declared classes, {declared}: write them as it does"
         )
+    cells = _counted(data, table, facts, columns, plain) if counted else None
     numbers = {name: fact.numbers(name, columns[name]) for name, fact in facts.items() if fact.private}
     keys = columns[data.row_key] if data.row_key else None
     # cells are let go one column after the other, as their features come
@@ -139,7 +146,22 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     )
     told_apart = np.column_stack([features, *numbers.values()]) if numbers else features
     digests = content_digests(told_apart, labels) if keys is None else key_digests(keys)
-    return Rows(features, labels, digests, numbers)
+    return Rows(features, labels, digests, numbers, cells)
+
+
+def _counted(
+    data: Data, table: Table, facts: Mapping[str, Column], columns: Mapping[str, Any], plain: Collection[str]
+) -> NDArray[np.int64]:
+    """What becomes of the cells of each column, and of the label's; shape (columns + 1, fates)."""
+
+    def cells(name: str) -> Any:
+        """The cells, as the file writes them if they came as doubles and one of them is none."""
+        came = table.is_text and name in plain
+        again = came and bool(np.isnan(columns[name]).any())
+        return cells_of(table, [name], [name])[name] if again else columns[name]
+
+    found = [column_fates(name, fact, cells(name)) for name, fact in facts.items()]
+    return np.array([*found, label_fates(data.target, cells(data.label))], dtype=np.int64)
 
 
 def cells_of(

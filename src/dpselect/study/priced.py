@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon
@@ -17,6 +17,7 @@ from dpselect.numerics import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.study.bounds import Purchase, purchase_of
+from dpselect.study.cell_counts import CellPrice, cell_price
 from dpselect.study.learners import Recipe
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.portfolio import portfolio_price
@@ -40,7 +41,8 @@ class Price:
     `parts` are the guarantees of one run towards a row that trains and towards a row that validates: a row is in one
     part only, so one run costs it the larger, and the whole search the larger of the two finished curves. Where rows
     that train also score there is one part, with both composed.
-    `purchase` are bounds that every row pays for first; `search` has their price too. `portfolio` are the noises of
+    `purchase` are bounds that every row pays for first, `cells` counts of its cells; `search` has their price too.
+    `portfolio` are the noises of
     candidates, of which `noise` is the first one's, and the price of the choice. `second` is a second stage.
     """
 
@@ -53,6 +55,7 @@ class Price:
     purchase: Purchase | None = None
     portfolio: PortfolioPrice | None = None
     second: SecondStage | None = None
+    cells: CellPrice | None = None
 
     @property
     def single(self) -> Guarantee:
@@ -61,8 +64,8 @@ class Price:
 
     @property
     def beside(self) -> Guarantee | None:
-        """What every row pays beside the runs: for bounds, and for a run on all rows."""
-        return _paid(self.purchase, self.second)
+        """What every row pays beside the runs: for bounds, for counts of cells, and for a run on all rows."""
+        return _paid(self.purchase, self.cells, self.second)
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,19 +110,20 @@ class Priced:
 def price(settled: Settled) -> Priced:
     """Settle noise and price; raises `BudgetError` when no noise meets the total."""
     study, law, purchase = settled.study, settled.law, purchase_of(settled.study, settled.columns)
-    total, beside = study.privacy.epsilon, _paid(purchase)
+    cells = cell_price(study, settled.columns)
+    total, beside = study.privacy.epsilon, _paid(purchase, cells)
     if settled.candidates:
         portfolio = portfolio_price(study, settled.candidates, beside)
         assert total is not None
         parts, scores = _parts(study, law, portfolio.guarantee, None, total, beside)
         noise = portfolio.noises[0]
-        return Priced(settled, _finished(study, law, noise, parts, scores, purchase, portfolio=portfolio))
+        return Priced(settled, _finished(study, law, noise, parts, scores, (purchase, cells), portfolio=portfolio))
     if settled.second is not None:
         assert total is not None
         first = (1.0 - (SHARE if study.refit.share == "auto" else study.refit.share)) * total
         noise, parts, scores = _searched("the first stage", study, settled.recipe, law, first, relative=1e-3)
         second = second_stage(study, settled.second, (settled.recipe, noise), parts, law, beside)
-        return Priced(settled, _finished(study, law, noise, parts, scores, purchase, second=second))
+        return Priced(settled, _finished(study, law, noise, parts, scores, (purchase, cells), second=second))
     return Priced(settled, price_study(study, settled.recipe, law, purchase))
 
 
@@ -142,8 +146,9 @@ def admit(priced: Priced) -> Priced:
 
 def price_study(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:
     """Calibrate the noise of training and of the score; raises `BudgetError` when no noise meets the total."""
-    searched = _searched("the learner", study, recipe, law, study.privacy.epsilon, _paid(purchase))
-    return _finished(study, law, *searched, purchase)
+    cells = cell_price(study, recipe.columns)
+    searched = _searched("the learner", study, recipe, law, study.privacy.epsilon, _paid(purchase, cells))
+    return _finished(study, law, *searched, (purchase, cells))
 
 
 def _searched(
@@ -233,24 +238,25 @@ def _finished(
     noise: float,
     parts: tuple[Guarantee, ...],
     scored: float | None,
-    purchase: Purchase | None,
+    before: tuple[Purchase | None, CellPrice | None],
     *,
     portfolio: PortfolioPrice | None = None,
     second: SecondStage | None = None,
 ) -> Price:
     """With the price of all of it; raises `BudgetError` where that is above the total."""
     privacy = study.privacy
-    search = SearchPrice(parts, law, _paid(purchase, second))
+    search = SearchPrice(parts, law, _paid(*before, second))
     epsilon = search.epsilon(privacy.delta)
     if privacy.epsilon is not None and epsilon > privacy.epsilon:
         raise BudgetError(
             f"the search costs epsilon {rounded_up(epsilon)} at delta {privacy.delta:g}, above the total "
             f"{privacy.epsilon:g}: raise epsilon or lower validation.score_epsilon"
         )
-    return Price(noise, scored, parts, search.guarantee, epsilon, privacy.delta, purchase, portfolio, second)
+    purchase, cells = before
+    return Price(noise, scored, parts, search.guarantee, epsilon, privacy.delta, purchase, portfolio, second, cells)
 
 
-def _paid(*ones: Purchase | SecondStage | None) -> Guarantee | None:
+def _paid(*ones: Purchase | CellPrice | SecondStage | None) -> Guarantee | None:
     """What every row pays for these altogether; None where there is none."""
     paid = [one.guarantee for one in ones if one is not None]
     return compose(*paid) if paid else None
@@ -262,7 +268,9 @@ def _fingerprint(settled: Settled) -> dict[str, str]:
     The order of the columns is part of it, because weights belong to columns by it, and so is the way to split the
     rows; `tune` adds the order of the space.
     """
-    document = settled.study.model_dump(mode="json", exclude={"output": True, "runs": _WHERE, "card": True})
+    uncounted = () if settled.study.data.count_cells else ("count_cells", "most_unreadable")  # as before there were any
+    left_out: dict[str, Any] = {"output": True, "runs": _WHERE, "card": True, "data": {"like", *uncounted}}
+    document = settled.study.model_dump(mode="json", exclude=left_out)
     parts = {"the columns or their order": list(settled.columns), "the parts of the rows": SPLIT}
     for name, table in document.items():
         parts |= {f"{name}.{key}": table[key] for key in table} if isinstance(table, dict) else {name: table}

@@ -6,7 +6,7 @@ alone, so that it can be made again after a crash.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,16 +24,27 @@ from dpselect.study.settled import Settled
 from dpselect.tuning import Preparation, TuneResult
 from dpselect.tuning.trial import Followed, Objective
 
-__all__ = ["Refitted", "followed", "refit"]
+__all__ = ["Refitted", "Withheld", "followed", "refit"]
 
 
 @dataclass(frozen=True, repr=False)
 class Refitted:
-    """What is released: which way of training, with the columns as they were trained, the file, a figure's cells."""
+    """What is released: which way of training, with the columns as they were trained, the file, a figure's cells.
+
+    `counts` are the noisy counts of the table's cells.
+    """
 
     chosen: PortfolioCandidate
     content: bytes
     cells: NDArray[np.int64] | None
+    counts: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Withheld:
+    """What is released of a study whose cells cannot be read: the counts that show it."""
+
+    counts: NDArray[np.int64]
 
 
 def followed(opened: Opened, run: Objective | Preparation) -> Objective | Preparation | Followed:
@@ -43,6 +54,8 @@ def followed(opened: Opened, run: Objective | Preparation) -> Objective | Prepar
 
 def _last_run(opened: Opened, params: Mapping[str, Any], value: Any) -> tuple[Any, ...]:
     """The value of a run of the search with the weights of the run on all rows in the place of its key."""
+    if _is_withheld(opened.priced, value):
+        return tuple(value)
     key, *beside = value
     settled = _with_bounds(opened.priced, beside)
     stage = _second(opened.priced, settled)
@@ -54,12 +67,19 @@ def _last_run(opened: Opened, params: Mapping[str, Any], value: Any) -> tuple[An
     return (*weights, *beside)
 
 
+def _is_withheld(priced: Priced, value: Sequence[Any]) -> bool:
+    """Whether the counts, which stand last in the value of a run, say that there was nothing to train."""
+    price = priced.price.cells
+    return price is not None and bool(price.withheld(np.asarray(value[-1], dtype=np.int64)))
+
+
 def _with_bounds(priced: Priced, value: list[Any]) -> Settled:
-    """With the bounds that were bought, which stand last in the value of a run."""
+    """With the bounds that were bought, which stand last in the value of a run, but for counts of cells."""
     purchase, settled = priced.price.purchase, priced.settled
     if purchase is None:
         return settled
-    return settled.with_columns(known_columns(purchase, settled.columns, value[-1]))
+    limits = value[-1 if priced.price.cells is None else -2]
+    return settled.with_columns(known_columns(purchase, settled.columns, limits))
 
 
 def _second(priced: Priced, settled: Settled) -> SecondStage:
@@ -68,12 +88,17 @@ def _second(priced: Priced, settled: Settled) -> SecondStage:
     return replace(second, recipe=replace(second.recipe, columns=settled.columns))
 
 
-def refit(opened: Opened, result: TuneResult) -> Refitted | None:
+def refit(opened: Opened, result: TuneResult) -> Refitted | Withheld | None:
     """The model that the value of a search stands for; None where nothing was found."""
     if result.value is None:
         return None
-    price, weights, cells = opened.priced.price, list(result.value), None
+    price, weights, cells, counts = opened.priced.price, list(result.value), None, None
     settled = _with_bounds(opened.priced, weights)
+    if price.cells is not None:
+        withheld = _is_withheld(opened.priced, weights)
+        counts = np.asarray(weights.pop(), dtype=np.int64)
+        if withheld:
+            return Withheld(counts)
     if price.purchase is not None:
         weights.pop()
     if settled.shows_score:
@@ -86,4 +111,5 @@ def refit(opened: Opened, result: TuneResult) -> Refitted | None:
         stage = _second(opened.priced, settled)
         chosen, noise = PortfolioCandidate(stage.carried(chosen.parameters), stage.recipe), stage.noise
     parameters = chosen.parameters if price.portfolio is None else {}
-    return Refitted(chosen, model_bytes(chosen.recipe, noise=noise, parameters=parameters, weights=weights), cells)
+    content = model_bytes(chosen.recipe, noise=noise, parameters=parameters, weights=weights)
+    return Refitted(chosen, content, cells, counts)

@@ -124,6 +124,14 @@ class Data(_Strict):
     """What is public about single features. Without `bounds`, other columns are left out."""
     row_key: str | None = None
     """A column that tells rows apart; by default their content does."""
+    count_cells: bool = True
+    """Count, with noise and within the total, the cells of each column that are clipped, missing or unreadable. Needs
+    privacy.epsilon."""
+    most_unreadable: Annotated[float, Field(ge=0, le=1)] = 0.2
+    """If the counts show that a larger share of a column cannot be read, nothing is trained."""
+    like: str | None = None
+    """A public sample of the table, of the kinds that `source` may be. It is read before anything is charged, and
+    refused if one of its columns cannot be read as declared."""
 
     @property
     def form(self) -> Written:

@@ -23,10 +23,11 @@ from dpselect.study.columns import Column
 from dpselect.study.data import plan_columns, study_table
 from dpselect.study.designed import ONE_RUN, designed, signals
 from dpselect.study.learners import Recipe, recipe_of
+from dpselect.study.like import check_like
 from dpselect.study.metrics import METRICS, Metric
 from dpselect.study.problems import Problems
 from dpselect.study.schema import Runs, Study
-from dpselect.tables import Table, Written, absent
+from dpselect.tables import FATES, Table, Written, absent
 from dpselect.tuning import (
     Execution,
     Executor,
@@ -42,6 +43,8 @@ __all__ = ["RELEASE", "Place", "Settled", "budget_of", "law_of", "settle", "spac
 
 RELEASE: Final = "release.json"
 _SPARE_BYTES: Final = 256
+_CELL_BYTES: Final = 8 * len(FATES)
+"""Counts of the cells of one column."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,8 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         check.of(partial(_public_table, source, key, study, columns or {}, place.base), key, "data.label", *form)
         for source, key in ((study.validation.source, "validation.source"), (tested, "test.source"))
     ]
+    if columns is not None:
+        check.of(lambda: check_like(data, place.base, columns), "data.like", "data.label", "data.columns", *form)
     if (
         executor is None
         or space is None
@@ -187,6 +192,7 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         return None
     largest = max(models, key=_size)
     bought = 16 * sum(column.private for column in columns.values())
+    bought += _CELL_BYTES * (len(columns) + 1) if data.count_cells else 0
     return Settled(
         study=study,
         place=place,

@@ -17,6 +17,7 @@ from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.selection.portfolio import Portfolio
 from dpselect.study.bounds import buy, known_columns
+from dpselect.study.cell_counts import with_bounds
 from dpselect.study.learners import Recipe
 from dpselect.study.metrics import Metric, ScoreNoise
 from dpselect.study.opened import Opened
@@ -26,7 +27,7 @@ from dpselect.study.row_parts import validation_mask
 from dpselect.study.schema import Study
 from dpselect.tuning import Preparation, TrialOutput
 
-__all__ = ["StudyObjective", "prepared", "split"]
+__all__ = ["NothingToTrain", "StudyObjective", "prepared", "split"]
 
 Array = NDArray[Any]
 KEY_BYTES: Final = 32
@@ -84,16 +85,51 @@ class StudyObjective:
         return TrialOutput(score, (*weights, *shown, *self.beside))
 
 
+@dataclass(frozen=True, repr=False)
+class NothingToTrain:
+    """The objective of a study whose cells cannot be read: each run gives what was released before the runs."""
+
+    beside: tuple[Array, ...]
+
+    def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:  # noqa: ARG002
+        """The same for every run."""
+        return TrialOutput(0.0, self.beside)
+
+
 def prepared(opened: Opened) -> StudyObjective | Preparation:
-    """One run of the search, or where bounds are private what buys them first; with the price of all else there is."""
+    """One run of the search, or where bounds or counts are bought what buys them first; with the price of all else."""
     beside = opened.priced.price.beside
     return split(opened) if beside is None else Preparation(partial(_bought, opened), beside)
 
 
-def _bought(opened: Opened, random: RandomSource) -> StudyObjective:
+def _bought(opened: Opened, random: RandomSource) -> StudyObjective | NothingToTrain:
+    """One run of the search, with what every run carries along: bounds that are bought, then counts of cells."""
+    known, beside = _with_bounds(opened, random)
+    price = opened.priced.price.cells
+    if price is not None:
+        noisy = price.noisy(_cells(known), random.spawn("dpselect").spawn("cells"))
+        beside = (*beside, noisy)
+        if price.withheld(noisy):
+            return NothingToTrain(beside)
+    return replace(split(known), beside=beside)
+
+
+def _cells(opened: Opened) -> NDArray[np.int64]:
+    """The true counts, under the bounds that were bought."""
+    rows, columns = opened.rows, opened.priced.settled.columns
+    assert rows.cells is not None
+    cells = rows.cells.copy()
+    for place, (name, column) in enumerate(columns.items()):
+        if name in rows.numbers:
+            cells[place] = with_bounds(cells[place], rows.numbers[name], column)
+    return cells
+
+
+def _with_bounds(opened: Opened, random: RandomSource) -> tuple[Opened, tuple[Array, ...]]:
+    """The study with the bounds that are bought, and these."""
     settled, purchase = opened.priced.settled, opened.priced.price.purchase
     if purchase is None:
-        return split(opened)
+        return opened, ()
     limits = buy(purchase, settled.columns, opened.rows.numbers, random)
     columns = known_columns(purchase, settled.columns, limits)
     known = replace(
@@ -102,7 +138,7 @@ def _bought(opened: Opened, random: RandomSource) -> StudyObjective:
         rows=opened.rows.with_columns(columns),
         validation=None if opened.validation is None else opened.validation.with_columns(columns),
     )
-    return replace(split(known), beside=(limits,))
+    return known, (limits,)
 
 
 def split(opened: Opened) -> StudyObjective:

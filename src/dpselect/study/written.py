@@ -14,11 +14,12 @@ from dpselect.decoding import json_file
 from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import ContentError, StudyError
 from dpselect.privacy import Receipt
+from dpselect.report.cells import withheld_in_words
 from dpselect.storage import write_atomically
 from dpselect.study.columns import Column
 from dpselect.study.opened import Opened
 from dpselect.study.priced import Priced
-from dpselect.study.refitted import Refitted
+from dpselect.study.refitted import Refitted, Withheld
 from dpselect.study.schema import Study
 from dpselect.study.settled import RELEASE, Settled, budget_of
 from dpselect.study.shown import figures, misleading
@@ -30,9 +31,10 @@ __all__ = ["described", "read_release", "remake_report", "write"]
 MODEL, FACTS, REPORT, CARD = "model.npz", "facts.json", "report.html", "model-card.md"
 
 
-def write(opened: Opened, found: Refitted | None, result: TuneResult) -> None:
+def write(opened: Opened, released: Refitted | Withheld | None, result: TuneResult) -> None:
     """Write what was found to the study's folder; calling it again with the same arguments changes nothing."""
     priced, settled = opened.priced, opened.priced.settled
+    found = released if isinstance(released, Refitted) else None
     folder, price = settled.place.folder, priced.price
     columns, test = settled.columns, None
     if found is not None:
@@ -41,12 +43,18 @@ def write(opened: Opened, found: Refitted | None, result: TuneResult) -> None:
         test = None if opened.test is None else opened.test.of(folder / MODEL)
     release = _release(priced, result, found, test)
     release |= {"preparation": _preparation(priced, columns), **described(settled.study, columns)}
+    release["cells"] = None
+    if price.cells is not None and released is not None and released.counts is not None:
+        release["cells"] = price.cells.told(released.counts, price.delta)
+    if (why := withheld_in_words(release)) is not None:
+        release |= {"score": None, "notes": [*release["notes"], why]}
     facts = report.search_facts(
         parts=price.parts,
         search=price.search,
         law=settled.law,
         delta=price.delta,
         bounds=None if price.purchase is None else price.purchase.guarantee,
+        cells=None if price.cells is None else price.cells.guarantee,
         final=None if price.second is None else price.second.guarantee,
         budget=_budget_moved(settled, result.receipt),
     )

@@ -10,6 +10,20 @@ from .column_cells import (
     unmasked as unmasked,
 )
 from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
+from .fates import (
+    FATES as FATES,
+    INSIDE as INSIDE,
+    MISSING as MISSING,
+    NO_FATES as NO_FATES,
+    NO_VALUE as NO_VALUE,
+    UNREADABLE as UNREADABLE,
+    block_fates as block_fates,
+    is_missing_text as is_missing_text,
+    lost_fates as lost_fates,
+    number_fates as number_fates,
+    tally as tally,
+    text_fates as text_fates,
+)
 from .header import absent as absent, place_of as place_of
 from .kinds import (
     KINDS as KINDS,

@@ -18,6 +18,7 @@ from dpselect.ordered import (
     QuasiConcaveByInteriorPoint,
     ReorderSliceCompute,
     ScoreRuns,
+    count_cells,
     interior_point as point_inside,
     learn_rectangle,
     learn_threshold,
@@ -147,6 +148,17 @@ def public_range() -> Subject:
         return label(0 if end == 0.0 else (1 if end > 0.0 else -1) * (1 if abs(end) < 2.0 else 2) for end in ends)
 
     return released("range", partial(private_range, epsilon=2.0 * LARGE), ([1.0], [1.0, 1.0]), sizes)
+
+
+@audited(ORDERED, "ordered.count_cells", "ordered.CellCounts", draws=300, many=12_000, planted=0.6)
+def counted_cells() -> Subject:
+    """`count_cells`: a row moves between two counts."""
+
+    def signs(found: Any) -> str:
+        return label(min(max(count, 0), 2) for count in found)
+
+    run = partial(count_cells, lower=0, upper=5, epsilon=EPSILON, adjacency="replace_one")
+    return released("cells", run, (np.array([0, 7]), np.array([0, 0])), signs)
 
 
 @audited(ORDERED, *THRESHOLD, of=("below", "interior-point"), draws=300, many=8_000, planted=0.4)

@@ -18,8 +18,22 @@ from dpselect.ordered.domains import Categories, Domain, Ticks, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn, Window
 from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
 from dpselect.ordered.sources.sql_column import Query, SqlColumn, counts_where, duckdb_query, quoted
+from dpselect.ordered.sources.sql_fates import number_counts, text_counts
 from dpselect.ordered.sources.sql_types import sql_type
-from dpselect.tables import LARGEST, Block, block_of, blocks_of, chunk_of, present_in, text_chunks
+from dpselect.tables import (
+    LARGEST,
+    NO_FATES,
+    Block,
+    block_fates,
+    block_of,
+    blocks_of,
+    chunk_of,
+    is_missing_text,
+    present_in,
+    tally,
+    text_chunks,
+    text_fates,
+)
 
 __all__ = [
     "ColumnSource",
@@ -28,6 +42,7 @@ __all__ = [
     "TextColumn",
     "categorical_column",
     "read_values",
+    "text_source",
     "typed_table",
     "unit_rows",
 ]
@@ -51,16 +66,33 @@ class ColumnSource(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class DataColumn:
-    """A column in memory, or in chunks that can be read again. Objects are Python integers of any size."""
+    """A column in memory, or in chunks that can be read again. Objects are Python integers of any size.
+
+    `written` are its blocks with their cells as they are written, for a column whose cells may hold something else than
+    its type, and `missing` says which of them have no value.
+    """
 
     dtype: np.dtype[Any]
     blocks: Callable[[], Iterator[Block]]
     ascending: Any = None
     progress: Progress | None = None
+    written: Callable[[], Iterator[tuple[Block, Any]]] | None = None
+    missing: Callable[[Any], bool] = is_missing_text
 
     def chunks(self) -> Iterator[NDArray[Any]]:
         """The values that are there, all of one type; NaN and NaT may be among them."""
         return map(present_in, self.blocks())
+
+    @property
+    def typed(self) -> bool:
+        """Whether its type rules out that a cell holds something else."""
+        return self.written is None
+
+    def fates(self, low: Any, high: Any) -> NDArray[np.int64]:
+        """How many cells have each of `FATES`, under these bounds; of time stamps, ticks of the column's unit."""
+        if self.ascending is not None:
+            raise ArgumentError("assume_sorted: the cells of such a column are not counted")
+        return block_fates(self.blocks, low, high, self.written, self.missing)
 
     def ranked(self, domain: Domain) -> RankedColumn:
         """Found by bracketing in unsorted data, by place in sorted data."""
@@ -103,6 +135,13 @@ class TextColumn:
 
         return count
 
+    def category_fates(self, named: Categories) -> NDArray[np.int64]:
+        """How many cells have each of `FATES`: a cell that is none of the categories is missing or unreadable."""
+        counts = NO_FATES
+        for chunk in self.chunks():
+            counts = counts + tally(text_fates(chunk, named.places(chunk)))
+        return counts
+
 
 @dataclass(frozen=True, repr=False)
 class SqlTable:
@@ -111,7 +150,8 @@ class SqlTable:
     `table` and `column` are names, with dots between the parts of a name. `number_of`: an SQL expression with `{0}` for
     the column, a fixed map of single rows to numbers or NULL, which no content makes fail (the caller must ensure it);
     None for a column that has an order by categories only. `unit`: the numbers are timestamps, counted in it since
-    1970. `text_of`: the same for texts, None where there are none, compared with `place`.
+    1970. `text_of`: the same for texts, None where there are none, compared with `place`. `any_type`: a cell may hold
+    a value of another type than the column's, as in SQLite.
     """
 
     query: Query
@@ -122,6 +162,7 @@ class SqlTable:
     unit: str | None = None
     text_of: str | None = "{0}"
     place: str = "{0}"
+    any_type: bool = False
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -139,17 +180,43 @@ class SqlTable:
 
     def counted(self, named: Categories) -> Callable[[], NDArray[np.int64]]:
         """Counts the rows of each category, by the engine. Categories are texts, or whole numbers as texts."""
-        names = [str(name) for name in named.names]
-        if self.text_of is None:
-            raise ArgumentError(f"categories: column {self.column!r} holds neither text nor whole numbers")
-        if not all(isinstance(name, (str, int)) for name in named.names) or len(set(names)) != len(names):
-            raise ArgumentError("categories of a table must be different texts or whole numbers")
-        text = self.text_of.replace("{0}", quoted(self.column))
+        names, text = self._texts(named)
 
         def equal(marker: str) -> str:
             return f"{text} = {self.place.replace('{0}', marker)}"
 
         return lambda: np.array(counts_where(self.query, quoted(self.table), equal, names), dtype=np.int64)
+
+    def _texts(self, named: Categories) -> tuple[list[str], str]:
+        """The categories as texts, and the expression for the text of a cell."""
+        names = [str(name) for name in named.names]
+        if self.text_of is None:
+            raise ArgumentError(f"categories: column {self.column!r} holds neither text nor whole numbers")
+        if not all(isinstance(name, (str, int)) for name in named.names) or len(set(names)) != len(names):
+            raise ArgumentError("categories of a table must be different texts or whole numbers")
+        return names, self.text_of.replace("{0}", quoted(self.column))
+
+    @property
+    def typed(self) -> bool:
+        """See `DataColumn.typed`."""
+        return not self.any_type
+
+    def fates(self, low: Any, high: Any) -> NDArray[np.int64]:
+        """See `DataColumn.fates`; counted by the engine in one statement."""
+        return number_counts(
+            self.query,
+            quoted(self.table),
+            cell=quoted(self.column) if self.any_type else self._number(),
+            number=self._number(),
+            ends=(low, high),
+            whole=self.dtype.kind != "f",
+        )
+
+    def category_fates(self, named: Categories) -> NDArray[np.int64]:
+        """See `TextColumn.category_fates`."""
+        names, text = self._texts(named)
+        cell = quoted(self.column) if self.any_type else text
+        return text_counts(self.query, quoted(self.table), cell=cell, text=text, place=self.place, names=names)
 
     def _number(self) -> str:
         if self.number_of is None:
@@ -231,18 +298,24 @@ def _relation(relation: Any) -> SqlTable:
 def typed_table(engine: str, query: Query, table: str, column: str, name: str) -> SqlTable:
     """A column by its engine's name for its type. Raises `ArgumentError` for a type that is not on the list."""
     kind = sql_type(engine, name, column)
-    return SqlTable(query, table, column, kind.whole, kind.number, kind.unit, kind.text, kind.place)
+    loose = engine == "sqlite"
+    return SqlTable(query, table, column, kind.whole, kind.number, kind.unit, kind.text, kind.place, loose)
 
 
-def categorical_column(values: Any, named: Categories) -> Callable[[], RankedColumn]:
-    """Counts rows by category; those outside the declared list are missing. Raises for a type that is not read."""
+def text_source(values: Any) -> Any:
+    """What counts rows by category: `counted(named)`. Raises for a type that is not read."""
     if hasattr(values, "fetchall") and hasattr(values, "query"):
-        values = _relation(values)
-    elif not hasattr(values, "counted"):  # text of a file has it, and a table
-        if isinstance(values, ColumnSource) or callable(values):
-            raise TypeError("values: categories need values in memory, or a column of text")
-        values = TextColumn(text_chunks(values))
-    count = values.counted(named)
+        return _relation(values)
+    if hasattr(values, "counted"):  # text of a file has it, and a table
+        return values
+    if isinstance(values, ColumnSource) or callable(values):
+        raise TypeError("values: categories need values in memory, or a column of text")
+    return TextColumn(text_chunks(values))
+
+
+def categorical_column(source: Any, named: Categories) -> Callable[[], RankedColumn]:
+    """Counts rows of a `text_source` by category; those outside the declared list are missing."""
+    count = source.counted(named)
 
     def column() -> CountedColumn:
         counts = count()

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, number
-from dpselect.ordered.domains import Categories, Domain
+from dpselect.ordered.domains import Categories, Domain, Grid
 from dpselect.ordered.order_statistics.intervals import RankedColumn
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits
 from dpselect.ordered.public_domain import PublicDomain
-from dpselect.ordered.sources.adapters import categorical_column, read_values, unit_rows
+from dpselect.ordered.sources.adapters import categorical_column, read_values, text_source, unit_rows
 from dpselect.ordered.sources.columns import CountedColumn, counted_window
 from dpselect.randomness import RandomSource
 from dpselect.tables import typed, unmasked
@@ -63,6 +63,7 @@ class Column(PublicDomain):
     assume_sorted: bool = False
     domain: Domain = field(init=False)
     _read: Callable[[], Any] = field(init=False)
+    _source: Any = field(init=False)
 
     def __post_init__(self) -> None:
         domain: Domain
@@ -73,7 +74,8 @@ class Column(PublicDomain):
                     "categories take the place of domain_size, lower, upper and granularity, and have no weights"
                 )
             domain = named = Categories(tuple(self.categories))
-            read: Callable[[], Any] = categorical_column(self.values, named)
+            source = text_source(self.values)
+            read: Callable[[], Any] = categorical_column(source, named)
         else:
             source = read_values(self.values, assume_sorted=self.assume_sorted)
             domain = self.of_type(source.dtype)
@@ -82,6 +84,7 @@ class Column(PublicDomain):
                 read = unit_rows(source, _weight_units(self.weights, self.largest_weight), domain)
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "_read", read)
+        object.__setattr__(self, "_source", source)
 
     @classmethod
     def of(cls, values: Any, options: dict[str, Any]) -> Column:
@@ -102,6 +105,27 @@ class Column(PublicDomain):
         """Reads the rows, or makes ready to."""
         found: RankedColumn = self._read() if self.weights is None else CountedColumn(counted_window(*self._read()))
         return found
+
+    def fates(self) -> NDArray[np.int64]:
+        """How many cells have each of `dpselect.tables.FATES`: rows are counted, whatever their weights."""
+        if isinstance(self.domain, Categories):
+            return np.asarray(self._source.category_fates(self.domain), dtype=np.int64)
+        return np.asarray(self._source.fates(*self._ends), dtype=np.int64)
+
+    @property
+    def possible(self) -> tuple[bool, ...]:
+        """Which of `FATES` a cell can have, by the declared domain and the column's type alone."""
+        if isinstance(self.domain, Categories):
+            return (True, False, False, True, True)
+        return (True, True, True, True, not self._source.typed)
+
+    @property
+    def _ends(self) -> tuple[Any, Any]:
+        """The declared bounds, as the source compares its values with them."""
+        domain: Any = self.domain
+        if not isinstance(domain, Grid):
+            return domain.lower, domain.upper
+        return (0.0, float(domain.last)) if self.domain_size is not None else (float(self.lower), float(self.upper))
 
     def scattered(self, random: RandomSource) -> RankedColumn:
         """The same with ties broken at random (`ScatteredColumn`): all units of a row at one place."""

@@ -54,7 +54,13 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
         blocks = lambda: (without(chunk_of(chunk[column], kind), absent) for chunk in table.chunks([column], ()))  # noqa: E731
         return DataColumn(kind, _remembered(blocks), progress=progress)
     cells = lambda: (declared.block(chunk) for chunk in _chunks(table, column, declared))  # noqa: E731
-    return DataColumn(declared.dtype, _remembered(cells), progress=progress)
+    return DataColumn(
+        declared.dtype,
+        _remembered(cells),
+        progress=progress,
+        written=lambda: _written(table, column, declared),
+        missing=declared.is_missing,
+    )
 
 
 def _texts(cells: Any, declared: Declared) -> list[Any]:
@@ -70,6 +76,15 @@ def _chunks(table: Table, column: str, declared: Declared) -> Iterator[NDArray[A
         if not numbers and declared.column_kind.numeric and table.restated is not None:
             cells = table.restated(cells, True)
         yield cells if isinstance(cells, np.ndarray) else cells_in(cells)
+
+
+def _written(table: Table, column: str, declared: Declared) -> Iterator[tuple[Block, NDArray[Any]]]:
+    """The values of a column without a type, each chunk with its cells as they are written."""
+    for chunk in table.chunks([column], ()):
+        cells = chunk[column] if isinstance(chunk[column], np.ndarray) else cells_in(chunk[column])
+        restated = table.restated if declared.column_kind.numeric else None
+        read = cells if restated is None else restated(cells, True)
+        yield declared.block(read), cells
 
 
 def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any] | None:

@@ -21,6 +21,7 @@ from dpselect.numerics import Array
 from dpselect.numerics.moments import stamp_type
 from dpselect.registry import Registry
 from dpselect.tables.categories import category
+from dpselect.tables.fates import is_missing_text
 from dpselect.tables.kinds.each_cell import column_of
 
 __all__ = ["KINDS", "ColumnKind", "Declared", "DeclaredKeys", "Scalar", "Ticks", "other_dates"]
@@ -275,6 +276,10 @@ class Declared:
         """`dpselect.tables.category` of a cell as it is declared: the empty text for a missing one."""
         named = category(cell, exact=self.unicode == "exact")
         return "" if named in self._missing_names else named
+
+    def is_missing(self, cell: Any) -> bool:
+        """Whether a cell has no value: it is empty, says so by itself ("NA", "null"), or is declared to."""
+        return is_missing_text(cell) or self.category(cell) == ""
 
     @cached_property
     def _missing_names(self) -> frozenset[Any]:

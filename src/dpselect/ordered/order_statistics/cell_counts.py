@@ -1,0 +1,188 @@
+"""What becomes of the cells of a column, counted with noise: how many are clipped, missing or cannot be read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, NamedTuple, SupportsFloat
+
+from dpselect.errors import number
+from dpselect.mechanisms import Mechanism
+from dpselect.numerics import fraction_up
+from dpselect.ordered.order_statistics.one import parse_epsilon
+from dpselect.ordered.sources.declared import Column
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, pure_dp
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.output.amounts import epsilon_used
+from dpselect.public_api import options_of
+from dpselect.randomness import RandomSource, discrete_laplace
+
+__all__ = ["CellCounts", "CountedCells", "count_cells", "count_epsilon"]
+
+SHARES: Final = (0.01, 0.05)
+"""The least and the largest part of epsilon that pays for counts."""
+_DEVIATION: Final = 30.0
+"""Rows: the standard deviation of a count at which no more of epsilon is spent on it."""
+_BITS: Final = 8
+
+
+class CountedCells(NamedTuple):
+    """Noisy numbers of cells, at times below 0. Every row is in one of them.
+
+    `inside` are within the bounds or one of the categories; `below` and `above` are clipped to a bound; `missing` are
+    empty, null, NaN or NaT; `unreadable` hold something that is not what the column is declared to hold.
+    """
+
+    inside: int
+    below: int
+    above: int
+    missing: int
+    unreadable: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellCounts(Mechanism):
+    """Counts of the cells of a `Column` by what becomes of them, with discrete Laplace noise; a `CountedCells`.
+
+    Claim: `epsilon`-DP for all five counts together. Source: docs/theory/lost-cells.md, Theorem 1.
+
+    A row has one cell, which is in one of five counts. So a row more or less changes one count by 1, and a replaced row
+    two. Each count has noise of scale 1/epsilon, or 2/epsilon for replaced rows.
+
+    Attributes:
+        epsilon: the price of all five counts.
+        adjacency: which data sets are neighbours.
+
+    >>> counts = CellCounts(epsilon=0.5)
+    >>> counts.guarantee.epsilon(delta=0), counts.margin()
+    (0.5, 6)
+    """
+
+    epsilon: float
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        self._parsed(epsilon=parse_epsilon(self.epsilon), adjacency=parse_adjacency(self.adjacency))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure."""
+        return pure_dp(epsilon=fraction_up(Fraction(self.epsilon)), adjacency=self.adjacency)
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the noise of each count."""
+        return _moves(self.adjacency) / epsilon_used(self.epsilon)
+
+    def settled(self, *data: Any) -> tuple[CellCounts, tuple[Column]]:
+        """The values as a column."""
+        return self, (Column.of(data[0], {}),)
+
+    def prepared(self, column: Column) -> Callable[[RandomSource], CountedCells]:
+        """The counts with noise; exactly 0 where the type of the column or its categories leave nothing to count."""
+        scale, possible = self.scale, column.possible
+
+        def run(random: RandomSource) -> CountedCells:
+            cells = zip(column.fates().tolist(), possible, strict=True)
+            return CountedCells(*(count + discrete_laplace(scale, random) if can_be else 0 for count, can_be in cells))
+
+        return run
+
+    def margin(self, failure_probability: SupportsFloat = 0.05) -> int:
+        """How far one count is off at most, except with this probability.
+
+        P(|noise| > k) is 2 q**(k+1)/(1 + q) with q = exp(-1/scale).
+        """
+        failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
+        rate = 1.0 / float(self.scale)
+        reach = (math.log(2.0) - math.log1p(math.exp(-rate)) - math.log(failure)) / rate
+        return max(0, math.ceil(reach * (1.0 + 2.0**-40)) - 1)
+
+    def mostly_lost(self, found: CountedCells, most: SupportsFloat = 0.2) -> bool:
+        """Whether the counts show that more than this share of the cells that hold something cannot be read.
+
+        Decided from the noisy counts alone. If the share is at most `most`, this is true with probability 0.05 at most.
+        Source: docs/theory/lost-cells.md, Theorem 2.
+
+        >>> counts = CellCounts(epsilon=0.5)
+        >>> counts.mostly_lost(CountedCells(500, 0, 0, 90, 500)), counts.mostly_lost(CountedCells(5, 0, 0, 90, 5))
+        (True, False)
+        """
+        share = number("most", most, at_least=0.0, at_most=1.0)
+        others = found.inside + found.below + found.above
+        excess = (1.0 - share) * found.unreadable - share * others
+        return (
+            share < 1.0
+            and found.unreadable > 0
+            and excess > noise_above(1.0 / float(self.scale), (1.0 - share, share, share, share))
+        )
+
+
+def noise_above(rate: float, weights: tuple[float, ...], failure: float = 0.05) -> float:
+    """What a weighted sum of independent discrete Laplace noises of scale 1/rate exceeds with this probability at most.
+
+    By Chernoff's bound, at the best of 63 exponents: each of them gives one.
+    """
+    largest = max(weights)
+
+    def log_moment(exponent: float) -> float:
+        """Of one noise, below the rate."""
+        q = -math.expm1(-rate)
+        return 2.0 * math.log(q) - math.log(math.expm1(exponent - rate) * math.expm1(-exponent - rate))
+
+    found = math.inf
+    for step in range(1, 64):
+        exponent = step / 64.0 * rate / largest
+        total = sum(log_moment(weight * exponent) for weight in weights)
+        found = min(found, (total - math.log(failure)) / exponent)
+    return found * (1.0 + 2.0**-30)
+
+
+def count_epsilon(epsilon: float, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> float:
+    """The part of `epsilon` that pays for `CellCounts` beside another answer: a public rule.
+
+    The least share between 0.01 and 0.05 with which a count has a standard deviation of 30 rows, or 0.05. Rounded down
+    to eight binary digits, so that what is left of epsilon is exact.
+
+    >>> count_epsilon(1.0), count_epsilon(10.0), count_epsilon(0.5)
+    (0.047119140625, 0.099609375, 0.02490234375)
+    """
+    wanted = math.sqrt(2.0) * _moves(adjacency) / _DEVIATION
+    fraction, exponent = math.frexp(min(max(wanted, SHARES[0] * epsilon), SHARES[1] * epsilon))
+    return math.ldexp(math.floor(math.ldexp(fraction, _BITS)), exponent - _BITS)
+
+
+def _moves(adjacency: Adjacency | str) -> int:
+    """The sum of the changes of the counts between neighbours."""
+    return 1 if parse_adjacency(adjacency) is Adjacency.ADD_OR_REMOVE_ONE else 2
+
+
+@options_of(CellCounts, Column)
+def count_cells(
+    values: Any,
+    *,
+    spender: Spender | None = None,
+    label: str = "counts of cells",
+    random: RandomSource | None = None,
+    **options: Any,
+) -> Release:
+    """Return noisy counts of the cells of a column by what becomes of them: a `CountedCells` as `value`.
+
+    Say how many values a `quantile` with the same bounds clips, and how many cells it leaves out. In memory nothing is
+    unreadable: a cell that is no number is missing. Columns of `open_column` have cells that hold other text.
+
+    Args:
+        values: what a `Column` takes, or one.
+        spender, label, random: as for `quantile`.
+        **options: `epsilon`, `adjacency`, and those of the column, such as `lower` and `upper`, or `categories`.
+
+    Raises `ArgumentError` and `TypeError` for arguments; no content of a row decides that.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> count_cells([1.0, 2.0, 99.0, None] * 250, lower=0, upper=10, epsilon=1.0, random=keyed_source(1)).value
+    CountedCells(inside=500, below=0, above=250, missing=250, unreadable=0)
+    """
+    column = Column.of(values, options)
+    return CellCounts(**options)(column, spender=spender, label=label, random=random)

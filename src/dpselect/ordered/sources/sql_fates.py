@@ -1,0 +1,63 @@
+"""What becomes of the cells of a column of a table (`dpselect.tables.FATES`), counted by its engine in one statement.
+
+A CASE gives each row one fate, and the rows are counted by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.ordered.sources.sql_column import Query, ask
+from dpselect.tables import FATES, NO_VALUE
+
+__all__ = ["number_counts", "text_counts"]
+
+_MOST: Final = (1 << 63) - 1
+
+
+def number_counts(
+    query: Query, table: str, *, cell: str, number: str, ends: tuple[Any, Any], whole: bool
+) -> NDArray[np.int64]:
+    """The counts of numbers or ticks under bounds. `cell` and `number` are SQL; a cell without a number may hold one.
+
+    Where an engine has NaN it is above infinity, and missing.
+    """
+    low, high = ends
+    if whole:
+        low, high = (min(max(int(end), -_MOST - 1), _MOST) for end in (low, high))
+    nan = "" if whole else f"WHEN {number} > :p2 THEN 3 "
+    fate = (
+        f"CASE WHEN {number} IS NULL THEN {_lost(cell)} {nan}"
+        f"WHEN {number} < :p0 THEN 1 WHEN {number} > :p1 THEN 2 ELSE 0 END"
+    )
+    return _counted(query, table, fate, [low, high] if whole else [float(low), float(high), float("inf")])
+
+
+def text_counts(
+    query: Query, table: str, *, cell: str, text: str, place: str, names: Sequence[str]
+) -> NDArray[np.int64]:
+    """The counts of a column of categories; `place` is SQL for one of their names."""
+    among = ", ".join(place.replace("{0}", f":p{n}") for n in range(len(names)))
+    return _counted(query, table, f"CASE WHEN ({text}) IN ({among}) THEN 0 ELSE {_lost(cell)} END", list(names))
+
+
+def _lost(cell: str) -> str:
+    """Missing or unreadable, of a cell without a value."""
+    nothing = ", ".join(f"'{word}'" for word in sorted(NO_VALUE))
+    return f"CASE WHEN {cell} IS NULL OR lower(trim({_text(cell)})) IN ({nothing}) THEN 3 ELSE 4 END"
+
+
+def _text(cell: str) -> str:
+    return f"CAST({cell} AS VARCHAR)"
+
+
+def _counted(query: Query, table: str, fate: str, parameters: Sequence[Any]) -> NDArray[np.int64]:
+    counts = np.zeros(len(FATES), dtype=np.int64)
+    statement = f"SELECT fate, count(*) FROM (SELECT {fate} AS fate FROM {table}) AS cells GROUP BY fate"
+    for kind, rows in ask(query, statement, parameters):
+        counts[int(kind)] += int(rows)
+    return counts
