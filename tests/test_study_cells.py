@@ -163,6 +163,8 @@ def test_the_rule_is_public_and_the_total_what_was_asked(tmp_path):
     assert (
         cell_price(study(privacy=WITH_DELTA | {"epsilon": 0.1, "nominal_rows": 9000}), COLUMNS_READ).deviation > 100.0
     )  # a twentieth
+    beside = cell_price(study(privacy=WITH_DELTA), COLUMNS_READ, pure=True)  # runs that need no delta
+    assert beside.guarantee.epsilon(0.0) == pytest.approx(0.05 * 2.0)
     assert cell_price(study(privacy={"noise_multiplier": 2.0, "nominal_rows": 9}, learner={}), {}) is None
 
 

@@ -144,18 +144,19 @@ class CellPrice:
         return {**self.describe(delta), "columns": shown, "withheld": self.withheld(noisy)}
 
 
-def cell_price(study: Study, columns: Mapping[str, Column]) -> CellPrice | None:
+def cell_price(study: Study, columns: Mapping[str, Column], *, pure: bool = False) -> CellPrice | None:
     """What is paid for counts, by a public rule; None where the study wants none or says no total.
 
     The least share between 0.01 and 0.05 with which a count has a standard deviation of 30 rows, or 0.05. None too if
-    that would say nothing: if counts may be off by as many rows as there are about (`privacy.nominal_rows`).
+    that would say nothing: if counts may be off by as many rows as there are about (`privacy.nominal_rows`). Noise is
+    Laplace's if delta is 0, or with `pure`, beside runs that need no delta.
     """
     data, privacy = study.data, study.privacy
     if not data.count_cells or privacy.epsilon is None:
         return None
     names = (*columns, data.label)
     bounded = (*(column.bounds is not None for column in columns.values()), data.target.bounds is not None)
-    moved, pure = _moved(len(names), privacy.adjacency), privacy.delta == 0.0
+    moved, pure = _moved(len(names), privacy.adjacency), pure or privacy.delta == 0.0
     if pure:
         wanted = math.sqrt(2.0) * moved / _DEVIATION / privacy.epsilon
         deviation = moved / (min(max(wanted, SHARES[0]), SHARES[1]) * privacy.epsilon) * (1.0 + 2.0**-50)

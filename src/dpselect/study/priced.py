@@ -110,7 +110,7 @@ class Priced:
 def price(settled: Settled) -> Priced:
     """Settle noise and price; raises `BudgetError` when no noise meets the total."""
     study, law, purchase = settled.study, settled.law, purchase_of(settled.study, settled.columns)
-    cells = cell_price(study, settled.columns)
+    cells = cell_price(study, settled.columns, pure=settled.recipe.pure)
     total, beside = study.privacy.epsilon, _paid(purchase, cells)
     if settled.candidates:
         portfolio = portfolio_price(study, settled.candidates, beside)
@@ -146,7 +146,7 @@ def admit(priced: Priced) -> Priced:
 
 def price_study(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:
     """Calibrate the noise of training and of the score; raises `BudgetError` when no noise meets the total."""
-    cells = cell_price(study, recipe.columns)
+    cells = cell_price(study, recipe.columns, pure=recipe.pure)
     searched = _searched("the learner", study, recipe, law, study.privacy.epsilon, _paid(purchase, cells))
     return _finished(study, law, *searched, (purchase, cells))
 

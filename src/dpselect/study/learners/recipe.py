@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -82,6 +83,11 @@ class Recipe:
                 f"{self.adjacency.value}; it is not converted"
             )
         return guarantee
+
+    @property
+    def pure(self) -> bool:
+        """Whether a run needs no delta."""
+        return math.isfinite(self.guarantee(1.0).epsilon(0.0))
 
     def refusal(self, drawn: Mapping[str, Any]) -> str | None:
         """Why a run with these parameters fails whatever its rows are, for which those of one feature stand."""
