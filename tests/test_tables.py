@@ -58,7 +58,7 @@ def numbers_of(cells):
     return Column(bounds=(0, 1), missing=0.5).numbers("x", cells)
 
 
-@pytest.mark.parametrize("rows", [20, 200_000])
+@pytest.mark.parametrize("rows", [20, pytest.param(200_000, marks=pytest.mark.full)])
 def test_rows_of_another_length_make_no_quantile_fail(rows, tmp_path):
     """What a row holds must not be told by an error after the price is paid; a study refuses before it."""
     path = tmp_path / "t.csv"
