@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 from dpselect.numerics import Array, last_true
 from dpselect.ordered.order_statistics.equal_scores import relative_coin
@@ -305,6 +304,8 @@ def _chain(pieces: _Pieces, count: int, rate: Fraction) -> _Chain:
 
 def _reach(placed: Array, wanted: float, slope: float) -> Array:
     """The sum over i' < i of placed[i'] * exp(-slope |i - i' - wanted|), from positive terms only."""
+    from scipy.signal import lfilter  # takes a second to import, and one quantile needs none of it
+
     count, near = len(placed), max(math.ceil(wanted), 1)
     decay = math.exp(-slope)
     found = np.zeros(count)
