@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpselect.accounting import calibrate
-from dpselect.mechanisms.grid import gaussian_steps
+from dpselect.mechanisms import gaussian_steps
 from dpselect.numerics import Array, fraction_up
 from dpselect.privacy import Adjacency, Guarantee, gaussian, pure_dp
 from dpselect.randomness import RandomSource, discrete_laplace

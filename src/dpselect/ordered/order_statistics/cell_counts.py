@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, NamedTuple, SupportsFloat
 
-from dpselect.errors import number
+from dpselect.errors import expect, number
 from dpselect.mechanisms import Mechanism
 from dpselect.numerics import fraction_up
 from dpselect.ordered.order_statistics.one import parse_epsilon
@@ -110,6 +110,7 @@ class CellCounts(Mechanism):
         >>> counts.mostly_lost(CountedCells(500, 0, 0, 90, 500)), counts.mostly_lost(CountedCells(5, 0, 0, 90, 5))
         (True, False)
         """
+        expect("found", found, CountedCells)
         share = number("most", most, at_least=0.0, at_most=1.0)
         others = found.inside + found.below + found.above
         excess = (1.0 - share) * found.unreadable - share * others
@@ -140,7 +141,7 @@ def noise_above(rate: float, weights: tuple[float, ...], failure: float = 0.05) 
     return found * (1.0 + 2.0**-30)
 
 
-def count_epsilon(epsilon: float, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> float:
+def count_epsilon(epsilon: SupportsFloat, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> float:
     """The part of `epsilon` that pays for `CellCounts` beside another answer: a public rule.
 
     The least share between 0.01 and 0.05 with which a count has a standard deviation of 30 rows, or 0.05. Rounded down
@@ -149,6 +150,7 @@ def count_epsilon(epsilon: float, adjacency: Adjacency | str = Adjacency.ADD_OR_
     >>> count_epsilon(1.0), count_epsilon(10.0), count_epsilon(0.5)
     (0.047119140625, 0.099609375, 0.02490234375)
     """
+    epsilon = number("epsilon", epsilon, above=0.0)
     wanted = math.sqrt(2.0) * _moves(adjacency) / _DEVIATION
     fraction, exponent = math.frexp(min(max(wanted, SHARES[0] * epsilon), SHARES[1] * epsilon))
     return math.ldexp(math.floor(math.ldexp(fraction, _BITS)), exponent - _BITS)
