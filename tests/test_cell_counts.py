@@ -20,8 +20,6 @@ from dpselect.ordered import CellCounts, Column, CountedCells, count_cells, coun
 from dpselect.ordered.order_statistics.cell_counts import noise_above
 from dpselect.randomness import keyed_source
 
-CLAIM = "docs/theory/lost-cells.md, Theorem 1"
-WITHHELD = "docs/theory/lost-cells.md, Theorem 2"
 ODD = ["", " ", "nan", "NaN", "NA", "null", "unknown", "1_000", "1,5", "12", "-3", "1e400", "-1e400", "inf", "7;7",
        '"quoted, 3"', "0x10", "٣", "1 2", "TRUE", "5.", ".5", "#N/A", "\U0001f600", "'", "None",
        "2024-01-01"]  # fmt: skip
@@ -78,7 +76,7 @@ PAIRS = {
 }
 
 
-@pytest.mark.theorem(CLAIM, exact=True, sharp=True)
+@pytest.mark.theorem("docs/theory/lost-cells.md, Theorem 1", exact=True, sharp=True)
 @pytest.mark.parametrize("adjacency", list(PAIRS))
 def test_the_exact_loss_of_the_counts_is_epsilon(adjacency):
     mechanism = CellCounts(epsilon=0.75, adjacency=adjacency)
@@ -104,7 +102,9 @@ def law(scale, weight, reach):
     return found
 
 
-@pytest.mark.theorem(WITHHELD, exact=True, loose="Chernoff's bound on a sum of four noises")
+@pytest.mark.theorem(
+    "docs/theory/lost-cells.md, Theorem 2", exact=True, loose="Chernoff's bound on a sum of four noises"
+)
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 4.0])
 def test_an_answer_is_withheld_with_little_chance_if_the_share_is_allowed(epsilon):
     """At a share of exactly a fifth: 5 (.8 U - .2 (I + B + A)) is a sum of whole numbers, convolved here."""
