@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
     column, progress, declared = request.column, request.progress, request.declared or Declared()
     table = open_table(where, key="", form=request.form or Written(table=request.table))
     table.check([column])
+    if table.restated is not None and declared.missing_values and not request.text:
+        declared = _as_cells(declared, table.restated)
     kind = None if table.empty is None else _checked(table.empty(column), where, request)
     if request.look and kind is None and not request.text:
         _look(table, where, request)
@@ -55,6 +58,13 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
         return DataColumn(kind, _remembered(blocks), progress=progress)
     cells = lambda: (declared.block(chunk) for chunk in _chunks(table, column, declared))  # noqa: E731
     return DataColumn(declared.dtype, _remembered(cells), progress=progress)
+
+
+def _as_cells(declared: Declared, restated: Callable[[Any, bool], Any]) -> Declared:
+    """Texts that are missing values are written as the file's cells are: "-99,5"."""
+    values = declared.missing_values or ()
+    plain = (str(restated([value], False)[0]) if isinstance(value, str) else value for value in values)
+    return replace(declared, missing_values=tuple(plain))
 
 
 def _texts(cells: Any, declared: Declared) -> list[Any]:
