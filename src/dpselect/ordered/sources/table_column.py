@@ -21,6 +21,7 @@ from dpselect.tables import (
     block_of,
     cells_in,
     chunk_of,
+    column_of,
     column_parts,
     hardly_any,
     open_table,
@@ -79,7 +80,10 @@ def _chunks(table: Table, column: str, declared: Declared) -> Iterator[NDArray[A
         cells = chunk[column]
         if not numbers and declared.column_kind.numeric and table.restated is not None:
             cells = table.restated(cells, True)
-        yield cells if isinstance(cells, np.ndarray) else cells_in(cells)
+        if not isinstance(cells, np.ndarray):
+            # a later file of a folder may have another type for the column, which is no reason to refuse it
+            cells = column_of(list(cells_in(cells)))
+        yield cells
 
 
 def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any] | None:

@@ -76,15 +76,22 @@ def _rows(origin: Origin) -> Generator[dict[str, Any]]:
                 raise LimitError(f"{path.name} has a line of more than {limits.line} bytes")
             if not text:
                 continue
-            count += 1
-            if count > limits.entries:
-                raise LimitError(f"{path.name} has more than {limits.entries} rows")
             row = json_of(text, limits, "a line of the file")
             if not isinstance(row, dict):
                 raise ContentError(f"{path.name} must hold one JSON object in each line")
+            count += max(map(_values, row.values()), default=1)
+            if count > limits.entries:
+                raise LimitError(f"{path.name} has more than {limits.entries} rows")
             yield row
         return
     raise truncated(path)
+
+
+def _values(cell: Any) -> int:
+    """As how many rows a cell counts: a list of repeats stands for as many, and each value takes memory."""
+    if not isinstance(cell, (list, dict)):
+        return 1
+    return max(1, sum(map(_values, cell.values() if isinstance(cell, dict) else cell)))
 
 
 def _private(text: bytes) -> dict[str, Any]:
