@@ -149,8 +149,11 @@ class Data(_Strict):
         yield from self._written_clashes()
 
     def _written_clashes(self) -> Clashes:
-        """Declared texts that are numbers by the separators of the file: they are compared with cells that have a point."""
-        declared = {"classes": self.classes, "label_cells.missing_values": getattr(self.label_cells, "missing_values", ())}
+        """Declared texts that are numbers by the separators of the file: cells are compared with a decimal point."""
+        declared = {
+            "classes": self.classes,
+            "label_cells.missing_values": getattr(self.label_cells, "missing_values", ()),
+        }
         for name, column in self.columns.items():
             declared |= {f"columns.{name}.{key}": getattr(column, key) for key in ("categories", "missing_values")}
         for key, values in declared.items():

@@ -158,7 +158,9 @@ class Declared:
         if self.format is None:
             return
         if _ZONE_NAME.match(self.format):
-            raise ArgumentError("format: %Z is read otherwise on each machine: take %z for offsets, or declare time_zone")
+            raise ArgumentError(
+                "format: %Z is read otherwise on each machine: take %z for offsets, or declare time_zone"
+            )
         try:
             datetime.strptime(_SAMPLE.strftime(self.format), self.format)
         except (ValueError, re.error):
