@@ -35,9 +35,9 @@ def predict_table(
     if missing:
         raise ContentError(f"DATA: {absent(missing, table.columns)}")
     table.check([*loaded.columns, *keep], "DATA")
-    columns = cells_of(table, [*loaded.columns, *keep], of_numbers(loaded.columns))
+    columns, kept = cells_of(table, list(loaded.columns), of_numbers(loaded.columns)), table.read(keep)
     header = [*keep, "prediction"]
-    results: list[Any] = [*(columns[name] for name in keep), loaded.predict(columns)]
+    results: list[Any] = [*(kept[name] for name in keep), loaded.predict(columns)]
     if probabilities:
         header += [f"probability_{label}" for label in loaded.classes]
         results += list(loaded.predict_proba(columns).T)

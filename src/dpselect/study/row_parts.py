@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.privacy import Adjacency
+from dpselect.tables import is_missing
 
 __all__ = [
     "SPLIT",
@@ -94,8 +95,9 @@ def _repeated(words: NDArray[np.uint64]) -> list[int]:
 
 
 def key_digests(keys: Any) -> Digests:
-    """Of rows that a column tells apart."""
-    return Digests(b"".join(row_digest(str(key).encode("utf-8", "surrogatepass"), b"") for key in keys))
+    """Of rows that a column tells apart. A key that is missing is one text, whatever the column's type has for it."""
+    texts = ("" if is_missing(key) else str(key) for key in keys)
+    return Digests(b"".join(row_digest(text.encode("utf-8", "surrogatepass"), b"") for text in texts))
 
 
 def split_words(digests: Sequence[bytes], *, adjacency: Adjacency, salt: str) -> NDArray[np.uint64]:

@@ -15,7 +15,7 @@ from dpselect.privacy import Adjacency
 from dpselect.study.columns.cells import Cells
 from dpselect.study.columns.column import Column, differ
 from dpselect.study.target import Target
-from dpselect.tables import Scalar, Written
+from dpselect.tables import Scalar, Written, restated
 
 __all__ = [
     "CLASHES",
@@ -154,6 +154,22 @@ class Data(_Strict):
         if self.classes is not None and not differ(self.classes):
             yield "classes", "classes must differ; 1, 1.0, '1' and true are the same"
         yield from self._label_clashes()
+        yield from self._written_clashes()
+
+    def _written_clashes(self) -> Clashes:
+        """Declared texts that are numbers by the separators of the file: cells are compared with a decimal point."""
+        declared = {
+            "classes": self.classes,
+            "label_cells.missing_values": getattr(self.label_cells, "missing_values", ()),
+        }
+        for name, column in self.columns.items():
+            declared |= {f"columns.{name}.{key}": getattr(column, key) for key in ("categories", "missing_values")}
+        for key, values in declared.items():
+            texts = [value for value in values or () if isinstance(value, str)]
+            plain = restated(texts, self.decimal or ".", self.thousands or "", strict=False)
+            for text, number in zip(texts, plain, strict=True):
+                if text != number:
+                    yield key, f"{text!r} is the number {number} by data.decimal and data.thousands: write {number}"
 
     def _label_clashes(self) -> Clashes:
         if self.label_cells is None:

@@ -90,7 +90,7 @@ def _by_arrow(text: str, form: CsvForm, numbers: Sequence[int], texts: Sequence[
     Texts that Python reads as no number are missing there, and no error.
     """
     csv: Any = _arrow_csv() if _LARGE <= len(text) < 1 << 28 and form.delimiter.isascii() else None
-    if csv is None:
+    if csv is None or text.startswith("\ufeff"):  # a mark to Arrow, and in the middle of a file a part of a cell
         return None
     content, wanted = text.encode(), [str(place) for place in (*numbers, *texts)]
     types = {name: csv.types[place >= len(numbers)] for place, name in enumerate(wanted)}
@@ -139,7 +139,7 @@ def _by_numpy(
         parsed = np.loadtxt(lines, delimiter=form.delimiter, usecols=numbers, comments=None, unpack=True, ndmin=2)
         if parsed.shape == (len(numbers), len(lines)):
             cells = [line.split(form.delimiter) for line in lines] if texts else []
-            return list(parsed), [[row[place].strip() for row in cells] for place in texts]
+            return list(parsed), [[row[place].strip() if place < len(row) else "" for row in cells] for place in texts]
     return None
 
 
@@ -152,14 +152,15 @@ def _recorded(
 def _columns(
     rows: Iterator[list[str]], form: CsvForm, numbers: Sequence[int], texts: Sequence[int], width: int | None
 ) -> Iterator[Block]:
-    while block := list(islice(rows, _ROWS)):
-        if width is not None and any(len(row) != width for row in block):
+    places = (*numbers, *texts)
+
+    def wanted(row: list[str]) -> list[str]:
+        if width is not None and len(row) != width:
             raise ContentError("the file has a row whose length differs from the header's")
+        return [row[place] if place < len(row) else "" for place in places]
 
-        def column(place: int, block: list[list[str]] = block) -> list[str]:
-            return [row[place] if place < len(row) else "" for row in block]
-
-        yield (
-            [numbers_in(column(place), form.decimal, form.thousands) for place in numbers],
-            [[cell.strip() for cell in column(place)] for place in texts],
-        )
+    kept = map(wanted, rows)  # row by row: a wide one is twenty times its size
+    while block := list(islice(kept, _ROWS)):
+        columns = [[row[place] for row in block] for place in range(len(places))]
+        values = [numbers_in(cells, form.decimal, form.thousands) for cells in columns[: len(numbers)]]
+        yield values, [[cell.strip() for cell in cells] for cells in columns[len(numbers) :]]

@@ -16,7 +16,7 @@ from dpselect.tables.numbers import TRUTH
 __all__ = ["category", "is_missing", "positions"]
 
 _TELLING: Final = (str, bytes, int, float, np.generic)
-_MOMENTS: Final = (np.datetime64, np.timedelta64)
+_OTHERWISE: Final = (np.datetime64, np.timedelta64, np.complexfloating)
 """Values of the first types, but of these, are one category if they are equal. Others may be equal and written in two
 ways, as moments are in two time zones: kept by value, one row would decide how another is read."""
 
@@ -66,7 +66,7 @@ def positions(
     def find(value: Any) -> int:
         with suppress(Exception):
             found = index.get(named(value), -1)
-            if isinstance(value, _TELLING) and not isinstance(value, _MOMENTS):
+            if isinstance(value, _TELLING) and not isinstance(value, _OTHERWISE):
                 known.setdefault(type(value), {})[value] = found
             return found
         return -1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import operator
 import struct
@@ -26,9 +27,11 @@ from dpselect.errors import ContentError
 
 __all__ = ["CsvForm", "csv_header", "csv_rows", "opened", "records", "truncated"]
 
-UNPACKING: Final = (EOFError, zlib.error)
+UNPACKING: Final = (EOFError, gzip.BadGzipFile, zlib.error)
 """What a damaged archive raises while it is read."""
 _WIDEST = (1 << (8 * struct.calcsize("l") - 1)) - 1
+_UNREAD: Final = ("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7")
+"""Encodings in which a cell can make reading fail, or be half of a character, which no UTF-8 has."""
 _MARKS: Final = {
     codecs.BOM_UTF32_LE: "utf-32",  # first, as it begins as that of UTF-16 does
     codecs.BOM_UTF32_BE: "utf-32",
@@ -54,7 +57,7 @@ class CsvForm:
 
     def __post_init__(self) -> None:
         known = codecs.lookup(self.encoding)
-        if not getattr(known, "_is_text_encoding", True):
+        if not getattr(known, "_is_text_encoding", True) or known.name in _UNREAD:
             raise LookupError(self.encoding)
         object.__setattr__(self, "encoding", "utf-8-sig" if known.name == "utf-8" else known.name)
 

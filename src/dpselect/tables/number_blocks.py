@@ -65,7 +65,8 @@ def _block(cells: Cells) -> Block:
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype.kind == "b":
         return array.astype(np.uint8)
-    return array.astype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize > 8 else array
+    with np.errstate(over="ignore"):  # a warning would tell of a cell
+        return array.astype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize > 8 else array
 
 
 def number_type(kind: Any) -> bool:

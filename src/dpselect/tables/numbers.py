@@ -39,7 +39,7 @@ def number_in(text: str, decimal: str = ".", thousands: str = "") -> float:
         found = _written(decimal, thousands).fullmatch(text)
         if found is not None:
             whole, places, exponent = found.groups()
-            kept = "".join(letter for letter in whole if letter in "+-0123456789")
+            kept = "".join(letter for letter in whole if letter in "+-" or letter.isdecimal())
             return float(f"{kept}.{places or 0}{exponent or ''}")
         if any(letter.isdigit() for letter in text):
             return math.nan

@@ -16,6 +16,7 @@ from dpselect.errors import ArgumentError
 from dpselect.registry import Registry
 from dpselect.tables.column_cells import cells_in
 from dpselect.tables.header import absent
+from dpselect.tables.kinds.each_cell import column_of
 from dpselect.tables.written import Written
 
 __all__ = ["SOURCES", "Opener", "Origin", "Table", "open_table", "source_name", "without_password"]
@@ -72,15 +73,24 @@ class Table:
             for name, cells in parts.items():
                 part = chunk[name]
                 cells.append(part if isinstance(part, np.ndarray) else cells_in(part, doubles=name in numbers))
-        return {name: _joined(parts.pop(name)) for name in list(parts)}
+        return {name: _joined(parts.pop(name), doubles=name in numbers) for name in list(parts)}
 
 
-def _joined(parts: list[Any]) -> Any:
-    """One array. Files of one folder may have other types for a column."""
-    try:
+def _joined(parts: list[Any], *, doubles: bool) -> Any:
+    """One array. Files of one folder may have other types for a column: a cell stays what it is in its own file.
+
+    NumPy's type for all of them would be another for 5 beside 1.5, and for whole numbers beside a file without a cell.
+    With `doubles`, for a column of numbers, they are numbers of one type.
+    """
+    kinds = {part.dtype.kind for part in parts}
+    if len({part.dtype for part in parts}) == 1 or (doubles and kinds <= set("biuf")):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
-    except TypeError:
-        return np.concatenate([part.astype(object) for part in parts])
+    return np.concatenate([_objects(part) for part in parts])
+
+
+def _objects(part: Any) -> Any:
+    """The cells as Python objects, or as NumPy's where Python's would be others: moments, and numbers of 32 bits."""
+    return part.astype(object) if part.dtype.kind in "biuOT" else column_of(list(part))
 
 
 _SHOWN: Final = 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from dpselect.tables import (
     block_of,
     cells_in,
     chunk_of,
+    column_of,
     column_parts,
     hardly_any,
     open_table,
@@ -44,6 +46,8 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
     column, progress, declared = request.column, request.progress, request.declared or Declared()
     table = open_table(where, key="", form=request.form or Written(table=request.table))
     table.check([column])
+    if table.restated is not None and declared.missing_values and not request.text:
+        declared = _as_cells(declared, table.restated)
     kind = None if table.empty is None else _checked(table.empty(column), where, request)
     if request.look and kind is None and not request.text:
         _look(table, where, request)
@@ -63,6 +67,13 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
     )
 
 
+def _as_cells(declared: Declared, restated: Callable[[Any, bool], Any]) -> Declared:
+    """Texts that are missing values are written as the file's cells are: "-99,5"."""
+    values = declared.missing_values or ()
+    plain = (str(restated([value], False)[0]) if isinstance(value, str) else value for value in values)
+    return replace(declared, missing_values=tuple(plain))
+
+
 def _texts(cells: Any, declared: Declared) -> list[Any]:
     found = [cell for part in text_chunks(cells)() for cell in part]
     return [None if declared.category(cell) == "" else cell for cell in found] if declared.missing_values else found
@@ -75,7 +86,10 @@ def _chunks(table: Table, column: str, declared: Declared) -> Iterator[NDArray[A
         cells = chunk[column]
         if not numbers and declared.column_kind.numeric and table.restated is not None:
             cells = table.restated(cells, True)
-        yield cells if isinstance(cells, np.ndarray) else cells_in(cells)
+        if not isinstance(cells, np.ndarray):
+            # a later file of a folder may have another type for the column, which is no reason to refuse it
+            cells = column_of(list(cells_in(cells)))
+        yield cells
 
 
 def _written(table: Table, column: str, declared: Declared) -> Iterator[tuple[Block, NDArray[Any]]]:

@@ -27,8 +27,9 @@ from dpselect.tables.kinds.each_cell import column_of
 __all__ = ["KINDS", "ColumnKind", "Declared", "DeclaredKeys", "Scalar", "Ticks", "other_dates"]
 
 Scalar = str | bool | int | float
-_SAMPLE: Final = datetime(2024, 11, 25, 13, 14, 15)
+_SAMPLE: Final = datetime(2024, 11, 25, 13, 14, 15, tzinfo=UTC)
 _TWO_DIGITS: Final = re.compile(r"(?:%[^yx]|[^%])*%[yx]")
+_ZONE_NAME: Final = re.compile(r"(?:%[^Z]|[^%])*%Z")
 _OTHER_DATE: Final = re.compile(r"\d{1,4}([./ -])\d{1,2}\1\d{1,4}\b.*", re.DOTALL)
 
 
@@ -157,6 +158,10 @@ class Declared:
             raise ArgumentError("two_digit_years_from: goes with a format that has %y")
         if self.format is None:
             return
+        if _ZONE_NAME.match(self.format):
+            raise ArgumentError(
+                "format: %Z is read otherwise on each machine: take %z for offsets, or declare time_zone"
+            )
         try:
             datetime.strptime(_SAMPLE.strftime(self.format), self.format)
         except (ValueError, re.error):

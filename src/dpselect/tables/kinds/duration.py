@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from dpselect.numerics import Array
 from dpselect.numerics.moments import seconds_of
 from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared
 from dpselect.tables.kinds.each_cell import column_of, each_cell
+from dpselect.tables.kinds.number import read_numbers
 
 __all__: list[str] = []
 
@@ -21,12 +22,12 @@ _TEXT: Final = re.compile(
 )
 
 
-def _read(cells: Any, declared: Declared) -> Array:  # noqa: ARG001
+def _read(cells: Any, declared: Declared) -> Array:
     cells = column_of(cells)
     if cells.dtype.kind == "m":
         return seconds_of(cells)
     if cells.dtype.kind in "iuf":
-        return np.asarray(cells, dtype=np.float64)
+        return read_numbers(cells, declared)
     if cells.dtype.kind in "bcMV":
         raise TypeError("holds truth values or dates, and is declared a duration")
     return each_cell(cells, _seconds)
@@ -35,6 +36,8 @@ def _read(cells: Any, declared: Declared) -> Array:  # noqa: ARG001
 def _seconds(cell: Any) -> float:
     if isinstance(cell, timedelta):
         return cell.total_seconds()
+    if isinstance(cell, time):  # of the clock, as spreadsheets show a duration below a day
+        return (datetime.combine(date.min, cell) - datetime.min).total_seconds()
     if isinstance(cell, np.timedelta64):
         return float(seconds_of(np.array([cell]))[0])
     found = _TEXT.fullmatch(cell) if isinstance(cell, str) and cell else None

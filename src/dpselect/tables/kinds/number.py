@@ -18,7 +18,8 @@ def read_numbers(cells: Any, declared: Declared) -> Array:  # noqa: ARG001
     """The cells as float64, NaN for a cell that is no number. Raises `TypeError` for a column of another type."""
     cells = column_of(cells)
     if cells.dtype.kind in "biuf":
-        return np.asarray(cells, dtype=np.float64)
+        with np.errstate(over="ignore"):  # of a longer type; a warning would tell of a cell
+            return np.asarray(cells, dtype=np.float64)
     if cells.dtype.kind in "mM":
         raise TypeError('holds dates or durations: say kind = "date" or kind = "duration"')
     if cells.dtype.kind in "cV":

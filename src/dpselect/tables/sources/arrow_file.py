@@ -32,12 +32,13 @@ def open_parquet(origin: Origin) -> Table:
         from pyarrow import dataset, parquet
     except ImportError:
         raise missing_extra("parquet", "reading Parquet") from None
-    files: Any = None
+    files, schema = None, None
     origin.path.stat()  # for an error that names it
-    with suppress(pa.ArrowException, OSError):
+    with suppress(pa.ArrowException, OSError, UnicodeDecodeError):
         files = dataset.dataset(str(origin.path), format=_format("us"))
-    if files is None:
-        with suppress(pa.ArrowException, OSError):  # two columns of one name are no data set
+        schema = _said(files.schema)
+    if files is None or schema is None:
+        with suppress(pa.ArrowException, OSError, UnicodeDecodeError):  # two columns of one name are no data set
             names = parquet.read_schema(origin.path).names
             Table(tuple(names), lambda *_: iter([]), where=str(origin)).check(names)
         raise _unreadable(origin.path, "Parquet file", b"PAR1")
@@ -46,7 +47,7 @@ def open_parquet(origin: Origin) -> Table:
         for fragment in files.get_fragments():
             yield from _of_fragment(fragment, list(wanted))
 
-    return _table(origin, files.schema, batches)
+    return _table(origin, schema, batches)
 
 
 @SOURCES.register(".feather")
@@ -57,8 +58,8 @@ def open_feather(origin: Origin) -> Table:
     except ImportError:
         raise missing_extra("parquet", "reading Feather") from None
     schema: Any = None
-    with suppress(pa.ArrowException), pa.OSFile(str(origin.path)) as file:
-        schema = pa.ipc.open_file(file).schema
+    with suppress(pa.ArrowException, UnicodeDecodeError), pa.OSFile(str(origin.path)) as file:
+        schema = _said(pa.ipc.open_file(file).schema)
     if schema is None:
         raise _unreadable(origin.path, "Feather file (version 2)", b"ARROW1")
 
@@ -68,9 +69,40 @@ def open_feather(origin: Origin) -> Table:
         with pa.OSFile(str(origin.path)) as file:
             reader = pa.ipc.open_file(file, options=options)
             for place in range(reader.num_record_batches):
-                yield reader.get_batch(place)
+                batch = reader.get_batch(place)
+                for column in batch.columns:
+                    _check(column)
+                yield batch
 
     return _table(origin, schema, batches)
+
+
+def _said(schema: Any) -> Any:
+    """A schema whose names are text. Raises `UnicodeDecodeError` for a damaged one."""
+    _ = schema.names, list(map(str, schema.types))
+    return schema
+
+
+def _check(column: Any) -> None:
+    """Raise `ArrowInvalid` for a damaged column: Arrow would follow its offsets out of the memory that it has.
+
+    No cell of a sound one makes it raise: text is checked as bytes, which may be none in UTF-8.
+    """
+    import pyarrow as pa
+    import pyarrow.types as of
+
+    kind = column.type
+    if of.is_dictionary(kind):
+        _check(column.dictionary)
+        pa.DictionaryArray.from_arrays(column.indices, column.dictionary, safe=True)
+    elif of.is_string(kind) or of.is_binary(kind):
+        column.view(pa.binary()).validate(full=True)
+    elif of.is_large_string(kind) or of.is_large_binary(kind):
+        column.view(pa.large_binary()).validate(full=True)
+    elif of.is_string_view(kind) or of.is_binary_view(kind):
+        column.view(pa.binary_view()).validate(full=True)
+    else:
+        column.validate()
 
 
 def _unreadable(path: Path, what: str, mark: bytes) -> ContentError:

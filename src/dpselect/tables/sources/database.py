@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ __all__ = ["open_database", "why_not"]
 
 Query = Callable[[str], Any]
 """Runs a statement and returns its cursor."""
+_Step = TypeVar("_Step")
 _ROWS: Final = 1 << 14
 _TYPES: Final = {
     "sqlite": "SELECT name, type FROM pragma_table_info({name})",
@@ -58,20 +59,28 @@ def open_database(origin: Origin) -> Table:
         "duckdb": (_duckdb, "CAST({} AS VARCHAR)"),
         "postgresql": (_postgresql, "CAST({} AS TEXT)"),
     }[engine]
-    with _quiet(origin), connected(origin) as query:
-        names = [column[0] for column in query(f"SELECT * FROM {table} LIMIT 0").description]
-        types = query(_TYPES[engine].format(table=table, text=_text(table), name=_text(origin.form.table))).fetchall()
+    of_types = _TYPES[engine].format(table=table, text=_text(table), name=_text(origin.form.table))
 
-    def chunks(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[dict[str, Any]]:  # noqa: ARG001
-        columns = ", ".join(cell.format(_quoted(name)) for name in wanted)
-        yield {name: np.empty(0, dtype=object) for name in wanted}
-        with _quiet(origin), connected(origin) as query:
+    def described() -> Iterator[tuple[list[str], Any]]:
+        with connected(origin) as query:
+            names = [column[0] for column in query(f"SELECT * FROM {table} LIMIT 0").description]
+            yield names, query(of_types).fetchall()
+
+    def blocks(columns: str) -> Iterator[Any]:
+        with connected(origin) as query:
             cursor = query(f"SELECT {columns} FROM {table}")
             while rows := cursor.fetchmany(_ROWS):
-                cells = np.empty((len(rows), len(wanted)), dtype=object)
-                for place, row in enumerate(rows):
-                    cells[place] = row
-                yield {name: cells[:, place] for place, name in enumerate(wanted)}
+                yield rows
+
+    def chunks(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[dict[str, Any]]:  # noqa: ARG001
+        yield {name: np.empty(0, dtype=object) for name in wanted}
+        for rows in _quiet(origin, blocks(", ".join(cell.format(_quoted(name)) for name in wanted))):
+            cells = np.empty((len(rows), len(wanted)), dtype=object)
+            for place, row in enumerate(rows):
+                cells[place] = row
+            yield {name: cells[:, place] for place, name in enumerate(wanted)}
+
+    ((names, types),) = _quiet(origin, described())
 
     return Table(tuple(names), chunks, {name: _kind(str(declared)) for name, declared, *_ in types})
 
@@ -91,18 +100,20 @@ def why_not(error: BaseException) -> str | None:
     return None
 
 
-@contextmanager
-def _quiet(origin: Origin) -> Iterator[None]:
-    """What a driver says is not passed on: it may quote a cell or a password."""
+def _quiet(origin: Origin, steps: Iterator[_Step]) -> Iterator[_Step]:
+    """The same steps. What a driver says is not passed on: it may quote a cell or a password.
+
+    The error is raised when that of the driver is over, so that it is not its context. A context manager would keep it.
+    """
     try:
-        yield
+        yield from steps
         return
     except (ArgumentError, OSError):
         raise
     except Exception as error:
         said = why_not(error)
     what = said or f"there is no table {origin.form.table!r}, or it cannot be read"
-    raise ArgumentError(f"{origin}: {what}") from None
+    raise ArgumentError(f"{origin}: {what}")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -66,9 +67,11 @@ def _rows(origin: Origin) -> Generator[dict[str, Any]]:
     with suppress(*UNPACKING), unpacked(path, limits) as file:
         read = file.readline if limits is None else partial(file.readline, limits.line + 2)
         count = 0
+        # a line is so short that its values need no limit, and may have more fields than the file has rows
+        of_line = limits and replace(limits, entries=max(limits.entries, limits.line))
         for line in iter(read, b""):
             text = line.strip(_BLANK)
-            if limits is None:
+            if limits is None or of_line is None:
                 if text:
                     yield _private(text)
                 continue
@@ -76,15 +79,22 @@ def _rows(origin: Origin) -> Generator[dict[str, Any]]:
                 raise LimitError(f"{path.name} has a line of more than {limits.line} bytes")
             if not text:
                 continue
-            count += 1
-            if count > limits.entries:
-                raise LimitError(f"{path.name} has more than {limits.entries} rows")
-            row = json_of(text, limits, "a line of the file")
+            row = json_of(text, of_line, "a line of the file")
             if not isinstance(row, dict):
                 raise ContentError(f"{path.name} must hold one JSON object in each line")
+            count += max(map(_values, row.values()), default=1)
+            if count > limits.entries:
+                raise LimitError(f"{path.name} has more than {limits.entries} rows")
             yield row
         return
     raise truncated(path)
+
+
+def _values(cell: Any) -> int:
+    """As how many rows a cell counts: a list of repeats stands for as many, and each value takes memory."""
+    if not isinstance(cell, (list, dict)):
+        return 1
+    return max(1, sum(map(_values, cell.values() if isinstance(cell, dict) else cell)))
 
 
 def _private(text: bytes) -> dict[str, Any]:
