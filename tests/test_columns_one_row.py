@@ -276,13 +276,12 @@ def test_workbooks(tmp_path, kind):
         book = openpyxl.Workbook(write_only=True)
         sheet = book.create_sheet()
         for cell in ("x", *cells):
-            sheet.append([cell])
+            sheet.append([cell, "a"])  # of an empty cell alone there is no row
         book.save(tmp_path / "x.xlsx")
         with open_column(str(tmp_path / "x.xlsx"), "x", text=kind == "T", look=True) as source:
             return source
 
-    # an empty cell alone is no row
-    odd = [True, "#N/A", "=1/0", "7", datetime(2024, 2, 29), timedelta(days=1), time(7), 1e308, 2**70, -0.0]
+    odd = [None, True, "#N/A", "=1/0", "7", datetime(2024, 2, 29), timedelta(days=1), time(7), 1e308, 2**70, -0.0]
     each(kind, make, odd)
 
 

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from dpselect.errors import public_text
 from dpselect.privacy import Adjacency
-from dpselect.study.columns.cells import Cells
+from dpselect.study.columns.cells import CellKeys
 from dpselect.study.columns.column import Column, differ
 from dpselect.study.target import Target
 from dpselect.tables import Scalar, Written, restated
@@ -107,7 +107,7 @@ class Data(_Strict):
     """So many lines stand before the header of a CSV file."""
     label: str = "target"
     """The label column."""
-    label_cells: Cells | None = None
+    label_cells: CellKeys | None = None
     """How the label's cells are read, by the keys of a column: { kind = "boolean", true_values = ["J"], ... }."""
     task: Literal["classification", "regression"] = "classification"
     """Whether the label is one of some classes, or a number."""

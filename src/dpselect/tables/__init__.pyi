@@ -1,7 +1,7 @@
 from .blocks import csv_blocks as csv_blocks
 from .categories import category as category, is_missing as is_missing, positions as positions
 from .column_cells import (
-    Cells as Cells,
+    TypedCells as TypedCells,
     cells_in as cells_in,
     column_parts as column_parts,
     filled as filled,
@@ -31,7 +31,7 @@ from .kinds import (
     Declared as Declared,
     DeclaredKeys as DeclaredKeys,
     Scalar as Scalar,
-    Ticks as Ticks,
+    TickReader as TickReader,
     column_of as column_of,
     other_dates as other_dates,
 )

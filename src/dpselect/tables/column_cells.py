@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError
 from dpselect.tables.text_cells import cells_of, text_type
 
-__all__ = ["Cells", "cells_in", "column_parts", "filled", "is_untyped", "text_chunks", "unmasked"]
+__all__ = ["TypedCells", "cells_in", "column_parts", "filled", "is_untyped", "text_chunks", "unmasked"]
 
 Kind = Literal["typed", "decimal", "text", "categories", "objects", "other"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cells:
+class TypedCells:
     """The cells of a column, or of a part of it.
 
     `values` are of a type of NumPy in native order where `kind` is "typed", else objects: decimals, text or bytes,
@@ -52,7 +52,7 @@ def is_untyped(values: Any) -> bool:
     return isinstance(values, Iterable) and not _is_arrow(values)
 
 
-def column_parts(values: Any, what: str = "values") -> list[Cells]:
+def column_parts(values: Any, what: str = "values") -> list[TypedCells]:
     """The cells of a column: one part, or those in which an Arrow column is held. At least one, with its type.
 
     `what` is what the column is called in errors. Raises `TypeError` for what is no column or has a type that its
@@ -71,7 +71,7 @@ def column_parts(values: Any, what: str = "values") -> list[Cells]:
         return [_pandas(values, dtype)]
     if isinstance(values, np.ma.MaskedArray):
         (cells,) = column_parts(values.data, what)
-        return [Cells(cells.values, cells.kind, cells.name, ~np.ma.getmaskarray(values))]
+        return [TypedCells(cells.values, cells.kind, cells.name, ~np.ma.getmaskarray(values))]
     array = _objects(values) if is_untyped(values) else _as_array(values, what)
     if array.ndim != 1:
         raise ArgumentError(f"{what} must be one-dimensional")
@@ -88,7 +88,7 @@ def cells_in(values: Any, what: str = "values", *, doubles: bool = False) -> NDA
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def filled(cells: Cells, *, doubles: bool = False) -> NDArray[Any]:
+def filled(cells: TypedCells, *, doubles: bool = False) -> NDArray[Any]:
     """The values of cells, with NaN, NaT or None for those that are missing; see `cells_in`."""
     values, present = cells.values, cells.present
     if present is None or present.all():
@@ -122,7 +122,7 @@ def unmasked(values: Any) -> Any:
     if not isinstance(values, np.ma.MaskedArray):
         return values
     cells = values.data if values.dtype.kind in "fmM" else values.data.astype(object)
-    return filled(Cells(cells, "typed", str(values.dtype), ~np.ma.getmaskarray(values)))
+    return filled(TypedCells(cells, "typed", str(values.dtype), ~np.ma.getmaskarray(values)))
 
 
 def _is_arrow(values: Any) -> bool:
@@ -141,7 +141,7 @@ def _as_arrow(values: Any, what: str) -> Any:
     return values
 
 
-def _arrow(values: Any) -> Cells:
+def _arrow(values: Any) -> TypedCells:
     import pyarrow as pa
     import pyarrow.compute as compute
     import pyarrow.types as of
@@ -156,21 +156,21 @@ def _arrow(values: Any) -> Cells:
     if of.is_string_view(kind):
         values = values.cast(pa.large_string())
     if text_type(values.type):
-        return Cells(_texts(values), "text", name)
+        return TypedCells(_texts(values), "text", name)
     if of.is_binary(kind) or of.is_large_binary(kind) or of.is_binary_view(kind) or of.is_fixed_size_binary(kind):
-        return Cells(_objects(values.to_pylist()), "text", name)
+        return TypedCells(_objects(values.to_pylist()), "text", name)
     if of.is_decimal(kind):
-        return Cells(_objects(values.to_pylist()), "decimal", name)
+        return TypedCells(_objects(values.to_pylist()), "decimal", name)
     if of.is_null(kind):
-        return Cells(np.full(len(values), np.nan), "typed", name)
+        return TypedCells(np.full(len(values), np.nan), "typed", name)
     numbers = (of.is_integer, of.is_floating, of.is_boolean, of.is_date, of.is_timestamp, of.is_duration)
     if not any(check(kind) for check in numbers):
-        return Cells(_objects(values.to_pylist()), "other", name)
+        return TypedCells(_objects(values.to_pylist()), "other", name)
     present = None
     if values.null_count:
         present = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
         values = values.fill_null(not of.is_boolean(kind) and 0)  # else NumPy has doubles for whole numbers
-    return Cells(_native(np.asarray(values.to_numpy(zero_copy_only=False))), "typed", name, present)
+    return TypedCells(_native(np.asarray(values.to_numpy(zero_copy_only=False))), "typed", name, present)
 
 
 def _texts(values: Any) -> NDArray[Any]:
@@ -181,7 +181,7 @@ def _texts(values: Any) -> NDArray[Any]:
     return found
 
 
-def _pandas(values: Any, dtype: Any) -> Cells:
+def _pandas(values: Any, dtype: Any) -> TypedCells:
     """An extension type of pandas."""
     name = str(dtype)
     array = getattr(values, "array", values)
@@ -190,30 +190,32 @@ def _pandas(values: Any, dtype: Any) -> Cells:
     if hasattr(dtype, "categories"):
         (named,), codes = column_parts(dtype.categories), np.asarray(array.codes)
         if not len(named.values):
-            return Cells(np.full(len(codes), None, dtype=object), "categories", name)
+            return TypedCells(np.full(len(codes), None, dtype=object), "categories", name)
         present = codes >= 0
         if named.present is not None:
             present &= named.present[codes]
         # of two zeros, pandas keeps the sign of the first one in the column
         values = named.values + 0.0 if named.values.dtype.kind == "f" else named.values
-        return Cells(values[codes], "categories", name, present)
+        return TypedCells(values[codes], "categories", name, present)
     if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
         return _array(np.asarray(array.to_dense()))
     held = getattr(dtype, "numpy_dtype", None)
     if isinstance(held, np.dtype) and held.kind in "iufb":
         present = np.asarray(~values.isna(), dtype=bool)
-        return Cells(_native(np.asarray(values.to_numpy(dtype=held, na_value=held.type(0)))), "typed", name, present)
+        return TypedCells(
+            _native(np.asarray(values.to_numpy(dtype=held, na_value=held.type(0)))), "typed", name, present
+        )
     kind: Kind = "text" if getattr(dtype, "type", None) is str else "other"
-    return Cells(np.asarray(values.to_numpy(dtype=object)), kind, name)
+    return TypedCells(np.asarray(values.to_numpy(dtype=object)), kind, name)
 
 
-def _array(array: NDArray[Any]) -> Cells:
+def _array(array: NDArray[Any]) -> TypedCells:
     name, kind = str(array.dtype), array.dtype.kind
     if kind in "biufmM":
-        return Cells(_native(array), "typed", name)
+        return TypedCells(_native(array), "typed", name)
     if kind in "UST":
-        return Cells(array.astype(object), "text", name)
-    return Cells(array, "objects" if kind == "O" else "other", name)
+        return TypedCells(array.astype(object), "text", name)
+    return TypedCells(array, "objects" if kind == "O" else "other", name)
 
 
 def _native(array: NDArray[Any]) -> NDArray[Any]:

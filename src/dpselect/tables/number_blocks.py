@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.numerics.moments import stamps_in
-from dpselect.tables.column_cells import Cells, column_parts, filled, is_untyped
+from dpselect.tables.column_cells import TypedCells, column_parts, filled, is_untyped
 from dpselect.tables.numbers import double_of
 from dpselect.tables.plain_lists import (
     LARGEST,
@@ -52,7 +52,7 @@ def block_of(values: Any) -> Block:
     return _joined(blocks_of(values))
 
 
-def _block(cells: Cells) -> Block:
+def _block(cells: TypedCells) -> Block:
     if cells.kind == "objects":
         return whole_cells(filled(cells))
     if cells.kind == "decimal":  # Arrow's own conversion does not always give the nearest double
@@ -91,13 +91,13 @@ def chunk_of(values: Any, dtype: np.dtype[Any]) -> Block:
     chunk, so none is refused. Raises `ArgumentError` for a chunk that is not one-dimensional.
     """
     try:
-        parts = [Cells(_of_objects(values), "objects", "list")] if is_untyped(values) else column_parts(values)
+        parts = [TypedCells(_of_objects(values), "objects", "list")] if is_untyped(values) else column_parts(values)
     except TypeError:
-        parts = [Cells(_of_objects(cells_of(values)), "objects", "")]
+        parts = [TypedCells(_of_objects(cells_of(values)), "objects", "")]
     return _joined([_chunk(part, dtype) for part in parts])
 
 
-def _chunk(cells: Cells, dtype: np.dtype[Any]) -> Block:
+def _chunk(cells: TypedCells, dtype: np.dtype[Any]) -> Block:
     if cells.kind == "decimal" or (cells.kind == "typed" and cells.values.dtype.kind != "m"):
         return _as_type(_block(cells), dtype)
     return cells_as(filled(cells), dtype)

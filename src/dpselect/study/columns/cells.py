@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from dpselect.tables import KINDS, Declared, Scalar
 
-__all__ = ["Cells"]
+__all__ = ["CellKeys"]
 
 _KEYS: Final = (
     "format",
@@ -35,7 +35,7 @@ def _declared(kind: str, *values: Any) -> Declared:
 Values = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 
 
-class Cells(BaseModel):
+class CellKeys(BaseModel):
     """How the cells of a column are read: the keys of `dpselect.tables.Declared`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
@@ -58,7 +58,7 @@ class Cells(BaseModel):
     """Of categories: "NFC" (the default), so that an accent may be typed in two ways, or "exact"."""
 
     @model_validator(mode="after")
-    def _readable(self) -> Cells:
+    def _readable(self) -> CellKeys:
         _ = self.declared
         return self
 

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics import Array
-from dpselect.study.columns.cells import Cells
+from dpselect.study.columns.cells import CellKeys
 from dpselect.study.columns.scale import SCALES, Scale
 from dpselect.study.columns.text import MOST_FEATURES, Analyzer, HashedText
 from dpselect.tables import Declared, Scalar, other_dates, positions
@@ -44,7 +44,7 @@ def _text(value: Any) -> Any:
 Public = Annotated[Scalar, BeforeValidator(_text)]
 
 
-class Column(Cells):
+class Column(CellKeys):
     """What is public about one feature: its bounds, to which values are clipped, its categories, or that it is text."""
 
     bounds: tuple[Public, Public] | Literal["private"] | None = None

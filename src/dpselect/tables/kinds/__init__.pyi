@@ -4,7 +4,7 @@ from .declared import (
     Declared as Declared,
     DeclaredKeys as DeclaredKeys,
     Scalar as Scalar,
-    Ticks as Ticks,
+    TickReader as TickReader,
     other_dates as other_dates,
 )
 from .each_cell import column_of as column_of

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpselect.numerics import Array
 from dpselect.tables.categories import category
-from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared, Ticks
+from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared, TickReader
 from dpselect.tables.kinds.each_cell import column_of, each_cell
 from dpselect.tables.numbers import TRUTH
 
@@ -45,4 +45,4 @@ def _ticks(cells: Any, declared: Declared) -> tuple[NDArray[np.int64], NDArray[n
 _KEYS: Final = frozenset({"true_values", "false_values"})
 _HINT: Final = "; other words are declared by true_values and false_values"
 
-KINDS.register("boolean")(ColumnKind(_read, keys=_KEYS, widest=(0.0, 1.0), hint=_HINT, ticks=Ticks(_ticks)))
+KINDS.register("boolean")(ColumnKind(_read, keys=_KEYS, widest=(0.0, 1.0), hint=_HINT, ticks=TickReader(_ticks)))

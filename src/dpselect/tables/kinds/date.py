@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpselect.numerics import Array
 from dpselect.numerics.moments import FIRST, instant_of, seconds_of, tick_of
-from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared, Ticks
+from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared, TickReader
 from dpselect.tables.kinds.each_cell import column_of, each_cell, reading
 
 __all__: list[str] = []
@@ -88,6 +88,6 @@ for _name in ("date", "timestamp"):
             written=_written,
             widest=(_start(1900), _start(2100)),
             hint=_HINT,
-            ticks=Ticks(_ticks, _UNIT),
+            ticks=TickReader(_ticks, _UNIT),
         )
     )

@@ -24,7 +24,7 @@ from dpselect.tables.categories import category
 from dpselect.tables.fates import is_missing_text
 from dpselect.tables.kinds.each_cell import column_of
 
-__all__ = ["KINDS", "ColumnKind", "Declared", "DeclaredKeys", "Scalar", "Ticks", "other_dates"]
+__all__ = ["KINDS", "ColumnKind", "Declared", "DeclaredKeys", "Scalar", "TickReader", "other_dates"]
 
 Scalar = str | bool | int | float
 _SAMPLE: Final = datetime(2024, 11, 25, 13, 14, 15, tzinfo=UTC)
@@ -38,7 +38,7 @@ def _as_it_is(number: float, declared: Declared) -> float:  # noqa: ARG001
 
 
 @dataclass(frozen=True)
-class Ticks:
+class TickReader:
     """Cells as integers, for order statistics that no float64 holds.
 
     `read(cells, declared)` returns int64 values of shape (cells,) and which of the cells are there. `unit` is that of
@@ -69,7 +69,7 @@ class ColumnKind:
     written: Callable[[float, Declared], str | float] = _as_it_is
     widest: tuple[float, float] = (-1e15, 1e15)
     hint: str = ""
-    ticks: Ticks | None = None
+    ticks: TickReader | None = None
 
 
 KINDS: Final = Registry[ColumnKind]("kind", room="dpselect.tables.kinds")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.numerics import Array
-from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared, Ticks
+from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared, TickReader
 from dpselect.tables.kinds.number import HINT, read_numbers
 from dpselect.tables.numbers import number_in
 
@@ -49,4 +49,4 @@ def _whole(cell: Any, near: float) -> int:
         return int(near)
 
 
-KINDS.register("integer")(ColumnKind(_read, numeric=True, hint=HINT, ticks=Ticks(_ticks)))
+KINDS.register("integer")(ColumnKind(_read, numeric=True, hint=HINT, ticks=TickReader(_ticks)))
