@@ -30,6 +30,7 @@ from dpselect.tables import (
     number_in,
     open_table,
     positions,
+    text_chunks,
 )
 from dpselect.tables.csv_text import opened, records
 from tests.rows_alone import FORMATS, ODD, another_way
@@ -284,3 +285,12 @@ def test_a_text_is_composed_as_unicode_has_it():
     for _ in range(3000):
         text = "".join(draw.choice(letters) for _ in range(draw.randrange(12)))
         assert composed(text) == unicodedata.normalize("NFC", text)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_categories_of_short_floats_are_what_they_are_in_every_door(kind):
+    largest = {np.float16: 65504, np.float32: 123456792}[kind]
+    cells = np.array([0.1, largest, np.nan, 3], dtype=kind)
+    names = [category(cell) for chunk in text_chunks(cells)() for cell in chunk]
+    assert names == [category(cell) for cell in cells] == [category("0.1"), category(largest), "", category(3)]
+    assert positions(cells, (3, 0.1, largest)).tolist() == [1, 2, -1, 0]

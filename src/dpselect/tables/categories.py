@@ -17,6 +17,7 @@ from dpselect.tables.numbers import TRUTH
 __all__ = ["category", "composed", "is_missing", "positions"]
 
 _RUN: Final = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]{1,256}")
+_EXACT: Final = 1 << 53
 _TELLING: Final = (str, bytes, int, float, np.generic)
 _OTHERWISE: Final = (np.datetime64, np.timedelta64, np.complexfloating)
 """Values of the first types, but of these, are one category if they are equal. Others may be equal and written in two
@@ -39,6 +40,8 @@ def category(value: Any, *, exact: bool = False) -> str | Decimal:
         return ""
     if isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64):
         return Decimal(int(value))
+    if isinstance(value, (np.float16, np.float32)) and value.is_integer() and abs(float(value)) < _EXACT:
+        return Decimal(int(value))  # whose text has too few digits: 6.55e+04 for 65504
     try:
         text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip()
     except Exception:  # the cell's own code may raise anything
