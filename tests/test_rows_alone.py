@@ -4,9 +4,11 @@ import gzip
 import random
 import sqlite3
 import tracemalloc
+import unicodedata
 import warnings
 from contextlib import closing
 from datetime import time
+from time import process_time
 
 import numpy as np
 import pytest
@@ -17,7 +19,19 @@ from dpselect.holdout.gate.files import read_outcomes
 from dpselect.ordered import open_column
 from dpselect.study import parse_study
 from dpselect.study.row_parts import key_digests
-from dpselect.tables import CsvForm, Declared, Written, block_of, csv_blocks, number_in, open_table, positions
+from dpselect.tables import (
+    CsvForm,
+    Declared,
+    Written,
+    block_of,
+    category,
+    composed,
+    csv_blocks,
+    number_in,
+    open_table,
+    positions,
+    text_chunks,
+)
 from dpselect.tables.csv_text import opened, records
 from tests.rows_alone import FORMATS, ODD, another_way
 
@@ -256,3 +270,27 @@ def test_a_list_of_repeats_counts_as_so_many_rows(tmp_path):
     assert found == {"a": [1, 0, 1], "b": [1]}
     with pytest.raises(ContentError, match="more than 3 rows"):
         read_outcomes(tmp_path / "t.jsonl", "id", ["outcome"], limits=submitted(3))
+
+
+def test_a_megabyte_of_accents_on_one_letter_takes_no_minutes():
+    begun = process_time()
+    for text in ("a" + "\u0301" * 40_000 + "\u0316" * 40_000, "a" + "\u0301\u0316" * 40_000):
+        category(text)
+    assert process_time() - begun < 4.0
+
+
+def test_a_text_is_composed_as_unicode_has_it():
+    letters = "ae o\u0301\u0316\u0308\u0344\u00e9\u212b\u1100\u1161\u11a8\uac00\u0958"
+    draw = random.Random(5)
+    for _ in range(3000):
+        text = "".join(draw.choice(letters) for _ in range(draw.randrange(12)))
+        assert composed(text) == unicodedata.normalize("NFC", text)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_categories_of_short_floats_are_what_they_are_in_every_door(kind):
+    largest = {np.float16: 65504, np.float32: 123456792}[kind]
+    cells = np.array([0.1, largest, np.nan, 3], dtype=kind)
+    names = [category(cell) for chunk in text_chunks(cells)() for cell in chunk]
+    assert names == [category(cell) for cell in cells] == [category("0.1"), category(largest), "", category(3)]
+    assert positions(cells, (3, 0.1, largest)).tolist() == [1, 2, -1, 0]

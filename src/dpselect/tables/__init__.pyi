@@ -1,5 +1,10 @@
 from .blocks import csv_blocks as csv_blocks
-from .categories import category as category, is_missing as is_missing, positions as positions
+from .categories import (
+    category as category,
+    composed as composed,
+    is_missing as is_missing,
+    positions as positions,
+)
 from .column_cells import (
     TypedCells as TypedCells,
     cells_in as cells_in,

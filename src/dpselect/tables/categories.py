@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,8 +14,10 @@ from numpy.typing import NDArray
 
 from dpselect.tables.numbers import TRUTH
 
-__all__ = ["category", "is_missing", "positions"]
+__all__ = ["category", "composed", "is_missing", "positions"]
 
+_RUN: Final = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]{1,256}")
+_EXACT: Final = 1 << 53
 _TELLING: Final = (str, bytes, int, float, np.generic)
 _OTHERWISE: Final = (np.datetime64, np.timedelta64, np.complexfloating)
 """Values of the first types, but of these, are one category if they are equal. Others may be equal and written in two
@@ -37,6 +40,8 @@ def category(value: Any, *, exact: bool = False) -> str | Decimal:
         return ""
     if isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64):
         return Decimal(int(value))
+    if isinstance(value, (np.float16, np.float32)) and value.is_integer() and abs(float(value)) < _EXACT:
+        return Decimal(int(value))  # whose text has too few digits: 6.55e+04 for 65504
     try:
         text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip()
     except Exception:  # the cell's own code may raise anything
@@ -46,8 +51,22 @@ def category(value: Any, *, exact: bool = False) -> str | Decimal:
     try:
         number = Decimal("x" if "_" in text else text)  # decodes: a private cell, of which none may fail
     except InvalidOperation:
-        return text if exact or text.isascii() else unicodedata.normalize("NFC", text)
+        return text if exact else composed(text)
     return number if number.is_finite() else text
+
+
+def composed(text: str) -> str:
+    """A text in Unicode's form NFC.
+
+    Python's own function takes minutes for a megabyte of accents on one letter, which a row of others may hold. So a
+    run of more than 256 characters that are not ASCII is composed in parts. No ASCII character joins the one before.
+
+    >>> composed("cafe\u0301") == "caf\u00e9"
+    True
+    """
+    if text.isascii():
+        return text
+    return _RUN.sub(lambda run: unicodedata.normalize("NFC", run[0]), text)
 
 
 def positions(

@@ -110,7 +110,12 @@ def text_chunks(values: Any) -> Callable[[], Iterator[list[Any]]]:
     parts = column_parts(values)
     if parts[0].kind == "other" or parts[0].values.dtype.kind in "mM":
         raise TypeError(f"values must be text or numbers for categories, got {parts[0].name[:60]}")
-    return lambda: (filled(part).tolist() for part in parts)
+    return lambda: (_python(filled(part)) for part in parts)
+
+
+def _python(cells: NDArray[Any]) -> list[Any]:
+    """The cells as Python's, but for numbers of less than 64 bits: 0.1 would be 0.10000000149011612."""
+    return list(cells) if cells.dtype in (np.float16, np.float32) else cells.tolist()
 
 
 def unmasked(values: Any) -> Any:

@@ -85,7 +85,7 @@ def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: DecodingLimits | N
             header, readable = next((record for record in records(lines, form) if record), []), True
         strange = {letter for name in header for letter in name if letter == "\0" or "\udc80" <= letter <= "\udcff"}
         if strange or not readable:
-            raise _not_text(path, form, _alike(strange))
+            raise _not_text(path, form, _alike(strange) if strange else "")
         return [name.strip() for name in header]
     raise truncated(path)
 

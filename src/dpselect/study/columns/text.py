@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -10,7 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from dpselect.numerics import Array
-from dpselect.tables import category
+from dpselect.tables import category, composed
 
 __all__ = ["MOST_FEATURES", "HashedText"]
 
@@ -52,4 +51,4 @@ def _text(cell: Any) -> str:
     if category(cell) == "":
         return ""
     text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)
-    return unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())  # a lone surrogate cannot be hashed
+    return composed(text.encode("utf-8", "replace").decode())  # a lone surrogate cannot be hashed
