@@ -94,6 +94,6 @@ def test_separators_that_training_refuses_are_refused(folder):
         (folder / "new.csv").write_text(head + row * 10 + "a;2;1.994,5\n" * 2)
         options = ("new.csv", "--delimiter", ";", "--decimal", ",", *keep)
         assert "'zebra' holds numbers with other separators" in (said := refused("model.npz", *options))
-        assert "--decimal and --thousands" in said
+        assert "declare form.decimal and form.thousands" in said
         assert "1.994" not in said
         assert predict("model.npz", *options, "--thousands", ".").exit_code == 0

@@ -37,9 +37,7 @@ def predict_table(
     table.check([*loaded.columns, *keep], "DATA")
     plain = plain_numbers(loaded.columns)
     columns = cells_of(table, [*loaded.columns, *keep], of_numbers(loaded.columns), doubles=plain - {*keep})
-    numbers = {
-        name: columns[name] if name not in keep else loaded.columns[name].declared.read(columns[name]) for name in plain
-    }
+    numbers = {name: loaded.columns[name].declared.read(columns[name]) for name in plain}
     refuse_other_separators(table, numbers, form.decimal, form.thousands, "form.")
     header = [*keep, "prediction"]
     results: list[Any] = [*(columns[name] for name in keep), loaded.predict(columns)]
