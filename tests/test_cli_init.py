@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.study import load_study, parse_study
+from dpselect.study.columns import Column
 from dpselect.study.schema import Card
 from dpselect.tables import open_table
 
@@ -225,6 +226,16 @@ def test_a_wrong_dictionary_is_named(folder, content, said):
     result = init("people.csv", "--label", "income", "--dictionary", "codebook.csv")
     assert isinstance(result.exception, ArgumentError)
     assert said in str(result.exception)
+
+
+@pytest.mark.parametrize("word", ["boolean", "logical"])
+def test_a_dictionary_knows_booleans(folder, word):
+    (folder / "codebook.csv").write_text(f"name,kind\nmember,{word}\n")
+    (folder / "people.csv").write_text("member,y\n")
+    result = init("people.csv", "--label", "y", "--dictionary", "codebook.csv")
+    column = tomllib.loads(result.stdout)["data"]["columns"]["member"]
+    assert column == {"kind": "boolean", "missing": "indicator"}
+    assert Column(**column).kind == "boolean"
 
 
 def test_columns_named_like_free_text_are_drafted_as_text(folder):

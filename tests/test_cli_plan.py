@@ -65,3 +65,10 @@ def test_other_words_stay_as_they_are():
     assert in_flags("epsilon", ["no such command"]) == "epsilon"
     message = "Failed to open it; there are 'keep;to', \"the table's label\" and 'a', 'table'"
     assert in_flags(f"table: {message}", ["predict"]) == f"--table: {message}"
+    message = "more than one column 'age', or one column alone"
+    assert in_flags(message, ["quantile"]) == message
+
+
+def test_a_declaration_is_written_as_a_flag():
+    said = in_flags("two_digit_years_from: such as two_digit_years_from = 1920", ["quantile"])
+    assert said == "--two-digit-years-from: such as --two-digit-years-from 1920"

@@ -239,6 +239,16 @@ def test_a_file_as_people_have_them(tmp_path):
     assert not (tmp_path / "none.db").exists()
 
 
+@pytest.mark.parametrize("form", [("--decimal", ","), ("--thousands", ".", "--decimal", ",")])
+def test_a_bound_that_looks_grouped_is_refused_beside_grouped_cells(form, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x;y\n1994,5;a\n" * 20)
+    asked = (path, "--column", "x", "--q", "0.5", "--epsilon", "1", "--lower", "0", "--delimiter", ";")
+    with pytest.raises(ArgumentError, match=r"--upper: '20\.000' may be 20000 or a decimal: write 20000"):
+        run(*asked, "--upper", "20.000", *form)
+    assert "q 0.5" in run(*asked, "--upper", "20000.5", *form)
+
+
 def test_dates_of_a_csv_file_in_an_encoding_of_its_own(tmp_path):
     path = tmp_path / "visits.csv"
     days = [f"2024-{1 + day // 28:02}-{1 + day % 28:02}" for day in range(300)]
@@ -251,7 +261,7 @@ def test_dates_of_a_csv_file_in_an_encoding_of_its_own(tmp_path):
         assert "2024-04" < shown["quantiles"][0]["value"] < "2024-09"
     with pytest.raises(ArgumentError, match="--lower must be a number"):
         run(*asked, *written, "--kind", "number")
-    with pytest.raises(ContentError, match="dates need their kind"):
+    with pytest.raises(ContentError, match=r"dates, .* need their kind"):
         run(*asked, *written)
     with pytest.raises(ContentError, match=r"not text in UTF-8.* declare its own by form.encoding"):
         run(*asked)

@@ -20,7 +20,7 @@ from dpselect.study import parse_study
 from tests.documentation import PAGES, ROOT, blocks
 
 WITH_PYTHON = [page for page in PAGES if any(blocks(page, "python"))]
-EXTRAS = {"opacus.md": "opacus", "optuna.md": "optuna", "executors.md": "pandas"}
+EXTRAS = {"data.md": "pandas", "opacus.md": "opacus", "optuna.md": "optuna", "executors.md": "pandas"}
 """Pages whose code needs an optional package."""
 
 

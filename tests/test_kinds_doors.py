@@ -240,3 +240,11 @@ def test_a_study_of_declared_cells_from_its_rows_to_predictions(tmp_path, monkey
     rows = [line.split(",") for line in told.stdout.splitlines()[1:]]
     assert len(rows) == 2000
     assert sum((moved == "ja") == (found == "True") for moved, found in rows) > 1900
+
+
+def test_bounds_of_dates_may_be_written_in_the_format_or_in_iso():
+    form = {"kind": "date", "format": "%d.%m.%Y", "missing": "indicator"}
+    plain = Column(**form, bounds=("2015-01-01", "2024-12-31"))
+    assert plain.limits == Column(**form, bounds=("01.01.2015", "31.12.2024")).limits
+    with pytest.raises(ValueError, match=r"written as %d\.%m\.%Y or in ISO 8601"):
+        Column(**form, bounds=("01/01/2015", "2024-12-31"))

@@ -81,11 +81,12 @@ def in_flags(message: str, arguments: list[str]) -> str:
     }
     # a noun (the data, no claim), words in quotes, a part of a longer name (privacy.delta) and the word "to", unless a
     # colon follows, are something else
-    noun = r"\b(?:a|an|the|no|of|each|every|any|this|that|such|takes|makes)\s+"
+    noun = r"\b(?:a|an|the|no|of|one|each|every|any|this|that|such|takes|makes|more than one)\s+"
     quoted = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\""
     names = "|".join(map(re.escape, flags))
     whole = re.compile(rf"({quoted})|({noun})?(?<![\w.'\"-])(?!to\b(?!:))({names})(?![\w'\"-]|\.\w)")
-    return whole.sub(lambda found: found[0] if found[1] or found[2] else flags[found[3]], message)
+    said = whole.sub(lambda found: found[0] if found[1] or found[2] else flags[found[3]], message)
+    return re.sub(r"(--[a-z-]+) = ", r"\1 ", said)  # as a study writes it
 
 
 def _stop(error: Exception | str, status: int) -> None:

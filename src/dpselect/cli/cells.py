@@ -39,7 +39,9 @@ def withheld_in_words(column: str, most: float, *, categories: bool, csv: bool) 
     if categories:
         cure = "give every --category as the column writes it"
     elif csv:
-        cure = "declare how the cells are written (--decimal, --thousands, --kind date, or --category for text)"
+        cure = (
+            "declare how the cells are written (--decimal, --thousands, --kind, --format, --true-value or --category)"
+        )
     else:
         cure = "store such cells as nulls, or cast the column in a view"
     what = "none of the categories" if categories else "not what the column is declared to hold"

@@ -12,9 +12,9 @@ import numpy as np
 from dpselect.cli.options import number_in
 from dpselect.errors import ArgumentError
 from dpselect.numerics.moments import instant_of
-from dpselect.tables import Declared
+from dpselect.tables import Declared, Written
 
-__all__ = ["bound_in", "shown"]
+__all__ = ["bound_in", "refuse_grouped", "shown"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = 10**12
@@ -49,6 +49,16 @@ def bound_in(flag: str, text: str | None, code: str, declared: Declared) -> Any:
         wanted = _LIKE.get("M" if code == "M" else kind, "a number")
         raise ArgumentError(f"{flag} must be {wanted}, got {text!r}")
     return value
+
+
+def refuse_grouped(flag: str, text: str | None, form: Written) -> None:
+    """Raise `ArgumentError` for a bound such as 20.000, which is 20, beside cells of which 20.000 is 20000."""
+    grouped = text is not None and re.fullmatch(r"\s*-?\d{1,3}(\.\d{3})+\s*", text)
+    if text is not None and grouped and (form.decimal == "," or form.thousands == "."):
+        whole = text.strip().replace(".", "")
+        raise ArgumentError(
+            f"{flag}: {text!r} may be {whole} or a decimal: write {whole}, or another number of decimals"
+        )
 
 
 def _or_none(read: Any, text: str) -> Any:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["init"]
 
 _TASKS = ("classification", "regression")
-_KINDS = ("number", "category", "date", "duration", "text", "none")
+_KINDS = ("number", "boolean", "category", "date", "duration", "text", "none")
 
 
 def init(
@@ -130,7 +130,7 @@ def _asked(column: DraftedColumn) -> DraftedColumn:
         kind = ask(f"{column.name!r}: {', '.join(_KINDS)}", column.kind)
     told = "" if kind == column.kind else "as was said"
     column = replace(column, kind=kind, why=told or column.why)
-    if kind in ("none", "text"):
+    if kind in ("none", "text", "boolean"):
         return column
     if kind == "category":
         return replace(column, categories=_words(f"categories of {column.name!r}"))

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.cli.cells import UNCOUNTED, cells_in_words, described_cells, withheld_in_words
-from dpselect.cli.declared_cells import bound_in, shown
+from dpselect.cli.declared_cells import bound_in, refuse_grouped, shown
 from dpselect.cli.like import check_like
 from dpselect.cli.options import (
     WITHHELD,
@@ -159,6 +159,8 @@ def quantile(
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
     number("--most-unreadable", most_unreadable, at_least=0.0, at_most=1.0)
+    for flag, bound in (("--lower", lower), ("--upper", upper)):
+        refuse_grouped(flag, bound, layout)
     if like is not None:
         check_like(like, column, most=most_unreadable, categories=category or (), declared=cells, form=layout)
     part = count_epsilon(epsilon, adjacency) if count else 0.0

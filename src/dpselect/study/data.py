@@ -25,7 +25,17 @@ from dpselect.study.row_parts import Digests, content_digests, key_digests
 from dpselect.study.schema import Data
 from dpselect.tables import Table, absent, open_table, otherwise_written
 
-__all__ = ["Rows", "cells_of", "encode_columns", "load", "of_numbers", "plan_columns", "study_table"]
+__all__ = [
+    "Rows",
+    "cells_of",
+    "encode_columns",
+    "load",
+    "of_numbers",
+    "plain_numbers",
+    "plan_columns",
+    "refuse_other_separators",
+    "study_table",
+]
 
 _PLAIN: Final = ("number", "integer")
 """Kinds whose cells are numbers alone, and not durations, which text can write otherwise."""
@@ -118,8 +128,7 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None, *,
     numeric = [*of_numbers(facts), *([data.label] if label.column_kind.numeric else [])]
     plain = {name for name in numeric if (facts[name].declared if name in facts else label).kind in _PLAIN}
     columns = cells_of(table, wanted, numeric, doubles=plain)
-    if table.is_text:
-        _refuse_other_separators(data, table, {name: columns[name] for name in plain})
+    refuse_other_separators(table, {name: columns[name] for name in plain}, data.decimal, data.thousands)
     length = np.size(columns[data.label])
     if length == 0:
         raise ContentError("the data have no rows")
@@ -191,19 +200,29 @@ def of_numbers(facts: Mapping[str, Column]) -> list[str]:
     return [name for name, fact in facts.items() if fact.declared.column_kind.numeric]
 
 
-def _refuse_other_separators(data: Data, table: Table, numbers: Mapping[str, Array]) -> None:
+def plain_numbers(facts: Mapping[str, Column]) -> set[str]:
+    """The columns whose cells are numbers, and not durations."""
+    return {name for name in of_numbers(facts) if facts[name].declared.kind in _PLAIN}
+
+
+def refuse_other_separators(
+    table: Table, numbers: Mapping[str, Array], decimal: str | None, thousands: str | None, keys: str = "data."
+) -> None:
     """Raise `ContentError` where a tenth of a column, and more than one cell, would be numbers with other separators.
 
     How numbers are written is a public fact, and what is declared of it a promise, which is evidently broken there.
     """
+    if not table.is_text:
+        return
     for name, values in numbers.items():
         found = int(np.count_nonzero(~np.isnan(values)))
         if len(values) - found > 1 and 9 * (len(values) - found) > found:
-            separators = data.decimal or ".", data.thousands or ""
-            otherwise = otherwise_written([str(cell) for cell in table.read([name])[name]], *separators)
+            cells = [str(cell) for cell in table.read([name])[name]]
+            otherwise = otherwise_written(cells, decimal or ".", thousands or "")
             if otherwise > 1 and 9 * otherwise > found:
                 raise ContentError(
-                    f"column {name!r} holds numbers with other separators than data.decimal and data.thousands declare"
+                    f"column {name!r} holds numbers with other separators than declared: declare {keys}decimal and "
+                    f'{keys}thousands, of 1.234,5 as "," and "."'
                 )
 
 

@@ -28,10 +28,11 @@ _NAMES: Final = {
 }
 """The columns of a dictionary, each by the names that it may have."""
 _KINDS: Final = {
-    "number": ("number", "numeric", "integer", "int", "float", "double", "decimal", "real", "boolean", "bool"),
+    "number": ("number", "numeric", "integer", "int", "float", "double", "decimal", "real"),
+    "boolean": ("boolean", "bool", "logical", "binary"),
     "category": ("category", "categorical", "factor", "nominal", "ordinal", "enum"),
-    "date": ("date", "datetime", "timestamp"),
-    "duration": ("duration", "interval"),
+    "date": ("date", "datetime", "timestamp", "time stamp"),
+    "duration": ("duration", "interval", "timedelta", "difftime"),
     "text": ("text", "free text", "comment"),
     "none": ("none", "id", "identifier", "key"),
 }

@@ -45,8 +45,8 @@ _TEXT: Final = {"text", "comment", "comments", "review", "message", "feedback", 
 class DraftedColumn:
     """What a draft says of a column: its kind, and why.
 
-    `kind` is number, date, duration, category, text or none, for a column that is left out. `bounds` and `categories`
-    are words as somebody typed them; none leave a blank.
+    `kind` is number, boolean, date, duration, category, text or none, for a column that is left out. `bounds` and
+    `categories` are words as somebody typed them; none leave a blank.
     """
 
     name: str
@@ -58,7 +58,7 @@ class DraftedColumn:
     @property
     def complete(self) -> bool:
         """Whether nothing of it is left to be said."""
-        return bool(self.bounds or self.categories)
+        return bool(self.bounds or self.categories) or self.kind == "boolean"
 
     @property
     def facts(self) -> str:
@@ -67,6 +67,8 @@ class DraftedColumn:
             return f"{{ categories = {_list(self.categories)}, other = true }}"
         if self.kind == "text":
             return '{ kind = "text" }'
+        if self.kind == "boolean":
+            return '{ kind = "boolean", missing = "indicator" }'
         kind = "" if self.kind == "number" else f'kind = "{self.kind}", '
         return f'{{ {kind}bounds = {_list(self.bounds)}, missing = "indicator" }}'
 
@@ -191,9 +193,10 @@ source = {source}
 {answers}
 
 # For each feature its bounds (cells beyond them are clipped) or its categories. For dates and times put kind = "date"
-# before the bounds, for spans of time kind = "duration". Free text is {{ kind = "text" }}, without bounds. Delete the
-# line of a column to take it out. missing = "indicator" adds a column that says where a cell was missing; missing = 40
-# puts 40 there. scale = "log" for amounts. See docs/study-file.md.
+# before the bounds, for spans of time kind = "duration". Free text is {{ kind = "text" }}, and yes or no is
+# {{ kind = "boolean", true_values = ["yes"], false_values = ["no"] }}, without bounds. Delete the line of a column to
+# take it out. missing = "indicator" adds a column that says where a cell was missing; missing = 40 puts 40 there.
+# scale = "log" for amounts. Dates such as 31.12.2024, codes such as -99 and all else: see docs/data.md.
 [data.columns]
 {columns}
 {left}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.study.data import cells_of, of_numbers
+from dpselect.study.data import cells_of, of_numbers, plain_numbers, refuse_other_separators
 from dpselect.study.model_file import load_model
 from dpselect.tables import Written, absent, open_table
 
@@ -24,8 +24,8 @@ def predict_table(
     Its columns are those of the source that `keep` names, `prediction`, and with `probabilities` one for each class,
     `probability_CLASS`. `source` is a file, relative to the working directory, or a URL, as in a study.
 
-    Raises `StudyError` for a model or a table that cannot be read, `ContentError` for a column that the model lacks or
-    cannot read; neither shows a cell.
+    Raises `StudyError` for a model or a table that cannot be read, `ContentError` for a column that the table lacks,
+    that cannot be read, or whose numbers are evidently written with other separators; neither shows a cell.
     """
     loaded = load_model(model)
     if probabilities and loaded.label_bounds is not None:
@@ -35,7 +35,11 @@ def predict_table(
     if missing:
         raise ContentError(f"DATA: {absent(missing, table.columns)}")
     table.check([*loaded.columns, *keep], "DATA")
-    columns, kept = cells_of(table, list(loaded.columns), of_numbers(loaded.columns)), table.read(keep)
+    plain = plain_numbers(loaded.columns)
+    columns = cells_of(table, list(loaded.columns), of_numbers(loaded.columns), doubles=plain)
+    numbers = {name: loaded.columns[name].declared.read(columns[name]) for name in plain}
+    refuse_other_separators(table, numbers, form.decimal, form.thousands, "form.")
+    kept = table.read(keep) if keep else {}
     header = [*keep, "prediction"]
     results: list[Any] = [*(kept[name] for name in keep), loaded.predict(columns)]
     if probabilities:

@@ -38,7 +38,10 @@ _HELD = 1 << 26
 """Bytes of a column that is not read twice."""
 _NONE = ("nan", "none")
 _DATES = ': declare its format, such as "%d/%m/%Y" or "%m/%d/%Y", and two_digit_years_from for %y'
-_NUMBERS = ": dates need their kind, text needs categories, separators other than a point form.decimal"
+_NUMBERS = (
+    ": dates, times, durations and words such as yes and no need their kind, other text needs categories, separators "
+    "other than a point form.decimal"
+)
 
 
 def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, datetime, time
 from typing import Annotated, Any, Final, Literal
 
@@ -104,7 +105,8 @@ class Column(CellKeys):
         low, high = self.limits
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
             key = "within" if self.within else "bounds"
-            raise ValueError(f"{key} must be two finite {self.kind}s, the lower one first")
+            written = f", written as {self.format} or in ISO 8601" if self.format else ""
+            raise ValueError(f"{key} must be two finite {self.kind}s{written}, the lower one first")
         scale, size = self._scale
         refused = scale.refused(low, size)
         if refused:
@@ -279,4 +281,8 @@ class Column(CellKeys):
             )
         cells = np.empty(1, dtype=object)
         cells[0] = value
-        return float(self.declared.column_kind.read(cells, self.declared)[0])
+        found = self.declared.column_kind.read(cells, self.declared)[0]
+        if self.format is not None and isinstance(value, str) and np.isnan(found):  # or in ISO 8601
+            plain = replace(self.declared, format=None, two_digit_years_from=None)
+            found = plain.column_kind.read(cells, plain)[0]
+        return float(found)
