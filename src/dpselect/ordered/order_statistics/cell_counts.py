@@ -150,7 +150,7 @@ def count_epsilon(epsilon: SupportsFloat, adjacency: Adjacency | str = Adjacency
     >>> count_epsilon(1.0), count_epsilon(10.0), count_epsilon(0.5)
     (0.047119140625, 0.099609375, 0.02490234375)
     """
-    epsilon = number("epsilon", epsilon, above=0.0)
+    epsilon = number("epsilon", epsilon, above=0.0, rounding="down")
     wanted = math.sqrt(2.0) * _moves(adjacency) / _DEVIATION
     fraction, exponent = math.frexp(min(max(wanted, SHARES[0] * epsilon), SHARES[1] * epsilon))
     return math.ldexp(math.floor(math.ldexp(fraction, _BITS)), exponent - _BITS)
