@@ -1,9 +1,8 @@
-import gc
-
 """Documents of others are decoded in one room, under limits: memory, processor time, depth, digits, entries."""
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import re
