@@ -68,9 +68,9 @@ def init(
     columns = guessed_columns([name for name in found.columns if name != label], found.types)
     facts = Facts(epsilon=repr(epsilon), task=task)
     if dictionary is not None:
-        told = read_dictionary(dictionary)
-        columns, facts = described_columns(columns, told), described_label(facts, told.get(label))
-        if unknown := [name for name in told if name not in found.columns]:
+        described = read_dictionary(dictionary)
+        columns, facts = described_columns(columns, described), described_label(facts, described.get(label))
+        if unknown := [name for name in described if name not in found.columns]:
             warn(f"--dictionary: {absent(unknown, found.columns)}")
     if _in_terminal():
         warn("Say only what is public without looking at the rows; nothing leaves a blank.")

@@ -128,7 +128,8 @@ def quantile(
     as_json: AsJson = False,
 ) -> None:
     """Private quantiles of a column: values that are nearly at the ranks asked for, and what that costs."""
-    number("--epsilon", epsilon, at_least=2.0**-30, at_most=2.0**20)
+    # a twentieth of it may pay for counts, and no mechanism takes less than 2**-30
+    number("--epsilon", epsilon, at_least=2.0**-25 if count else 2.0**-30, at_most=2.0**20)
     for wanted in q:
         number("--q", wanted, at_least=0.0, at_most=1.0)
     if kind == "boolean" and lower is upper is None and range_epsilon is None:
@@ -203,9 +204,9 @@ def quantile(
             # an answer that is withheld is not drawn at all
             if counts is None or found is None or not counts.mostly_lost(found, most_unreadable):
                 release = quantiles(source, **public, **asked | {"method": plan.chosen})
-    told = None if counts is None or found is None else described_cells(counts, found)
-    result: dict[str, Any] = {"column": column, "quantiles": [], "withheld": release is None, "cells": told}
-    if told is None:
+    shown_counts = None if counts is None or found is None else described_cells(counts, found)
+    result: dict[str, Any] = {"column": column, "quantiles": [], "withheld": release is None, "cells": shown_counts}
+    if shown_counts is None:
         result["condition"] = UNCOUNTED
     result["method"] = plan.chosen
     if release is not None:
@@ -216,7 +217,7 @@ def quantile(
     spent = (
         f"epsilon {rounded_up(result['epsilon'])}, delta {rounded_up(delta or 0.0)}, adjacency {result['adjacency']}"
     )
-    in_words = cells_in_words(told, possible=possible)
+    in_words = cells_in_words(shown_counts, possible=possible)
     if release is None:
         print_result(result, as_json, in_words, spent)
         warn(

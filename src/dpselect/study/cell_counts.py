@@ -135,7 +135,7 @@ class CellPrice:
             "most_unreadable": self.most,
         }
 
-    def told(self, noisy: NDArray[np.int64], delta: float) -> dict[str, Any]:
+    def released(self, noisy: NDArray[np.int64], delta: float) -> dict[str, Any]:
         """What is released of the cells: none of the counts is below 0."""
         shown = {
             name: dict(zip(FATES, (max(0, count) for count in counts), strict=True))

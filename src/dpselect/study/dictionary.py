@@ -60,27 +60,27 @@ def read_dictionary(path: Path) -> dict[str, DraftedColumn]:
         raise ArgumentError(f"--dictionary: {path.name} needs a column name: {absent(['name'], header)}")
     found: dict[str, DraftedColumn] = {}
     for row in filter(None, rows):
-        told = {key: "" if place is None or place >= len(row) else row[place].strip() for key, place in places.items()}
-        if told["name"] in found:
-            raise ArgumentError(f"--dictionary: {path.name} describes {told['name']!r} more than once")
-        found[told["name"]] = _described(told, path)
+        cells = {key: "" if place is None or place >= len(row) else row[place].strip() for key, place in places.items()}
+        if cells["name"] in found:
+            raise ArgumentError(f"--dictionary: {path.name} describes {cells['name']!r} more than once")
+        found[cells["name"]] = _described(cells, path)
     return found
 
 
-def _described(told: Mapping[str, str], path: Path) -> DraftedColumn:
-    name, word = told["name"], told["kind"].lower()
+def _described(cells: Mapping[str, str], path: Path) -> DraftedColumn:
+    name, word = cells["name"], cells["kind"].lower()
     kind = next((kind for kind, words in _KINDS.items() if word in words), "")
     if word and word != "string" and not kind:
         raise ArgumentError(
-            f"--dictionary: {path.name}, row {name!r}: kind {told['kind']!r} is none of {', '.join(_KINDS)}"
+            f"--dictionary: {path.name}, row {name!r}: kind {cells['kind']!r} is none of {', '.join(_KINDS)}"
         )
-    bounds = (told["low"], told["high"])
+    bounds = (cells["low"], cells["high"])
     if any(bounds) and not all(bounds):
         raise ArgumentError(f"--dictionary: {path.name}, row {name!r}: give both low and high, or neither")
-    categories = tuple(word.strip() for word in told["categories"].split("|")) if told["categories"] else ()
+    categories = tuple(word.strip() for word in cells["categories"].split("|")) if cells["categories"] else ()
     if not kind:
         kind = "category" if categories else "number" if all(bounds) else ""
-    why = shorten("".join(letter if letter.isprintable() else " " for letter in told["description"]), _LONGEST)
+    why = shorten("".join(letter if letter.isprintable() else " " for letter in cells["description"]), _LONGEST)
     return DraftedColumn(name, kind, why, bounds if all(bounds) else (), categories)
 
 
@@ -88,20 +88,20 @@ def described_columns(columns: Sequence[DraftedColumn], dictionary: Mapping[str,
     """The columns as the dictionary says; what it does not say of one stays as it was."""
     found = []
     for column in columns:
-        told = dictionary.get(column.name)
-        if told is not None:
-            why = told.why or ("by the dictionary" if told.kind else column.why)
-            column = replace(told, kind=told.kind or column.kind, why=why)
+        described = dictionary.get(column.name)
+        if described is not None:
+            why = described.why or ("by the dictionary" if described.kind else column.why)
+            column = replace(described, kind=described.kind or column.kind, why=why)
         found.append(column)
     return found
 
 
-def described_label(facts: Facts, told: DraftedColumn | None) -> Facts:
+def described_label(facts: Facts, described: DraftedColumn | None) -> Facts:
     """The facts with what the dictionary says of the label: its classes, or its bounds for a regression."""
-    if told is None:
+    if described is None:
         return facts
-    if told.categories and facts.task != "regression":
-        return replace(facts, task="classification", classes=told.categories)
-    if told.bounds and facts.task != "classification":
-        return replace(facts, task="regression", label_bounds=told.bounds)
+    if described.categories and facts.task != "regression":
+        return replace(facts, task="classification", classes=described.categories)
+    if described.bounds and facts.task != "classification":
+        return replace(facts, task="regression", label_bounds=described.bounds)
     return facts

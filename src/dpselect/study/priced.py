@@ -42,8 +42,8 @@ class Price:
     part only, so one run costs it the larger, and the whole search the larger of the two finished curves. Where rows
     that train also score there is one part, with both composed.
     `purchase` are bounds that every row pays for first, `cells` counts of its cells; `search` has their price too.
-    `portfolio` are the noises of
-    candidates, of which `noise` is the first one's, and the price of the choice. `second` is a second stage.
+    `portfolio` are the noises of candidates, the first of which is `noise`, and the price of the choice. `second` is a
+    second stage.
     """
 
     noise: float

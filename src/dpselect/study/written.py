@@ -45,7 +45,7 @@ def write(opened: Opened, released: Refitted | Withheld | None, result: TuneResu
     release |= {"preparation": _preparation(priced, columns), **described(settled.study, columns)}
     release["cells"] = None
     if price.cells is not None and released is not None and released.counts is not None:
-        release["cells"] = price.cells.told(released.counts, price.delta)
+        release["cells"] = price.cells.released(released.counts, price.delta)
     if (why := withheld_in_words(release)) is not None:
         release |= {"score": None, "notes": [*release["notes"], why]}
     facts = report.search_facts(

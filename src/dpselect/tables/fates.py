@@ -12,6 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.tables.categories import is_missing
+
 __all__ = [
     "FATES",
     "INSIDE",
@@ -47,14 +49,7 @@ def is_missing_text(cell: Any) -> bool:
     >>> is_missing_text(" NA "), is_missing_text(None), is_missing_text("unknown")
     (True, True, False)
     """
-    if cell is None:
-        return True
-    if isinstance(cell, str):
-        return cell.strip().lower() in NO_VALUE
-    try:
-        return bool(cell != cell)
-    except Exception:  # the cell's own code may be anything
-        return type(cell).__name__ == "NAType"
+    return cell.strip().lower() in NO_VALUE if isinstance(cell, str) else is_missing(cell)
 
 
 def tally(fates: NDArray[Any]) -> Fates:

@@ -41,6 +41,7 @@ class Table:
             for a source whose numbers are all so.
         is_text: whether all cells are text.
         where: what errors call it.
+        header: whether the names stand apart from the rows. Otherwise one row can add a name.
         even: the same as `chunks`, but raises `ContentError` for a row that has not as many cells as the header has
             names. None for a source that has no such rows.
     """

@@ -5,6 +5,7 @@ A CASE gives each row one fate, and the rows are counted by it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ def number_counts(
     """
     low, high = ends
     if whole:
-        low, high = (min(max(int(end), -_MOST - 1), _MOST) for end in (low, high))
+        low, high = (min(max(end, -_MOST - 1), _MOST) for end in (math.ceil(low), math.floor(high)))
     nan = "" if whole else f"WHEN {number} > :p2 THEN 3 "
     fate = (
         f"CASE WHEN {number} IS NULL THEN {_lost(cell)} {nan}"
