@@ -248,3 +248,34 @@ def test_bounds_of_dates_may_be_written_in_the_format_or_in_iso():
     assert plain.limits == Column(**form, bounds=("01.01.2015", "31.12.2024")).limits
     with pytest.raises(ValueError, match=r"written as %d\.%m\.%Y or in ISO 8601"):
         Column(**form, bounds=("01/01/2015", "2024-12-31"))
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_of_a_parquet_file_are_those_of_a_study(tmp_path, unit):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    spans = pa.array([0, 90, None, -(10**9), 10**15], pa.duration(unit))
+    parquet.write_table(pa.table({"x": spans}), tmp_path / "t.parquet")
+    with open_column(str(tmp_path / "t.parquet"), "x", kind="duration") as source:
+        found = np.concatenate([values for values, _ in source.blocks()])
+        fates = OrderedColumn(source, lower=0, upper=10**5).fates().tolist()
+    column = Column(kind="duration", bounds=(0, 10**5), missing="indicator")
+    wanted = column.numbers("x", open_table("t.parquet", tmp_path).read(["x"])["x"])
+    np.testing.assert_array_equal(found, wanted)
+    assert sum(fates) == 5
+    assert fates[3:] == [1, 0]
+    with pytest.raises(ArgumentError, match=r"holds duration\[.*, which needs kind duration"):
+        open_column(str(tmp_path / "t.parquet"), "x").__enter__()
+
+
+def test_one_duration_of_a_parquet_file_changes_no_other(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+
+    def read(last):
+        spans = pa.array([*range(50), last], pa.duration("ns"))
+        parquet.write_table(pa.table({"x": spans}), tmp_path / "t.parquet", row_group_size=7)
+        with open_column(str(tmp_path / "t.parquet"), "x", kind="duration") as source:
+            return np.concatenate([values for values, _ in source.blocks()])
+
+    before = read(1)
+    for last in (None, 0, 2**63 - 1, -(2**63) + 1):
+        assert read(last)[:-1].tobytes() == before[:-1].tobytes()

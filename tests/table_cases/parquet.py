@@ -11,7 +11,6 @@ from typing import Any
 from tests.table_cases.case import NAN, Case, seconds
 from tests.table_cases.frames import arrow, arrow_dictionary
 
-NO_ORDER = {"study": "no cell that can be read", "quantile": "no order"}
 TEXT = {"quantile": "needs categories"}
 
 

@@ -126,9 +126,12 @@ def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any] | 
     except TypeError:
         found = None
     if found is None:
-        if fits and request.declared is not None:
+        kind = None if request.declared is None else request.declared.kind
+        spans = np.issubdtype(cells_in(empty).dtype, np.timedelta64)
+        if kind == "duration" if spans else fits and kind is not None:
             return None
-        raise ArgumentError(f"{named}, which {'needs categories' if fits else 'has no order here'}")
+        what = "needs kind duration" if spans else "needs categories" if fits else "has no order here"
+        raise ArgumentError(f"{named}, which {what}")
     refuse_for_typed(request.declared, named)
     return found
 
