@@ -85,6 +85,8 @@ def peers() -> list[Any]:
 @pytest.mark.parametrize("case", peers())
 def test_pandas_reads_the_same(case: Case, written):
     pd = pytest.importorskip("pandas")
+    if case.file.endswith(".zst"):
+        pytest.importorskip("zstandard", reason="pandas reads it with this alone")
     declared, path = case.declared, written(case)
     frame = pd.read_csv(
         path,
