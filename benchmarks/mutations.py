@@ -289,7 +289,7 @@ def _file(test: str) -> str:
 
 
 def _words(path: str) -> set[str]:
-    """Those that name a subject: a test of `ledger/witness` is in `test_ledger_witness.py`."""
+    """Those that name a subject: a test of `ledger/witness` is in `ledger/test_witness.py`."""
     return set(re.split(r"\W|_", path)) - {"", "py", "tests", "test", "src", "dpselect"}
 
 

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 from textwrap import dedent
 
-ROOT = Path(__file__).parent.parent
+from tests.root import ROOT
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 

@@ -23,7 +23,7 @@ from dpselect.randomness.session import Session
 from dpselect.repetitions import Geometric, Harmonic, Logarithmic, Poisson
 from dpselect.selection import select_best
 from dpselect.tuning import Categorical, tune
-from tests.public_calls import ROOMS, public
+from tests.project.public_calls import ROOMS, public
 
 SEARCH = {"space": {"x": Categorical([1, 2])}, "base": pure_dp(epsilon=1)}
 

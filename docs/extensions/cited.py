@@ -33,20 +33,20 @@ CITED = {
     (
         "accounting/best_of_k/bounds/profile.py",
         "Koskela, Redberg, Wang 2024",
-    ): "test: test_accounting_profile.py: test_gaussian_table",
+    ): "test: accounting/best_of_k/bounds/test_profile.py: test_gaussian_table",
     ("accounting/best_of_k/bounds/pure.py", "Papernot, Steinke 2022"): "entry: Papernot, Steinke 2022, Corollary 3",
     (
         "accounting/best_of_k/feasible_region.py",
         "Dong, Roth, Su 2022",
-    ): "test: test_accounting_profile.py: test_the_gaussian_trade_off_is_attained_by_half_lines",
+    ): "test: accounting/best_of_k/bounds/test_profile.py: test_the_gaussian_trade_off_is_attained_by_half_lines",
     (
         "accounting/best_of_k/feasible_region.py",
         "Dong, Roth, Su 2022, Proposition 2.12",
-    ): "test: test_accounting_profile.py: test_lines_lie_just_above_the_gaussian_curve",
+    ): "test: accounting/best_of_k/bounds/test_profile.py: test_lines_lie_just_above_the_gaussian_curve",
     (
         "accounting/best_of_k/feasible_region.py",
         "Koskela, Redberg, Wang 2024",
-    ): "test: test_accounting_profile.py: test_gaussian_table",
+    ): "test: accounting/best_of_k/bounds/test_profile.py: test_gaussian_table",
     ("accounting/best_of_k/feasible_region.py", "Papernot, Steinke 2022"): "entry: Papernot, Steinke 2022, Lemma 7",
     ("accounting/best_of_k/search_bound.py", "Papernot, Steinke 2022"): "entry: Papernot, Steinke 2022, Lemma 20",
     ("accounting/candidates/__init__.py", "Liu, Talwar 2019"): "entry: Liu, Talwar 2019, Theorem 3.1",
@@ -61,25 +61,25 @@ CITED = {
     (
         "ledger/filters.py",
         "Feldman, Zrnic 2021, Theorem 4.3",
-    ): "test: test_ledger_audit.py: test_no_adversary_beats_a_filter",
+    ): "test: ledger/test_accounting.py: test_no_adversary_beats_a_filter",
     (
         "ledger/filters.py",
         "Koskela, Tobaben, Honkela 2023",
-    ): "test: test_ledger_audit.py: test_a_full_filter_keeps_its_promise_on_gaussians",
+    ): "test: ledger/test_accounting.py: test_a_full_filter_keeps_its_promise_on_gaussians",
     ("ledger/filters.py", "Lecuyer 2021"): "entry: docs/theory/odometer.md, Theorem 1",
     ("ledger/filters.py", "Rogers et al. 2016"): "entry: docs/theory/odometer.md, Theorem 1",
     (
         "ledger/filters.py",
         "Smith, Thakurta 2022",
-    ): "test: test_ledger_audit.py: test_a_full_filter_keeps_its_promise_on_gaussians",
+    ): "test: ledger/test_accounting.py: test_a_full_filter_keeps_its_promise_on_gaussians",
     (
         "ledger/filters.py",
         "Whitehouse et al. 2023",
-    ): "test: test_ledger_audit.py: test_a_full_filter_keeps_its_promise_on_gaussians",
+    ): "test: ledger/test_accounting.py: test_a_full_filter_keeps_its_promise_on_gaussians",
     (
         "mechanisms/bounded_range_price.py",
         "Cesar, Rogers 2021",
-    ): "test: test_mechanisms_scores.py: test_bounded_range_curves",
+    ): "test: mechanisms/test_scores.py: test_bounded_range_curves",
     ("mechanisms/bounded_range_price.py", "Durfee, Rogers 2019"): "entry: Durfee, Rogers 2019, Lemma 4.2",
     ("mechanisms/bounded_range_price.py", "Harrison, Manurangsi 2026"): "no price: a number for comparison",
     ("mechanisms/brownian.py", "Robbins 1970"): "entry: docs/theory/noise-reduction.md, Theorem 6",
@@ -88,32 +88,32 @@ CITED = {
     (
         "mechanisms/flipping.py",
         "Ding et al. 2021",
-    ): "test: test_mechanisms_scores.py: test_permute_and_flip_is_noisy_max_with_exponential_noise",
+    ): "test: mechanisms/test_scores.py: test_permute_and_flip_is_noisy_max_with_exponential_noise",
     (
         "mechanisms/interquantile_range.py",
         "Dwork, Lei 2009",
-    ): "test: test_propose_test_release.py: test_the_interquantile_range_keeps_its_guarantee_on_all_small_data",
+    ): "test: mechanisms/test_propose_test_release.py: test_the_interquantile_range_keeps_its_guarantee",
     (
         "mechanisms/large_margin.py",
         "Chaudhuri, Hsu, Song 2014",
-    ): "test: test_mechanisms_candidates.py: test_large_margin_mechanism_exact_audit",
+    ): "test: mechanisms/test_score_mechanism.py: test_large_margin_mechanism_exact_audit",
     ("mechanisms/noise_reduction.py", "Ligett et al. 2017"): "entry: docs/theory/noise-reduction.md, Theorem 2",
     (
         "mechanisms/noisy_max.py",
         "Ding et al. 2021",
-    ): "test: test_mechanisms_scores.py: test_permute_and_flip_is_noisy_max_with_exponential_noise",
+    ): "test: mechanisms/test_scores.py: test_permute_and_flip_is_noisy_max_with_exponential_noise",
     (
         "mechanisms/noisy_max.py",
         "Dwork, Roth 2014, Claim 3.9",
-    ): "test: test_mechanisms_scores.py: test_pure_epsilon_is_attained_and_never_exceeded",
+    ): "test: mechanisms/test_scores.py: test_pure_epsilon_is_attained_and_never_exceeded",
     (
         "mechanisms/propose_test_release.py",
         "Dwork, Lei 2009",
-    ): "test: test_propose_test_prices.py: test_fact_12_dwork_and_lei_s_delta",
+    ): "test: mechanisms/test_instability.py: test_fact_12_dwork_and_lei_s_delta",
     (
         "mechanisms/propose_test_release.py",
         "Hartmann et al. 2022",
-    ): "test: test_propose_test_prices.py: test_fact_11_a_cascade_has_the_deltas_of_its_stages",
+    ): "test: mechanisms/test_instability.py: test_fact_11_a_cascade_has_the_deltas_of_its_stages",
     (
         "mechanisms/smooth_sensitivity.py",
         "Nissim, Raskhodnikova, Smith 2007",
@@ -124,24 +124,24 @@ CITED = {
     (
         "mechanisms/trimmed_mean.py",
         "Dwork, Lei 2009",
-    ): "test: test_propose_test_release.py: test_trimmed_means_need_their_delta_and_no_more",
+    ): "test: mechanisms/test_propose_test_release.py: test_trimmed_means_need_their_delta_and_no_more",
     (
         "privacy/losses/composition.py",
         "Higham 2002, Theorem 24.2",
-    ): "test: test_privacy_loss_composition.py: test_an_understated_mass_is_caught",
+    ): "test: privacy/losses/test_composition.py: test_an_understated_mass_is_caught",
     (
         "privacy/losses/connect_the_dots.py",
         "Doroshenko et al. 2022",
-    ): "test: test_privacy_losses.py: test_connecting_the_dots_lies_above_the_profile_at_both_signs",
+    ): "test: privacy/losses/test_pld.py: test_connecting_the_dots_lies_above_the_profile_at_both_signs",
     (
         "privacy/losses/discretise.py",
         "Doroshenko et al. 2022",
-    ): "test: test_optimal_pairs.py: test_pairs_enclose_the_profile",
+    ): "test: privacy/losses/test_pairs.py: test_pairs_enclose_the_profile",
     ("privacy/losses/discretise.py", "Zhu, Dong, Wang 2022"): "no price: a definition",
     (
         "privacy/losses/pld.py",
         "Doroshenko et al. 2022",
-    ): "test: test_privacy_losses.py: test_the_lower_hull_is_the_largest_convex_function_below_the_points",
+    ): "test: privacy/losses/test_pld.py: test_the_lower_hull_is_the_largest_convex_function_below_the_points",
     ("privacy/losses/pld.py", "Mironov 2017, Proposition 3"): "no price: a rough number that a mesh is chosen by",
     ("privacy/mechanisms/known_curves.py", "Bun, Steinke 2016"): "no price: a definition",
     ("privacy/mechanisms/known_curves.py", "Mironov 2017"): "no price: a definition",
@@ -162,11 +162,11 @@ CITED = {
     (
         "privacy/output/optimal_composition.py",
         "Hartmann et al. 2022",
-    ): "test: test_output_composition.py: test_table_1",
+    ): "test: privacy/output/test_optimal_composition.py: test_table_1",
     (
         "privacy/renyi.py",
         "Bretagnolle, Huber 1979",
-    ): "test: test_privacy_curves.py: test_a_delta_that_total_variation_cannot_exceed_costs_nothing",
+    ): "test: privacy/test_profile.py: test_a_delta_that_total_variation_cannot_exceed_costs_nothing",
     ("privacy/renyi.py", "Bun, Steinke 2016"): "no price: a definition",
     ("repetitions/law.py", "Papernot, Steinke 2022"): "entry: Papernot, Steinke 2022, Lemma 22",
     ("repetitions/negative_binomial.py", "Liu, Talwar 2019"): "no price: the name of a law",
@@ -174,11 +174,11 @@ CITED = {
     (
         "repetitions/splitting.py",
         "Kingman 1993",
-    ): "test: test_repetitions_splitting.py: test_poisson_counts_are_independent_and_no_others_are",
+    ): "test: repetitions/test_splitting.py: test_poisson_counts_are_independent_and_no_others_are",
     (
         "repetitions/splitting.py",
         "Rao, Rubin 1964",
-    ): "test: test_repetitions_splitting.py: test_poisson_counts_are_independent_and_no_others_are",
+    ): "test: repetitions/test_splitting.py: test_poisson_counts_are_independent_and_no_others_are",
     ("repetitions/truncation.py", "Papernot, Steinke 2022"): "entry: Papernot, Steinke 2022, Lemma 22",
     ("selection/above.py", "Liu, Talwar 2019, Algorithm 1"): "entry: Liu, Talwar 2019, Theorem 3.1",
     ("selection/amplification.py", "Liu, Talwar 2019"): "entry: Liu, Talwar 2019, Theorem 3.1",

@@ -22,7 +22,7 @@ def file_of(name: str) -> str:
     """The path of a module of the library, of a test or of an example, from the root."""
     if name.startswith("examples/"):
         return name
-    return f"tests/{name}" if name.startswith("test_") else f"src/dpselect/{name}"
+    return f"tests/{name}" if Path(name).name.startswith("test_") else f"src/dpselect/{name}"
 
 
 @cache

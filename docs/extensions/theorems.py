@@ -142,15 +142,16 @@ def index(
     missing = {key for key, here in named.items() if not any((work, key[1]) in entries for work in here)}
     wrong += [f"{file} names {what}, which has no entry" for file, what in sorted(missing.difference(without))]
     wrong += [f"{file}, {what}: the exception is not needed" for file, what in sorted(set(without) - missing)]
-    for path in sorted((root / "tests").glob("test_*.py")):
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        test = path.relative_to(root / "tests").as_posix()
         for name, node in definitions(path, MARK):
             for said, mark in marks(node):
                 entry = entries.get(tuple(said.rsplit(", ", 1)))
                 if entry is None:
-                    wrong.append(f"{path.name}: no docstring has the source {said}")
+                    wrong.append(f"{test}: no docstring has the source {said}")
                     continue
-                entry.exact += [f"{path.name}: {name}"] if mark.get("exact") else []
-                entry.sharp += [f"{path.name}: {name}"] if mark.get("sharp") else []
+                entry.exact += [f"{test}: {name}"] if mark.get("exact") else []
+                entry.sharp += [f"{test}: {name}"] if mark.get("sharp") else []
                 entry.loose = entry.loose or mark.get("loose", "")
     for key, entry in entries.items():
         wrong += [f"{', '.join(key)}: no exact test"] if not entry.exact else []

@@ -1,7 +1,7 @@
 """Every public mechanism of this library, as subjects of an audit, and why the other callables that draw are not here.
 
 `drawing_callables()` finds what takes a random source, so a new mechanism that is neither in `SHIPPED` nor in `EXEMPT`
-fails a test (`tests/test_audit_shipped.py`).
+fails a test (`tests/audit/test_shipped.py`).
 """
 
 from __future__ import annotations

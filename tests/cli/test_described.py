@@ -1,0 +1,152 @@
+"""Help, version and completion: every command has examples, and every example runs."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import dpselect
+from dpselect.cli.app import app
+from dpselect.cli.commands import COMMANDS as LINES, EXAMPLES, Later
+from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of, law_of
+from dpselect.errors import ArgumentError
+from tests.cli.test_app import toml
+from tests.study.test_schema import STUDY
+
+
+def commands(group, words=()):
+    for name, known in group.commands.items():
+        command = known.loaded if isinstance(known, Later) else known
+        if hasattr(command, "commands"):
+            yield from commands(command, (*words, name))
+        else:
+            yield " ".join((*words, name)), command
+
+
+COMMANDS = dict(commands(typer.main.get_command(app)))
+
+
+@pytest.mark.cases(11)
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_command_shows_its_examples(words):
+    shown = CliRunner().invoke(app, [*words.split(), "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).stdout
+    assert EXAMPLES[words]
+    for example in EXAMPLES[words]:
+        assert example.startswith(f"dpselect {words} ")
+        assert example in shown
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_line_of_a_command_is_the_first_of_its_help(name):
+    assert typer.main.get_command(app).commands[name].loaded.help.splitlines()[0] == LINES[name]
+
+
+def test_no_example_is_of_a_command_that_does_not_exist():
+    assert set(EXAMPLES) <= set(COMMANDS)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The files that the examples name."""
+    made = tmp_path_factory.mktemp("examples")
+    (made / "study.toml").write_text(toml({**STUDY, "runs": {"executor": "inline"}}))
+    (made / "people.csv").write_text("income\n" + "".join(f"{1000 * i}\n" for i in range(500)))
+    ids = range(200)
+    measures = [f"{part} {side} (cm)" for part in ("sepal", "petal") for side in ("length", "width")]
+    (made / "new.csv").write_text(
+        ",".join(["species", *measures]) + "\n" + "".join(f"{i},5,3,{i % 6},1\n" for i in ids)
+    )
+    (made / "mechanism.py").write_text(
+        "from dpselect.randomness import RandomSource\n\n\n"
+        "def noisy_count(people: int, random: RandomSource) -> int:\n"
+        "    return people + round(2 * float(random.laplace(1)[0]))\n"
+    )
+    (made / "labels.csv").write_text("id,label\n" + "".join(f"{i},{i % 2}\n" for i in ids))
+    (made / "guesses.csv").write_text("id,prediction\n" + "".join(f"{i},{i % 2 if i % 10 else 0}\n" for i in ids))
+    (made / "incumbent.csv").write_text("id,outcome\n" + "".join(f"{i},{i % 2}\n" for i in ids))
+    (made / "candidate.csv").write_text("id,outcome\n" + "".join(f"{i},{int(i % 9 > 0)}\n" for i in ids))
+    (made / "model.bin").write_bytes(b"the second model")
+    return made
+
+
+ELSEWHERE = {
+    "reproduce": "takes long",
+    "holdout serve": "tests/holdout/server/test_app.py",
+    "holdout submit": "tests/holdout/server/test_app.py",
+}
+"""Commands whose examples do not run here, and why or where they do."""
+QUICK = [(words, example) for words, shown in EXAMPLES.items() if words not in ELSEWHERE for example in shown]
+
+
+@pytest.mark.full
+def test_every_example_runs(folder, monkeypatch):
+    """In the order of the help: later ones use what earlier ones made."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    for _, example in QUICK:
+        result = CliRunner().invoke(app, shlex.split(example)[1:])
+        assert result.exit_code == 0, (example, result.output, result.exception)
+        assert result.stdout.strip() or "export" in example
+    assert {"found", "budget.db", "record.jsonl", "copy.db", "pets.holdout"} <= {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES["reproduce"])
+def test_the_examples_of_reproduce_run(example, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, shlex.split(example)[1:]).exit_code == 0
+
+
+def test_version():
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"dpselect {dpselect.__version__}\n"
+
+
+class Interrupted:
+    """Ctrl-C at the first import of the command line."""
+
+    def find_spec(self, name, _path=None, _target=None):
+        if name == "dpselect.cli.app":
+            raise KeyboardInterrupt
+
+
+def test_ctrl_c_during_the_imports_is_an_exit_like_any_other(monkeypatch):
+    monkeypatch.delitem(sys.modules, "dpselect.cli.app")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    with pytest.raises(SystemExit) as stopped:
+        dpselect.cli.main()
+    assert stopped.value.code == 130
+
+
+def run(environment, *arguments):
+    code = "import sys; sys.argv[0] = 'dpselect'; from dpselect.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.full
+def test_completion_knows_commands_and_options():
+    """The script that `--install-completion` installs, and what it asks for when the tab key is pressed."""
+    script = run({"_DPSELECT_COMPLETE": "source_bash"}).stdout
+    assert "_DPSELECT_COMPLETE=complete_bash" in script
+    words = {"_DPSELECT_COMPLETE": "complete_bash", "COMP_CWORD": "1", "COMP_WORDS": "dpselect re"}
+    assert run(words).stdout.split() == ["report", "reproduce"]
+
+
+def test_an_unknown_law_or_base_is_answered_with_the_list_that_the_help_has():
+    with pytest.raises(ArgumentError, match="unknown law 'foo'; one of") as law:
+        law_of("foo:mean=3")
+    with pytest.raises(ArgumentError, match="unknown base 'foo'; one of") as base:
+        base_of("foo:mean=3", adjacency="replace_one")
+    for error, text in ((law, LAW_HELP), (base, BASE_HELP)):
+        listed = str(error.value).partition("one of ")[2].split(", ")
+        assert listed == sorted(re.findall(r"([a-z-]+):", text.partition(": ")[2]))

@@ -1,0 +1,465 @@
+"""No conversion of a time stamp, a duration or a whole number wraps around, whatever its unit and its container."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import json
+import random
+from datetime import timedelta, timezone
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpselect.cli.app import app
+from dpselect.errors import ArgumentError
+from dpselect.numerics import moments
+from dpselect.ordered import median, open_column, quantile_interval, quantiles
+from dpselect.ordered.public_domain import PublicDomain
+from dpselect.randomness import keyed_source
+from dpselect.tables import SOURCES, Declared, Origin
+from tests.ordered.sources import column_laws as laws
+
+UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
+SECOND = 10**18
+LENGTHS = {"W": 604_800, "D": 86_400, "h": 3600, "m": 60} | {u: Fraction(1, 1000**k) for k, u in enumerate(UNITS[6:])}
+NAT = -(1 << 63)
+LAST = (1 << 63) - 1
+EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+
+def days_to(months):
+    """From 1970 to a month counted from January 1970, by Python's calendar, which repeats after 400 years."""
+    cycles, rest = divmod(months + 23_628, 4800)  # from the year 1
+    day = datetime.date(rest // 12 + 1, rest % 12 + 1, 1).toordinal()
+    return cycles * 146_097 + day - EPOCH
+
+
+def begin(tick, unit):
+    """Seconds from 1970, exactly."""
+    if unit in ("Y", "M"):
+        return Fraction(days_to(tick * (12 if unit == "Y" else 1)) * 86_400)
+    return tick * Fraction(LENGTHS[unit])
+
+
+def last_tick(seconds, unit):
+    """The last tick that is not after a moment; months are searched by halves, from a guess."""
+    if unit not in ("Y", "M"):
+        return seconds // Fraction(LENGTHS[unit])
+    guess = seconds // (31_556_952 if unit == "Y" else 2_629_746)
+    low, high = guess - 4, guess + 4
+    assert begin(low, unit) <= seconds < begin(high, unit)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if begin(middle, unit) <= seconds else (low, middle)
+    return low
+
+
+def held(tick):
+    return min(max(tick, -LAST), LAST)
+
+
+def stamps(ticks, unit):
+    return np.array(ticks, dtype=np.int64).view(f"M8[{unit}]")
+
+
+def some_ticks(unit, seed=0):
+    """The ends of what the unit holds, those of the other units, the years 1 to 9999, moments near 1970."""
+    drawn = random.Random(f"{unit} {seed}")
+    found = [NAT, -LAST, -LAST + 1, LAST, LAST - 1, 0, 1, -1, *(drawn.randrange(-LAST, LAST) for _ in range(4))]
+    found += [drawn.choice((-1, 1)) << drawn.randrange(63) for _ in range(6)]
+    for other in UNITS:
+        found += [last_tick(begin(end, other), unit) + step for end in (-LAST, LAST) for step in (-1, 0, 1)]
+    for year in (1, 1500, 1677, 1678, 1900, 1969, 1970, 2000, 2024, 2100, 2262, 9999):
+        day = datetime.date(year, drawn.randrange(1, 13), drawn.randrange(1, 29)).toordinal() - EPOCH
+        found.append(last_tick(Fraction(day * 86_400) + Fraction(drawn.randrange(SECOND), SECOND), unit))
+    return [tick for tick in found if NAT <= tick <= LAST]
+
+
+@pytest.mark.parametrize("source", UNITS)
+def test_arrays_of_every_unit_in_every_unit(source):
+    ticks = some_ticks(source)
+    for unit in UNITS:
+        wanted = [NAT if tick == NAT else held(last_tick(begin(tick, source), unit)) for tick in ticks]
+        assert moments.ticks_in(stamps(ticks, source), unit).tolist() == wanted, unit
+        swapped = stamps(ticks, source).astype(f">M8[{source}]")
+        assert moments.ticks_in(swapped, unit).tolist() == wanted, unit
+        for tick in ticks[:12]:
+            if tick != NAT:
+                instant = moments.instant_of(stamps([tick], source)[0])
+                assert Fraction(instant, SECOND) == begin(tick, source)
+                assert moments.tick_at(instant, unit) == last_tick(begin(tick, source), unit)
+                upper = moments.tick_at(instant, unit, up=True)
+                assert begin(upper - 1, unit) < begin(tick, source) <= begin(upper, unit)
+
+
+@pytest.mark.parametrize("count", [2, 7, 25])
+def test_several_units_to_a_tick(count):
+    for source, unit in itertools.product(("Y", "M", "W", "D", "s", "ns", "as"), ("Y", "D", "ns")):
+        ticks = some_ticks(source, count)[:14]
+        several = np.array(ticks, dtype=np.int64).view(f"M8[{count}{source}]")
+        wanted = [NAT if tick == NAT else held(last_tick(begin(tick * count, source), unit)) for tick in ticks]
+        assert moments.ticks_in(several, unit).tolist() == wanted
+
+
+@pytest.mark.parametrize("source", UNITS)
+def test_seconds_are_one_double_in_all_units(source):
+    ticks = [tick for tick in some_ticks(source) if tick != NAT]
+    found = moments.seconds_of(stamps([*ticks, NAT], source))
+    exact = [begin(tick, source) for tick in ticks]
+    assert np.isnan(found[-1])
+    lost = Fraction(1, 10**15) if source == "as" else 0
+    for seconds, wanted in zip(found.tolist(), exact, strict=False):
+        assert abs(Fraction(seconds) - wanted) <= abs(wanted) * Fraction(2, 1 << 52) + lost
+    order = sorted(range(len(ticks)), key=lambda place: ticks[place])
+    assert all(found[a] <= found[b] for a, b in itertools.pairwise(order))
+    for unit in UNITS[2:]:
+        same = [place for place, s in enumerate(exact) if begin(held(last_tick(s, unit)), unit) == s and abs(s) < 1e11]
+        again = moments.seconds_of(stamps([last_tick(exact[place], unit) for place in same], unit))
+        assert again.tolist() == found[same].tolist()
+
+
+TEXTS = {
+    "2000-01-01": 946_684_800,
+    "2000": 946_684_800,
+    "2000-03": 951_868_800,
+    "1999-12-31T23:59:59.5": Fraction(1_893_369_599, 2),
+    "1999-12-31 23:59:59.123456789123456789999": 946_684_799 + Fraction(123456789123456789, 10**18),
+    "2000-01-01T01:30+01:30": 946_684_800,
+    "1999-12-31T22:30:00-0130": 946_684_800,
+    "2000-01-01T00Z": 946_684_800,
+    "10000-01-01": 253_402_300_800,
+    "-0001-12-31": -62_135_596_800 - 367 * 86_400,
+    "99999-01-01T00:00:00.000000000": 3_093_496_444_800,
+}
+
+
+def test_texts():
+    for text, seconds in TEXTS.items():
+        assert Fraction(moments.instant_of(text), SECOND) == seconds, text
+        if "Z" not in text and "+" not in text and text[-5:] != "-0130" and len(text) < 31:
+            assert moments.instant_of(np.datetime64(text, "s")) == seconds // 1 * SECOND
+    for text in ("now", "today", "NaT", "", "20000101", "2000-1-1", "2000-02-30", "2000-13", "2000-01-01T24", "٢٠٠٠",
+                 "2000-01-01T12:60", "2000-01-01T12:00+24:00", "1e9", "2000-01-01x", " 2000", "9" * 5000):  # fmt: skip
+        with pytest.raises(ValueError, match="ISO"):
+            moments.instant_of(text)
+
+
+def test_datetimes_of_python():
+    far = datetime.datetime.max.replace(tzinfo=timezone(-timedelta(hours=14)))
+    assert Fraction(moments.instant_of(far), SECOND) == 253_402_300_800 + 14 * 3600 - Fraction(1, 10**6)
+    near = datetime.datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))
+    assert Fraction(moments.instant_of(near), SECOND) == -62_135_596_800 - 14 * 3600
+    assert moments.instant_of(datetime.date.max) == moments.instant_of("9999-12-31")
+    pd = pytest.importorskip("pandas")
+    assert moments.instant_of(pd.Timestamp("2000-01-01T00:00:00.000000001", tz="Europe/Paris")) == (
+        moments.instant_of("1999-12-31T23:00:00.000000001")
+    )
+    assert moments.instant_of(pd.NaT) is None
+
+
+def bounds(low, high, unit=None):
+    if unit is None:
+        return {"lower": low, "upper": high}
+    low, high = stamps([held(last_tick(begin_of(text), unit)) for text in (low, high)], unit)
+    return {"lower": low, "upper": high}
+
+
+def begin_of(text):
+    return Fraction((datetime.date.fromisoformat(text).toordinal() - EPOCH) * 86_400)
+
+
+CONTAINERS = {
+    "array": (UNITS, lambda ticks, unit: stamps(ticks, unit)),
+    "chunk": (UNITS, lambda ticks, unit: lambda: iter([stamps(ticks[:3], unit), stamps(ticks[3:], unit)])),
+    "pandas": (("s", "ms", "us", "ns"), lambda ticks, unit: of_pandas(ticks, unit)),
+    "pandas with a time zone": (("s", "ms", "us", "ns"), lambda ticks, unit: of_pandas(ticks, unit, "Asia/Tokyo")),
+    "pandas of Arrow": (("s", "ms", "us", "ns"), lambda ticks, unit: of_pandas(ticks, unit, arrow=True)),
+    "arrow": (("s", "ms", "us", "ns"), lambda ticks, unit: of_arrow(ticks, unit)),
+    "arrow with a time zone": (("s", "ms", "us", "ns"), lambda ticks, unit: of_arrow(ticks, unit, "Asia/Tokyo")),
+    "polars": (("ms", "us", "ns"), lambda ticks, unit: of_polars(ticks, unit)),
+    "parquet": (("ms", "us", "ns"), lambda ticks, unit: of_arrow(ticks, unit)),
+}
+
+
+def of_pandas(ticks, unit, zone=None, arrow=False):
+    pd = pytest.importorskip("pandas")
+    if arrow:
+        return pd.Series(pd.arrays.ArrowExtensionArray(of_arrow(ticks, unit)))
+    found = pd.Series(stamps(ticks, unit))
+    return found if zone is None else found.dt.tz_localize("UTC").dt.tz_convert(zone)
+
+
+def of_arrow(ticks, unit, zone=None):
+    pa = pytest.importorskip("pyarrow")
+    plain = pa.array([None if tick == NAT else tick for tick in ticks], pa.int64())
+    return plain.view(pa.timestamp(unit, tz=zone))
+
+
+def of_polars(ticks, unit):
+    pl = pytest.importorskip("polars")
+    return pl.Series([None if tick == NAT else tick for tick in ticks], dtype=pl.Int64).cast(pl.Datetime(unit))
+
+
+def exact_ranks(ticks, source, unit, low, high):
+    """What `laws.ranks` should find: rows of a column in `unit`, of time stamps in `source`."""
+    found = {}
+    for tick in ticks:
+        if tick != NAT:
+            code = min(max(held(last_tick(begin(tick, source), unit)), low), high) - low
+            found[code] = found.get(code, 0) + 1
+    return found
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_units_of_data_and_of_bounds(container, tmp_path):
+    kinds, make = CONTAINERS[container]
+    for unit in kinds:
+        ticks = some_ticks(unit)
+        if container in ("pandas", "pandas with a time zone", "polars"):
+            ticks = [tick for tick in ticks if abs(tick) < LAST - 10**14]  # a time zone of theirs needs room
+        column = make(ticks, unit)
+        if container == "parquet":
+            pa = pytest.importorskip("pyarrow")
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(pa.table({"x": column}), tmp_path / "x.parquet")
+            with open_column(str(tmp_path / "x.parquet"), "x") as column:
+                pass
+        for other in (*UNITS, None):
+            for ends in (("1500-01-01", "2100-01-01"), ("0001-01-01", "9999-12-31"), ("1960-01-01", "1980-01-01")):
+                public = bounds(*ends, other)
+                low, high = (Fraction(moments.instant_of(public[side]), SECOND) for side in ("lower", "upper"))
+                first = -last_tick(-low, unit) if unit not in ("Y", "M") else last_tick(low, unit)
+                first += begin(first, unit) < low
+                first, last = max(first, -LAST), min(last_tick(high, unit), LAST)
+                if first > last:
+                    with pytest.raises(ArgumentError, match="lower and upper leave no timestamp"):
+                        laws.ranks(column, **public)
+                    continue
+                domain, found, _ = laws.ranks(column, **public)
+                assert (domain.lower, domain.upper, domain.unit) == (first, last, unit)
+                assert found == exact_ranks(ticks, unit, unit, first, last)
+                assert moments.instant_of(domain.decode(0)) == begin(first, unit) * SECOND
+                assert moments.instant_of(domain.decode(domain.size - 1)) == begin(last, unit) * SECOND
+
+
+@pytest.mark.parametrize("first", UNITS)
+def test_chunks_in_any_order_of_units(first):
+    public = {"lower": "0001-01-01", "upper": "9999-12-31"}
+    domain = PublicDomain(**public).of_type(np.dtype(f"M8[{first}]"))
+    others = random.Random(first).sample(UNITS, 6)
+    for order in ([first, *others], [first, *reversed(others)]):
+        parts = [(some_ticks(unit, 1), unit) for unit in order]
+        wanted = {}
+        for ticks, unit in parts:
+            for code, count in exact_ranks(ticks, unit, first, domain.lower, domain.upper).items():
+                wanted[code] = wanted.get(code, 0) + count
+        chunks = [stamps(ticks, unit) for ticks, unit in parts]
+        assert laws.ranks(iter(chunks), **public)[:2] == (domain, wanted)
+        cells = [chunks[0], *([cell for cell in chunk] for chunk in chunks[1:])]  # noqa: C416
+        assert laws.ranks(lambda cells=cells: iter(cells), **public)[:2] == (domain, wanted)
+
+
+def in_unit(text, unit, rows):
+    return np.full(rows, stamps([last_tick(begin_of(text), unit)], unit)[0])
+
+
+@pytest.mark.parametrize("ends", [("1500-01-01", "2100-01-01"), (datetime.date(1500, 1, 1), datetime.date(2100, 1, 1))])
+def test_a_bound_that_nanoseconds_do_not_reach(ends):
+    days = np.arange(3653, 18_262)  # 1980 to 2020
+    values = (days * 86_400 * 10**9).view("M8[ns]")
+    public = {"lower": ends[0], "upper": ends[1], "epsilon": 9, "random": keyed_source(1)}
+    middle = np.datetime64("2000-01-01", "ns")
+    assert abs(median(values, **public).value - middle) < np.timedelta64(40, "D")
+    assert abs(quantiles(values, qs=[0.25, 0.5], **public).value[1] - middle) < np.timedelta64(40, "D")
+    low, high = quantile_interval(values, q=0.5, **public).value
+    assert low < middle < high
+
+
+@pytest.mark.parametrize(("fine", "coarse"), [*itertools.combinations(reversed(UNITS[3:10]), 2)])
+def test_chunks_of_a_coarser_unit(fine, coarse):
+    chunks = [in_unit("2000-01-01", fine, 100), in_unit("1950-01-01", coarse, 300)]
+    public = {"lower": "1900-01-01", "upper": "2100-01-01", "epsilon": 9, "random": keyed_source(1)}
+    assert median(iter(chunks), **public).value == np.datetime64("1950-01-01", fine)
+
+
+def spark_file(path, days):
+    """Time stamps of 96 bits."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    column = pa.array([None if day is None else day * 86_400 * 10**6 for day in days], pa.int64()).view(
+        pa.timestamp("us")
+    )
+    table = pa.table({"x": column})
+    pyarrow.parquet.write_table(table, path, use_deprecated_int96_timestamps=True)
+    return path
+
+
+def test_time_stamps_of_96_bits(tmp_path):
+    days = [10_957] * 100 + [2_932_896] * 300  # 2000-01-01 and 9999-12-31
+    path = spark_file(tmp_path / "spark.parquet", days)
+    asked = ["quantile", str(path), "--column", "x", "--q", "0.5", "--epsilon", "9", "--json"]
+    shown = CliRunner().invoke(app, [*asked, "--lower", "1900-01-01", "--upper", "2100-01-01"])
+    assert shown.exit_code == 0, shown.output
+    assert json.loads(shown.stdout)["quantiles"][0]["value"].startswith("2100-01-01T00:00:00")
+    with open_column(str(path), "x") as column:
+        domain, found, _ = laws.ranks(column, lower="1900-01-01", upper="2100-01-01")
+    assert (domain.unit, found) == ("us", {domain.size - 1: 300, 36_524 * 86_400 * 10**6: 100})
+
+
+def test_96_bits_hold_more_than_microseconds(tmp_path):
+    """Julian days of 32 bits reach the year 5,000,000; the bytes of the days are found in the file and replaced."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    column = pa.array([0, 86_400 * 10**6, None, 10**6], pa.int64()).view(pa.timestamp("us"))
+    path = tmp_path / "far.parquet"
+    plain = {"compression": "NONE", "use_dictionary": False, "write_statistics": False}
+    pyarrow.parquet.write_table(pa.table({"x": column}), path, use_deprecated_int96_timestamps=True, **plain)
+    written, day = path.read_bytes(), (2_440_589).to_bytes(4, "little")  # 1970-01-02
+    assert written.count(day) == 1
+    for julian, code in (((1 << 31) - 1, -1), (2_440_588 + 2_932_896, -1), (0, 0), (2_440_589, 86_400 * 10**6)):
+        path.write_bytes(written.replace(day, julian.to_bytes(4, "little")))
+        with open_column(str(path), "x") as source:
+            domain, found, _ = laws.ranks(source, lower="1970-01-01", upper="2000-01-01")
+        wanted = {0: 1, 10**6: 1}
+        wanted[code % domain.size] = wanted.get(code % domain.size, 0) + 1
+        assert found == wanted, julian
+
+
+def test_files_of_a_folder_in_several_units(tmp_path):
+    """Arrow's own conversion to the first file's type raises for a nanosecond that microseconds do not hold."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    for name, unit in (("a", "us"), ("b", "ns"), ("c", "ms")):
+        table = pa.table({"x": of_arrow([1_001, NAT, 5 * 10**6], unit)})
+        pyarrow.parquet.write_table(table, tmp_path / f"{name}.parquet")
+    spark_file(tmp_path / "d.parquet", [20_000, None])
+    pyarrow.parquet.write_table(pa.table({"other": [1]}), tmp_path / "e.parquet")
+    pyarrow.parquet.write_table(pa.table({"x": [1.5]}), tmp_path / "f.parquet")
+    with open_column(str(tmp_path), "x") as source:
+        _, found, _ = laws.ranks(source, lower="1970-01-01", upper="1970-01-03")
+    end = 2 * 86_400 * 10**6
+    assert found == {1_001: 1, 5 * 10**6: 1, 1: 1, 5_000: 1, 1_001_000: 1, 5 * 10**9: 1, end: 1}
+
+
+def test_moments_of_a_csv_file(tmp_path):
+    laws.csv_file(tmp_path / "x.csv", ["9999-12-31T23:00-14:00", "0001-01-01T00:00+14:00", "2000-01-01", "x", ""])
+    with open_column(str(tmp_path / "x.csv"), "x", dates=True) as source:
+        domain, found, _ = laws.ranks(source, lower="1500-01-01", upper="2100-01-01")
+    assert sorted(found) == [0, 15_778_454_400 * 10**6, domain.size - 1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"lower": "now"}, "lower must be a timestamp"),
+        ({"upper": np.datetime64("NaT")}, "upper must be a timestamp"),
+        ({"upper": 1.5}, "upper must be a timestamp"),
+        ({"lower": "20000101"}, "lower must be a timestamp"),
+        ({"lower": "2101-01-01"}, "lower must be at most upper"),
+        ({"lower": "0001-01-01", "upper": "1500-01-01"}, "leave no timestamp"),
+        ({"lower": "3000-01-01", "upper": "9999-01-01"}, "leave no timestamp"),
+        ({"granularity": np.timedelta64(1, "M")}, "granularity must be a duration of whole units"),
+        ({"granularity": np.timedelta64(1, "ps")}, "granularity must be a duration of whole units"),
+        ({"granularity": np.timedelta64("NaT")}, "granularity must be a duration of whole units"),
+        ({"granularity": np.timedelta64(0, "D")}, "granularity must be at least one unit"),
+    ],
+)
+def test_public_moments_are_refused_by_name(wrong, said):
+    with pytest.raises(ArgumentError, match=said):
+        PublicDomain(**{"lower": "1900-01-01", "upper": "2100-01-01"} | wrong).of_type(np.dtype("M8[ns]"))
+
+
+def test_bounds_lie_within_the_bounds_in_whole_units():
+    domain = PublicDomain(lower="2000-01-01T12", upper="2000-01-03T12").of_type(np.dtype("M8[D]"))
+    assert (domain.decode(0), domain.size) == (np.datetime64("2000-01-02"), 2)
+    for step in (np.timedelta64(LAST, "W"), timedelta(days=999_999_999), 1 << 80):
+        domain = PublicDomain(lower="1900", upper="2100", granularity=step).of_type(np.dtype("M8[ns]"))
+        assert (domain.size, domain.decode(0)) == (1, np.datetime64("1900-01-01"))
+        assert domain.encode(in_unit("2050-01-01", "ns", 1)).tolist() == [0]
+
+
+@pytest.mark.parametrize("flag", [("--granularity", f"{10**30} D"), ("--granularity", "1 x"), ("--lower", "now")])
+def test_the_command_refuses_moments_by_the_name_of_the_flag(flag, tmp_path):
+    path = spark_file(tmp_path / "x.parquet", [0])
+    asked = ["quantile", str(path), "--column", "x", "--q", "0.5", "--epsilon", "9", "--upper", "2100-01-01"]
+    with pytest.raises(ArgumentError, match=flag[0]):
+        CliRunner().invoke(app, [*asked, "--lower", "1900-01-01", *flag], catch_exceptions=False)
+
+
+def test_dates_of_a_study():
+    read = Declared(kind="date").read
+    for unit in UNITS[2:10]:
+        assert read(stamps([NAT, 0], unit)).tolist()[1] == 0.0
+    far = {unit: stamps([LAST], unit) for unit in UNITS[:10]}
+    for unit, cells in far.items():
+        exact = float(begin(LAST, unit))
+        assert read(cells)[0] == pytest.approx(exact, rel=1e-15)
+        column = np.empty(1, dtype=object)
+        column[0] = cells[0]
+        assert read(column)[0] == read(cells)[0]
+
+
+def test_durations_of_a_study():
+    read = Declared(kind="duration").read
+    for unit in UNITS[2:]:
+        ticks = [LAST, -LAST, 1, NAT]
+        cells = np.array(ticks, dtype=np.int64).view(f"m8[{unit}]")
+        found = read(cells)
+        assert found[:3].tolist() == pytest.approx([float(begin(tick, unit)) for tick in ticks[:3]], rel=1e-15)
+        assert np.isnan(found[3])
+        column = np.empty(1, dtype=object)
+        column[0] = cells[0]
+        assert read(column)[0] == found[0]
+    with pytest.raises(TypeError, match="no fixed length"):
+        read(np.array([1], dtype="m8[M]"))
+    column = np.array([np.timedelta64(1, "Y"), None], dtype=object)
+    assert np.isnan(read(column)).all()
+
+
+def test_a_study_reads_time_stamps_of_96_bits(tmp_path):
+    origin = Origin(str(spark_file(tmp_path / "x.parquet", [10_957, 2_932_896, None])), tmp_path, "data")
+    found = Declared(kind="date").read(SOURCES[".parquet"](origin).read(["x"])["x"])
+    assert found[:2].tolist() == [946_684_800.0, 253_402_214_400.0]
+    assert np.isnan(found[2])
+
+
+WHOLE = {"i1": 8, "i8": 64, "u1": 8, "u8": 64}
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+@pytest.mark.parametrize("number", [int, np.int64, np.uint64, Fraction, float])
+def test_whole_numbers_at_the_ends_of_their_types(kind, number):
+    info = np.iinfo(kind)
+    values = np.array([info.min, info.min + 1, 0, 1, info.max - 1, info.max], dtype=kind)
+    ends = [-(1 << 63), -(1 << 63) + 1, -129, -1, 0, 1, 127, 1 << 53, (1 << 53) + 1, (1 << 63) - 1, 1 << 63,
+            (1 << 64) - 1]  # fmt: skip
+    for low, high in itertools.combinations(ends, 2):
+        try:
+            public = {"lower": number(low), "upper": number(high)}
+        except OverflowError:
+            continue
+        low, high = int(public["lower"]), int(public["upper"])
+        if low > high:
+            continue
+        domain, found, _ = laws.ranks(values, **public)
+        assert (domain.lower, domain.upper) == (low, high)
+        wanted = {}
+        for value in values.tolist():
+            code = min(max(value, low), high) - low
+            wanted[code] = wanted.get(code, 0) + 1
+        assert found == wanted
+
+
+def test_bounds_beyond_every_type():
+    values = np.array([0, (1 << 64) - 1], dtype=np.uint64)
+    exact = Fraction((1 << 70) + 1, 3)
+    domain, found, _ = laws.ranks(values, lower=-exact, upper=exact)
+    assert (domain.lower, domain.upper) == (-(exact // 1), exact // 1)
+    assert sorted(found) == [-domain.lower, (1 << 64) - 1 - domain.lower]

@@ -1,0 +1,454 @@
+"""Everything that takes private data is paid in one way: `spender` and `label`, before the data are looked at, once."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import pkgutil
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpselect
+from dpselect import adaptive, learners, mechanisms as m, ordered, selection as s
+from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds
+from dpselect.accounting.candidates.sampled_search import smoothed_count
+from dpselect.errors import BudgetError
+from dpselect.ledger import Ledger
+from dpselect.privacy import OutputGuarantee, Receipt, Release, pure_dp
+from dpselect.privacy.paying import PaidSession
+from dpselect.randomness import RandomSource, keyed_source
+from dpselect.repetitions import Fixed, Geometric, Logarithmic
+from tests.project.public_samples import DATA, PUBLIC_HERE
+
+BASE = pure_dp(epsilon=0.1)
+SCORES = [3.0, 9.0, 1.0, 4.0]
+ROWS = [float(i % 50) for i in range(400)]
+
+
+def candidate(random):
+    return float(random.uniform(1)[0]), "found"
+
+
+ODDS = SmoothedOdds(samples=20, smoothing=20.0, sensitivity=2.0)
+COUNT = smoothed_count(BASE, samples=2000, thresholds=2, delta=1e-6, slack=0.25)
+THRESHOLDS = s.ThresholdSearch(thresholds=[0.8, 0.2], target=0.5, base=BASE, statistic=COUNT, epsilon=1.0)
+GATE = {"training": BASE, "max_error": 0.5, "test_epsilon": 0.1, "test_shift": 0.001, "train_shift": 0.001}
+STAGE = m.ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)
+SV = {"epsilon_threshold": 0.5, "epsilon_queries": 0.5, "max_positives": 2}
+LEVELS = m.LaplaceReduction(epsilons=[0.1, 0.2], sensitivity=1)
+COLUMN = ordered.Column(ROWS, lower=0, upper=63)
+GRID = adaptive.integer_grid(0, 63)
+
+
+def watched(session, ask):
+    """What a session answers, and its close: the price of the whole."""
+    ask(session)
+    session.close()
+    return session
+
+
+Call = Callable[..., Any]
+CALLS: dict[str, Call] = {
+    "mechanisms.exponential_mechanism": lambda **o: m.exponential_mechanism(SCORES, sensitivity=1, epsilon=1, **o),
+    "mechanisms.permute_and_flip": lambda **o: m.permute_and_flip(SCORES, sensitivity=1, epsilon=1, **o),
+    "mechanisms.report_noisy_max": lambda **o: m.report_noisy_max(SCORES, sensitivity=1, epsilon=1, **o),
+    "mechanisms.ExponentialMechanism": lambda **o: m.ExponentialMechanism(sensitivity=1, epsilon=1)(SCORES, **o),
+    "mechanisms.PermuteAndFlip": lambda **o: m.PermuteAndFlip(sensitivity=1, epsilon=1)(SCORES, **o),
+    "mechanisms.ReportNoisyMax": lambda **o: m.ReportNoisyMax(sensitivity=1, epsilon=1)(SCORES, **o),
+    "mechanisms.TopK": lambda **o: m.TopK(count=2, sensitivity=1, epsilon=1)(SCORES, **o),
+    "mechanisms.ChoosingMechanism": lambda **o: m.ChoosingMechanism(growth=1, epsilon=1, delta=1e-6)(SCORES, **o),
+    "mechanisms.GeneralisedExponentialMechanism": lambda **o: m.GeneralisedExponentialMechanism(
+        sensitivities=[1, 2, 1, 2], epsilon=1
+    )(SCORES, **o),
+    "mechanisms.LargeMarginMechanism": lambda **o: m.LargeMarginMechanism(
+        candidates=4, sensitivity=1, epsilon=1, delta=1e-6
+    )(SCORES, **o),
+    "mechanisms.SmoothSensitivityMechanism": lambda **o: m.SmoothSensitivityMechanism(
+        candidates=4, smoothness=0.001, base_epsilon=0.5, base_delta=1e-6, failure_probability=0.5
+    )(SCORES, [1.0] * 4, **o),
+    "mechanisms.NoisyCount": lambda **o: m.NoisyCount(epsilon=0.5)(90, **o),
+    "mechanisms.noisy_count": lambda **o: m.noisy_count(90, epsilon=0.5, **o),
+    "mechanisms.TrimmedMean": lambda **o: m.TrimmedMean(
+        width=2.0, granularity=0.5, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6
+    )(ROWS, **o),
+    "mechanisms.InterquantileRange": lambda **o: m.InterquantileRange(
+        granularity=0.5, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6
+    )(ROWS, **o),
+    "mechanisms.ProposeTestRelease": lambda **o: STAGE(100, lambda random: "an answer", **o),
+    "mechanisms.Cascade": lambda **o: m.Cascade([STAGE, STAGE])([(0, lambda random: 1), (9, lambda random: 2)], **o),
+    "mechanisms.SparseRelease": lambda **o: m.SparseRelease(
+        epsilon_threshold=0.5, epsilon_queries=0.5, epsilon_release=0.5, max_positives=2
+    )(SCORES, threshold=5.0, **o),
+    "mechanisms.SparseVector": lambda **o: watched(m.SparseVector(**SV, **o), lambda sv: sv.above_many(SCORES, 50.0)),
+    "mechanisms.LaplaceReduction.open": lambda **o: watched(
+        LEVELS.open(5, **o), lambda session: session.release()
+    ),
+    "mechanisms.BrownianReduction.open": lambda **o: watched(
+        m.BrownianReduction(noise_multipliers=[9, 4], delta=1e-6, sensitivity=1).open([5.0], **o),
+        lambda session: session.release(),
+    ),
+    "mechanisms.ReleaseUntilAbove": lambda **o: m.ReleaseUntilAbove(
+        reduction=LEVELS, threshold=3, epsilon_threshold=0.5, epsilon_queries=0.5
+    )(5, float, **o),
+    "selection.select_best": lambda **o: s.select_best(candidate, repetitions=Fixed(count=2), guarantee=BASE, **o),
+    "selection.select_above": lambda **o: s.select_above(
+        candidate, threshold=0.5, stop_probability=0.1, guarantee=BASE, **o
+    ),
+    "selection.SelectBest": lambda **o: s.SelectBest(repetitions=Fixed(count=2), base=BASE)(candidate, **o),
+    "selection.SelectAbove": lambda **o: s.amplified(mean=0.5, margin=0.2, failure_probability=0.1, base=BASE)(
+        candidate, **o
+    ),
+    "selection.SelectAcceptable": lambda **o: s.SelectAcceptable(
+        acceptable=lambda score, _: score > 0.5, floor=0.1, base=BASE
+    )(candidate, **o),
+    "selection.SelectWithDummies": lambda **o: s.SelectWithDummies(threshold=0.5, runs=5, gamma=0.2, base=BASE)(
+        candidate, **o
+    ),
+    "selection.SelectIncreasing": lambda **o: s.SelectIncreasing(
+        levels=[pure_dp(epsilon=e) for e in (0.25, 0.5)], repetitions=Logarithmic.with_mean(mean=4)
+    )([candidate, candidate], threshold=0.5, **o),
+    "selection.SelectHyperparameters": lambda **o: s.SelectHyperparameters(
+        candidates=3, repetitions=Geometric(gamma=0.5), training=BASE, validation_epsilon=0.5
+    )(lambda i, random: random.below(9), lambda model: model, **o),
+    "selection.ThresholdSearch": lambda **o: THRESHOLDS(candidate, **o),
+    "selection.SelectWithoutThreshold": lambda **o: s.SelectWithoutThreshold(
+        search=THRESHOLDS, stop_probability=0.1
+    )(candidate, **o),
+    "selection.PercentileSparseVector": lambda **o: watched(
+        s.PercentileSparseVector(guarantee=BASE, epsilon=1.0, **o), lambda search: search.above(3.0)
+    ),
+    "selection.SampledSparseVector": lambda **o: watched(
+        s.SampledSparseVector(guarantee=BASE, statistic=ODDS, epsilon=8.0, max_queries=2, **o),
+        lambda search: search.above(candidate, 0.5),
+    ),
+    "selection.PercentileSparseVector.first": lambda **o: s.PercentileSparseVector(
+        guarantee=BASE, epsilon=1.0, **o
+    ).first([-3.0, 3.0]),
+    "selection.SampledSparseVector.first": lambda **o: s.SampledSparseVector(
+        guarantee=BASE, statistic=ODDS, epsilon=8.0, max_queries=2, **o
+    ).first([(candidate, 0.5)]),
+    "adaptive.ExponentialMedian": lambda **o: adaptive.ExponentialMedian(epsilon=0.5)(ROWS, GRID, **o),
+    "adaptive.SearchMedian": lambda **o: adaptive.SearchMedian(noise=adaptive.SearchNoise.of_deviation(6, 0.5))(
+        ROWS, GRID, **o
+    ),
+    "learners.GatedRelease": lambda **o: learners.GatedRelease(**GATE)(
+        lambda random: random.below(9), lambda model: 0.1, **o
+    ),
+    "ordered.quantile": lambda **o: ordered.quantile(ROWS, q=0.5, lower=0, upper=63, epsilon=1.0, **o),
+    "ordered.median": lambda **o: ordered.median(ROWS, lower=0, upper=63, epsilon=1.0, **o),
+    "ordered.quantiles": lambda **o: ordered.quantiles(ROWS, qs=[0.5], lower=0, upper=63, epsilon=1.0, **o),
+    "ordered.quantile_interval": lambda **o: ordered.quantile_interval(
+        ROWS, q=0.5, lower=0, upper=63, epsilon=1.0, **o
+    ),
+    "ordered.private_range": lambda **o: ordered.private_range(ROWS, epsilon=1.0, **o),
+    "ordered.count_cells": lambda **o: ordered.count_cells(ROWS, lower=0, upper=63, epsilon=1.0, **o),
+    "ordered.CellCounts": lambda **o: ordered.CellCounts(epsilon=1.0)(COLUMN, **o),
+    "ordered.Quantile": lambda **o: ordered.Quantile(q=0.5, epsilon=1.0)(COLUMN, **o),
+    "ordered.Quantiles": lambda **o: ordered.Quantiles(qs=[0.5], epsilon=1.0)(COLUMN, **o),
+    "ordered.PrivateRange": lambda **o: ordered.PrivateRange(epsilon=1.0)(ROWS, **o),
+}  # fmt: skip
+
+
+class Recorder:
+    """Writes down what is asked of it, and every draw in between."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+
+    def reserve(self, guarantee, *, label, identifier):
+        self.events.append(("reserve", guarantee, label, identifier))
+        return Receipt(account="test", identifier=identifier, charged={})
+
+    def settle(self, identifier, *, cell=None):
+        self.events.append(("settle", identifier))
+        return Receipt(account="test", identifier=identifier, charged={})
+
+    def kinds(self) -> list[str]:
+        """The kinds of events, each once in a row."""
+        kinds = [event[0] for event in self.events]
+        return [kind for i, kind in enumerate(kinds) if not i or kind != kinds[i - 1]]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_found():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.fixture
+def spender(monkeypatch):
+    """A recorder of payments and of draws from the source that is given."""
+    found, source = Recorder(), keyed_source(3)
+    draws = RandomSource.bytes
+
+    def drawn(self, count):
+        if self is source:
+            found.events.append(("draw",))
+        return draws(self, count)
+
+    monkeypatch.setattr(RandomSource, "bytes", drawn)
+    found.source = source
+    return found
+
+
+def worst(guarantee):
+    return guarantee.worst() if isinstance(guarantee, OutputGuarantee) else guarantee
+
+
+@pytest.mark.cases(20)
+@pytest.mark.parametrize("name", CALLS)
+def test_reserved_once_before_anything_is_drawn_and_settled_once_after(name, spender):
+    found = CALLS[name](spender=spender, label="mine", random=spender.source)
+    assert spender.kinds() == ["reserve", "draw", "settle"]
+    (reserved,) = (event for event in spender.events if event[0] == "reserve")
+    (settled,) = (event for event in spender.events if event[0] == "settle")
+    _, guarantee, label, identifier = reserved
+    assert label == "mine"
+    assert settled[1] == identifier
+    if isinstance(found, (Release, PaidSession)):
+        assert found.receipt.identifier == identifier
+        promised = worst(found.guarantee)
+        for delta in (1e-5, 1e-2):
+            assert worst(guarantee).epsilon(delta) >= promised.epsilon(delta)
+    other = CALLS[name](random=keyed_source(3))
+    if isinstance(other, (Release, PaidSession)):
+        assert other.receipt is None
+
+
+@pytest.mark.cases(30)
+@pytest.mark.parametrize("name", CALLS)
+def test_an_exception_in_the_run_leaves_it_charged(name, spender, monkeypatch):
+    draws = RandomSource.bytes
+
+    def interrupted(self, count):
+        if self is spender.source:
+            raise KeyboardInterrupt
+        return draws(self, count)
+
+    monkeypatch.setattr(RandomSource, "bytes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        CALLS[name](spender=spender, random=spender.source)
+    assert spender.kinds() == ["reserve"]
+    assert spender.events[0][2]  # a default label
+
+
+@pytest.mark.cases(31)
+@pytest.mark.parametrize("name", CALLS)
+def test_what_the_budget_does_not_allow_draws_nothing(name, spender):
+    def refuse(*_, **__):
+        raise BudgetError("nothing left")
+
+    spender.reserve = refuse
+    with pytest.raises(BudgetError):
+        CALLS[name](spender=spender, random=spender.source)
+    assert not spender.events
+
+
+def test_a_session_that_is_closed_gives_back_what_was_not_used(tmp_path):
+    budget = Ledger.open(tmp_path / "b.db").create_budget("rows", epsilon=9, delta=1e-3)
+    with m.SparseVector(**SV, spender=budget, random=keyed_source(1)) as session:
+        with pytest.raises(BudgetError):  # the budget is locked
+            m.noisy_count(1, epsilon=0.1, spender=budget)
+        session.above(-1e6, 0.0)
+    assert session.receipt.charged["epsilon"] == session.guarantee.price(0) < session.guarantee.worst_epsilon
+    assert session.close() == session.receipt
+    for ask in (lambda: session.above(0.0, 0.0), lambda: session.above_many([0.0], 0.0)):
+        with pytest.raises(BudgetError, match="closed"):
+            ask()
+    spent = budget.spent().epsilon
+    with pytest.raises(ZeroDivisionError), m.SparseVector(**SV, spender=budget) as session:
+        session.above(0, 1 / 0)
+    assert float(budget.spent().epsilon - spent) == session.guarantee.worst_epsilon
+
+
+def test_a_sparse_vector_is_paid_by_its_negatives_too(tmp_path, monkeypatch):
+    """At `refined_guarantee`, and in full once an answer was interrupted: then nobody knows how many there were."""
+    budget = Ledger.open(tmp_path / "b.db").create_budget("rows", epsilon=9)
+    answers = []
+    with m.SparseVector(**SV, refined=True, spender=budget, random=keyed_source(1)) as session:
+        price = session.refined_guarantee
+        answers += [session.above(-1e6, 0.0), *session.above_many([-1e6, 1e6], 0.0)]
+    assert answers == [False, False, True]
+    assert session.receipt.charged["epsilon"] == price.observed(answers).price < session.guarantee.price(1)
+    spent = budget.spent().epsilon
+    with m.SparseVector(**SV, refined=True, spender=budget) as session:
+        monkeypatch.setattr(type(session._test), "single", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            session.above(-1e6, 0.0)
+        monkeypatch.undo()
+        session.above(-1e6, 0.0)
+    assert float(budget.spent().epsilon - spent) == price.worst_epsilon
+
+
+def test_a_session_that_stops_is_settled_at_its_levels(tmp_path):
+    budget = Ledger.open(tmp_path / "b.db").create_budget("rows", epsilon=9)
+    assert LEVELS.open(5, spender=budget).until(lambda level: True).receipt.charged["epsilon"] == 0.1
+    assert float(budget.spent().epsilon) == 0.1
+
+
+@pytest.mark.parametrize("wrong", [[[1.0]], ["a", "b"], []])
+def test_scores_of_a_wrong_kind_are_refused_before_they_are_paid_for(wrong, spender):
+    for mechanism in (m.PermuteAndFlip(sensitivity=1, epsilon=1), m.ChoosingMechanism(growth=1, epsilon=1, delta=1e-6)):
+        with pytest.raises((TypeError, ValueError)):
+            mechanism(wrong, spender=spender)
+    assert not spender.events
+
+
+def test_a_number_of_scores_that_does_not_fit_is_refused_before_it_is_paid_for(spender):
+    wrong = (
+        m.TopK(count=5, sensitivity=1, epsilon=1),
+        m.LargeMarginMechanism(candidates=3, sensitivity=1, epsilon=1, delta=1e-6),
+        m.GeneralisedExponentialMechanism(sensitivities=[1.0], epsilon=1),
+    )
+    for mechanism in wrong:
+        with pytest.raises(ValueError, match="must be"):
+            mechanism(SCORES, spender=spender)
+    assert not spender.events
+
+
+def test_a_stream_of_scores_is_read_only_when_it_is_paid_for(spender):
+    def read():
+        spender.events.append(("read",))
+        yield np.array(SCORES)
+
+    m.PermuteAndFlip(sensitivity=1, epsilon=1)(m.ScoreChunks(read), spender=spender)
+    assert spender.kinds() == ["reserve", "read", "settle"]
+
+
+# ---- every public callable that takes private data ------------------------------------------------------------------
+
+_PART = "a part of what is priced, and paid, as a whole"
+_SESSION = "an answer of a session, which pays for it"
+_RECORD = "a record, or what was released: no private row goes in"
+_PUBLIC = "public numbers"
+_NOTHING = "draws without data, or promises nothing by itself"
+_LEARNER = "scikit-learn's signature; `guarantee()` says the price before a row is seen, and `paid` pays for one fit"
+UNPAID: dict[str, str] = {
+    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(draw|prepared|settled|form)": _PART,
+    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(normalised|examined|distance)": _PART,
+    r"mechanisms\.Mechanism.*": "the base of those in the table",
+    r"mechanisms\.(add_on_grid|round_to_grid|gaussian_steps|discrete_\w+)": _NOTHING,
+    r"mechanisms\.SparseVector\.\w+": _SESSION,
+    r"(randomness|repetitions|accounting|numerics)\..*": _NOTHING,
+    r"adaptive\.(AdaptiveAnalysis|MultiplicativeWeights|Verification|AdaptiveMeans)\.\w+": _SESSION,
+    r"adaptive\.EffectiveRounds.*": "promises nothing to a row",
+    r"adaptive\.(plan_\w+|required_samples|splitting_blocks|[cC]hoice\w+|\w+Plan|SearchNoise\.draw)": _PUBLIC,
+    r"\w+\.(Verified|Score|Terms|Tuned|\w*Release|SparseAnswers|TrialOutput|TuneResult|Adjacency)": _RECORD,
+    r"audit\..*": "an audit runs on planted data",
+    r"holdout\.HoldoutLabels": "kept until `Holdout.create` seals them, which pays",
+    r"holdout\.(Holdout\.score|SavedAnalysis\.\w+)": _SESSION,
+    r"holdout\.Gate\.(ask|create)": "promises nothing to a task; its purse is a failure probability",
+    r"learners\.((DPSGD|OutputPerturbation)Classifier|DPSGDRegressor|PrivateRidge).*": _LEARNER,
+    r"learners\.\w+\.(predict|predict_proba|score|decision_function|fit|__call__)": _LEARNER,
+    r"learners\.(EarlyStopping\.open|PrivateValidation|PublicValidation)": "paid by `EarlyStopping`",
+    r"ordered\.(Column\w*|Column\.\w+|ScoreRuns|CumulativeInteriorPoint)": _PART,
+    r"ordered\.(Ordered|Rectangle\.predict|open_column|SqlTable|\w+\.__call__|quasi_concave_hull)": _PART,
+    r"ordered\.ReorderSliceCompute\.\w+": _SESSION,
+    r"preprocessing\..*": "learns nothing; what leaves it is as private as what came in",
+    r"ordered\.median": "hands all options on to `quantile`",
+    r"selection\.\w+\.(above|first|__call__)": _SESSION,
+    r"selection\.(\w+_mixture|\w+_candidate|laplace_log_odds|log_odds)": _PART,
+    r"(study|integrations|report)\..*": "a study pays for a whole search",
+    r"tables\..*": "files and cells, of whoever pays",
+    r"reproduce\..*": "figures of papers, over made-up data",
+    r"tuning\.(tune|encode_value|split_rows|Preparation)": "`tune(ledger=)` pays for a whole search",
+    r"tuning\.\w+\.sample": _PUBLIC,
+}
+"""Public callables that take private data, or draw, without a spender: patterns, each with the reason."""
+
+MORE = {
+    "candidate",
+    "estimator",
+    "train",
+    "query",
+    "distance",
+    "attempts",
+    "queries",
+    "objective",
+    "random",
+    "log_odds",
+}
+SESSIONS_ALREADY_PAID_EACH_ANSWER = re.compile(
+    r"adaptive\.(AdaptiveAnalysis|AdaptiveMeans|MultiplicativeWeights|Verification)$"
+    r"|holdout\..*|learners\.(Private\w+Classifier|GatedLogisticRegression)$"
+    r"|ordered\.(ReorderSliceCompute|\w*InteriorPoint|interior_point|learn_\w+|\w+Learner|maximize_\w+|QuasiConcave)$"
+    r"|selection\.Selector$"
+)
+"""With a spender, and held to it in tests of their own."""
+
+
+def takers() -> dict[str, bool]:
+    """Every public callable that takes private data or draws: whether it takes `spender` and `label`."""
+    found, seen = {}, set()
+    rooms = [x.name for x in pkgutil.iter_modules(dpselect.__path__) if x.name not in ("testing", "cli", "errors")]
+    for room in rooms:
+        module = importlib.import_module(f"dpselect.{room}")
+        for name in getattr(module, "__all__", ()):
+            thing = getattr(module, name)
+            if not callable(thing) or id(thing) in seen:
+                continue
+            seen.add(id(thing))
+            parts = {f"{room}.{name}": thing}
+            if inspect.isclass(thing):
+                for key in dir(thing):
+                    function = getattr(
+                        inspect.getattr_static(thing, key), "__func__", inspect.getattr_static(thing, key)
+                    )
+                    if inspect.isfunction(function) and (key == "__call__" or not key.startswith("_")):
+                        parts[f"{room}.{name}.{key}"] = function
+            for label, part in parts.items():
+                with contextlib.suppress(TypeError, ValueError):
+                    names = set(inspect.signature(part).parameters)
+                    if any(x in DATA | MORE and f"{label}:{x}" not in PUBLIC_HERE for x in names):
+                        found[label] = {"spender", "label"} <= names
+    return found
+
+
+TAKERS = takers()
+BASES = ("mechanisms.Mechanism", "mechanisms.NoiseReduction.open")
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_whatever_takes_private_data_is_paid_or_has_a_reason(name):
+    own = name.removesuffix(".__call__")
+    if TAKERS[name]:
+        assert own in CALLS or SESSIONS_ALREADY_PAID_EACH_ANSWER.fullmatch(own) or own in BASES
+    else:
+        assert any(re.fullmatch(pattern, name) for pattern in UNPAID), f"{name}: spender= and label=, or a reason"
+
+
+@pytest.mark.parametrize("pattern", UNPAID)
+def test_each_reason_is_needed(pattern):
+    assert any(re.fullmatch(pattern, name) for name, pays in TAKERS.items() if not pays)
+
+
+# ---- code of the caller that sees the data --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [ValueError, SystemExit, GeneratorExit])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda code, **o: STAGE(10_000, code, **o),
+        lambda code, **o: STAGE(code, lambda random: 1, **o),
+        lambda code, **o: m.Cascade([STAGE])([(10_000, code)], **o),
+        lambda code, **o: m.SparseRelease(
+            epsilon_threshold=5.0, epsilon_queries=5.0, epsilon_release=0.5, max_positives=1
+        )([1e6], threshold=0.0, answer=code, **o),
+    ],
+    ids=["answer", "distance", "attempts", "sparse"],
+)
+def test_what_the_callers_code_raises_passes_through_and_stays_charged(call, kind, spender):
+    def fails(*_):
+        raise kind("of the data")
+
+    with pytest.raises(kind, match="of the data"):
+        call(fails, spender=spender)
+    assert spender.kinds() == ["reserve"]

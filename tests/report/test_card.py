@@ -1,0 +1,172 @@
+"""The report as a model card: what it says of a model, its data, its worth and its limits."""
+
+import math
+
+import pytest
+
+from dpselect.numerics import rounded_up
+from dpselect.report.card import card
+from dpselect.study.columns import Column
+from tests.report.pages import BUDGET, FACTS, page, released
+
+
+def parts(**changes):
+    return card(released(**changes), FACTS)
+
+
+def test_the_card_says_what_it_predicts_from_what_for_how_much():
+    found = parts()
+    assert dict(found["model"]) == {
+        "predicts": "state, one of well, ill",
+        "made from": "people.csv, about 4000 rows (a declared figure)",
+        "learner": "dp-sgd, the best of a secret number of runs",
+    }
+    assert found["settings"] == [("steps", "100"), ("learning_rate", "0.1235"), ("hidden_units", "32")]
+    assert found["figures"] == [
+        ("accuracy on held-out rows", "0.71", "between 0.62 and 0.79"),
+        ("one answer for all rows", "0.6", ""),
+        ("epsilon, in all", rounded_up(FACTS["epsilon"], digits=4), ""),
+        ("delta", "1e-06", ""),
+    ]
+
+
+def test_classes_of_several_words_stand_in_quotation_marks():
+    found = parts(data={"classes": ["came back, soon", "did not"]})
+    assert dict(found["model"])["predicts"] == "state, one of “came back, soon”, “did not”"
+
+
+def test_a_portfolio_names_its_candidates_and_no_secret_number():
+    among = [{"map": "cos4", "rate": 0.123456}, {"map": "joint"}]
+    found = parts(design="portfolio", candidates=among)
+    assert dict(found["model"])["learner"] == "dp-sgd, the best of 2 candidates by its fit"
+    assert "choice among runs" not in " ".join(found["quality"])
+    text = page(release=released(design="portfolio", candidates=among))
+    assert "Each of 2 candidates was tried once" in text
+    assert "<td>0.1235</td>" in text
+
+
+def test_columns_of_which_the_same_is_known_stand_in_one_row():
+    assert parts()["columns"] == [
+        ("age", "number", "17 to 90", "counts as 40"),
+        ("paid", "number, log", "0 to 1000000", "indicator of its own"),
+        ("joined", "date", "2000-01-01 to 2026-01-01", "refused"),
+        ("job", "category", "nurse, teacher, other", "other"),
+        ("answer 0 to answer 39 (40 columns)", "number", "0 to 10", "refused"),
+    ]
+
+
+def test_columns_say_how_their_cells_are_read():
+    columns = {
+        "ill": Column(kind="boolean", true_values=("J",), false_values=("N",)),
+        "seen": Column(kind="date", format="%d.%m.%Y", time_zone="Europe/Berlin", bounds=("01.01.2024", "01.02.2024")),
+        "job": Column(kind="category", categories=("nurse",), unicode="exact"),
+    }
+    facts = {name: column.model_dump(mode="json", exclude_defaults=True) for name, column in columns.items()}
+    assert parts(data={"columns": facts})["columns"] == [
+        ("ill", "boolean", "False to True", "refused"),
+        ("seen", "date, %d.%m.%Y, Europe/Berlin", "01.01.2024 to 01.02.2024", "refused"),
+        ("job", "category", "nurse", "none of these"),
+    ]
+
+
+def test_bought_bounds_have_four_digits_and_are_named_so():
+    columns = {"age": {"bounds": [17.123456, 89.5]}, "paid": {"bounds": "private"}}
+    found = parts(data={"columns": columns}, preparation={"bounds": {"age": [17.123456, 89.5]}, "epsilon": 0.2})
+    assert [row[2] for row in found["columns"]] == ["17.12 to 89.5, bought", "bounds not known"]
+
+
+@pytest.mark.full
+def test_a_wide_table_stands_on_the_page_and_folds():
+    columns = {f"c{i}": {"bounds": [0.0, 1.0 + i]} for i in range(500)}
+    found = parts(data={"columns": columns})
+    assert (len(found["columns"]), len(found["more_columns"])) == (12, 488)
+    text = page(release=released(data={"columns": columns}))
+    assert "488 more rows" in text
+    assert ">c499<" in text
+
+
+def test_the_chance_of_a_guess_is_that_of_the_curve():
+    """Of a Gaussian search at epsilon 0 the distance is known; e to the stated epsilon is rounded up."""
+    first, second = parts()["protected"]
+    apart = FACTS["curve"]["search"][0]
+    said = float(first.split("a probability of ")[1].split()[0])
+    assert (1 + apart) / 2 <= said <= (1 + apart) / 2 + 0.001
+    assert said < math.exp(FACTS["epsilon"]) / (1 + math.exp(FACTS["epsilon"])) + 1e-6 + 0.001
+    times = float(second.split("more than ")[1].split()[0])
+    assert math.exp(FACTS["epsilon"]) <= times <= 1.01 * math.exp(FACTS["epsilon"])
+    assert "whether it is in the table at all" in first
+    replaced = parts(guarantee={"adjacency": "replace_one"})["protected"]
+    assert "which of two rows stands in its place" in replaced[0]
+
+
+def test_an_enormous_epsilon_is_no_overflow():
+    assert parts(guarantee={"epsilon": 1e9})["protected"]
+
+
+@pytest.mark.parametrize(
+    ("constant", "said"),
+    [
+        ({"value": 0.98, "answer": "well", "from": "declared"}, "(well) reaches 0.98, by the declared shares"),
+        ({"value": 0.98, "answer": "well", "from": "counts"}, "by the noisy numbers of rows in the classes"),
+        ({"value": 0.5, "answer": None, "from": "metric"}, "One and the same answer for all rows reaches 0.5."),
+    ],
+)
+def test_one_answer_for_all_rows_stands_beside_the_figure(constant, said):
+    text = " ".join(parts(validation={"constant": constant})["quality"])
+    assert said in text
+    # the interval is from 0.62 to 0.79
+    assert ("does not exclude that the model is no better" in text) == (constant["value"] >= 0.62)
+
+
+def test_a_loss_is_compared_the_other_way_round():
+    loss = {"metric": "log-loss", "value": 0.4, "low": 0.3, "high": 0.5, "less_is_better": True}
+    for value, doubtful in ((0.6, False), (0.45, True)):
+        constant = {"value": value, "answer": None, "from": "declared"}
+        text = " ".join(parts(validation={**loss, "constant": constant})["quality"])
+        assert "Less is better." in text
+        assert ("does not exclude" in text) == doubtful
+
+
+def test_where_one_answer_is_neither_public_nor_paid_for_the_card_says_why():
+    text = " ".join(parts(validation={"constant": None})["quality"])
+    assert "the shares of the classes are private, and accuracy does not pay for them" in text
+    assert "data.class_shares" in text
+    number = {"label": "days", "classes": None, "label_bounds": [0.0, 60.0]}
+    found = {"metric": "absolute-error", "less_is_better": True, "constant": None}
+    text = " ".join(parts(task="regression", data=number, validation=found)["quality"])
+    assert "the mean of the labels is private" in text
+    assert "is off by 30 at most" in text
+
+
+def test_what_was_not_measured_is_said():
+    assert "was not measured" in parts(validation=None, test=None, score=None)["quality"][0]
+    assert "the score 0.7" in parts(validation=None)["quality"][0]
+
+
+def test_the_limits_begin_with_what_the_study_says():
+    limits = parts(card={"not_for": "Deciding on treatment."})["limits"]
+    assert limits[0] == "Not for: Deciding on treatment."
+    assert any("epsilon grows at least with their number" in limit for limit in limits)
+    known = {**FACTS, "rows": {"2": 6.7058, "10": None}}
+    assert any("mostly much more: 6.706 for 2 rows, at delta" in limit for limit in card(released(), known)["limits"])
+    assert any("Other releases from the same rows are not counted in" in limit for limit in limits)
+    assert any(
+        "not entered in the ledger" in limit for limit in card(released(), {**FACTS, "budget": BUDGET})["limits"]
+    )
+
+
+@pytest.mark.full
+def test_the_purpose_leads_and_without_one_the_study_speaks():
+    assert "Whom to call again.</p>" in page(release=released(card={"purpose": "Whom to call again."}))
+    assert "Predicts state from 44 columns of people.csv.</p>" in page()
+
+
+def test_the_commands_are_those_for_such_a_file():
+    use = parts(data={"form": {"delimiter": ";", "decimal": ","}})["use"]
+    assert use[0][2] == "dpselect predict model.npz new.csv --to predictions.csv --delimiter ';' --decimal ,"
+    assert "pandas.read_csv(\"new.csv\", sep=';', decimal=',')" in use[1][2]
+    compile(use[1][2], "card", "exec")
+    use = parts(data={"form": {"thousands": ".", "skip_rows": 1}})["use"]
+    assert use[0][2].endswith(" --thousands . --skip-rows 1")
+    assert "pandas.read_csv(\"new.csv\", thousands='.', skiprows=1)" in use[1][2]
+    assert parts(found=False, model=None)["use"] == []

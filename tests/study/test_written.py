@@ -1,0 +1,55 @@
+"""What a study tells its card: facts that it declares, names without places."""
+
+import json
+
+import pytest
+
+from dpselect.errors import StudyError
+from dpselect.study import parse_study
+from dpselect.study.priced import _fingerprint
+from dpselect.study.settled import Place, settle
+from dpselect.study.written import described
+from tests.study.test_schema import STUDY, changed
+
+
+def study_of(**tables):
+    return parse_study({**STUDY, **tables})
+
+
+def test_the_words_of_the_study_come_first():
+    said = {"purpose": "Whom to call again.", "not_for": "Treatment.", "license": "cc-by-4.0"}
+    assert described(study_of(card=said), {})["card"] == said
+    assert described(study_of(), {})["card"] == dict.fromkeys(said)
+
+
+@pytest.mark.parametrize("words", ["", "two\nlines", "x" * 1001, 3])
+def test_words_are_one_printable_line(words):
+    with pytest.raises(StudyError, match=r"card.purpose"):
+        study_of(card={"purpose": words})
+
+
+def test_nobody_learns_where_the_rows_are():
+    source = "postgresql://me:secret@host.example/people"
+    data = {**STUDY["data"], "source": source, "table": "visits"}
+    found = json.dumps(described(study_of(data=data), {}))
+    assert "table visits of people (postgresql)" in found
+    assert not any(word in found for word in ("secret", "host.example", "me:"))
+
+
+def test_public_facts_of_columns_are_json(tmp_path):
+    study = parse_study(STUDY)
+    columns = settle(study, Place(tmp_path, tmp_path / "out")).columns
+    found = described(study, columns)
+    assert json.loads(json.dumps(found)) == found
+    assert list(found["data"]["columns"]) == list(columns)
+    assert found["data"]["nominal_rows"] == study.privacy.nominal_rows
+
+
+def test_other_words_do_not_stop_a_resume(tmp_path):
+    """They are no part of what is searched; another total is."""
+    marks = [
+        _fingerprint(settle(study, Place(tmp_path, tmp_path / "out")))
+        for study in (study_of(), study_of(card={"purpose": "Another."}), parse_study(changed("privacy.epsilon", 2.5)))
+    ]
+    assert marks[0] == marks[1]
+    assert {name for name in marks[0] if marks[0][name] != marks[2][name]} == {"privacy.epsilon"}
