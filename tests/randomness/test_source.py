@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, clone
 
 from dpselect.errors import ArgumentError, ForkedSourceError
 from dpselect.privacy.boundary import result_of
-from dpselect.randomness import keyed_source, resolve, source as source_module, system_source
+from dpselect.randomness import keyed_source, process, resolve, source as source_module, system_source
 from dpselect.randomness.session import Session, answers
 
 
@@ -199,6 +199,7 @@ class TestFork:
             if sys.platform != "linux":
                 pytest.skip("only Linux wipes pages in forked children")
             fork = ctypes.PyDLL(None).fork  # keeps the lock of the interpreter, and tells it nothing
+        monkeypatch.setattr(process, "_identity", process._identity)  # put back, or keyed sources of other tests end
         monkeypatch.setattr(os, "getpid", lambda: 1)
         system, keyed, session = system_source(), keyed_source(1), Coin()
         system.bytes(10)
