@@ -19,7 +19,7 @@ from tests.study.test_schema import STUDY
 PATIENCE = 300  # seconds, for a loaded machine; nothing here depends on how long anything takes
 PRIVACY = {"noise_multiplier": 1.0, "delta": 1e-5, "nominal_rows": 150}  # quick to price
 LINE = [sys.executable, "-c", "from dpselect.cli import main; main()"]
-WAITING = [sys.executable, str(ROOT / "tests" / "waiting_study.py")]
+WAITING = [sys.executable, str(ROOT / "tests" / "tuning" / "waiting_study.py")]
 
 
 def start(folder, *arguments, command=LINE):

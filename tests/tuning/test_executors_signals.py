@@ -78,7 +78,7 @@ class Command:
         self.errors = folder / "errors"
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, str(root / "tests" / "waiting_study.py"), "tune", "toy.toml", *arguments],
+                [sys.executable, str(root / "tests" / "tuning" / "waiting_study.py"), "tune", "toy.toml", *arguments],
                 cwd=folder,
                 env=environment,
                 stdout=subprocess.PIPE,
