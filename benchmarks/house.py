@@ -1,170 +1,122 @@
-"""The size and the shape of the library's source, from its syntax trees: of one folder, or of several side by side.
+"""Measure the structure of the library: sizes, joints, names, words. For this tree and for revisions beside it.
 
-    python benchmarks/house.py src
-    git archive 2c97310 src | tar -x -C /tmp/before && python benchmarks/house.py /tmp/before/src src
+    python -m benchmarks.house                 # this tree
+    python -m benchmarks.house 927b625 HEAD    # and revisions of it, one column each
 
-What a line counts is said where it is counted. Nothing is imported but by the last one, which runs a command.
+Each line is a measure and what it should be at most (or at least, where it says so).
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
-import os
+import io
+import re
 import subprocess
-import sys
+import tarfile
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-Modules = dict[str, ast.Module]
-ACCOUNT = ("dpselect", "account", "--base", "pure:epsilon=1", "--repetitions", "poisson:mean=10", "--delta", "0")
-COMMAND = f"""
-import atexit, sys
-atexit.register(lambda: print(*sys.modules, file=sys.stderr))
-sys.argv = {list(ACCOUNT)}
-from dpselect.cli import main
-main()
-"""
+from lints.rules.words import places
+from lints.source import ROOT, Source
+
+FunctionType = ast.FunctionDef | ast.AsyncFunctionDef
+BRANCHES = (
+    ast.If | ast.For | ast.While | ast.ExceptHandler | ast.IfExp | ast.comprehension | ast.match_case | ast.BoolOp
+)
+TWO_STAGES = re.compile(r"two[-_]stage")
 
 
-def nodes(tree: ast.AST, *kinds: type) -> Iterator[Any]:
-    return (node for node in ast.walk(tree) if isinstance(node, kinds))
+class Tree:
+    """The library and the tests below a folder."""
+
+    def __init__(self, root: Path):
+        self.library = root / "src" / "dpselect"
+        paths = sorted(self.library.rglob("*.py"))
+        self.sources = [Source(path.relative_to(self.library).as_posix(), path.read_text("utf-8")) for path in paths]
+        self.tests = {path.relative_to(root / "tests").as_posix() for path in (root / "tests").rglob("test_*.py")}
+        self.words = Counter(measure for source in self.sources for _, measure, _ in places(source))
+
+    def functions(self) -> list[tuple[Source, FunctionType]]:
+        """Every function with its file."""
+        return [(source, node) for source in self.sources for node in source.nodes if isinstance(node, FunctionType)]
 
 
-def name_of(file: Path, source: Path) -> str:
-    return ".".join(file.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+def lines(tree: Tree) -> int:
+    return sum(source.text.count("\n") for source in tree.sources)
 
 
-def imported(tree: ast.AST) -> set[str]:
-    """Names that are imported from anywhere."""
-    return {alias.name for node in nodes(tree, ast.ImportFrom) for alias in node.names}
+def calls(tree: Tree, *names: str) -> int:
+    nodes = (node for source in tree.sources for node in source.nodes if isinstance(node, ast.Call))
+    return sum(isinstance(node.func, ast.Name) and node.func.id in names for node in nodes)
 
 
-def public_names(source: Path, modules: Modules) -> int:
-    """Names on the faces of rooms: what the stub re-exports, or without one what stands in `__all__`."""
-    count = 0
-    for face in source.glob("dpselect/*/__init__.py"):
-        if face.with_suffix(".pyi").exists():
-            count += len(imported(ast.parse(face.with_suffix(".pyi").read_text())))
-            continue
-        named = (node for node in modules[name_of(face, source)].body if isinstance(node, ast.Assign))
-        count += sum(len(node.value.elts) for node in named if ast.unparse(node.targets[0]) == "__all__")  # type: ignore[attr-defined]
-    return count
+def parameters(node: FunctionType) -> int:
+    every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    return len([one for one in every if one.arg not in ("self", "cls")])
 
 
-def long_signatures(_: Path, modules: Modules) -> int:
-    """Functions and methods with more than eight parameters, `self` and `cls` left out."""
-    found = (node.args for tree in modules.values() for node in nodes(tree, ast.FunctionDef, ast.AsyncFunctionDef))
-    names = ([each.arg for each in (*args.posonlyargs, *args.args, *args.kwonlyargs)] for args in found)
-    return sum(len(set(each) - {"self", "cls"}) > 8 for each in names)
+def wide(tree: Tree, most: int) -> int:
+    """Functions of more parameters, outside of commands and of scikit-learn's constructors."""
+    functions = ((source, node) for source, node in tree.functions() if source.package != "cli")
+    return sum(parameters(node) > most and node.name != "__init__" for _, node in functions)
 
 
-def halving_loops(_: Path, modules: Modules) -> int:
-    """Loops that halve a sum, (low + high) / 2: searches that are written out."""
-
-    def halves(node: ast.BinOp) -> bool:
-        summed = isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Add)
-        return summed and isinstance(node.op, (ast.Div, ast.FloorDiv)) and ast.unparse(node.right) in ("2", "2.0")
-
-    loops = (loop for tree in modules.values() for loop in nodes(tree, ast.While, ast.For))
-    return sum(any(map(halves, nodes(loop, ast.BinOp))) for loop in loops)
+def branches(tree: Tree) -> int:
+    """Functions with more than 20 branches."""
+    return sum(sum(isinstance(x, BRANCHES) for x in ast.walk(node)) > 20 for _, node in tree.functions())
 
 
-def places_that_reserve(_: Path, modules: Modules) -> int:
-    """Calls of a method `reserve`, those of the contract of ledgers (`testing`) left out."""
-    trees = (tree for name, tree in modules.items() if not name.startswith("dpselect.testing"))
-    calls = (call for tree in trees for call in nodes(tree, ast.Call))
-    return sum(getattr(call.func, "attr", "") == "reserve" for call in calls)
+def mirrored(tree: Tree) -> float:
+    modules = [source.name for source in tree.sources if not source.name.endswith("__init__.py")]
+    there = [re.sub(r"([^/]+)$", r"test_\1", name) in tree.tests for name in modules]
+    return round(100 * sum(there) / len(there))
 
 
-def printers(_: Path, modules: Modules) -> int:
-    """Files that take a direction of rounding from `decimal`, and print amounts by it."""
-    return sum({"ROUND_CEILING", "ROUND_FLOOR"} <= imported(tree) for tree in modules.values())
+def public_names(tree: Tree) -> int:
+    """Names of all packages' public APIs, each counted once for each package that has it."""
+    found = 0
+    for path in tree.library.rglob("__init__.pyi"):
+        parsed = ast.parse(path.read_text("utf-8"))
+        found += sum(len(node.names) for node in parsed.body if isinstance(node, ast.ImportFrom))
+    return found
 
 
-def imports_of_laws(_: Path, modules: Modules) -> int:
-    """Imports of one law's class, summed over files, but for the room of the laws, `testing` and `reproduce`."""
-    room = "dpselect.repetitions"
-    others = (room, "dpselect.testing", "dpselect.reproduce")
-    own = [node.name for name, tree in modules.items() if name.startswith(room) for node in nodes(tree, ast.ClassDef)]
-    laws = {name for name in own if not name.startswith("_")} - {"Repetitions", "FiniteLaw", "Family"}
-    trees = (tree for name, tree in modules.items() if not name.startswith(others))
-    froms = ([n for n in nodes(tree, ast.ImportFrom) if (n.module or "").startswith(room)] for tree in trees)
-    return sum(len({alias.name for node in each for alias in node.names} & laws) for each in froms)
-
-
-def longest_chain(_: Path, modules: Modules) -> int:
-    """Modules on the longest way of imports at the top of files, each importing the next; a lazy face ends it."""
-
-    @cache
-    def imports(module: str) -> set[str]:
-        froms = [node for node in modules[module].body if isinstance(node, ast.ImportFrom) and node.module]
-        whole = {alias.name for node in modules[module].body if isinstance(node, ast.Import) for alias in node.names}
-        parts = {f"{node.module}.{alias.name}" for node in froms for alias in node.names}
-        return (whole | parts | {str(node.module) for node in froms}) & modules.keys()
-
-    lengths: dict[str, int] = {}
-
-    def length(module: str, above: tuple[str, ...] = ()) -> int:
-        if module not in lengths:
-            beneath = imports(module) - {*above, module}
-            lengths[module] = 1 + max((length(one, (*above, module)) for one in sorted(beneath)), default=0)
-        return lengths[module]
-
-    return max(map(length, sorted(modules)))
-
-
-def loaded_by_account(source: Path, _: Modules) -> int:
-    """Modules in memory at the end of `dpselect account` with a pure base and a Poisson law."""
-    environment = {**os.environ, "PYTHONPATH": str(source.resolve())}
-    run = subprocess.run([sys.executable, "-c", COMMAND], env=environment, capture_output=True, text=True, check=False)
-    if not run.stdout:
-        raise RuntimeError(run.stderr)
-    return len(run.stderr.split())
-
-
-MEASURES: dict[str, Callable[[Path, Modules], int]] = {
-    "files": lambda _, modules: len(modules),
-    "lines": lambda source, _: sum(len(file.read_text().splitlines()) for file in source.rglob("*.py")),
-    "public names": public_names,
-    "functions with more than 8 parameters": long_signatures,
-    "loops that halve": halving_loops,
-    "places that reserve": places_that_reserve,
-    "printers of amounts": printers,
-    "imports of a law beside its own file": imports_of_laws,
-    "modules on the longest chain of imports": longest_chain,
-    "modules loaded by `dpselect account`": loaded_by_account,
+MEASURES: dict[str, tuple[Callable[[Tree], float], str]] = {
+    "lines of the library": (lines, "74,000"),
+    "calls of getattr and hasattr": (lambda tree: calls(tree, "getattr", "hasattr"), "60"),
+    "functions over 8 parameters (no commands, no constructors)": (lambda tree: wide(tree, 8), "0"),
+    "functions with over 20 branches": (branches, "0"),
+    "files that name two stages": (lambda tree: sum(bool(TWO_STAGES.search(s.text)) for s in tree.sources), "6"),
+    "readers of CSV (functions `open_csv`)": (lambda tree: sum(n.name == "open_csv" for _, n in tree.functions()), "1"),
+    "public names": (public_names, "280"),
+    "modules whose test has their name, %": (mirrored, "at least 85"),
+    "words to leave (lints/rules/words.py)": (lambda tree: tree.words["word"], "40"),
+    "sentences over 30 words": (lambda tree: tree.words["long"], "-"),
+    "sentences that open with a clause": (lambda tree: tree.words["clause"], "-"),
+    "semicolons in sentences": (lambda tree: tree.words["semicolon"], "-"),
 }
 
 
-def definitions(modules: Modules) -> Counter[str]:
-    """The lines of functions and classes at the top of files, by name."""
-    lines: Counter[str] = Counter()
-    for node in (node for tree in modules.values() for node in tree.body):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            lines[node.name] += (node.end_lineno or 0) - min(one.lineno for one in (node, *node.decorator_list)) + 1
-    return lines
-
-
-def print_shared(before: Counter[str], after: Counter[str]) -> None:
-    """What of the growth is in definitions that were there before."""
-    print()
-    for label, kept in (
-        ("lines of definitions that both have", before.keys() & after.keys()),
-        ("lines of those that one alone has", before.keys() ^ after.keys()),
-    ):
-        print(f"{label:<42}", *(f"{sum(each[name] for name in kept):>8,}" for each in (before, after)))
+def revision(name: str) -> Tree:
+    """The tree of a revision."""
+    packed = subprocess.run(["git", "-C", str(ROOT), "archive", name, "src", "tests"], capture_output=True, check=True)
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+        return Tree(Path(folder))
 
 
 def main() -> None:
-    sources = [Path(argument) for argument in sys.argv[1:] or ["src"]]
-    trees = [{name_of(file, one): ast.parse(file.read_text()) for file in one.rglob("*.py")} for one in sources]
-    for label, measure in MEASURES.items():
-        print(f"{label:<42}", *(f"{measure(*pair):>8,}" for pair in zip(sources, trees, strict=True)))
-    if len(trees) == 2:
-        print_shared(*map(definitions, trees))
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("revisions", nargs="*")
+    names = parser.parse_args().revisions
+    trees = [*map(revision, names), Tree(ROOT)]
+    print(f"| measure | {' | '.join([*names, 'now'])} | goal |\n|{'---|' * (len(trees) + 2)}")
+    for measure, (of, goal) in MEASURES.items():
+        print(f"| {measure} | {' | '.join(f'{of(tree):,}' for tree in trees)} | {goal} |")
 
 
 if __name__ == "__main__":

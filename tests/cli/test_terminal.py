@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import json
 import sys
 import warnings
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, strategies as st
@@ -15,7 +13,6 @@ from hypothesis import given, strategies as st
 from dpselect.cli.progress import showing
 from dpselect.cli.terminal import bars, plain, shown_warnings
 from dpselect.repetitions import Fixed
-from tests.project.test_one_way import TREES
 
 ESCAPES = "\x1b[31mred\x1b[0m\x07\u202ereversed\x9b2J [red]"
 
@@ -129,42 +126,3 @@ def test_warnings_are_written_by_the_same_function():
     assert warnings.formatwarning is before
     assert written.startswith("UserWarning: \\x1b[31mred")
     assert not steers(written)
-
-
-WRITES = {"echo", "secho", "prompt", "confirm", "write", "writelines", "print_exception"}
-
-
-def written_by_hand(tree: ast.AST) -> Iterator[int]:
-    """Lines that write to a stream or a console by themselves. Files that were opened are called `file`."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Name(id="print" | "input" | "Console" | "Progress" | "TextColumn")):
-                yield node.lineno
-            case ast.Call(func=ast.Attribute(attr=attribute, value=of)) if attribute in WRITES:
-                if ast.unparse(of) != "file":
-                    yield node.lineno
-
-
-@pytest.mark.parametrize("name", [name for name in TREES if name.startswith("cli/")])
-def test_the_command_line_writes_in_one_place(name):
-    lines = list(written_by_hand(TREES[name]))
-    if name == "cli/terminal.py":
-        assert lines
-    else:
-        assert not lines, f"{name}, lines {lines}: use dpselect.cli.terminal"
-
-
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        ("print(1)", True),
-        ("typer.echo('a', err=True)", True),
-        ("sys.stderr.write('a')", True),
-        ("stream.write('a')", True),
-        ("Console().print(1)", True),
-        ("file.write('a')", False),
-        ("say('a')", False),
-    ],
-)
-def test_writing_by_hand_is_found(code, found):
-    assert bool(list(written_by_hand(ast.parse(code)))) is found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -19,8 +17,6 @@ from tests.documentation import ROOT
 
 SRC = ROOT / "src" / "dpselect"
 
-ROOMS = ("privacy", "mechanisms", "accounting", "selection", "learners", "tuning", "ordered", "integrations")
-PRICES = re.compile(r"(\w+_)?(epsilons?|deltas?|rho|mu|sensitivit(y|ies)|noise_multiplier|shift)|epsilon_\w+")
 EXACT = [
     Fraction(1, 3),
     Fraction(2, 7),
@@ -29,31 +25,6 @@ EXACT = [
     Decimal("0.3"),
     Fraction(10**20 + 1, 3 * 10**20),
 ]
-
-
-def _without_direction(path) -> list[str]:
-    found = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "number" and node.args:
-            name = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
-            call = node
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            name = node.target.id
-            call = next(
-                (n for n in ast.walk(node) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "real"), None
-            )
-        else:
-            continue
-        priced = call is not None and isinstance(name, str) and PRICES.fullmatch(name)
-        if priced and not any(keyword.arg == "rounding" for keyword in call.keywords):
-            found.append(f"{path.relative_to(SRC)}:{node.lineno} {name}")
-    return found
-
-
-def test_every_number_of_a_price_has_its_direction() -> None:
-    paths = [path for room in ROOMS for path in (SRC / room).rglob("*.py")]
-    assert len(paths) > 200
-    assert [line for path in paths for line in _without_direction(path)] == []
 
 
 def _of_all(value: Any) -> OutputGuarantee:

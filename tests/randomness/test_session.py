@@ -7,7 +7,6 @@ import asyncio
 import copy
 import os
 import pickle
-import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -240,29 +239,6 @@ def test_every_session_is_held_against_this() -> None:
     bases = ("Session", "PaidSession", "PassingSession")
     found = set[str]().union(*map(classes_with_base, bases))
     assert found - set(bases) == {type(kind.make()).__name__ for kind in KINDS}
-
-
-def test_no_class_guards_itself_by_hand() -> None:
-    """One base class refuses copies and forks; what else asks for its process or defines how it is pickled says why."""
-    marks = re.compile(r"def __(reduce|copy|deepcopy)\w*__|\b(getpid|this_process)\(")
-    found = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if marks.search(path.read_text())}
-    assert found - {"randomness/session.py"} == BY_HAND.keys()
-
-
-BY_HAND = {
-    "audit/callables.py": "looks whether the audited function forked",
-    "learners/early_stopping.py": "a plan that scikit-learn's clones share",
-    "ledger/budget.py": "a charge pickles as a receipt, which settles nothing",
-    "ledger/refusals.py": "an exception with more than a message",
-    "privacy/boundary.py": "ends a child that a run forked and did not end",
-    "privacy/output/guarantee.py": "a value with a function that is found again by its name",
-    "randomness/process.py": "the identity itself",
-    "randomness/source.py": "shared by clones",
-    "randomness/stream.py": "takes a fresh key in a forked child",
-    "testing/executor_contract.py": "a test of executors",
-    "tuning/orphans.py": "ends with its parent",
-    "tuning/remote_trial.py": "whether this process made a parcel",
-}
 
 
 def test_a_random_source_is_not_copied_and_is_shared_by_clones() -> None:

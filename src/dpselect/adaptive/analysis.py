@@ -77,7 +77,7 @@ class AdaptiveAnalysis(Session):
     (True, 9, True)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         data: Any,
         *,

@@ -39,7 +39,7 @@ class EffectiveRounds(Session):
     Raises `ArgumentError` when the rows are too few. `estimate` raises `BudgetError` when the sets are used up.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         data: Any,
         *,

@@ -134,7 +134,7 @@ class SearchMedian(BlockMedian):
         low, high = 0, grid.size - 1
         for step in self.noise.draw(random).tolist():
             if low < high:
-                middle = (low + high) // 2
+                middle = (low + high) // 2  # searches: a noisy binary search: the walk is the mechanism
                 count = int(np.count_nonzero(codes <= np.uint64(middle)))
                 low, high = (low, middle) if count * scale + step >= wanted else (middle + 1, high)
         return low

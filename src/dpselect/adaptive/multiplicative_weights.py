@@ -129,7 +129,7 @@ class MultiplicativeWeights(Session):
     is too large, `ContentError` for other codes.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         data: ArrayLike,
         *,
@@ -205,7 +205,7 @@ class MultiplicativeWeights(Session):
         self._asked += 1
         low, high = 0, points.size - 1
         while low < high:
-            middle = (low + high) // 2
+            middle = (low + high) // 2  # searches: a noisy binary search: the walk is the mechanism
             share = self._share(codes <= np.uint64(middle))
             low, high = (low, middle) if share >= 0.5 else (middle + 1, high)
         return Release(value=points.decode(low), guarantee=self.row_privacy, replayable=self._random.replayable)

@@ -49,6 +49,7 @@ def function_subject(
 
     def draw(on_neighbour: bool, count: int, random: RandomSource) -> NDArray[Any]:
         given = neighbour if on_neighbour else data
+        # copies: looks whether the audited function forked
         options, process = ({"random": random} if takes_random else {}), this_process()
         drawn = collected([_call(function, given, options, process) for _ in range(count)])
         if not _same(given, before[int(on_neighbour)]):
@@ -78,6 +79,7 @@ def _call(function: Callable[..., Any], given: Any, options: dict[str, RandomSou
     except BaseException as error:
         return Raised(type(error).__name__)
     finally:
+        # copies: looks whether the audited function forked
         if this_process() is not process:  # a child that the function forked: it would continue the audit
             os._exit(1)
     return output.value if isinstance(output, Release) else output

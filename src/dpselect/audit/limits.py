@@ -31,6 +31,7 @@ def lower_limit(count: ArrayLike, trials: ArrayLike, error: float) -> Array:
     limit = np.nan_to_num(betaincinv(hits, size - hits + 1.0, error / _ROUNDING**2), nan=0.0)
     step = 1e-13
     while np.any(wrong := betainc(hits, size - hits + 1.0, limit) * _ROUNDING > error):
+        # searches: moves limits outward by steps that grow, whole arrays at once
         limit, step = np.where(wrong, np.maximum(limit * (1.0 - step), 0.0), limit), 2.0 * step
     return np.where(seen > 0.0, limit, 0.0)
 
@@ -46,5 +47,6 @@ def upper_limit(count: ArrayLike, trials: ArrayLike, error: float) -> Array:
     limit = np.nan_to_num(betainccinv(size - misses + 1.0, misses, error / _ROUNDING**2), nan=1.0)
     step = 1e-13
     while np.any(wrong := betaincc(size - misses + 1.0, misses, limit) * _ROUNDING > error):
+        # searches: moves limits outward by steps that grow, whole arrays at once
         limit, step = np.where(wrong, np.minimum(limit * (1.0 + step), 1.0), limit), 2.0 * step
     return np.where(seen < size, limit, 1.0)

@@ -88,9 +88,11 @@ class Audit:
         found = [f"{self.name}: {how.get(self.method, drawn)}", verdicts[self.verdict]]
         if where := self.shown.get("violation"):
             found.append(
+                # amounts: a finding at an epsilon that the audit chose, neither spent nor left
                 "at epsilon {epsilon:.6g}: delta at least {delta:.4g}, claimed {claimed_delta:.4g}".format(**where)
             )
         if self.method == "one-run":
+            # amounts: a finding at an epsilon that the audit chose, neither spent nor left
             found.append("p-value of the claim {p_value:.3g}, at epsilon {at_epsilon:.6g}".format(**self.shown))
         found += [
             f"epsilon at delta {self.delta:g}: at least {rounded_down(self.epsilon_lower)}, "
@@ -114,6 +116,7 @@ class Audit:
         planted = self.shown.get("planted")
         if self.power is None or planted is None:
             return []
+        # amounts: a finding at an epsilon that the audit chose, neither spent nor left
         leak = f"epsilon {planted['epsilon']:.4g}" + (f", delta {planted['delta']:.4g}" if planted["delta"] else "")
         place = f", planted in {shortened(planted['form'])}" if "form" in planted else ""
         lines = [f"power {self.power:.3g}: the share of such audits that see a leak of twice the claim ({leak}{place})"]

@@ -48,7 +48,7 @@ from dpselect.tables import CSV_ENDS, Declared, Written
 __all__ = ["quantile"]
 
 
-def quantile(
+def quantile(  # noqa: C901
     where: Annotated[
         str,
         typer.Argument(

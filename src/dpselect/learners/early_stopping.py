@@ -172,7 +172,7 @@ class EarlyStopping:
             raise TypeError("rule must be callable: rule(scores) -> whether to stop")
         object.__setattr__(self, "stops", tuple(integer("stops", k, at_least=1) for k in self.stops))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:  # copies: a plan that scikit-learn's clones share
         # scikit-learn's clone() copies parameters; nothing here changes, and a budget is not to be copied
         return self
 

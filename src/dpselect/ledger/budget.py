@@ -62,7 +62,7 @@ class Charge(Receipt):
     def __exit__(self, *_: object) -> None:
         return None
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:  # copies: a charge pickles as a receipt, which settles nothing
         return Receipt, (self.account, self.identifier, self.charged, self.sequence, self.head)
 
 
@@ -165,7 +165,7 @@ class Budget:
             return self
         return PricedBudget(self, charged_amount("delta", delta), own=True)
 
-    def reserve(
+    def reserve(  # noqa: PLR0913
         self,
         guarantee: Budgeted,
         *,
@@ -381,7 +381,7 @@ class PricedBudget:
     ) -> Charge:
         """`Budget.reserve` at this delta; an output guarantee keeps its own."""
         has_one = isinstance(guarantee, OutputGuarantee) or (self._own and math.isfinite(guarantee.pure_epsilon))
-        return self._budget.reserve(
+        return self._budget.reserve(  # payments: a budget with a delta hands on to the budget
             guarantee,
             label=label,
             identifier=identifier,

@@ -87,7 +87,7 @@ class Ledger:
         """Drawn when the ledger was made; copies share it."""
         return str(self._store.origin["id"])
 
-    def create_budget(
+    def create_budget(  # noqa: PLR0913
         self,
         name: str,
         *,

@@ -39,6 +39,7 @@ class InsufficientBudget(BudgetError):
         said = f"{asked} was asked for, {left} remains; nothing was charged"
         super().__init__(f"budget {budget!r}: {said}{_how_to_share_delta(self.requested, self.remaining)}")
 
+    # copies: an exception with more than a message
     def __reduce__(self) -> tuple[type[InsufficientBudget], tuple[str, dict[str, Fraction], dict[str, Fraction]]]:
         return type(self), (self.budget, self.requested, self.remaining)
 

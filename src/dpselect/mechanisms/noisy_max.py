@@ -119,7 +119,7 @@ class ReportNoisyMax(ScoreMechanism):
         return _DRAWS[self.noise](scores, self.rate, random)
 
 
-def report_noisy_max(
+def report_noisy_max(  # noqa: PLR0913
     scores: ArrayLike | ScoreChunks,
     *,
     sensitivity: float,

@@ -53,7 +53,7 @@ def ranking(contenders: list[Contender], count: int) -> list[int]:
 def _largest(contenders: list[Contender]) -> Contender:
     bits = _BITS
     while len(contenders) > 1:
-        bits *= 2
+        bits *= 2  # searches: more bits of lazy numbers until their order is known
         enclosures = [c.enclosure(bits) for c in contenders]
         floor = max(low for low, _ in enclosures)
         contenders = [c for c, (_, high) in zip(contenders, enclosures, strict=True) if high >= floor]

@@ -80,7 +80,7 @@ class SparseVector(PaidSession):
     1.584
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         *,
         epsilon_threshold: SupportsFloat | None,

@@ -2,7 +2,7 @@
 
 NumPy's own conversions between units wrap around if the new unit does not reach: the year 9999 becomes 1816 in
 nanoseconds. Here single moments are Python integers of any size, counted in attoseconds since 1970, and arrays are
-clipped to what their new unit holds, so that their order stays. `tests/project/test_one_way.py` refuses NumPy's
+clipped to what their new unit holds, so that their order stays. `python -m lints` refuses NumPy's
 conversions elsewhere in the library.
 """
 

@@ -40,7 +40,7 @@ def result_of(run: Callable[[], _Result], otherwise: _Otherwise, *, quiet: bool 
     if quiet:
         with silence():
             return result_of(run, otherwise, quiet=False)
-    process = this_process()
+    process = this_process()  # copies: ends a child that a run forked and did not end
     try:
         return run()
     except KeyboardInterrupt:
@@ -48,7 +48,7 @@ def result_of(run: Callable[[], _Result], otherwise: _Otherwise, *, quiet: bool 
     except BaseException:
         return otherwise
     finally:
-        if this_process() is not process:
+        if this_process() is not process:  # copies: ends a child that a run forked and did not end
             os._exit(1)
 
 

@@ -30,7 +30,7 @@ class _Identity:
     __slots__ = ("number",)
 
     def __init__(self) -> None:
-        self.number = os.getpid()
+        self.number = os.getpid()  # copies: the identity itself
 
 
 def _wiped_page() -> mmap.mmap | bytearray:
@@ -58,7 +58,7 @@ def this_process() -> object:
     True
     """
     # the number is compared too, for kernels without such pages
-    if not _page[0] or _identity.number != os.getpid():
+    if not _page[0] or _identity.number != os.getpid():  # copies: the identity itself
         _renew()
     return _identity
 

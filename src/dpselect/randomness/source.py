@@ -100,7 +100,7 @@ class RandomSource(BitStream):
     def __repr__(self) -> str:
         return f"<RandomSource {'keyed, replayable' if self._replayable else 'system entropy'}>"
 
-    def __deepcopy__(self, memo: Any) -> RandomSource:
+    def __deepcopy__(self, memo: Any) -> RandomSource:  # copies: shared by clones
         # scikit-learn's clone() deep-copies parameters; a shared source keeps its draws distinct.
         return self
 

@@ -42,7 +42,7 @@ class BitStream(Unrepeatable):
 
     def _restart(self, key: bytes) -> None:
         self._key = key
-        self._process = this_process()
+        self._process = this_process()  # copies: takes a new key in a forked child
         self._stream: CipherContext | None = None  # made for the first draw, since many sources only give others
         self._buffer = b""
         self._position = 0
@@ -64,7 +64,7 @@ class BitStream(Unrepeatable):
         if type(count) is not int or not 0 <= count <= _MOST:  # fewer than none would wind the stream back
             count = integer("count", count, at_least=0, at_most=_MOST)
         with self._lock:
-            if self._process is not this_process():
+            if self._process is not this_process():  # copies: takes a new key in a forked child
                 self._leave_parent()
             if count > _BUFFER:
                 return self._next(count)

@@ -75,7 +75,7 @@ class BetaBinomial(_BetaMixture):
 
 @repetition_law("uniform")
 @dataclass(frozen=True, kw_only=True)
-class Uniform(_BetaMixture):
+class Uniform(_BetaMixture):  # class-names: users write both: of the number of runs and of a parameter
     """The uniform law on 0, 1, ..., limit; limit in [1, 2**20].
 
     Raises `ArgumentError` or `TypeError` for another limit.

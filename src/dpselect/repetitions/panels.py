@@ -177,7 +177,7 @@ def _fit_panels(coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
         good = met | narrow | (largest < 1e-280)
         done_left.append(pending[good])
         done_rows.append(rows[good])
-        width *= 0.5
+        width *= 0.5  # searches: panels of an integral, halved until its error is small
         pending = (pending[~good][:, None] + np.array([0.0, width])).reshape(-1)
     left, fitted = np.concatenate(done_left), np.concatenate(done_rows)
     order = np.argsort(left)

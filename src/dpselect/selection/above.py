@@ -49,7 +49,7 @@ class SelectAbove(Selector):
         return output_of(first_above(candidate, float(self.threshold), self.tries, random))
 
 
-def select_above(
+def select_above(  # noqa: PLR0913
     candidate: Candidate,
     *,
     threshold: SupportsFloat,

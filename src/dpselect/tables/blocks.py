@@ -95,7 +95,7 @@ def _by_arrow(text: str, form: CsvForm, numbers: Sequence[int], texts: Sequence[
     content, wanted = text.encode(), [str(place) for place in (*numbers, *texts)]
     types = {name: csv.types[place >= len(numbers)] for place, name in enumerate(wanted)}
     with suppress(ValueError, csv.error):
-        # decodes: private rows, of which none may fail
+        # private rows, of which none may fail
         found = csv.read_csv(
             csv.buffer(content),
             csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=list(map(str, range(width)))),

@@ -123,7 +123,7 @@ class _JoblibSession:
                 if len(suspects) == 1:
                     yield Attempt(suspects[0][0], lost=True)
                 elif suspects:
-                    middle = len(suspects) // 2
+                    middle = len(suspects) // 2  # searches: halves of the runs that may have ended a worker
                     groups += [deque(suspects[middle:]), deque(suspects[:middle])]
 
     def _run(self, group: deque[tuple[int, bytes]], away: dict[int, bytes]) -> Iterator[Attempt]:

@@ -30,7 +30,7 @@ def end_with_parent() -> None:
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(_INTERVAL)
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)  # copies: ends with its parent
 
     if os.name != "nt":
         threading.Thread(target=watch, name="dpselect-parent", daemon=True).start()

@@ -48,7 +48,7 @@ class Parcel:
     def __init__(self, content: bytes) -> None:
         self.name = secrets.token_bytes(16)
         self.content = content
-        _made_here[self.name] = this_process()
+        _made_here[self.name] = this_process()  # copies: whether this process made a parcel
 
     def __repr__(self) -> str:
         return "<job>"
@@ -123,7 +123,7 @@ def _at_home(parcel: Parcel) -> bool:
 
     joblib runs tasks there whenever it thinks that nothing is gained by sending them away.
     """
-    return _made_here.get(parcel.name) == this_process()
+    return _made_here.get(parcel.name) == this_process()  # copies: whether this process made a parcel
 
 
 def _job(parcel: Parcel) -> Job | None:

@@ -74,7 +74,7 @@ class OperatorProgressWarning(UserWarning):
     """Counts of trials are being shown, which the privacy guarantee does not cover."""
 
 
-def tune(
+def tune(  # noqa: PLR0913
     objective: Objective | NoisyRun | Preparation | Followed,
     *,
     space: Space | Mapping[str, Any],

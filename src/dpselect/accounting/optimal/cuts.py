@@ -153,6 +153,7 @@ class Cuts(Bracketed):
             if not root < ahead < high:
                 ahead = below[0] + 2.0 * below[1] * (1.0 - math.sqrt(delta / below[2])) if below[1] else math.inf
             if not root < ahead < high:
+                # searches: a root by Newton's steps; each evaluation is a search
                 ahead = 0.5 * (root + min(high, 2.0 * root + 1.0)) if root > 0.0 else 0.0
             if ahead <= root * (1.0 + _ROOT) and found.best <= delta * (1.0 + 1e-3):
                 break

@@ -220,7 +220,7 @@ class Direction(Bracketed):
             wide = epsilon > root * (1.0 + _STILL_WIDE)
             while wide and root * (1.0 + near) < min(epsilon, LARGEST_EPSILON):
                 epsilon = min(epsilon, self._by_division(delta, root * (1.0 + near)))
-                near *= 2.0
+                near *= 2.0  # searches: a root by secant steps; each evaluation is expensive
             if epsilon > root * (1.0 + _VERY_WIDE):
                 epsilon = min(epsilon, self._by_recursion(delta, root, min(epsilon, 1.5 * root + 1e-3)))
         return epsilon
@@ -246,7 +246,7 @@ class Direction(Bracketed):
         while root > 0.0 and shrink < 1.0:
             if self.lower(root * (1.0 - shrink)) > delta:
                 return root * (1.0 - shrink)
-            shrink *= 8.0
+            shrink *= 8.0  # searches: a root by secant steps; each evaluation is expensive
         return 0.0
 
     def _rough_root(self, delta: float) -> float:
@@ -290,6 +290,7 @@ class Direction(Bracketed):
                 return low, fall
             if not low < ahead < high:
                 # the curve bends, or is at its floor: between the points that are known
+                # searches: a root by secant steps; each evaluation is expensive
                 ahead = 0.5 * (low + high) if math.isfinite(high) else min(2.0 * low, LARGEST_EPSILON)
             elif abs(ahead - other) <= _ROOT * ahead:
                 return ahead, fall

@@ -128,7 +128,7 @@ def _climb(problem: Problem, columns: Index, low: Index, high: Index, *, rising:
     low, high = low.copy(), high.copy()
     open_ = np.flatnonzero(high > low)
     while open_.size:
-        middle = (low[open_] + high[open_]) // 2
+        middle = (low[open_] + high[open_]) // 2  # searches: as many integer searches as there are columns, at once
         on = problem.rises(middle, columns[open_]) == rising
         low[open_], high[open_] = np.where(on, middle + 1, low[open_]), np.where(on, high[open_], middle)
         open_ = open_[high[open_] > low[open_]]

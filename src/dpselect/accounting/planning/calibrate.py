@@ -196,7 +196,7 @@ class ParameterSearch:
             spans.append(math.log(safe / unsafe))
             guess = _crossing(before, last, target * (1.0 - 0.3 * self.unspent))
             if not unsafe < guess < safe or (len(spans) > 4 and spans[-1] > 0.5 * spans[-5]):
-                guess = math.sqrt(unsafe) * math.sqrt(safe)
+                guess = math.sqrt(unsafe) * math.sqrt(safe)  # searches: a root by secant steps; each price is expensive
             share = math.log(guess / unsafe) / spans[-1]
             if not self.unspent:  # past the crossing from the end that is nearer, so that the other end moves as well
                 share += (0.4 if share < 0.5 else -0.4) * relative / spans[-1]

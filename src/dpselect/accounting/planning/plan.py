@@ -124,7 +124,7 @@ class LawPlan:
         return grid("Plan, the best option first", head, rows)
 
 
-def plan(
+def plan(  # noqa: PLR0913
     *,
     base: Guarantee | Callable[[float], Guarantee],
     delta: SupportsFloat,

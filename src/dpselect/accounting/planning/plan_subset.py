@@ -44,7 +44,7 @@ class SubsetOption:
     most_work: float | None
 
 
-def plan_subset(
+def plan_subset(  # noqa: PLR0913
     *,
     base: Callable[[float], Guarantee],
     epsilon: SupportsFloat,

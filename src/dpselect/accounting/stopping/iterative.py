@@ -78,7 +78,7 @@ class _Stages:
             return None
 
 
-def iterative(
+def iterative(  # noqa: PLR0913
     steps: Steps,
     *,
     stops: Sequence[SupportsIndex],

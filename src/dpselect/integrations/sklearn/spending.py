@@ -40,11 +40,12 @@ class _WholePrice:
 
     def reserve(self, guarantee: Guarantee | OutputGuarantee, *, label: str, identifier: str) -> Receipt:  # noqa: ARG002
         """Reserve the whole."""
+        # payments: a spender that hands on to another
         return self.spender.reserve(self.whole, label=label, identifier=identifier)
 
     def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
         """Settle it in full."""
-        return self.spender.settle(identifier, cell=cell)
+        return self.spender.settle(identifier, cell=cell)  # payments: a spender that hands on to another
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class _WholePriceOnce:
 
     def reserve(self, guarantee: Guarantee | OutputGuarantee, **terms: Any) -> Receipt:  # noqa: ARG002
         """Reserve the whole."""
-        return self.spender.reserve(self.whole, **terms)
+        return self.spender.reserve(self.whole, **terms)  # payments: a spender that hands on to another
 
     def claim(self, identifier: str, *, binding: str, claim: str) -> str | None:
         """Take it over."""
@@ -64,4 +65,4 @@ class _WholePriceOnce:
 
     def settle(self, identifier: str, **terms: Any) -> Receipt:
         """Settle it in full."""
-        return self.spender.settle(identifier, **terms)
+        return self.spender.settle(identifier, **terms)  # payments: a spender that hands on to another

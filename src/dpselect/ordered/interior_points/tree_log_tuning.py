@@ -54,7 +54,7 @@ def search_shares(at: Callable[[tuple[float, ...]], tuple[int, Result]], parts: 
                 if found[0] < best[0]:
                     best, logs, improved = found, tried, True
         if not improved:
-            step /= 2.0
+            step /= 2.0  # searches: a pattern search over several shares
     return best
 
 

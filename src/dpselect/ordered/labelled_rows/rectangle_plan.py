@@ -187,6 +187,7 @@ def _largest_rate(price: Callable[[float], Guarantee], epsilon: float, delta: fl
     while paid < 0.995 * epsilon and high > low * 1.002:
         tries += 1
         guess = low * (0.998 * epsilon / paid) ** (1.0 / power)
+        # searches: a root by secant steps; each price is expensive
         tried = guess if low < guess < high and (tries < 8 or math.isinf(high)) else math.sqrt(low * high)
         asked = paid_for(tried)
         power = max(math.log(asked / paid) / math.log(tried / low), 0.2)

@@ -150,10 +150,10 @@ def draw_ranked(
             piece = _choose_slow(window, sizes, target, rate, uniform)
         if piece is not None:
             # pieces alternate: what is below the first code, a code, what is between it and the next, ...
-            codes = (piece + 1) // 2
+            codes = (piece + 1) // 2  # searches: wider windows, more bits of lazy numbers: part of the draw
             start = int(window.codes[codes - 1]) + 1 - piece % 2 if piece else 0
             return start + random.below(int(sizes[piece])), window.before + int(window.counts[:codes].sum())
-        width *= 16
+        width *= 16  # searches: wider windows, more bits of lazy numbers: part of the draw
 
 
 def _sizes(window: Window, size: int) -> Codes:
@@ -245,4 +245,4 @@ def _choose_slow(window: Window, sizes: Codes, target: Fraction, rate: Fraction,
             before_low, before_high = before_low + lows[place], before_high + highs[place]
         if (window.before or window.after) and precision > 1000:
             return None
-        precision *= 2
+        precision *= 2  # searches: wider windows, more bits of lazy numbers: part of the draw

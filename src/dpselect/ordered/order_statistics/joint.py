@@ -221,6 +221,7 @@ def joint_codes(
         far = _far(column.total, spans, size, halvings)
         if far <= _RARE * near:
             break
+        # searches: wider windows of rows: part of the draw
         width *= 16  # rows that are tied where a cut should be
     share = far / (near + far) if far else far
     while True:

@@ -42,7 +42,7 @@ def cutting_tree(qs: Sequence[Fraction]) -> list[Cut]:
     for low, high, level in waiting:
         if high - low < 2:
             continue
-        index = (low + high) // 2
+        index = (low + high) // 2  # searches: the tree of cuts; nothing is searched
         start = qs[low] if low >= 0 else Fraction(0)
         stop = qs[high] if high < len(qs) else Fraction(1)
         share = (qs[index] - start) / (stop - start)

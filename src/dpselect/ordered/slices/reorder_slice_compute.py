@@ -153,7 +153,7 @@ class ReorderSliceCompute(Session):
     True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         rows: Sequence[Any],
         *,

@@ -131,7 +131,7 @@ class ChunkedColumn:
             parts.append(taken.copy())
             kept += len(taken)
             if kept > 4 * _SAMPLE:
-                step *= 4
+                step *= 4  # searches: a coarser sample, and wider windows, while a file is read
                 parts = [np.concatenate(parts)[::4]]
                 kept = len(parts[0])
         sample = np.concatenate(parts) if parts else np.empty(0)
@@ -148,7 +148,7 @@ class ChunkedColumn:
                 if found.before < first and last <= self.total - found.after:
                     return CountedColumn(found).window(first, last)
             self._found += self._extract([self._bracket(first, last, spread)])
-            spread *= 8.0
+            spread *= 8.0  # searches: a coarser sample, and wider windows, while a file is read
 
     def prefetch(self, ranks: Sequence[tuple[int, int]]) -> None:
         """Read the windows of several ranges of ranks in one pass."""

@@ -25,7 +25,7 @@ _WEIGHT_UNITS = 1024
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Column(PublicDomain):
+class Column(PublicDomain):  # class-names: the published schema of studies names columns so too
     """Values and what is public of them: a column that may be paid for before it is read.
 
     Attributes:

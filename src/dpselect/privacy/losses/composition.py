@@ -209,7 +209,7 @@ def window(parts: Sequence[Part], width: float, lowest: int, highest: int) -> tu
     loss_top = sum(c * float(p.values[top]) for (p, top), (_, c) in zip(tops, parts, strict=True))
     useful = strongest
     while useful > 1e-3 and cumulant(parts, 0.5 * useful) - 0.5 * useful * loss_top < log_top + 1.0:
-        useful *= 0.5
+        useful *= 0.5  # searches: a scale to a factor of two; powers by repeated squaring
     tilts = _tilts(parts, useful)
     if end == highest:
         return start, end, tilts, 0.0
@@ -309,7 +309,7 @@ def _power(values: NDArray[np.complex128], exponent: int) -> NDArray[np.complex1
         while exponent:
             if exponent & 1:
                 result *= square
-            exponent >>= 1
+            exponent >>= 1  # searches: a scale to a factor of two; powers by repeated squaring
             if exponent:
                 square *= square
     return result

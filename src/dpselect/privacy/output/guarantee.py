@@ -159,7 +159,7 @@ class OutputGuarantee:
         if self.supremum is not None and self.supremum < max(parsed.values()):
             raise ArgumentError(f"supremum must be at least every price, got {self.supremum!r}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:  # copies: a value with a function that is found again by its name
         # a mapping proxy can be neither pickled nor copied
         prices = self.epsilons if callable(self.epsilons) else dict(self.epsilons)
         made = {one.name: getattr(self, one.name) for one in fields(self)} | {"epsilons": prices}

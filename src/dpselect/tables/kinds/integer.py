@@ -43,7 +43,7 @@ def _whole(cell: Any, near: float) -> int:
     try:
         text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
         if isinstance(text, str) and not math.isnan(number_in(text)):
-            text = Decimal(text.strip())
+            text = Decimal(text.strip())  # decodes: a finite number: at most 309 digits
         return int(text) if isinstance(text, (int, np.integer, Decimal, Fraction)) else int(near)
     except Exception:  # the cell's own code may raise anything
         return int(near)
