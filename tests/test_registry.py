@@ -1,4 +1,4 @@
-"""A law of K, a base mechanism, a bound and a source of columns, from outside: no file of the package knows them."""
+"""A law of K, a base, a bound, a source of columns and a method for quantiles, from outside of the package."""
 
 import json
 from contextlib import contextmanager
@@ -13,7 +13,8 @@ from dpselect.accounting import best_of, plan, search_bound
 from dpselect.accounting.best_of_k.search_bound import BOUNDS
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, BoundUnavailableError
-from dpselect.ordered import ColumnRequest, column_source, median, open_column
+from dpselect.ordered import ColumnRequest, column_source, median, open_column, quantiles
+from dpselect.ordered.order_statistics.methods.method import METHODS, DrawnCodes, MethodPlan, ProvedMethod
 from dpselect.ordered.sources.adapters import read_values
 from dpselect.ordered.sources.opening import COLUMN_SOURCES
 from dpselect.privacy import Adjacency, base_mechanism, gaussian, laplace, pure_dp
@@ -78,8 +79,26 @@ def lines(path: str, request: ColumnRequest):
     yield read_values(np.loadtxt(path) if request.column == "all" else np.empty(0))
 
 
+@METHODS.register("test-uniform")
+class UniformCodes(ProvedMethod):
+    """Codes that do not look at the rows: evenly spread, for nothing."""
+
+    def plan(self):
+        return MethodPlan((), pure_dp(epsilon=0.0, adjacency=self.asked.adjacency))
+
+    def rank_errors(self, size, failure):
+        return [float(size)] * len(self.asked.qs)
+
+    def draw(self, column, random):
+        return DrawnCodes([int(q * column.domain.size) for q in self.asked.qs])
+
+
 registered = only_in_this_file(
-    (LAWS, "test-either"), (BASES, "test-staircase"), (BOUNDS, "test-thousand"), (COLUMN_SOURCES, ".lines")
+    (LAWS, "test-either"),
+    (BASES, "test-staircase"),
+    (BOUNDS, "test-thousand"),
+    (COLUMN_SOURCES, ".lines"),
+    (METHODS, "test-uniform"),
 )
 
 
@@ -181,6 +200,18 @@ def test_a_source_of_columns_is_found_by_the_end_of_its_path(tmp_path):
     assert json.loads(run("quantile", str(path), *asked))["quantiles"][0]["value"] == pytest.approx(100, abs=5)
     with pytest.raises(ArgumentError, match="only for an SQL URL"):
         open_column(str(path), "all", table="rows")
+
+
+def test_a_method_draws_several_quantiles(tmp_path):
+    found = quantiles([5.0] * 9, qs=[0.5, 0.25], lower=0, upper=99, granularity=1, epsilon=1.0, method="test-uniform")
+    assert (found.value, found.rank_errors()) == ([50.0, 25.0], [100.0, 100.0])
+    assert found.guarantee.epsilon(delta=0) == 0.0
+    assert found.guarantee.terms["method"] == "test-uniform"
+    path = tmp_path / "rows.csv"
+    path.write_text("x\n1\n2\n")
+    asked = ("--column", "x", "--lower", "0", "--upper", "9", "--granularity", "1", "--q", "0.5", "--q", "0.2")
+    paid = json.loads(run("quantile", str(path), *asked, "--epsilon", "1", "--method", "test-uniform", "--json"))
+    assert [row["value"] for row in paid["quantiles"]] == [5, 2]
 
 
 def test_a_name_is_given_once():

@@ -42,6 +42,7 @@ from dpselect.ordered import (
     open_column,
     quantiles,
 )
+from dpselect.ordered.order_statistics.methods.method import CHOICES, METHODS
 from dpselect.privacy import Guarantee, Payment, Receipt, compose
 from dpselect.tables import CSV_ENDS, Declared, Written
 
@@ -72,7 +73,7 @@ def quantile(  # noqa: C901
     ] = None,
     method: Annotated[
         str,
-        typer.Option(help="For several quantiles: auto, least_bound, joint, recursive, tree, slice or independent."),
+        typer.Option(help=f"For several quantiles: {', '.join((*CHOICES, *METHODS))}."),
     ] = "auto",
     delta: Annotated[float | None, typer.Option(help="For --method slice, which is not pure.")] = None,
     expected_rows: Annotated[

@@ -2,58 +2,44 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, SupportsFloat, TypeVar, cast, get_args
+from typing import Any, Final, SupportsFloat, TypeVar, cast
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
-from dpselect.mechanisms import Mechanism, bounded_range
-from dpselect.ordered.order_statistics.by_slices import Slicing, plan_slices, slice_codes
-from dpselect.ordered.order_statistics.intervals import RankedColumn, draw_code
-from dpselect.ordered.order_statistics.joint import (
-    joint_bits,
-    joint_codes,
-    joint_error,
-    joint_rate,
-    joint_spans,
-    joint_width,
+from dpselect.mechanisms import Mechanism
+from dpselect.ordered.order_statistics.by_slices import Slicing
+from dpselect.ordered.order_statistics.methods.method import (
+    CHOICES,
+    LARGEST,
+    METHODS,
+    AskedQuantiles,
+    DrawnCodes,
+    ProvedMethod,
+    QuantileMethod,
 )
-from dpselect.ordered.order_statistics.one import Quantile, parse_epsilon, parse_quantile, quantile_rate, rank_error
-from dpselect.ordered.order_statistics.recursive import (
-    Cut,
-    cut_rate,
-    cutting_tree,
-    equal_share,
-    recursive_codes,
-)
-from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits
+from dpselect.ordered.order_statistics.one import parse_epsilon, parse_quantile
+from dpselect.ordered.order_statistics.recursive import Cut
 from dpselect.ordered.order_statistics.small_domain import MOST_CODES
-from dpselect.ordered.order_statistics.tree import TreeAnswer, tree_codes
+from dpselect.ordered.order_statistics.tree import TreeAnswer
 from dpselect.ordered.public_domain import PublicDomain
-from dpselect.ordered.sources.columns import ChunkedColumn
 from dpselect.ordered.sources.declared import Column
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose, pure_dp
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
 
 __all__ = ["Quantiles", "QuantilesRelease", "quantiles"]
 
-Method = Literal["auto", "least_bound", "recursive", "joint", "tree", "independent", "slice"]
+PROVED: Final = ("joint", "recursive", "independent")
+"""Methods that "least_bound" compares; the first of equals."""
 
 T = TypeVar("T")
 
 _USUAL_SIZE = 1 << 49
 """Values of a column of floats without a granularity, where no domain is given yet."""
-_MOST_JOINT = 30
-_WORK = 1e4
-"""The joint method takes time and memory in proportion to the square of the number of quantiles over epsilon."""
-_LARGEST = 1 << 64
-"""Values of a domain on which ties are broken at random."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +78,7 @@ class Quantiles(PublicDomain, Mechanism):
 
     qs: Any
     epsilon: float
-    method: Method = "auto"
+    method: str = "auto"
     delta: float | None = None
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
     expected_rows: int = 1000
@@ -110,12 +96,13 @@ class Quantiles(PublicDomain, Mechanism):
         )
         if not asked:
             raise ArgumentError("qs must hold at least one quantile")
-        if self.method not in get_args(Method):
-            known = ", ".join(map(repr, get_args(Method)))
+        if self.method not in CHOICES and self.method not in METHODS:
+            known = ", ".join(map(repr, (*CHOICES, *METHODS)))
             raise BoundUnavailableError(f"method must be one of {known}, got {self.method!r}")
-        if (self.method == "slice") != (self.delta is not None):
-            raise ArgumentError("delta goes with method 'slice', which needs one; the other methods are pure")
-        if self.units > 1 and self.method in ("joint", "slice"):
+        named = None if self.method in CHOICES else METHODS[self.method]
+        if (named is not None and named.needs_delta) != (self.delta is not None):
+            raise ArgumentError("delta goes with method 'slice' alone: it needs one, and the other methods are pure")
+        if self.units > 1 and named is not None and not named.weights:
             raise ArgumentError(f"weights: the method {self.method} does not take them")
         _ = self.chosen
 
@@ -125,12 +112,12 @@ class Quantiles(PublicDomain, Mechanism):
         return tuple(sorted(set(self.qs)))
 
     def as_asked(self, found: Sequence[T]) -> list[T]:
-        """What was found for `increasing`, in the order of `qs`."""
+        """Return the values that belong to `increasing`, in the order of `qs`."""
         by_quantile = dict(zip(self.increasing, found, strict=True))
         return [by_quantile[q] for q in self.qs]
 
     @property
-    def chosen(self) -> Method:
+    def chosen(self) -> str:
         """The method: that of "auto" from measurements.
 
         The joint method, unless there are few rows for so many quantiles, and unless it is slow. The tree is better
@@ -150,11 +137,9 @@ class Quantiles(PublicDomain, Mechanism):
         )
         if few and size is not None and size <= MOST_CODES:
             return "tree"
-        return "joint" if self._quick and self.units == 1 else "recursive"
+        return "joint" if METHODS["joint"](self._asked).quick and self.units == 1 else "recursive"
 
-    def proved_best(
-        self, domain_size: int, failure_probability: SupportsFloat = 0.05
-    ) -> tuple[Literal["independent", "recursive", "joint"], float]:
+    def proved_best(self, domain_size: int, failure_probability: SupportsFloat = 0.05) -> tuple[str, float]:
         """Return the method with the least proved error at the same epsilon, and that error in ranks.
 
         The error is the largest of `rank_errors`. It is compared among the independent, the recursive and the joint
@@ -170,21 +155,18 @@ class Quantiles(PublicDomain, Mechanism):
         ('joint', 406, 'independent', 276)
         """
         size = integer("domain_size", domain_size, at_least=1)
-        found: tuple[Literal["independent", "recursive", "joint"], float] | None = None
-        methods: tuple[Literal["joint", "recursive", "independent"], ...] = ("joint", "recursive", "independent")
-        for method in methods:
-            if (method == "joint" and (self.units > 1 or not self._quick)) or (
-                method != "independent" and size > _LARGEST
-            ):
-                continue
-            errors = replace(self, method=method, delta=None).rank_errors(size, failure_probability)
-            if found is None or max(errors) < found[1]:
-                found = method, max(errors)
+        found: tuple[str, float] | None = None
+        for name in PROVED:
+            method = METHODS[name](self._asked)
+            if size <= method.most_values and method.quick and (method.weights or self.units == 1):
+                error = max(replace(self, method=name, delta=None).rank_errors(size, failure_probability))
+                if found is None or error < found[1]:
+                    found = name, error
         assert found is not None
         return found
 
     @cached_property
-    def _proved_best(self) -> tuple[Literal["independent", "recursive", "joint"], float]:
+    def _proved_best(self) -> tuple[str, float]:
         return self.proved_best(self.size() if self._has_domain else _USUAL_SIZE)
 
     @property
@@ -193,105 +175,72 @@ class Quantiles(PublicDomain, Mechanism):
         return any(one is not None for one in given)
 
     @property
-    def _quick(self) -> bool:
-        """Whether the joint method takes little time."""
-        count = len(self.increasing)
-        return count <= _MOST_JOINT and count**2 <= _WORK * self.epsilon
+    def _asked(self) -> AskedQuantiles:
+        adjacency = parse_adjacency(self.adjacency)
+        return AskedQuantiles(self.increasing, self.epsilon, adjacency, self.units, self.delta)
+
+    @cached_property
+    def _drawn_by(self) -> QuantileMethod:
+        return METHODS[self.chosen](self._asked)
 
     @property
     def slicing(self) -> Slicing | None:
         """The parameters of the slices."""
-        return self._planned[2]
+        return self._drawn_by.planned.slicing
 
     @property
     def cuts(self) -> list[Cut]:
-        """What each quantile is of which part, those that bound a part before those inside it."""
-        if self.chosen == "recursive":
-            return cutting_tree(self.increasing)
-        independent = self.chosen == "independent"
-        return [Cut(index, q, None, None, index) for index, q in enumerate(self.increasing)] if independent else []
+        """Each quantile as a share of a part, those that bound a part before those inside it."""
+        return list(self._drawn_by.planned.cuts)
 
     @property
     def rates(self) -> tuple[Fraction, ...]:
         """Of the exponential mechanisms, one for each cut."""
-        return self._planned[0]
+        return self._drawn_by.planned.rates
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one run promises; with "auto" it depends on the domain."""
+        """The guarantee of one run. With "auto" it depends on the domain."""
         qs, delta = [float(q) for q in self.qs], {} if self.delta is None else {"delta": self.delta}
         terms = {"mechanism": "quantiles", "method": self.chosen, "qs": qs, "epsilon": self.epsilon} | delta
-        return replace(self._planned[1], terms=terms)
-
-    @cached_property
-    def _planned(self) -> tuple[tuple[Fraction, ...], Guarantee, Slicing | None]:
-        """The rates, the price without its terms, and the slices."""
-        epsilon, adjacency, units, cuts = self.epsilon, parse_adjacency(self.adjacency), self.units, self.cuts
-        if self.chosen == "recursive":
-            levels = max(cut.level for cut in cuts) + 1
-            each = equal_share(epsilon, levels)
-            rates = [cut_rate(cut.share, epsilon_used(each), adjacency) / units for cut in cuts]
-            return tuple(rates), compose(*[bounded_range(epsilon=each, adjacency=adjacency)] * levels), None
-        if self.chosen == "tree":
-            return (epsilon_used(epsilon),), pure_dp(epsilon=epsilon, adjacency=adjacency), None
-        if self.chosen == "joint":
-            rate = joint_rate(self.increasing, epsilon_used(epsilon), adjacency)
-            return (rate,), bounded_range(epsilon=epsilon, adjacency=adjacency), None
-        if self.delta is not None:
-            slicing, guarantee = plan_slices(self.increasing, epsilon, self.delta, adjacency)
-            return tuple(slicing.rates), guarantee, slicing
-        share = equal_share(epsilon, len(self.increasing))
-        each_one = [Quantile(q=q, epsilon=share, mechanism="exponential", adjacency=adjacency) for q in self.increasing]
-        rates = [quantile_rate(q, Fraction(share), adjacency, units=units) for q in self.increasing]
-        return tuple(rates), compose(*(one.guarantee for one in each_one)), None
+        return replace(self._drawn_by.planned.guarantee, terms=terms)
 
     def settled(self, *data: Any) -> tuple[Quantiles, tuple[Column]]:
         """With the size of the column's domain, and the units of its weights."""
         column = Column.of(data[0], {})
         size = column.domain.size
         found = replace(self.of_size(size), units=column.units)
-        most = {"tree": MOST_CODES, "independent": math.inf}.get(found.chosen, _LARGEST)
+        most = found._drawn_by.most_values
         if size > most:
-            limit = "2**64" if most > MOST_CODES else f"{MOST_CODES}"
+            limit = "2**64" if most == LARGEST else f"{most:.0f}"
             raise ArgumentError(f"method: {found.chosen} needs a domain of at most {limit} values, by its granularity")
         return found, (column,)
 
     def prepared(self, column: Column) -> Callable[[RandomSource], Any]:
         """The codes for one column, and what else is released."""
-        return lambda random: _draw(column, self, random)
+        return lambda random: self._drawn_by.draw(column, random)
 
     def form(self, *data: Any) -> Callable[..., QuantilesRelease]:
         """The values with what is known of their accuracy."""
         (column,) = data
         domain = column.domain
 
-        def release(value: tuple[list[int], int | None, TreeAnswer | None], **paid_for: Any) -> QuantilesRelease:
-            codes, rows, tree = value
-            values = self.as_asked([domain.decode(code) for code in codes])
-            known: dict[str, Any] = {"plan": self, "domain_size": domain.size, "noisy_rows": rows, "tree": tree}
+        def release(value: DrawnCodes, **paid_for: Any) -> QuantilesRelease:
+            values = self.as_asked([domain.decode(code) for code in value.codes])
+            known = {"plan": self, "domain_size": domain.size, "noisy_rows": value.rows, "tree": value.tree}
             return QuantilesRelease(value=values, **known, **paid_for)
 
         return release
 
     def rank_errors(self, domain_size: int, failure_probability: SupportsFloat = 0.05) -> list[float]:
         """See `QuantilesRelease.rank_errors`. Raises `BoundUnavailableError` where it takes the released answer."""
-        if self.chosen in ("tree", "slice"):
-            raise BoundUnavailableError(f"method: what {self.chosen} is off by is known with its answer, not before")
         failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
-        count, domain_size = len(self.increasing), integer("domain_size", domain_size, at_least=1)
-        fine = domain_size if self.chosen == "independent" else domain_size << fine_bits(domain_size)
-        if self.chosen == "joint":
-            fine = domain_size << joint_bits(domain_size)
-            return [joint_error(count, fine, self.rates[0], failure)] * len(self.qs)
-        failure /= count
-        found: dict[int | None, float] = {None: 0.0}
-        for cut, rate in zip(self.cuts, self.rates, strict=True):
-            share = float(cut.share)
-            ends = (1.0 - share) * found[cut.low] + share * found[cut.high]
-            found[cut.index] = (rank_error(fine, rate, failure) / self.units + ends) * (1.0 + 2.0**-48)
-        errors = [found[index] for index in range(count)]
-        # independent draws are put in order: a value may be another one's, whose error is larger
-        return self.as_asked([max(errors)] * count if self.chosen == "independent" else errors)
+        size = integer("domain_size", domain_size, at_least=1)
+        if not isinstance(self._drawn_by, ProvedMethod):
+            raise BoundUnavailableError(
+                f"method: the error of {self.chosen} is known with its answer, not before: ask the release"
+            )
+        return self.as_asked(self._drawn_by.rank_errors(size, failure))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,13 +269,8 @@ class QuantilesRelease(Release):
         at random, rows that are tied even then (m equal rows: about m/2**15 for floats) come on top.
         """
         failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
-        if self.tree is not None:
-            errors = self.tree.rank_errors(self.plan.increasing, self.domain_size, failure)
-            return self.plan.as_asked([error / self.plan.units for error in errors])
-        if self.plan.slicing is not None and self.noisy_rows is not None:
-            fine = self.domain_size << fine_bits(self.domain_size)
-            return self.plan.as_asked(self.plan.slicing.rank_errors(fine, failure, self.noisy_rows))
-        return self.plan.rank_errors(self.domain_size, failure)
+        drawn = DrawnCodes([], self.noisy_rows, self.tree)
+        return self.plan.as_asked(self.plan._drawn_by.released_errors(drawn, self.domain_size, failure))
 
 
 @options_of(Quantiles, Column)
@@ -335,7 +279,7 @@ def quantiles(
     *,
     qs: Iterable[SupportsFloat | Fraction],
     epsilon: SupportsFloat,
-    method: Method = "auto",
+    method: str = "auto",
     spender: Spender | None = None,
     label: str = "quantiles",
     random: RandomSource | None = None,
@@ -355,59 +299,3 @@ def quantiles(
     asked = Quantiles(qs=qs, epsilon=parse_epsilon(epsilon), method=method, **options)
     found = asked(column, spender=spender, label=label, random=random)
     return cast("QuantilesRelease", found)
-
-
-def _draw(declared: Column, plan: Quantiles, random: RandomSource) -> tuple[list[int], int | None, TreeAnswer | None]:
-    size, rates = declared.domain.size, plan.rates
-    if plan.chosen == "tree":
-        found = tree_codes(
-            declared.ranked(),
-            plan.increasing,
-            size=size,
-            epsilon=rates[0],
-            adjacency=parse_adjacency(plan.adjacency),
-            random=random,
-            units=plan.units,
-        )
-        return found.codes, found.rows if plan.units == 1 else None, found
-    if plan.chosen == "independent":
-        column = declared.ranked()
-        _prefetch(column, plan, size)
-        draws = [
-            draw_code(column, size=size, target=cut.share * column.total, rate=rate, random=random)
-            for cut, rate in zip(plan.cuts, rates, strict=True)
-        ]
-        return sorted(draws), None, None
-    if plan.chosen == "joint":
-        column, bits = declared.ranked(), joint_bits(size)
-        _prefetch(column, plan, size)
-        # rows with their places may have more than 64 bits
-        fine = ScatteredColumn(column, bits, random, wide=bits + (size - 1).bit_length() > 64)
-        codes = joint_codes(fine, plan.increasing, size=size << bits, rate=rates[0], random=random)
-        return [code >> bits for code in codes], None, None
-    parts, bits = declared.scattered(random), fine_bits(size)
-    if isinstance(parts, ScatteredColumn):
-        _prefetch(parts.column, plan, size)
-    rows = None
-    if plan.slicing is not None:
-        codes, rows = slice_codes(parts, plan.slicing, size=size << bits, random=random)
-    else:
-        codes = recursive_codes(parts, plan.cuts, size=size << bits, rates=rates, random=random)
-    return [code >> bits for code in codes], rows, None
-
-
-def _prefetch(column: RankedColumn, plan: Quantiles, size: int) -> None:
-    """Read in one pass what will be looked at, most likely."""
-    if not isinstance(column, ChunkedColumn) or plan.slicing is not None:
-        return
-    total = column.total
-    if plan.chosen == "joint":
-        width = joint_width(len(plan.increasing), size << joint_bits(size), plan.rates[0])
-        column.prefetch(joint_spans(total, plan.increasing, width + 1))
-        return
-    aside = 100.0 / float(min(plan.rates))
-    spans: list[tuple[int, int]] = []
-    for q, error in zip(plan.qs, plan.rank_errors(size), strict=True):
-        reach = math.ceil(error + aside)
-        spans.append((math.floor(q * total) - reach, math.ceil(q * total) + reach))
-    column.prefetch(spans)

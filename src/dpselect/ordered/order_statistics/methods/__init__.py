@@ -1,0 +1,1 @@
+"""Ways to draw several quantiles together, one file each."""

@@ -1,0 +1,48 @@
+"""Cut at the middle quantile, continue in both parts (Kaplan, Schnapp, Stemmer 2022)."""
+
+from __future__ import annotations
+
+from dpselect.mechanisms import bounded_range
+from dpselect.ordered.order_statistics.methods.method import (
+    METHODS,
+    DrawnCodes,
+    MethodPlan,
+    ProvedMethod,
+    cut_errors,
+    read_around,
+)
+from dpselect.ordered.order_statistics.recursive import cut_rate, cutting_tree, equal_share, recursive_codes
+from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits
+from dpselect.ordered.sources.declared import Column
+from dpselect.privacy import compose
+from dpselect.privacy.output.amounts import epsilon_used
+from dpselect.randomness import RandomSource
+
+__all__: list[str] = []
+
+
+@METHODS.register("recursive")
+class Recursive(ProvedMethod):
+    """A row is in one part of a level, so log2(m + 1) levels share epsilon instead of m quantiles."""
+
+    def plan(self) -> MethodPlan:
+        """Every level has the same share."""
+        cuts = cutting_tree(self.asked.qs)
+        levels = max(cut.level for cut in cuts) + 1
+        each = equal_share(self.asked.epsilon, levels)
+        rates = tuple(cut_rate(cut.share, epsilon_used(each), self.asked.adjacency) / self.asked.units for cut in cuts)
+        level = bounded_range(epsilon=each, adjacency=self.asked.adjacency)
+        return MethodPlan(rates, compose(*[level] * levels), tuple(cuts))
+
+    def rank_errors(self, size: int, failure: float) -> list[float]:
+        """On the finer domain that breaks ties."""
+        return cut_errors(self, size << fine_bits(size), failure)
+
+    def draw(self, column: Column, random: RandomSource) -> DrawnCodes:
+        """The cuts, from the top down."""
+        size = column.domain.size
+        parts, bits = column.scattered(random), fine_bits(size)
+        if isinstance(parts, ScatteredColumn):
+            read_around(parts.column, self, size)
+        codes = recursive_codes(parts, self.planned.cuts, size=size << bits, rates=self.planned.rates, random=random)
+        return DrawnCodes([code >> bits for code in codes])

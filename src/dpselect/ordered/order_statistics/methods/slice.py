@@ -1,0 +1,44 @@
+"""A quantile in each slice of Reorder-Slice-Compute (Cohen, Lyu, Nelson, Sarlos, Stemmer 2022)."""
+
+from __future__ import annotations
+
+from dpselect.ordered.order_statistics.by_slices import plan_slices, slice_codes
+from dpselect.ordered.order_statistics.methods.method import (
+    METHODS,
+    DrawnCodes,
+    MethodPlan,
+    QuantileMethod,
+)
+from dpselect.ordered.order_statistics.scattered import fine_bits
+from dpselect.ordered.sources.declared import Column
+from dpselect.randomness import RandomSource
+
+__all__: list[str] = []
+
+
+@METHODS.register("slice")
+class Slice(QuantileMethod):
+    """Costs (epsilon, delta), hardly more for many quantiles than for eight."""
+
+    weights = False
+    needs_delta = True
+
+    def plan(self) -> MethodPlan:
+        """Slices whose price at delta is nearly epsilon."""
+        assert self.asked.delta is not None
+        slicing, guarantee = plan_slices(self.asked.qs, self.asked.epsilon, self.asked.delta, self.asked.adjacency)
+        return MethodPlan(tuple(slicing.rates), guarantee, slicing=slicing)
+
+    def draw(self, column: Column, random: RandomSource) -> DrawnCodes:
+        """One code in each slice, and a noisy number of rows."""
+        assert self.planned.slicing is not None
+        size = column.domain.size
+        parts, bits = column.scattered(random), fine_bits(size)
+        codes, rows = slice_codes(parts, self.planned.slicing, size=size << bits, random=random)
+        return DrawnCodes([code >> bits for code in codes], rows)
+
+    def released_errors(self, drawn: DrawnCodes, size: int, failure: float) -> list[float]:
+        """From the noisy number of rows."""
+        assert drawn.rows is not None
+        assert self.planned.slicing is not None
+        return self.planned.slicing.rank_errors(size << fine_bits(size), failure, drawn.rows)
