@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,7 @@ from tests.root import ROOT
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs fork and SIGKILL")
 
-HARNESS = Path(__file__).with_name("kill_holdout.py")
+HARNESS = "tests.holdout.kill_holdout"
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +37,8 @@ def harness(*arguments, preload=None):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     if preload is not None:
         environment["LD_PRELOAD"] = preload
-    command = [sys.executable, str(HARNESS), *map(str, arguments)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", HARNESS, *map(str, arguments)]
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return [json.loads(line) for line in run.stdout.splitlines()]
 

@@ -107,7 +107,8 @@ def test_every_row_pays_for_training_and_scores():
     assert len(found.parts) == 1
     both = compose(settled.recipe.guarantee(found.noise), score)
     assert found.parts[0].epsilon(1e-6) == both.epsilon(1e-6) > settled.recipe.guarantee(found.noise).epsilon(1e-6)
-    assert found.search.epsilon(1e-6) == SearchPrice(found.parts, settled.law).epsilon(1e-6)
+    runs = SearchPrice(found.parts, settled.law).guarantee
+    assert found.search.epsilon(1e-6) == compose(runs, found.cells.guarantee).epsilon(1e-6)
     assert 0.999 * MANY["epsilon"] <= found.epsilon <= MANY["epsilon"]
     alone = SearchPrice((score,), settled.law).epsilon(1e-6)
     assert 0.99 * 0.1 * MANY["epsilon"] <= alone <= 0.1 * MANY["epsilon"]

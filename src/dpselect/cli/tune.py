@@ -15,7 +15,6 @@ from dpselect.cli.terminal import print_json, warn
 from dpselect.errors import ArgumentError, NothingFoundWarning
 from dpselect.numerics import rounded_up
 from dpselect.privacy.nothing_found import nothing_found
-from dpselect.report.cells import cells_in_words
 
 __all__ = ["tune"]
 
@@ -222,6 +221,8 @@ def _validated(release: dict[str, Any]) -> list[str]:
 
 
 def _released(release: dict[str, Any], folder: Path) -> str:
+    from dpselect.report.cells import cells_in_words  # a check of a study needs no report
+
     guarantee, whole = release["guarantee"], _WHOLE[release["design"]]
     chosen = 'none ("nothing found" is an outcome like another)'
     if release["cells"] is not None and release["cells"]["withheld"]:

@@ -206,6 +206,9 @@ def tune(  # noqa: PLR0913
             begin = partial(_begin, plan, opened, search, ledger, label, source)
             begun = None
             if isinstance(objective, Preparation):  # its runs are known once it is paid for
+                if executor is not None and search.stage is Stage.NEW:
+                    with executor.session(Job(_nothing, plan.space, plan.shape.payload_bytes, execution.limits)):
+                        pass  # workers that cannot be reached are found before anything is charged
                 begun = begin()
                 objective = _made(objective, keyed_source(preparation_key(begun.master)))
             job = Job(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs fork and SIGKILL"
 
 @pytest.fixture(autouse=True)
 def gates(monkeypatch):
-    monkeypatch.setattr(holdouts, "HARNESS", Path(__file__).with_name("kill_gate.py"))
+    monkeypatch.setattr(holdouts, "HARNESS", "tests.holdout.gate.kill_gate")
 
 
 @pytest.mark.full
