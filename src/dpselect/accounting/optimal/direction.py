@@ -13,42 +13,14 @@ import numpy as np
 from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.columns import column_bounds, columns_bounds
 from dpselect.accounting.optimal.recursion import attained, certified
+from dpselect.accounting.optimal.tolerances import EFFORT, KNOTS, NEGLIGIBLE, SECANTS, START
 from dpselect.numerics import ROUND_UP, Array, crossing, root_on_grids
 from dpselect.repetitions import Repetitions
 
 __all__ = ["Bracketed", "Chords", "Direction"]
 
 LARGEST_EPSILON = 600.0
-_WIDE_DELTA = 1.1
-_WIDE = 1e-3
-_VERY_WIDE = 5e-3
-_STILL_WIDE = 1.5e-3
-_NEAR = 5e-4
-_LEFT_OPEN = 4e-3
-_PARTS = 8
-_LARGEST = 4
-_RECURSION_ATOMS = 800
-_RECURSION_POINTS = 9
-_NEGLIGIBLE = 1e-17
-_MERGED = 8
-_SMALLEST_GUESS = 1e-12
-_FIRST_FACTOR = 1.3
-_LARGEST_FACTOR = 1e30
-_ROUGH = 1e-3
-_ROOT = 1e-7
-_SAME = 1e-6
-_SECANTS = 12
-_USUAL_TRIES = 4
-"""After these the bound is far from what is attained, and a look at it takes longest."""
-_LEAST_SLOPE = 1e-3
-_SCAN = 49
-_FLAT_SHARE = 0.2
-_LOST = 1e-4
-"""Relative error of phi' from which more pieces of the atoms cannot narrow a bracket."""
-_LARGEST_POWER = 64
-"""Of laws whose number of runs is at least so large, phi' falls so fast that its scale is not looked for."""
-_DEEP = 20.0
-"""Knots are fewer where log delta has fallen by more than this: what is that small matters less in a composition."""
+"""Its exponential leaves room in float64 for products with masses and numbers of runs."""
 
 
 class Bracketed(ABC):
@@ -102,7 +74,7 @@ class Bracketed(ABC):
 
     def top(self) -> float:
         """An epsilon past which the curve has fallen to 1e-17 or to its floor."""
-        least = max(_NEGLIGIBLE, self.rough(LARGEST_EPSILON) * 1.001)
+        least = max(NEGLIGIBLE, self.rough(LARGEST_EPSILON) * 1.001)
         return root_on_grids(
             lambda epsilons: self.roughs(epsilons) <= least, safe=LARGEST_EPSILON, unsafe=0.0, relative=1e-2, points=15
         )
@@ -137,11 +109,11 @@ class Direction(Bracketed):
 
     @cached_property
     def _merged(self) -> Atoms:
-        return self.fine.merged(_MERGED)
+        return self.fine.merged(START.merged)
 
     @cached_property
     def _coarse(self) -> Atoms:
-        return self.cut(min(self.pieces, _RECURSION_ATOMS))
+        return self.cut(min(self.pieces, EFFORT.recursion_atoms))
 
     @cached_property
     def _finer(self) -> Direction:
@@ -158,12 +130,12 @@ class Direction(Bracketed):
         places = [min(int(place), self.fine.size - 1) for place in (first, median)]
         mass = max(float(np.min(self.fine.above_q[places])), self.fine.uncertainty)
         lost = self.fine.uncertainty * self.law.second_derivative(1.0 - mass)
-        return self.fewer is not None or lost > _LOST * math.exp(self.law.log_derivative(1.0 - mass))
+        return self.fewer is not None or lost > EFFORT.lost * math.exp(self.law.log_derivative(1.0 - mass))
 
     @cached_property
     def _fewest_runs(self) -> int:
         """The smallest number of runs, but 0, that is possible."""
-        return next((k for k in range(1, _LARGEST_POWER) if self.law.pmf(float(k)) > 0.0), _LARGEST_POWER)
+        return next((k for k in range(1, EFFORT.largest_power) if self.law.pmf(float(k)) > 0.0), EFFORT.largest_power)
 
     def upper(self, epsilon: float) -> float:
         """A bound on delta at epsilon >= 0 that holds for every splitting of the atoms; rounded up."""
@@ -193,7 +165,7 @@ class Direction(Bracketed):
     def sharp_upper(self, epsilon: float) -> float:
         """`upper`, and the recursion too where the columns leave much open."""
         value = self.upper(epsilon)
-        if value > _WIDE_DELTA * self.lower(epsilon) + _NEGLIGIBLE:
+        if value > EFFORT.wide_delta * self.lower(epsilon) + NEGLIGIBLE:
             recursed = certified(self._coarse, self.law, np.array([min(epsilon, LARGEST_EPSILON)])) * ROUND_UP
             value = min(value, float(recursed[0]))
         return value
@@ -207,32 +179,32 @@ class Direction(Bracketed):
             if value <= delta:
                 return self._sharpened(delta, root, epsilon, limit)
             tries += 1
-            growth = 2.0 if tries <= _USUAL_TRIES else 16.0
+            growth = 2.0 if tries <= SECANTS.usual_tries else 16.0
             step = max(1.03 * math.log(value / delta) / slope, growth * step) + 1e-9 * epsilon
             epsilon += step
         return self._sharpened(delta, root, limit, limit)
 
     def _sharpened(self, delta: float, root: float, epsilon: float, limit: float) -> float:
         """A smaller safe epsilon than `epsilon`, with more effort where it is far from the attained `root`."""
-        if epsilon > root * (1.0 + _WIDE) and not self._settled(root):
+        if epsilon > root * (1.0 + EFFORT.wide) and not self._settled(root):
             epsilon = min(epsilon, self._finer.smallest_safe(delta, limit))
-            root, near = max(root, self._finer._attained_root(delta)[0]), _NEAR
-            wide = epsilon > root * (1.0 + _STILL_WIDE)
+            root, near = max(root, self._finer._attained_root(delta)[0]), EFFORT.first_division
+            wide = epsilon > root * (1.0 + EFFORT.still_wide)
             while wide and root * (1.0 + near) < min(epsilon, LARGEST_EPSILON):
                 epsilon = min(epsilon, self._by_division(delta, root * (1.0 + near)))
                 near *= 2.0  # searches: a root by secant steps; each evaluation is expensive
-            if epsilon > root * (1.0 + _VERY_WIDE):
+            if epsilon > root * (1.0 + EFFORT.very_wide):
                 epsilon = min(epsilon, self._by_recursion(delta, root, min(epsilon, 1.5 * root + 1e-3)))
         return epsilon
 
     def largest_unsafe(self, delta: float) -> float:
         """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
         root = self._below_root(delta)
-        if self._settled(root) or not 0.0 < root < LARGEST_EPSILON or self.upper(root * (1.0 + _WIDE)) <= delta:
+        if self._settled(root) or not 0.0 < root < LARGEST_EPSILON or self.upper(root * (1.0 + EFFORT.wide)) <= delta:
             return root
         root = max(root, self._finer.largest_unsafe(delta))
-        if self.upper(root * (1.0 + _VERY_WIDE)) > delta:
-            grid = np.linspace(root, 1.02 * root + 1e-3, _RECURSION_POINTS)
+        if self.upper(root * (1.0 + EFFORT.very_wide)) > delta:
+            grid = np.linspace(root, 1.02 * root + 1e-3, EFFORT.recursion_points)
             above = attained(self._coarse, self.law, grid) > delta
             root = max(root, float(np.max(grid, where=above, initial=0.0)))
         return root
@@ -256,18 +228,18 @@ class Direction(Bracketed):
         excess = self._excess(self.rough, delta)
         # where E[K] times the divergence of the atoms themselves is delta: small parts add up
         guess = self._merged.crossing(delta / self.law.mean)
-        low = high = min(max(guess, _SMALLEST_GUESS), LARGEST_EPSILON)
+        low = high = min(max(guess, START.smallest_guess), LARGEST_EPSILON)
         if excess(low) <= 0.0 and excess(0.0) <= 0.0:
             return 0.0
         # epsilons may have any size: steps are factors
-        factor = _FIRST_FACTOR
+        factor = START.first_factor
         while excess(high) > 0.0:
             if high >= LARGEST_EPSILON:
                 return math.inf
             low, high, factor = high, min(factor * high, LARGEST_EPSILON), factor**1.5
         while excess(low) <= 0.0:
-            low, high, factor = (low / factor if factor < _LARGEST_FACTOR else 0.0), low, factor**1.5
-        return crossing(excess, low, high, relative=_ROUGH)
+            low, high, factor = (low / factor if factor < START.largest_factor else 0.0), low, factor**1.5
+        return crossing(excess, low, high, relative=START.rough)
 
     def _search_root(self, delta: float) -> tuple[float, float]:
         """The epsilon at which the attained value crosses delta, and the fall of log delta per epsilon there."""
@@ -280,26 +252,26 @@ class Direction(Bracketed):
         step = (1e-3 * root + 1e-9) * (1.0 if excess(root) > 0.0 else -1.0)
         low, high, other = 0.0, math.inf, root + step
         # orders change from place to place, so nearer points would tell less of it
-        fall = max((excess(root) - excess(other)) / step, _LEAST_SLOPE)
-        for _ in range(_SECANTS):
+        fall = max((excess(root) - excess(other)) / step, SECANTS.least_slope)
+        for _ in range(SECANTS.steps):
             for x in (root, other):
                 low, high = (max(low, x), high) if excess(x) > 0.0 else (low, min(high, x))
             slope = (excess(root) - excess(other)) / (other - root)
             ahead = other + excess(other) / slope if slope > 0.0 else math.inf
-            if high - low <= _SAME * low:
+            if high - low <= SECANTS.bracket * low:
                 return low, fall
             if not low < ahead < high:
                 # the curve bends, or is at its floor: between the points that are known
                 # searches: a root by secant steps; each evaluation is expensive
                 ahead = 0.5 * (low + high) if math.isfinite(high) else min(2.0 * low, LARGEST_EPSILON)
-            elif abs(ahead - other) <= _ROOT * ahead:
+            elif abs(ahead - other) <= SECANTS.step * ahead:
                 return ahead, fall
             if ahead == LARGEST_EPSILON and excess(ahead) > 0.0:
                 return math.inf, 1.0
             root, other = other, ahead
         root = crossing(excess, low, min(high, LARGEST_EPSILON), relative=1e-8)
         step = 1e-4 * root
-        return root, max((excess(root) - excess(root + step)) / step, _LEAST_SLOPE)
+        return root, max((excess(root) - excess(root + step)) / step, SECANTS.least_slope)
 
     @staticmethod
     def _excess(curve: Callable[[float], float], delta: float) -> Callable[[float], float]:
@@ -318,22 +290,22 @@ class Direction(Bracketed):
         Divided atoms are the same pair, and the bound holds for every splitting of it.
         """
         atoms = self.fine
-        while atoms.size <= _LARGEST * self.fine.size:
+        while atoms.size <= EFFORT.most_growth * self.fine.size:
             found = column_bounds(atoms, self.law, epsilon)
             if found.upper * ROUND_UP <= delta:
                 return epsilon
-            loose = found.open > _LEFT_OPEN * delta
+            loose = found.open > EFFORT.left_open * delta
             # each open cell is counted in its row and in its column
             if found.upper - 0.5 * float(np.sum(found.open)) > delta or not np.any(loose):
                 break
-            atoms = atoms.divided(np.where(loose, _PARTS, 1))
+            atoms = atoms.divided(np.where(loose, EFFORT.parts, 1))
         return math.inf
 
     def _by_recursion(self, delta: float, low: float, high: float) -> float:
         """The smallest safe epsilon by the recursion, in two rounds over a few at once. Any safe one is an answer."""
         best = math.inf
         for _ in range(2):
-            grid = np.linspace(low, high, _RECURSION_POINTS)
+            grid = np.linspace(low, high, EFFORT.recursion_points)
             safe = certified(self._coarse, self.law, grid) * ROUND_UP <= delta
             if not np.any(safe):
                 break
@@ -355,11 +327,11 @@ class Chords:
     @classmethod
     def of(cls, curve: Bracketed, knots: int) -> Chords:
         """`knots` values of the upper curve from 0 to where it has fallen, about equally far apart in log delta."""
-        scan = np.linspace(0.0, curve.top(), _SCAN)
+        scan = np.linspace(0.0, curve.top(), KNOTS.scan)
         fall = -np.log(np.maximum(np.minimum.accumulate(curve.roughs(scan)), 1e-300))
         # a chord errs by the square of the fall between its ends; some knots for the flat parts too
-        way = _DEEP * np.arctan((fall - fall[0]) / _DEEP)
-        way += _FLAT_SHARE * (way[-1] + 1e-9) * np.linspace(0.0, 1.0, _SCAN)
+        way = KNOTS.deep * np.arctan((fall - fall[0]) / KNOTS.deep)
+        way += KNOTS.flat_share * (way[-1] + 1e-9) * np.linspace(0.0, 1.0, KNOTS.scan)
         epsilons = np.interp(np.linspace(0.0, way[-1], knots), way, scan)
         return cls(epsilons, np.minimum.accumulate(curve.uppers(epsilons)))
 
