@@ -1,4 +1,4 @@
-"""`dpselect reproduce PAPER`: rerun a paper's figures and tables."""
+"""`python -m papers PAPER`: rerun a paper's figures and tables."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn
 
 from dpselect.cli.options import AsJson
 from dpselect.cli.terminal import bars, console, plain, print_json, warn
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, ContentError
 from dpselect.randomness import keyed_source
-from dpselect.reproduce import PAPERS, Context, Paper, Part, Reproduction, describe, paper_named, tables, write
+from papers.table import PAPERS, Context, Paper, Part, Reproduction, paper_named
+from papers.written import describe, tables, write
 
-__all__ = ["reproduce"]
+__all__ = ["app"]
 
 _SEED = 2026
 _INTERRUPTED = 130  # what shells say of a program that was stopped by Ctrl-C
 
+app = typer.Typer(name="papers", add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
+
+@app.command()
 def reproduce(
     paper: Annotated[str, typer.Argument(help=f"The paper: {', '.join(PAPERS)}.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions and points; at most a minute.")] = False,
@@ -93,19 +97,32 @@ def _prepare(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ArgumentError(f"output: {folder} cannot be made a folder ({error.strerror})") from None
+        raise ArgumentError(f"--output: {folder} cannot be made a folder ({error.strerror})") from None
     if not os.access(folder, os.W_OK):
-        raise ArgumentError(f"output: {folder} cannot be written to")
+        raise ArgumentError(f"--output: {folder} cannot be written to")
 
 
 def _files(given: list[str], paper: Paper) -> dict[str, str]:
     pairs = [item.partition("=") for item in given]
     if any(not name or not file for name, _, file in pairs):
-        raise ArgumentError("data must be NAME=PATH")
+        raise ArgumentError("--data must be NAME=PATH")
     for name, _, file in pairs:
         if name not in paper.takes:
-            raise ArgumentError(f"data: {paper.name} takes {', '.join(paper.takes) or 'no files'}, not {name}")
+            raise ArgumentError(f"--data: {paper.name} takes {', '.join(paper.takes) or 'no files'}, not {name}")
         if not Path(file).exists():
-            raise ArgumentError(f"data: {file} does not exist")
+            raise ArgumentError(f"--data: {file} does not exist")
         paper.takes[name](file)
     return {name: file for name, _, file in pairs}
+
+
+def main() -> None:
+    """Run the command. An error becomes one line on standard error, and exit status 2 or 1."""
+    try:
+        app(prog_name="python -m papers")
+    except (ArgumentError, ContentError, OSError) as error:
+        warn(f"papers: {error}")
+        sys.exit(2 if isinstance(error, ArgumentError) else 1)
+
+
+if __name__ == "__main__":
+    main()

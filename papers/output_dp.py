@@ -9,10 +9,10 @@ from typing import Final
 
 from dpselect.privacy.output.optimal_composition import composition_delta, first_improvement
 from dpselect.privacy.output.oracle import output_delta
-from dpselect.reproduce.output_dp_laws import least_steps_that_gain
-from dpselect.reproduce.output_dp_noise import noise_on_the_test, sparse_vector_release
-from dpselect.reproduce.output_dp_stopping import early_stopping
-from dpselect.reproduce.table import Context, Curve, Figure, Paper, Part, Row
+from papers.output_dp_laws import least_steps_that_gain
+from papers.output_dp_noise import noise_on_the_test, sparse_vector_release
+from papers.output_dp_stopping import early_stopping
+from papers.table import Context, Curve, Figure, Paper, Part, Row
 
 __all__ = ["PAPER"]
 

@@ -18,8 +18,8 @@ from dpselect.learners import GatedRelease
 from dpselect.mechanisms import SparseRelease, balanced_split, sparse_vector_guarantee
 from dpselect.numerics import Array
 from dpselect.privacy import pure_dp
-from dpselect.reproduce.output_dp_laws import expected_scales
-from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
+from papers.output_dp_laws import expected_scales
+from papers.table import Context, Curve, Figure, Part, Row
 
 __all__ = ["noise_on_the_test", "sparse_vector_release"]
 

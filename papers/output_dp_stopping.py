@@ -11,8 +11,8 @@ from dpselect.accounting import iterative
 from dpselect.accounting.stopping.optimal_stopping import ApproximateStepsGame, approximate_steps_delta
 from dpselect.privacy import Guarantee, compose, gaussian, pure_dp
 from dpselect.privacy.output.optimal_composition import composition_delta
-from dpselect.reproduce.output_dp_laws import largest_prefix_free_sum, sum_over_stops
-from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
+from papers.output_dp_laws import largest_prefix_free_sum, sum_over_stops
+from papers.table import Context, Curve, Figure, Part, Row
 
 __all__ = ["early_stopping"]
 

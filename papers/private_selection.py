@@ -17,9 +17,9 @@ from dpselect.errors import BoundUnavailableError
 from dpselect.numerics import first_true
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.repetitions import Geometric, Repetitions, capped
-from dpselect.reproduce.private_selection_naive import naive_selectors
-from dpselect.reproduce.private_selection_search import lower_bound, sparse_vector
-from dpselect.reproduce.table import Context, Curve, Figure, Paper, Part, Row
+from papers.private_selection_naive import naive_selectors
+from papers.private_selection_search import lower_bound, sparse_vector
+from papers.table import Context, Curve, Figure, Paper, Part, Row
 
 __all__ = ["PAPER"]
 

@@ -11,7 +11,7 @@ from scipy import stats
 from dpselect.accounting import best_of, threshold_stopping
 from dpselect.privacy import pure_dp
 from dpselect.repetitions import Fixed, Geometric
-from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
+from papers.table import Context, Curve, Figure, Part, Row
 
 __all__ = ["naive_selectors"]
 

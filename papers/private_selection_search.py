@@ -14,7 +14,7 @@ from dpselect.accounting.candidates.percentile_sparse_vector import halting_cuto
 from dpselect.accounting.candidates.sampled_percentile import concentration_smoothing, lemma_4_3_smoothing
 from dpselect.accounting.candidates.without_threshold import runs_needed
 from dpselect.privacy import pure_dp
-from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
+from papers.table import Context, Curve, Figure, Part, Row
 
 __all__ = ["lower_bound", "sparse_vector"]
 

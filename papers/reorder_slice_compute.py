@@ -24,9 +24,9 @@ from dpselect.ordered.interior_points.tree_log_price import printed_parameters, 
 from dpselect.ordered.labelled_rows.rectangle_plan import Slicing
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
-from dpselect.reproduce.point_shapes import SHAPES
-from dpselect.reproduce.reorder_slice_compute_constants import constants, dominoes, slice_totals
-from dpselect.reproduce.table import Context, Curve, Figure, Paper, Part, Row
+from papers.point_shapes import SHAPES
+from papers.reorder_slice_compute_constants import constants, dominoes, slice_totals
+from papers.table import Context, Curve, Figure, Paper, Part, Row
 
 __all__ = ["PAPER"]
 

@@ -16,7 +16,7 @@ from dpselect.ordered.interior_points.stable_choice import StableChoice, laplace
 from dpselect.ordered.slices.price import swap_of
 from dpselect.ordered.slices.synchronisation import synchronisation
 from dpselect.privacy import approximate_dp, pure_dp
-from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
+from papers.table import Context, Curve, Figure, Part, Row
 
 __all__ = ["constants", "dominoes", "slice_totals"]
 

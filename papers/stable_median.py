@@ -13,10 +13,10 @@ import numpy as np
 from dpselect.adaptive import BlockPlan, break_even, plan_blocks
 from dpselect.adaptive.block_plan import Mechanism
 from dpselect.adaptive.generalisation import paper_blocks
-from dpselect.reproduce.adaptive_analysts import block_grid, certified_answer, random_walk, sign_aggregation
-from dpselect.reproduce.stable_median_attacks import adaptive_attacks
-from dpselect.reproduce.stable_median_statements import statements
-from dpselect.reproduce.table import Context, Curve, Figure, Paper, Part, Row
+from papers.adaptive_analysts import block_grid, certified_answer, random_walk, sign_aggregation
+from papers.stable_median_attacks import adaptive_attacks
+from papers.stable_median_statements import statements
+from papers.table import Context, Curve, Figure, Paper, Part, Row
 
 __all__ = ["PAPER"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpselect.adaptive import uniform_grid
-from dpselect.reproduce.adaptive_analysts import (
+from papers.adaptive_analysts import (
     Answer,
     Claimed,
     block_grid,
@@ -21,7 +21,7 @@ from dpselect.reproduce.adaptive_analysts import (
     sign_aggregation,
     votes,
 )
-from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
+from papers.table import Context, Curve, Figure, Part, Row
 
 __all__ = ["adaptive_attacks"]
 

@@ -20,7 +20,7 @@ from dpselect.adaptive.median_bounds import (
     search_median_blocks,
 )
 from dpselect.privacy import compose, pure_dp
-from dpselect.reproduce.table import Context, Known, Part, Row
+from papers.table import Context, Known, Part, Row
 
 __all__ = ["statements"]
 

@@ -188,7 +188,7 @@ def paper_named(name: str) -> Paper:
     """The paper. Raises `ArgumentError` for a name that is not in `PAPERS`."""
     if name not in PAPERS:
         raise ArgumentError(f"paper must be one of {', '.join(PAPERS)}, got {name!r}")
-    paper: Paper = import_module(f"dpselect.reproduce.{name.replace('-', '_')}").PAPER
+    paper: Paper = import_module(f"papers.{name.replace('-', '_')}").PAPER
     return paper
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from dpselect.reproduce.table import Paper
-from dpselect.reproduce.tuning_rdp_bounds import epsilon_against_mean, laws_compared, logarithmic_curves
-from dpselect.reproduce.tuning_rdp_examples import conditional, fixed_runs, selection
-from dpselect.reproduce.tuning_rdp_leakage import leakage
-from dpselect.reproduce.tuning_rdp_networks import check_mnist
-from dpselect.reproduce.tuning_rdp_search import searched_network
-from dpselect.reproduce.tuning_rdp_utility import expected_quantile, success_probability
+from papers.table import Paper
+from papers.tuning_rdp_bounds import epsilon_against_mean, laws_compared, logarithmic_curves
+from papers.tuning_rdp_examples import conditional, fixed_runs, selection
+from papers.tuning_rdp_leakage import leakage
+from papers.tuning_rdp_networks import check_mnist
+from papers.tuning_rdp_search import searched_network
+from papers.tuning_rdp_utility import expected_quantile, success_probability
 
 __all__ = ["PAPER"]
 

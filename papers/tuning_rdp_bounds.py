@@ -16,7 +16,7 @@ from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi, log_delta_at_
 from dpselect.repetitions import Logarithmic, Poisson, Repetitions, TruncatedNegativeBinomial
 from dpselect.repetitions.negative_binomial_theorems import corollary_4
 from dpselect.repetitions.poisson import theorem_6
-from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
+from papers.table import Context, Curve, Figure, Part, Row
 
 __all__ = [
     "DELTA",

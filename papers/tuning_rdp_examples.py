@@ -16,7 +16,7 @@ from dpselect.numerics import Array
 from dpselect.privacy import pure_dp, zcdp
 from dpselect.privacy.renyi import epsilon_from_renyi
 from dpselect.repetitions import Fixed, Geometric, Logarithmic, Poisson, Repetitions
-from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
+from papers.table import Context, Curve, Figure, Part, Row
 
 __all__ = ["conditional", "fixed_runs", "selection"]
 

@@ -12,7 +12,7 @@ from dpselect.numerics import Array
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Geometric
-from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
+from papers.table import Context, Curve, Figure, Part, Row
 
 __all__ = ["leakage"]
 

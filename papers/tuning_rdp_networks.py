@@ -25,8 +25,8 @@ from dpselect.learners import DPSGDClassifier
 from dpselect.numerics import Array
 from dpselect.privacy import Guarantee, dp_sgd
 from dpselect.randomness import RandomSource
-from dpselect.reproduce.mnist_files import read_mnist
-from dpselect.reproduce.table import Context
+from papers.mnist_files import read_mnist
+from papers.table import Context
 
 __all__ = ["Trainer", "check_mnist", "trained_pool", "trainer"]
 

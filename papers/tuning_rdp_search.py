@@ -22,9 +22,9 @@ from dpselect.privacy.renyi import log_delta_at_orders
 from dpselect.repetitions import Poisson, Repetitions, TruncatedNegativeBinomial
 from dpselect.repetitions.negative_binomial_theorems import theorem_2
 from dpselect.repetitions.poisson import theorem_6
-from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
-from dpselect.reproduce.tuning_rdp_bounds import DELTA, LAWS, mean_at
-from dpselect.reproduce.tuning_rdp_networks import Trainer, trained_pool, trainer
+from papers.table import Context, Curve, Figure, Part, Row
+from papers.tuning_rdp_bounds import DELTA, LAWS, mean_at
+from papers.tuning_rdp_networks import Trainer, trained_pool, trainer
 
 __all__ = ["searched_network"]
 

@@ -9,8 +9,8 @@ from typing import Final
 from scipy.optimize import brentq
 
 from dpselect.repetitions import Repetitions
-from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
-from dpselect.reproduce.tuning_rdp_bounds import DENSE, LAWS, mean_at, optimal, published
+from papers.table import Context, Curve, Figure, Part, Row
+from papers.tuning_rdp_bounds import DENSE, LAWS, mean_at, optimal, published
 
 __all__ = ["expected_quantile", "success_probability"]
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from rich.markup import escape
 from rich.table import Table
 
-from dpselect.reproduce.table import Curve, Figure, Reproduction, Row
+from papers.table import Curve, Figure, Reproduction, Row
 
 __all__ = ["describe", "markdown", "tables", "write"]
 
@@ -74,7 +74,7 @@ def markdown(done: Reproduction) -> str:
         "",
         done.paper.citation,
         "",
-        f"Made by `dpselect reproduce {done.paper.name}{quick}`.",
+        f"Made by `python -m papers {done.paper.name}{quick}`.",
     ]
     if done.missing:
         lines += ["", f"Interrupted: {', '.join(done.missing)} not done."]

@@ -256,7 +256,7 @@ FORMATS = {
     "numerics/digits.py": "the one place",
     "audit/result.py": "what an audit shows at an epsilon that it chose: a finding, and neither spent nor left",
 }
-"""Files that may format amounts by themselves, and why; figures of papers in `reproduce` are compared, not charged."""
+"""Files that may format amounts by themselves, and why."""
 
 
 def formatted_amounts(tree: ast.AST) -> Iterator[ast.AST]:
@@ -278,7 +278,7 @@ def formatted_amounts(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 @pytest.mark.cases(140)
-@pytest.mark.parametrize("name", [name for name in TREES if not name.startswith("reproduce/")])
+@pytest.mark.parametrize("name", list(TREES))
 def test_amounts_are_printed_in_one_place(name):
     docstrings = {
         body[0].value
@@ -312,13 +312,6 @@ def test_a_format_of_an_amount_is_found(code, found):
     assert bool(list(formatted_amounts(ast.parse(code)))) is found
 
 
-TELLS_LAWS_APART = {
-    "reproduce/tuning_rdp_bounds.py": "the theorem of the paper that each of its figures is about",
-    "reproduce/tuning_rdp_search.py": "the theorem of the paper that each of its figures is about",
-}
-"""Files outside of `repetitions/` that ask which law of K they were given, and why."""
-
-
 def laws_of_k() -> set[str]:
     return {
         node.name
@@ -343,8 +336,7 @@ def test_a_law_is_asked_for_its_closed_forms():
     laws = laws_of_k()
     assert {"Poisson", "Conditioned", "Harmonic"} <= laws
     found = {name for name, tree in TREES.items() if any(laws_told_apart(tree, laws))}
-    outside = {name for name in found if not name.startswith("repetitions/")}
-    assert outside == TELLS_LAWS_APART.keys()
+    assert not {name for name in found if not name.startswith("repetitions/")}
 
 
 @pytest.mark.full
@@ -383,8 +375,8 @@ FACES = {
 }
 """The face of each room, and of each folder within one: its names, and the modules that they come from."""
 
-LOOK_ANYWHERE = {"reproduce", "testing"}
-"""Rooms that hold what is inside of the others against papers and exact laws; nothing else imports them but `cli`."""
+LOOK_ANYWHERE = {"testing"}
+"""Packages that compare what is inside of the others with exact laws; no other package imports them."""
 
 
 @functools.cache

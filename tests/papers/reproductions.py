@@ -8,12 +8,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from papers.table import Context, Reproduction
+from papers.written import describe, markdown
+
 from dpselect.randomness import keyed_source
-from dpselect.reproduce.table import Context, Reproduction
-from dpselect.reproduce.written import describe, markdown
 
 SEED = 2026  # that of the command
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def reproduced(paper):

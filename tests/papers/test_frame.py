@@ -1,16 +1,10 @@
-"""The frame of `dpselect reproduce`: rows and verdicts, files, the command. The papers have test files of their own."""
+"""The frame of `python -m papers`: rows and verdicts, files, the command. The papers have test files of their own."""
 
 import json
 import math
 
 import pytest
-from typer.testing import CliRunner
-
-from dpselect.cli import reproduce as command
-from dpselect.cli.app import app
-from dpselect.errors import ArgumentError
-from dpselect.randomness import keyed_source
-from dpselect.reproduce.table import (
+from papers.table import (
     PAPERS,
     Context,
     Curve,
@@ -21,7 +15,12 @@ from dpselect.reproduce.table import (
     Row,
     paper_named,
 )
-from dpselect.reproduce.written import describe, markdown, tables, write
+from papers.written import describe, markdown, tables, write
+from typer.testing import CliRunner
+
+from dpselect.errors import ArgumentError
+from dpselect.randomness import keyed_source
+from papers import __main__ as command
 
 
 def row(**changes):
@@ -185,7 +184,7 @@ MNIST = {"mnist": only_npz}
 
 def invoke(monkeypatch, made, *arguments):
     monkeypatch.setattr(command, "paper_named", lambda name: made)
-    return CliRunner().invoke(app, ["reproduce", "a-paper", *arguments])
+    return CliRunner().invoke(command.app, ["a-paper", *arguments])
 
 
 @pytest.mark.full

@@ -2,18 +2,21 @@
 
 import gzip
 import math
+import sys
 
 import numpy as np
 import pytest
+from papers.__main__ import main
+from papers.mnist_files import read_mnist
+from papers.table import Context
+from papers.tuning_rdp import PAPER
+from papers.tuning_rdp_networks import Trainer, trained_pool
 
 from dpselect.errors import ArgumentError
 from dpselect.privacy import dp_sgd
 from dpselect.randomness import keyed_source
-from dpselect.reproduce import tuning_rdp_networks
-from dpselect.reproduce.mnist_files import read_mnist
-from dpselect.reproduce.table import Context
-from dpselect.reproduce.tuning_rdp import PAPER
-from dpselect.reproduce.tuning_rdp_networks import Trainer, trained_pool
+from papers import tuning_rdp_networks
+from tests import hostile_documents as hostile
 
 NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 
@@ -89,6 +92,21 @@ def test_a_file_that_is_not_npz_is_refused(tmp_path):
     np.savez(wrong, x_train=np.zeros((2, 4, 4)))
     with pytest.raises(ArgumentError, match="x_test"):
         read_mnist(str(wrong))
+
+
+@pytest.mark.cases(8)
+@pytest.mark.parametrize("kind", [*hostile.ARRAYS, *hostile.ANY])
+def test_a_malformed_file_is_an_error_of_one_line(kind, tmp_path, monkeypatch, capsys):
+    wrong = tmp_path / "mnist.npz"
+    wrong.write_bytes((hostile.ARRAYS | hostile.ANY)[kind]())
+    monkeypatch.setattr(sys, "argv", ["papers", "tuning-rdp", "--data", f"mnist={wrong}", "--output", str(tmp_path)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    said = capsys.readouterr().err
+    assert left.value.code in (1, 2)
+    assert said.startswith("papers: ")
+    assert said.count("\n") == 1
+    assert said.strip("\n").isprintable()
 
 
 @pytest.mark.parametrize(

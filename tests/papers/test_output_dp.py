@@ -1,4 +1,4 @@
-"""`dpselect reproduce output-dp`: every row, and the parts that its rows rest on, against other computations."""
+"""`python -m papers output-dp`: every row, and the parts that its rows rest on, against other computations."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 import pytest
+from papers.output_dp import PAPER
+from papers.output_dp_laws import largest_prefix_free_sum, least_steps_that_gain, sum_over_stops
+from papers.table import Context
 
 from dpselect.privacy.output.optimal_composition import composition_delta
 from dpselect.randomness import keyed_source
-from dpselect.reproduce.output_dp import PAPER
-from dpselect.reproduce.output_dp_laws import largest_prefix_free_sum, least_steps_that_gain, sum_over_stops
-from dpselect.reproduce.table import Context
-from tests.reproductions import assert_documented, assert_explained, assert_repeats, reproduced, row_named
+from tests.papers.reproductions import assert_documented, assert_explained, assert_repeats, reproduced, row_named
 
 
 @pytest.fixture(scope="module")

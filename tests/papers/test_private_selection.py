@@ -1,11 +1,11 @@
-"""`dpselect reproduce private-selection` in quick mode."""
+"""`python -m papers private-selection` in quick mode."""
 
 import pytest
+from papers.private_selection import PAPER
+from papers.table import Context
 
 from dpselect.randomness import keyed_source
-from dpselect.reproduce.private_selection import PAPER
-from dpselect.reproduce.table import Context
-from tests.reproductions import SEED, assert_documented, assert_explained, assert_repeats, reproduced
+from tests.papers.reproductions import SEED, assert_documented, assert_explained, assert_repeats, reproduced
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,17 @@
-"""`dpselect reproduce reorder-slice-compute`: every row, and the success rates against what is proved."""
+"""`python -m papers reorder-slice-compute`: every row, and the success rates against what is proved."""
 
 from __future__ import annotations
 
 import math
 
 import pytest
+from papers.point_shapes import SHAPES
+from papers.reorder_slice_compute import PAPER
+from papers.table import Context
 from scipy.stats import binom
 
 from dpselect.randomness import keyed_source
-from dpselect.reproduce.point_shapes import SHAPES
-from dpselect.reproduce.reorder_slice_compute import PAPER
-from dpselect.reproduce.table import Context
-from tests.reproductions import assert_documented, assert_explained, assert_repeats, reproduced, row_named
+from tests.papers.reproductions import assert_documented, assert_explained, assert_repeats, reproduced, row_named
 
 
 @pytest.fixture(scope="module")

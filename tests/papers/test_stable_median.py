@@ -1,4 +1,4 @@
-"""`dpselect reproduce stable-median`: every row; attacks and coverage beside known simulations."""
+"""`python -m papers stable-median`: every row; attacks and coverage beside known simulations."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import math
 
 import numpy as np
 import pytest
-
-from dpselect.adaptive import plan_blocks
-from dpselect.randomness import keyed_source
-from dpselect.reproduce.adaptive_analysts import (
+from papers.adaptive_analysts import (
     QUARTILE,
     block_grid,
     certified_answer,
@@ -20,9 +17,12 @@ from dpselect.reproduce.adaptive_analysts import (
     sign_aggregation,
     votes,
 )
-from dpselect.reproduce.stable_median import PAPER
-from dpselect.reproduce.table import Context
-from tests.reproductions import assert_documented, assert_explained, assert_repeats, reproduced, row_named
+from papers.stable_median import PAPER
+from papers.table import Context
+
+from dpselect.adaptive import plan_blocks
+from dpselect.randomness import keyed_source
+from tests.papers.reproductions import assert_documented, assert_explained, assert_repeats, reproduced, row_named
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,12 @@
-"""`dpselect reproduce tuning-rdp` in quick mode: 25 s of processor time, most of it optimal prices of a zCDP base."""
+"""`python -m papers tuning-rdp` in quick mode: 25 s of processor time, most of it optimal prices of a zCDP base."""
 
 import pytest
+from papers.table import Context
+from papers.tuning_rdp import PAPER
 
 from dpselect.randomness import keyed_source
-from dpselect.reproduce import tuning_rdp_networks
-from dpselect.reproduce.table import Context
-from dpselect.reproduce.tuning_rdp import PAPER
-from tests.reproductions import SEED, assert_documented, assert_explained, assert_repeats, reproduced
+from papers import tuning_rdp_networks
+from tests.papers.reproductions import SEED, assert_documented, assert_explained, assert_repeats, reproduced
 
 
 @pytest.fixture(scope="module")
