@@ -28,8 +28,8 @@ from dpselect.ordered.domains import Domain
 from dpselect.privacy import gaussian
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.testing.exact import hockey_stick
-from dpselect.testing.score_laws import exponential_law as law_of_scores
 from tests.adaptive_laws import badness, data_sets, exponential_law, neighbours, search_law
+from tests.audits.score_laws import exponential_law as law_of_scores
 
 BITS = 30
 

@@ -21,10 +21,10 @@ from dpselect.cli.app import app
 from dpselect.errors import ArgumentError
 from dpselect.privacy import approximate_dp, laplace, pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.testing import structured_sound, structured_zoo
-from dpselect.testing.structured_parts import subject
-from dpselect.testing.structured_sound import SOUND
-from dpselect.testing.structured_zoo import LEAKING
+from tests.audits import structured_sound, structured_zoo
+from tests.audits.structured_parts import subject
+from tests.audits.structured_sound import SOUND
+from tests.audits.structured_zoo import LEAKING
 
 CONFIDENCE = 1.0 - 1e-6
 

@@ -29,7 +29,7 @@ from dpselect.mechanisms import (
 from dpselect.privacy import OutputGuarantee, pure_dp
 from dpselect.privacy.output.amounts import charged_amount
 from dpselect.randomness import keyed_source
-from dpselect.testing.broken_sparse_vectors import corrected
+from tests.audits.broken_sparse_vectors import corrected
 from tests.test_ledger_audit import Mechanism, Record, advantage
 from tests.test_output_guarantees import randomized_response
 from tests.test_propose_test_release import needed_delta

@@ -30,7 +30,7 @@ from dpselect.mechanisms import (
 )
 from dpselect.privacy.output.amounts import charged_amount, noise_epsilon
 from dpselect.randomness import keyed_source
-from dpselect.testing.broken_sparse_vectors import BROKEN, SparseVectorLaw, corrected
+from tests.audits.broken_sparse_vectors import BROKEN, SparseVectorLaw, corrected
 
 FALSE_ALARM = 1e-6
 QUADRATURE = 1e-9

@@ -13,7 +13,7 @@ from dpselect.mechanisms.sparse_vector_game.mesh import laplace_spread
 from dpselect.mechanisms.sparse_vector_game.profile import GameProfile
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
 from dpselect.privacy import compose, laplace
-from dpselect.testing.broken_sparse_vectors import BROKEN, published_games
+from tests.audits.broken_sparse_vectors import BROKEN, published_games
 from tests.sparse_vector_adversaries import (
     hockey_stick,
     laplace_tail,

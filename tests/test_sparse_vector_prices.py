@@ -20,7 +20,7 @@ from dpselect.mechanisms import (
     sparse_vector_guarantee,
 )
 from dpselect.randomness import keyed_source
-from dpselect.testing.broken_sparse_vectors import SparseVectorLaw, corrected
+from tests.audits.broken_sparse_vectors import SparseVectorLaw, corrected
 
 T, F = True, False
 QUADRATURE = 1e-9

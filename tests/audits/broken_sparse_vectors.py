@@ -23,7 +23,7 @@ from dpselect.audit import FiniteSubject
 from dpselect.mechanisms.sparse_vector_game import SparseVectorGame
 from dpselect.numerics import Array
 from dpselect.privacy import pure_dp
-from dpselect.testing.score_laws import piecewise_nodes
+from tests.audits.score_laws import piecewise_nodes
 
 __all__ = ["BROKEN", "Game", "SparseVectorLaw", "corrected", "published_games"]
 

@@ -15,8 +15,8 @@ import numpy as np
 from dpselect.accounting import best_of
 from dpselect.privacy import pure_dp
 from dpselect.repetitions import Fixed, Geometric, Poisson, Repetitions, Tabulated, capped
-from dpselect.testing.defects import Defect
 from dpselect.testing.exact import FinitePair, finite_pair
+from tests.audits.defects import Defect
 
 __all__ = [
     "MISCOUNTED",

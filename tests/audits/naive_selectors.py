@@ -15,8 +15,8 @@ from scipy import stats
 
 from dpselect.numerics import Array
 from dpselect.repetitions import Fixed, Geometric, Repetitions, capped
-from dpselect.testing.defects import Defect, two
 from dpselect.testing.exact import FinitePair, finite_pair
+from tests.audits.defects import Defect, two
 
 __all__ = [
     "NAIVE",

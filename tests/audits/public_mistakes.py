@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpselect.testing.defects import Defect, two
 from dpselect.testing.exact import FinitePair, finite_pair
-from dpselect.testing.score_laws import exponential_law, permute_and_flip_law
+from tests.audits.defects import Defect, two
+from tests.audits.score_laws import exponential_law, permute_and_flip_law
 
 __all__ = [
     "MISTAKES",

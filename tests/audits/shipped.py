@@ -17,13 +17,14 @@ from dpselect.audit import Subject
 from dpselect.audit.callables import collected
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
 from dpselect.randomness import RandomSource, keyed_source
+from dpselect.testing.audit_contract import cheaper
 
-__all__ = ["Shipped", "audited", "cheaper", "label", "looped", "number_or_nan", "priced_once", "pure_part", "released"]
+__all__ = ["Shipped", "audited", "label", "looped", "number_or_nan", "priced_once", "pure_part", "released"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shipped:
-    """An entry of the registry in `dpselect.testing.shipped_mechanisms`.
+    """An entry of the registry in `tests.audits.shipped_mechanisms`.
 
     Attributes:
         name: unique in the registry: that of the function, with what it was given.
@@ -154,15 +155,3 @@ def pure_part(subject: Subject) -> Subject:
     if not math.isfinite(subject.claim.pure_epsilon) or subject.claim.failure > 0.0:
         return subject
     return replace(subject, claim=pure_dp(epsilon=subject.claim.pure_epsilon, adjacency=subject.claim.adjacency))
-
-
-def cheaper(claim: Guarantee, share: float, *, delta: float = 0.0) -> Guarantee:
-    """A false claim: `share` of the epsilon that the true one has at `delta`, at the same delta.
-
-    >>> cheaper(pure_dp(epsilon=2.0), 0.25).pure_epsilon
-    0.5
-    """
-    epsilon = claim.epsilon(delta) * share
-    if delta == 0.0:
-        return pure_dp(epsilon=epsilon, adjacency=claim.adjacency)
-    return approximate_dp(epsilon=epsilon, delta=delta, adjacency=claim.adjacency)

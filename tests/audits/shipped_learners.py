@@ -1,4 +1,4 @@
-"""Learners on tables of which one row is added, for `dpselect.testing.shipped_mechanisms`."""
+"""Learners on tables of which one row is added, for `tests.audits.shipped_mechanisms`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dpselect.selection.portfolio import Portfolio
 from dpselect.study.learners import Recipe
 from dpselect.study.portfolio import agreement, fitted, the_choice
 from dpselect.study.target import Target
-from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
+from tests.audits.shipped import Shipped, audited, label, looped, number_or_nan
 
 __all__ = ["LEARNERS"]
 

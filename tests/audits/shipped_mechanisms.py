@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpselect.audit import Subject
-from dpselect.testing.shipped import Shipped
-from dpselect.testing.shipped_learners import LEARNERS
-from dpselect.testing.shipped_noise import NOISE
-from dpselect.testing.shipped_ordered import ORDERED
-from dpselect.testing.shipped_scores import SCORES
-from dpselect.testing.shipped_selectors import SELECTORS
-from dpselect.testing.shipped_sessions import SESSIONS
+from tests.audits.shipped import Shipped
+from tests.audits.shipped_learners import LEARNERS
+from tests.audits.shipped_noise import NOISE
+from tests.audits.shipped_ordered import ORDERED
+from tests.audits.shipped_scores import SCORES
+from tests.audits.shipped_selectors import SELECTORS
+from tests.audits.shipped_sessions import SESSIONS
 
 __all__ = ["EXEMPT", "ROOMS", "SHIPPED", "drawing_callables", "shipped"]
 

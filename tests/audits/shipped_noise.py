@@ -1,4 +1,4 @@
-"""Noise, thresholds and tests of proposals on worst pairs, for `dpselect.testing.shipped_mechanisms`."""
+"""Noise, thresholds and tests of proposals on worst pairs, for `tests.audits.shipped_mechanisms`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dpselect.mechanisms import (
 )
 from dpselect.privacy import Guarantee, gaussian, pure_dp, zcdp
 from dpselect.randomness import RandomSource, discrete_gaussian_array, discrete_laplace_array, keyed_source
-from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
+from tests.audits.shipped import Shipped, audited, label, looped, number_or_nan
 
 __all__ = ["NOISE"]
 

@@ -1,4 +1,4 @@
-"""What orders its data, on bad pairs, for `dpselect.testing.shipped_mechanisms`.
+"""What orders its data, on bad pairs, for `tests.audits.shipped_mechanisms`.
 
 A row more at one end, or one that moves from one end to the other, on a domain of a few values.
 """
@@ -31,7 +31,7 @@ from dpselect.ordered import (
 from dpselect.ordered.interior_points.tree_log_tuning import tuned_cumulative
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource
-from dpselect.testing.shipped import Shipped, audited, label, released
+from tests.audits.shipped import Shipped, audited, label, released
 
 __all__ = ["ORDERED"]
 

@@ -1,4 +1,4 @@
-"""The mechanisms that choose by scores, on pairs of score vectors, for `dpselect.testing.shipped_mechanisms`.
+"""The mechanisms that choose by scores, on pairs of score vectors, for `tests.audits.shipped_mechanisms`.
 
 One score rises and all others fall, which moves the best one's probability the furthest.
 """
@@ -23,7 +23,7 @@ from dpselect.mechanisms import (
     permute_and_flip,
     report_noisy_max,
 )
-from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
+from tests.audits.shipped import Shipped, audited, label, looped, number_or_nan
 
 __all__ = ["SCORES"]
 

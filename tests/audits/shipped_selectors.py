@@ -1,4 +1,4 @@
-"""Selectors among private candidates on the candidates that leak most, for `dpselect.testing.shipped_mechanisms`."""
+"""Selectors among private candidates on the candidates that leak most, for `tests.audits.shipped_mechanisms`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from dpselect.selection import (
     select_best,
 )
 from dpselect.selection.best import best_outcome
-from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan, released
+from tests.audits.shipped import Shipped, audited, label, looped, number_or_nan, released
 
 __all__ = ["LAWS", "SELECTORS", "best_of_draws"]
 

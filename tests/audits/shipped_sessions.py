@@ -1,4 +1,4 @@
-"""Answers to adaptive questions, of sessions and of holdouts, for `dpselect.testing.shipped_mechanisms`.
+"""Answers to adaptive questions, of sessions and of holdouts, for `tests.audits.shipped_mechanisms`.
 
 Their noise is planned for an accurate answer from many rows, so that one row's share of it is small: these audits see
 gross mistakes only. The two medians that the sessions are made of are audited at a price that shows.
@@ -32,7 +32,7 @@ from dpselect.holdout.scores import METRICS, Scored
 from dpselect.numerics import Array
 from dpselect.privacy import Release
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.testing.shipped import Shipped, audited, looped, released
+from tests.audits.shipped import Shipped, audited, looped, released
 
 __all__ = ["SESSIONS"]
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.randomness import RandomSource
-from dpselect.testing.structured_parts import START, Answer, Mechanism, below, coin, count, noise
+from tests.audits.structured_parts import START, Answer, Mechanism, below, coin, count, noise
 
 __all__ = ["SOUND"]
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.randomness import RandomSource
-from dpselect.testing.structured_parts import START, Answer, Mechanism, Named, below, coin, count, noise, told
+from tests.audits.structured_parts import START, Answer, Mechanism, Named, below, coin, count, noise, told
 
 __all__ = ["LEAKING"]
 

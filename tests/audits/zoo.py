@@ -1,4 +1,4 @@
-"""All broken programs whose exact laws are in this package, as subjects of an audit, each beside its corrected self.
+"""All broken programs whose exact laws are in this folder, as subjects of an audit, each beside its corrected self.
 
 docs/zoo.md says where each was seen; docs/audit-power.md which audit sees it with how many draws.
 """
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from dpselect.audit import FiniteSubject
-from dpselect.testing import broken_sparse_vectors, propose_test_laws
-from dpselect.testing.defects import Defect
-from dpselect.testing.miscounted_runs import MISCOUNTED
-from dpselect.testing.naive_selectors import NAIVE
-from dpselect.testing.public_mistakes import MISTAKES
+from tests.audits import broken_sparse_vectors, propose_test_laws
+from tests.audits.defects import Defect
+from tests.audits.miscounted_runs import MISCOUNTED
+from tests.audits.naive_selectors import NAIVE
+from tests.audits.public_mistakes import MISTAKES
 
 __all__ = ["ZOO", "Specimen"]
 
