@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.decoding import arrays_of, unpacked
+from dpselect.decoding.arrays import arrays_of
+from dpselect.decoding.files import unpacked
 from dpselect.decoding.limits import MODEL
 from dpselect.errors import ArgumentError, ContentError
 

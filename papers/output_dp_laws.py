@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import binom, laplace
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["expected_scales", "largest_prefix_free_sum", "least_steps_that_gain", "sum_over_stops"]
 

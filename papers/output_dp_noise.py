@@ -16,7 +16,7 @@ from dpselect.accounting import gated
 from dpselect.accounting.stopping.gated import logistic_error_shift, noise_unit
 from dpselect.learners import GatedRelease
 from dpselect.mechanisms import SparseRelease, balanced_split, sparse_vector_guarantee
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import pure_dp
 from papers.output_dp_laws import expected_scales
 from papers.table import Context, Curve, Figure, Part, Row

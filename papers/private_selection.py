@@ -14,7 +14,7 @@ import numpy as np
 from dpselect.accounting import best_of, threshold_stopping
 from dpselect.accounting.best_of_k.random_stopping import theorem_3_2, theorem_3_3_failure, theorem_3_4, theorem_3_5
 from dpselect.errors import BoundUnavailableError
-from dpselect.numerics import first_true
+from dpselect.numerics.search import first_true
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.repetitions import Geometric, Repetitions, capped
 from papers.private_selection_naive import naive_selectors

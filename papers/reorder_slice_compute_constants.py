@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from scipy.stats import binom, laplace
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.ordered import SlicePrice, noise_pays_from, slice_prices
 from dpselect.ordered.interior_points.stable_choice import StableChoice, laplace_tail_steps
 from dpselect.ordered.slices.price import swap_of

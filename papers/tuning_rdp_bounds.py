@@ -10,7 +10,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from dpselect.accounting import best_of
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import gaussian, zcdp
 from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi, log_delta_at_orders
 from dpselect.repetitions import Logarithmic, Poisson, Repetitions, TruncatedNegativeBinomial

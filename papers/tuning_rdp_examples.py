@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from dpselect.accounting import best_of, conditional_sampling
 from dpselect.accounting.candidates.conditional import corollary_16
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import pure_dp, zcdp
 from dpselect.privacy.renyi import epsilon_from_renyi
 from dpselect.repetitions import Fixed, Geometric, Logarithmic, Poisson, Repetitions

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting import best_of
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Geometric

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from dpselect import __version__
 from dpselect.accounting import calibrate
-from dpselect.decoding import json_file
+from dpselect.decoding.json_text import json_file
 from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import missing_extra
 from dpselect.learners import DPSGDClassifier
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee, dp_sgd
 from dpselect.randomness import RandomSource
 from papers.mnist_files import read_mnist

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dpselect.accounting import best_of
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee, compose, dp_sgd
 from dpselect.privacy.renyi import log_delta_at_orders
 from dpselect.repetitions import Poisson, Repetitions, TruncatedNegativeBinomial

@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 
 import kill_holdout as base
-from dpselect.holdout import Gate, GateRules
+from dpselect.holdout import Gate
+from dpselect.holdout.gate.terms import GateRules
 
 TASKS = 20
 STAKES = (0.02, 0.001, 0.001, 0.001)

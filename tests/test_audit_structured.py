@@ -12,11 +12,12 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from dpselect.audit import Audit, Subject, audit, audit_outputs, command_subject, function_subject
+from dpselect.audit import Subject, audit, audit_outputs, command_subject, function_subject
 from dpselect.audit.callables import collected
 from dpselect.audit.dissection import dissect
 from dpselect.audit.outputs import Exact, as_outputs, joined
 from dpselect.audit.readings import dissected, fitted_reading
+from dpselect.audit.result import Audit
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError
 from dpselect.privacy import approximate_dp, laplace, pure_dp

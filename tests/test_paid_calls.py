@@ -20,8 +20,9 @@ from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds
 from dpselect.accounting.candidates.sampled_search import smoothed_count
 from dpselect.errors import BudgetError
 from dpselect.ledger import Ledger
-from dpselect.privacy import OutputGuarantee, Receipt, Release, pure_dp
+from dpselect.privacy import OutputGuarantee, Release, pure_dp
 from dpselect.privacy.paying import PaidSession
+from dpselect.privacy.release import Receipt
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Fixed, Geometric, Logarithmic
 from tests.public_samples import DATA, PUBLIC_HERE

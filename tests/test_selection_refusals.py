@@ -27,15 +27,15 @@ from dpselect.selection import (
     SelectWithoutThreshold,
     ThresholdSearch,
     amplified,
-    laplace_log_odds,
     log_odds,
     noisy_score_candidate,
     private_mixture,
     select_above,
     select_best,
-    tuning_candidate,
 )
 from dpselect.selection.estimators import noisy_value
+from dpselect.selection.hyperparameters import tuning_candidate
+from dpselect.selection.percentile_sparse_vector import laplace_log_odds
 from tests.test_selection_algorithms import BASE, Ran, coin
 
 

@@ -8,8 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
+from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
 from dpselect.mechanisms.sparse_vector_game.mesh import laplace_spread
+from dpselect.mechanisms.sparse_vector_game.price import game_guarantee
 from dpselect.mechanisms.sparse_vector_game.profile import GameProfile
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
 from dpselect.privacy import compose, laplace

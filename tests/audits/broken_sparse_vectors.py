@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy.stats import laplace
 
 from dpselect.audit import FiniteSubject
-from dpselect.mechanisms.sparse_vector_game import SparseVectorGame
-from dpselect.numerics import Array
+from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
+from dpselect.numerics.search import Array
 from dpselect.privacy import pure_dp
 from tests.audits.score_laws import piecewise_nodes
 

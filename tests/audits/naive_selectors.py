@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.repetitions import Fixed, Geometric, Repetitions, capped
 from dpselect.testing.exact import FinitePair, finite_pair
 from tests.audits.defects import Defect, two

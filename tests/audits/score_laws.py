@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import laplace
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["exponential_law", "noisy_max_law", "permute_and_flip_law", "top_k_law"]
 

@@ -24,13 +24,13 @@ from dpselect.learners import (
     PrivateRidgeClassifier,
     PrivateThresholdClassifier,
     PrivateValidation,
-    Reached,
 )
+from dpselect.learners.early_stopping import Reached
 from dpselect.mechanisms import NoisyCount, noisy_count
 from dpselect.privacy import Adjacency, pure_dp
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.selection.portfolio import Portfolio
-from dpselect.study.learners import Recipe
+from dpselect.study.learners.recipe import Recipe
 from dpselect.study.portfolio import agreement, fitted, the_choice
 from dpselect.study.target import Target
 from tests.audits.shipped import Shipped, audited, label, looped, number_or_nan

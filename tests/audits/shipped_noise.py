@@ -21,14 +21,14 @@ from dpselect.mechanisms import (
     SparseRelease,
     SparseVector,
     TrimmedMean,
-    add_on_grid,
     discrete_gaussian,
     discrete_laplace,
-    gaussian_steps,
     noisy_count,
 )
+from dpselect.mechanisms.grid import add_on_grid, gaussian_steps
 from dpselect.privacy import Guarantee, gaussian, pure_dp, zcdp
-from dpselect.randomness import RandomSource, discrete_gaussian_array, discrete_laplace_array, keyed_source
+from dpselect.randomness import RandomSource, discrete_gaussian_array, keyed_source
+from dpselect.randomness.whole_numbers import discrete_laplace_array
 from tests.audits.shipped import Shipped, audited, label, looped, number_or_nan
 
 __all__ = ["NOISE"]

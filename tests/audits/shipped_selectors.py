@@ -22,15 +22,14 @@ from dpselect.repetitions import (
     Poisson,
     Repetitions,
     Tabulated,
-    Tilted,
     TruncatedNegativeBinomial,
     Uniform,
     ZeroTruncatedPoisson,
     capped,
     split_counts,
 )
+from dpselect.repetitions.truncation import Tilted
 from dpselect.selection import (
-    Candidate,
     PercentileSparseVector,
     PrivateCandidate,
     SampledSparseVector,
@@ -46,6 +45,7 @@ from dpselect.selection import (
     select_best,
 )
 from dpselect.selection.best import best_outcome
+from dpselect.selection.candidates import Candidate
 from tests.audits.shipped import Shipped, audited, label, looped, number_or_nan, released
 
 __all__ = ["LAWS", "SELECTORS", "best_of_draws"]

@@ -20,16 +20,16 @@ from dpselect.adaptive import (
     ExponentialMedian,
     MultiplicativeWeights,
     SearchMedian,
-    SearchNoise,
     integer_grid,
 )
+from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.audit import Subject
 from dpselect.holdout.block_medians import plan_block_medians
 from dpselect.holdout.checked import plan_checked
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import plan_gaussian
 from dpselect.holdout.scores import METRICS, Scored
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Release
 from dpselect.randomness import RandomSource, keyed_source
 from tests.audits.shipped import Shipped, audited, looped, released
