@@ -15,9 +15,10 @@ import sys
 import time
 from pathlib import Path
 
+from tests.audits.zoo import ZOO, Specimen
+
 from dpselect.audit import audit, exact_audit, sampled
 from dpselect.randomness import keyed_source
-from dpselect.testing.zoo import ZOO, Specimen
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 CONFIDENCE = 0.99

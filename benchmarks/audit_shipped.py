@@ -2,7 +2,7 @@
 
     python -m benchmarks.audit_shipped
 
-A row per entry of `dpselect.testing.shipped_mechanisms`, on the draws that its slow test makes: the claim, what the
+A row per entry of `tests.audits.shipped_mechanisms`, on the draws that its slow test makes: the claim, what the
 audit measures at the same delta, and whether the planted claim is refuted at confidence .99. What is measured holds for
 all entries together at confidence .99: each of them has its share of the error.
 """
@@ -14,10 +14,11 @@ import math
 import sys
 import time
 
+from tests.audits.shipped import Shipped
+from tests.audits.shipped_mechanisms import SHIPPED
+
 from dpselect.audit import audit_outputs
 from dpselect.randomness import keyed_source
-from dpselect.testing.shipped import Shipped
-from dpselect.testing.shipped_mechanisms import SHIPPED
 
 CONFIDENCE = 1.0 - 0.01 / len(SHIPPED)
 

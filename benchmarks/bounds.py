@@ -26,7 +26,7 @@ from dpselect.privacy import Guarantee, compose
 from dpselect.randomness import keyed_source
 from dpselect.study import parse_study
 from dpselect.study.bounds import buy, known_columns, purchase_of
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 
 DELTA = 1e-5
 WIDTHS = (1, 10, 1000)

@@ -27,11 +27,11 @@ from dpselect.privacy import compose
 from dpselect.randomness import system_source
 from dpselect.study import load_study, run_study
 from dpselect.study.data import load, plan_columns
-from dpselect.study.learners import recipe_of
+from dpselect.study.learners.recipe import recipe_of
 from dpselect.study.schema import Study, Test
 from dpselect.study.settled import law_of, space_of
 from dpselect.study.split import validation_mask
-from dpselect.tables import open_table
+from dpselect.tables.table import open_table
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "digits.toml"
 FIXED_RUNS = 10

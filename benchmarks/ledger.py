@@ -25,9 +25,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from dpselect.ledger import Ledger, import_lines
+from dpselect.ledger import Ledger
 from dpselect.ledger.entries import BOOKS, ORIGIN, canonical, next_head, without_books
 from dpselect.ledger.fold import MemoryBooks
+from dpselect.ledger.transfer import import_lines
 from dpselect.privacy import pure_dp
 
 GOAL_SHARE = 0.5

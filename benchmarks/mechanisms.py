@@ -18,15 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from dpselect.mechanisms import (
-    SparseVector,
-    TopK,
-    exponential_mechanism,
-    gaussian_steps,
-    permute_and_flip,
-    report_noisy_max,
-)
-from dpselect.randomness import discrete_gaussian_array, discrete_laplace_array, keyed_source
+from dpselect.mechanisms import SparseVector, TopK, exponential_mechanism, permute_and_flip, report_noisy_max
+from dpselect.mechanisms.grid import gaussian_steps
+from dpselect.randomness import discrete_gaussian_array, keyed_source
+from dpselect.randomness.whole_numbers import discrete_laplace_array
 
 Run = Callable[[], Any]
 EPSILON = 2.0

@@ -24,7 +24,7 @@ import numpy as np
 from dp_accounting.rdp import rdp_privacy_accountant
 
 from dpselect.accounting.candidates.threshold import threshold_stopping
-from dpselect.accounting.optimal import optimal_best_of
+from dpselect.accounting.optimal.best_of import optimal_best_of
 from dpselect.privacy import Guarantee, approximate_dp, dp_sgd, gaussian, laplace, pure_dp
 from dpselect.repetitions import (
     BetaBinomial,

@@ -25,7 +25,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.server import OURS, running
-from dpselect.holdout import Gate, GateRules
+from dpselect.holdout import Gate
+from dpselect.holdout.gate.terms import GateRules
 
 FLOOD = """
 import socket, sys, threading, time

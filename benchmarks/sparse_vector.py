@@ -13,8 +13,10 @@ from __future__ import annotations
 import math
 import time
 
-from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
-from dpselect.testing.broken_sparse_vectors import published_games
+from tests.audits.broken_sparse_vectors import published_games
+
+from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
+from dpselect.mechanisms.sparse_vector_game.price import game_guarantee
 
 DELTA = 1e-6
 ROWS = {

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.mechanisms import SparseVector, balanced_split, plan_sparse_vector
-from dpselect.numerics import root_between
+from dpselect.numerics.search import root_between
 from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from dpselect.study import parse_study
 from dpselect.study.data import load, plan_columns
 from dpselect.study.row_parts import validation_mask
-from dpselect.tables import open_table
+from dpselect.tables.table import open_table
 study = parse_study(json.loads(sys.argv[1]))
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 table = open_table(study.data.source, Path())

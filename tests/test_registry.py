@@ -13,16 +13,18 @@ from dpselect.accounting import best_of, plan, search_bound
 from dpselect.accounting.best_of_k.search_bound import BOUNDS
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, BoundUnavailableError
-from dpselect.ordered import ColumnRequest, column_source, median, open_column, quantiles
+from dpselect.ordered import column_source, median, open_column, quantiles
 from dpselect.ordered.order_statistics.methods.method import METHODS, DrawnCodes, MethodPlan, ProvedMethod
 from dpselect.ordered.sources.adapters import read_values
 from dpselect.ordered.sources.opening import COLUMN_SOURCES
+from dpselect.ordered.sources.request import ColumnRequest
 from dpselect.privacy import Adjacency, base_mechanism, gaussian, laplace, pure_dp
 from dpselect.privacy.bases import BASES
 from dpselect.registry import Registry
-from dpselect.repetitions import Family, Tabulated, from_description, repetition_law
+from dpselect.repetitions import Tabulated, repetition_law
+from dpselect.repetitions.by_name import from_description
 from dpselect.repetitions.finite import FiniteLaw
-from dpselect.repetitions.law import LAWS, FloatArray
+from dpselect.repetitions.law import LAWS, Family, FloatArray
 from tests.registered import only_in_this_file
 
 

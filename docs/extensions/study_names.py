@@ -17,7 +17,8 @@ from typing import Any, Final
 from dpselect.preprocessing import MAPS
 from dpselect.repetitions.by_name import law_usage
 from dpselect.repetitions.law import LAWS
-from dpselect.study.columns import KINDS, SCALES
+from dpselect.study.columns import SCALES
+from dpselect.study.columns.kind import KINDS
 from dpselect.study.learners import LEARNERS, StudyLearner
 from dpselect.study.learners.mapped import map_parameters
 from dpselect.study.learners.recipe import learner_keys

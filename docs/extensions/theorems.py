@@ -41,8 +41,8 @@ PROVED = re.compile(rf"^(?:(?:> )?\*\*|## )((?:{'|'.join(KINDS[:-1])}) (?:{NUMBE
 ANY = re.compile(f"Source: |{'|'.join(KINDS)}")
 YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 MARK = re.compile(r"mark\.theorem\(")
-ELSEWHERE = ("reproduce", "testing")
-"""Rooms that show what papers print, and mistakes that are known."""
+ELSEWHERE = ("testing",)
+"""Packages that show known mistakes."""
 
 NO_ENTRY = {
     ("accounting/best_of_k/feasible_region.py", "Proposition 2.12"): "a definition read in its dual form",

@@ -7,9 +7,12 @@ to type. The names of other libraries are known (`foreign_names`).
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from enum import Enum
 from functools import wraps
+from importlib import import_module
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final, TypeVar
 
@@ -27,13 +30,18 @@ _OPTIONS: Final = "_dpselect_options"
 def attach_public(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """As `lazy_loader.attach_stub`, for a package whose names users call: each is `answered` when it is loaded.
 
-    So is what comes along: a budget is made by a ledger, and nobody need ask for its class.
+    So is what comes along: a budget is made by a ledger, and nobody need ask for its class. A name that is public no
+    more comes from its module, with a `DeprecationWarning`.
     """
     load, listed, names = attach_stub(package, file)
     exported, inside = set(names), f"{package}."
     seen: set[str] = set()
 
     def loaded(name: str) -> Any:
+        if name not in exported and (former := _module_of(package, Path(file).parent, name)):
+            text = f"{package}.{name} is not public any more: import it from {former}, or do without it"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            return getattr(import_module(former), name)
         value = answered(load(name))
         setattr(sys.modules[package], name, value)
         for place, module in list(sys.modules.items()):
@@ -45,6 +53,16 @@ def attach_public(package: str, file: str) -> tuple[Callable[[str], Any], Callab
         return value
 
     return loaded, listed, names
+
+
+def _module_of(package: str, folder: Path, name: str) -> str | None:
+    """Return the module in `folder` whose `__all__` has `name`: until 0.2 such a name may have been public."""
+    if name.startswith("_") or any(path.stem == name for path in folder.iterdir()):  # the import system loads a module
+        return None
+    for path in sorted(folder.rglob("*.py"), key=lambda path: len(path.parts)):
+        if f'"{name}"' in path.read_text(encoding="utf-8").partition("__all__ = [")[2].partition("]")[0]:
+            return ".".join((package, *path.relative_to(folder).with_suffix("").parts))
+    return None
 
 
 def options_of(*others: Callable[..., Any]) -> Callable[[Made], Made]:

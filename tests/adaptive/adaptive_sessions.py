@@ -11,7 +11,8 @@ from dpselect.adaptive import (
     AdaptiveAnalysis,
 )
 from dpselect.errors import BudgetError
-from dpselect.privacy import Guarantee, OutputGuarantee, Receipt
+from dpselect.privacy import Guarantee, OutputGuarantee
+from dpselect.privacy.release import Receipt
 from dpselect.randomness import keyed_source
 
 

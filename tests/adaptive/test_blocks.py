@@ -13,10 +13,8 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from dpselect.adaptive import (
-    SearchNoise,
     break_even,
     certifies,
-    certifies_interval,
     plan_blocks,
     plan_verification,
     required_samples,
@@ -29,8 +27,15 @@ from dpselect.adaptive.means import plan_means
 from dpselect.adaptive.multiplicative_weights import plan_multiplicative_weights
 from dpselect.adaptive.planner import plan_analysis, plan_concentrated
 from dpselect.adaptive.runs import response_trade_off
+from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.adaptive.spread import hoeffding_subsample
-from dpselect.adaptive.transfer import gaussian_mu_of_range, largest_mu, largest_rho, range_of_gaussian_mu
+from dpselect.adaptive.transfer import (
+    certifies_interval,
+    gaussian_mu_of_range,
+    largest_mu,
+    largest_rho,
+    range_of_gaussian_mu,
+)
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.privacy import approximate_dp, compose, gaussian, pure_dp, zcdp

@@ -13,23 +13,16 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 import dpselect.ordered.order_statistics.intervals as intervals
-from dpselect.adaptive import (
-    ExponentialMedian,
-    SearchMedian,
-    SearchNoise,
-    choice_error,
-    float_grid,
-    integer_grid,
-    plan_blocks,
-)
+from dpselect.adaptive import ExponentialMedian, SearchMedian, choice_error, float_grid, integer_grid, plan_blocks
 from dpselect.adaptive.block_plan import exponential_loss, log_bad_odds
 from dpselect.adaptive.choosing import choice_epsilon, choice_guarantee, summed_ranks
+from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.ordered.domains import Domain
 from dpselect.privacy import gaussian
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.testing.exact import hockey_stick
-from dpselect.testing.score_laws import exponential_law as law_of_scores
 from tests.adaptive.adaptive_laws import badness, data_sets, exponential_law, neighbours, search_law
+from tests.audits.score_laws import exponential_law as law_of_scores
 
 BITS = 30
 

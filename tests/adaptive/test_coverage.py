@@ -13,7 +13,6 @@ from scipy.special import ndtr
 from scipy.stats import beta, binom
 
 from dpselect.adaptive import (
-    BlockPlan,
     ExponentialMedian,
     SearchMedian,
     Verification,
@@ -22,6 +21,7 @@ from dpselect.adaptive import (
     splitting_blocks,
     uniform_grid,
 )
+from dpselect.adaptive.blocks import BlockPlan
 from dpselect.adaptive.subsamples import Blocks
 from dpselect.randomness import RandomSource, keyed_source
 from tests.adaptive.adaptive_analysts import Answer, Outcome, expected_claim, holdout, random_walk, sign_aggregation

@@ -12,19 +12,20 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from dpselect.audit import Audit, Subject, audit, audit_outputs, command_subject, function_subject
+from dpselect.audit import Subject, audit, audit_outputs, command_subject, function_subject
 from dpselect.audit.callables import collected
 from dpselect.audit.dissection import dissect
 from dpselect.audit.outputs import Exact, as_outputs, joined
 from dpselect.audit.readings import dissected, fitted_reading
+from dpselect.audit.result import Audit
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError
 from dpselect.privacy import approximate_dp, laplace, pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.testing import structured_sound, structured_zoo
-from dpselect.testing.structured_parts import subject
-from dpselect.testing.structured_sound import SOUND
-from dpselect.testing.structured_zoo import LEAKING
+from tests.audits import structured_sound, structured_zoo
+from tests.audits.structured_parts import subject
+from tests.audits.structured_sound import SOUND
+from tests.audits.structured_zoo import LEAKING
 
 CONFIDENCE = 1.0 - 1e-6
 

@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpselect.audit import (
-    DATA_OVER_NEIGHBOUR,
-    NEIGHBOUR_OVER_DATA,
-    FiniteSubject,
-    audit,
-    exact_audit,
-    sampled,
-)
+from dpselect.audit import FiniteSubject, audit, exact_audit, sampled
+from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA
 from dpselect.errors import ArgumentError
 from dpselect.privacy import approximate_dp, from_profile, gaussian, pure_dp, zcdp
 from dpselect.randomness import keyed_source

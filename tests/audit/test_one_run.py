@@ -14,9 +14,9 @@ from scipy.optimize import linprog
 from scipy.stats import binom
 from typer.testing import CliRunner
 
-from dpselect.audit import OneRunAudit, audit_guesses, label_scores, one_run_epsilon, one_run_p_value
+from dpselect.audit import OneRunAudit, audit_guesses, label_scores
 from dpselect.audit.canaries import guess, include, right_guesses
-from dpselect.audit.one_run_bound import claim_test
+from dpselect.audit.one_run_bound import claim_test, one_run_epsilon, one_run_p_value
 from dpselect.cli.app import app
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.learners import DPSGDClassifier, OutputPerturbationClassifier

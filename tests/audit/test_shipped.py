@@ -17,8 +17,8 @@ from dpselect.audit import Subject, audit, audit_outputs
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.testing.audit_contract import AuditContract
-from dpselect.testing.shipped import Shipped, pure_part
-from dpselect.testing.shipped_mechanisms import EXEMPT, SHIPPED, drawing_callables, shipped
+from tests.audits.shipped import Shipped, pure_part
+from tests.audits.shipped_mechanisms import EXEMPT, SHIPPED, drawing_callables, shipped
 from tests.root import ROOT
 
 FAMILY_ERROR = 1e-4
@@ -35,7 +35,7 @@ def names(entries):
 
 @pytest.mark.full
 def test_every_public_callable_that_draws_is_audited_or_excused():
-    """A new mechanism goes into `dpselect.testing.shipped_mechanisms`."""
+    """A new mechanism goes into `tests.audits.shipped_mechanisms`."""
     drawing = set(drawing_callables())
     audited = {name for entry in SHIPPED for name in entry.covers}
     assert drawing - audited - set(EXEMPT) == set()

@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from dpselect.audit import audit, exact_audit, sampled
 from dpselect.cli.app import app
 from dpselect.randomness import keyed_source
-from dpselect.testing import naive_selectors
-from dpselect.testing.broken_sparse_vectors import BROKEN, corrected
-from dpselect.testing.zoo import ZOO
+from tests.audits import naive_selectors
+from tests.audits.broken_sparse_vectors import BROKEN, corrected
+from tests.audits.zoo import ZOO
 from tests.root import ROOT
 
 CONFIDENCE = 1.0 - 1e-6
@@ -102,7 +102,7 @@ def test_the_corrected_sparse_vector_plays_the_same_game(variant):
     ],
 )
 def test_the_command_audits_a_specimen(entry, violated):
-    result = CliRunner().invoke(app, ["audit", f"dpselect.testing.{entry}", "--json"])
+    result = CliRunner().invoke(app, ["audit", f"tests.audits.{entry}", "--json"])
     assert result.exit_code == (1 if violated else 0), result.output
     assert json.loads(result.stdout)["violated"] is violated
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dpselect.audit import Audit, FiniteSubject, Subject
+from dpselect.audit import FiniteSubject, Subject
 from dpselect.audit.entry import resolve_entry, subject_of
+from dpselect.audit.result import Audit
 from dpselect.cli.app import app, main
 from dpselect.errors import ArgumentError
 
@@ -19,7 +20,8 @@ MECHANISMS = '''
 import sys, time
 from fractions import Fraction
 import numpy as np
-from dpselect.audit import Audit, FiniteSubject, Subject, exact_audit
+from dpselect.audit import FiniteSubject, Subject, exact_audit
+from dpselect.audit.result import Audit
 from dpselect.privacy import pure_dp
 
 def told(yes, random):

@@ -79,7 +79,6 @@ COMMANDS = {
     "holdout score": ("a.csv", ["holdout", "score", "a.csv", "--holdout", "my.holdout"], hostile.CSV),
     "holdout score, packed": ("a.csv.gz", ["holdout", "score", "a.csv.gz", "--holdout", "my.holdout"], hostile.PACKED),
     "holdout status": ("a.holdout", ["holdout", "status", "a.holdout"], {}),
-    "reproduce": ("mnist.npz", ["reproduce", "tuning-rdp", "--quick", "--data", "mnist=mnist.npz"], hostile.ARRAYS),
 }
 """By what people call them: the file that is malformed, the words, and documents beside those of no kind."""
 

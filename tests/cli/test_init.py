@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.study import load_study, parse_study
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.schema import Card
-from dpselect.tables import open_table
+from dpselect.tables.table import open_table
 
 SECRET = "s3cr3t"
 HEADER = 'zip,Customer ID,created_at,"odd "" word",stay_duration,income'
@@ -158,7 +158,7 @@ def test_wrong_input_names_its_argument(folder, arguments, said):
 
 
 def test_no_name_is_guessed_by_parts_of_words_or_by_a_bare_time():
-    from dpselect.study import guessed_columns
+    from dpselect.study.drafted import guessed_columns
 
     names = [
         "day",

@@ -10,7 +10,7 @@ from dpselect.accounting.planning.plan import plan as weigh
 from dpselect.cli import main
 from dpselect.cli.app import app, in_flags
 from dpselect.privacy import gaussian
-from dpselect.repetitions import families
+from dpselect.repetitions.by_name import families
 
 TOTAL, DELTA = 1.3, 1e-6
 

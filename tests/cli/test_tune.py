@@ -19,7 +19,8 @@ from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic, Poisson
-from dpselect.study import check_study, parse_study, run_study, study_schema
+from dpselect.study import check_study, parse_study, run_study
+from dpselect.study.schema_json import study_schema
 from dpselect.tuning import LogUniform, tune
 from tests.cli.test_app import toml
 from tests.root import ROOT

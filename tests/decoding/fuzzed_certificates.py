@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import jsonschema
 
-from dpselect.decoding import json_of
+from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import DOCUMENT
 from dpselect.holdout.gate.certificates import public_part, signed, verify_certificate
 from dpselect.holdout.gate.terms import GateTerms

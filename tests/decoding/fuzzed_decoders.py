@@ -22,22 +22,14 @@ from pathlib import Path
 
 import numpy as np
 
-from dpselect.decoding import (
-    DecodingLimits,
-    JsonFeed,
-    archive_headers,
-    array_of,
-    arrays_of,
-    check_archive,
-    fraction_of,
-    json_of,
-    lines_of,
-    toml_of,
-    unpacked,
-)
-from dpselect.decoding.limits import DOCUMENT, MODEL, STUDY, SUBMISSION
+from dpselect.decoding.arrays import archive_headers, array_of, arrays_of, check_archive
+from dpselect.decoding.files import lines_of, unpacked
+from dpselect.decoding.json_text import JsonFeed, json_of
+from dpselect.decoding.limits import DOCUMENT, MODEL, STUDY, SUBMISSION, DecodingLimits
+from dpselect.decoding.numbers import fraction_of
+from dpselect.decoding.toml_text import toml_of
 from dpselect.errors import ContentError
-from dpselect.tables import CsvForm, csv_header, csv_rows
+from dpselect.tables.csv_text import CsvForm, csv_header, csv_rows
 from tests.decoding.decoder_fuzz import MIB, NOTHING, Decoder
 from tests.decoding.fuzzed_certificates import CERTIFICATES
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from dpselect.decoding import LimitError, lines_of, read_content, unpacked
+from dpselect.decoding.files import lines_of, read_content, unpacked
+from dpselect.decoding.limits import LimitError
 from dpselect.errors import ContentError
-from dpselect.tables import csv_header, csv_rows
+from dpselect.tables.csv_text import csv_header, csv_rows
 from tests.decoding.test_limits import MIB, SMALL, cost
 
 

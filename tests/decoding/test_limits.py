@@ -18,19 +18,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from dpselect.decoding import (
-    DecodingLimits,
-    JsonFeed,
-    LimitError,
-    archive_headers,
-    array_of,
-    arrays_of,
-    check_archive,
-    fraction_of,
-    json_of,
-    toml_of,
-)
-from dpselect.decoding.limits import DOCUMENT, MODEL, STUDY, SUBMISSION, TABLE
+from dpselect.decoding.arrays import archive_headers, array_of, arrays_of, check_archive
+from dpselect.decoding.json_text import JsonFeed, json_of
+from dpselect.decoding.limits import DOCUMENT, MODEL, STUDY, SUBMISSION, TABLE, DecodingLimits, LimitError
+from dpselect.decoding.numbers import fraction_of
+from dpselect.decoding.toml_text import toml_of
 from dpselect.errors import ArgumentError, ContentError
 
 MIB = 1 << 20

@@ -39,18 +39,28 @@ def plain_blocks(text):
 NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?:e-?\d+)?(?![\w.])")
 
 
+FILE = re.compile(r"^```python\n# (\w+\.py)\n(.*?)^```$", re.M | re.S)
+"""A file of the reader that commands of the page use: its name, and what is in it."""
+
+
 def sessions():
     for page in PAGES:
-        for block in plain_blocks(page.read_text(encoding="utf-8")):
+        text = page.read_text(encoding="utf-8")
+        files = dict(FILE.findall(text))
+        for block in plain_blocks(text):
             for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
                 command, _, shown = part.replace("\\\n", " ").partition("\n")
                 if command.startswith("dpselect ") and shown.strip():
-                    yield pytest.param(command, shown.strip(), id=f"{page.name}: {' '.join(command.split())[:60]}")
+                    name = f"{page.name}: {' '.join(command.split())[:60]}"
+                    yield pytest.param(files, command, shown.strip(), id=name)
 
 
 @pytest.mark.cases(1)
-@pytest.mark.parametrize(("command", "shown"), list(sessions()))
-def test_commands_print_what_is_shown(command, shown):
+@pytest.mark.parametrize(("files", "command", "shown"), list(sessions()))
+def test_commands_print_what_is_shown(files, command, shown, tmp_path, monkeypatch):
+    for name, content in files.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, shlex.split(command)[1:])
     assert result.exit_code == (1 if "VIOLATED" in shown else 0), result.output  # what an audit finds
     printed = result.stdout.strip()

@@ -248,7 +248,7 @@ def test_log_losses_may_be_private(tmp_path, state):
 
 
 def test_the_server_takes_a_metric(tmp_path, state):
-    from dpselect.holdout.server import open_boards
+    from dpselect.holdout.server.boards import open_boards
     from dpselect.holdout.server.uploads import Upload
 
     made(tmp_path, ("accuracy", "f1"))

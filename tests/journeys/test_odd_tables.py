@@ -11,7 +11,7 @@ from dpselect import load_model
 from dpselect.cli.app import app
 from dpselect.errors import ContentError, StudyError
 from dpselect.study import load_study
-from dpselect.tables import open_table
+from dpselect.tables.table import open_table
 
 NAMES = ['town "old"', "größe in m².x", "since", "pet", "bounds", "verdict"]
 FILLED = """

@@ -23,14 +23,14 @@ from dpselect.learners.clipped_gradients import LinearRegression, clipped_gradie
 from dpselect.learners.fixed_point import STEP
 from dpselect.learners.rows import targets_of, unit_rows
 from dpselect.learners.scikit_learn_checks import EXPECTED_FAILED_REGRESSOR_CHECKS
-from dpselect.mechanisms import gaussian_steps, grid_at_most
+from dpselect.mechanisms.grid import gaussian_steps, grid_at_most
 from dpselect.preprocessing import Cosines, OrientedGradients
 from dpselect.privacy import Adjacency, compose, gaussian
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 from dpselect.study import parse_study
-from dpselect.study.columns import Column
-from dpselect.study.learners import recipe_of
+from dpselect.study.columns.column import Column
+from dpselect.study.learners.recipe import recipe_of
 from dpselect.study.portfolio import agreement, the_choice
 from dpselect.study.target import Target
 

@@ -24,7 +24,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from dpselect.ledger import InsufficientBudget, Ledger, LedgerError
-from dpselect.privacy import OutputGuarantee, Receipt, pure_dp
+from dpselect.privacy import OutputGuarantee, pure_dp
+from dpselect.privacy.release import Receipt
 from dpselect.storage import durable as durable_writes
 
 COSTS = {True: 1.0, False: 0.25}

@@ -142,7 +142,7 @@ class TestPostgresql(LedgerContract):
 
 @pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")
 def test_a_record_moves_from_a_file_to_a_server(tmp_path, schema):
-    from dpselect.ledger import export_lines, import_lines
+    from dpselect.ledger.transfer import export_lines, import_lines
 
     with Ledger.open(tmp_path / "a.db") as ledger:
         receipt = ledger.create_budget("b", epsilon=3, delta="1e-6").reserve(GATE, label="one", identifier="x")

@@ -22,13 +22,12 @@ from dpselect.ledger import (
     LedgerError,
     LedgerUnavailableError,
     SchemaVersionError,
-    export_lines,
-    import_lines,
     schema as ledger_schema,
 )
 from dpselect.ledger.engines import file_of, network_file_system
 from dpselect.ledger.entries import Head, canonical, next_head
-from dpselect.privacy import Receipt
+from dpselect.ledger.transfer import export_lines, import_lines
+from dpselect.privacy.release import Receipt
 from dpselect.testing.ledger_contract import GATE
 
 ASSETS = Path(__file__).parent / "assets"

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from dpselect.ledger import InsufficientBudget, Ledger, filters
 from dpselect.ledger.filters import RenyiAccounting
-from dpselect.numerics import last_true
+from dpselect.numerics.search import last_true
 from dpselect.privacy import gaussian, pure_dp, renyi_dp
 
 EPSILON, DELTA = 16, Fraction(1, 10**3)

@@ -21,12 +21,11 @@ from dpselect.ledger import (
     LostLedgerWarning,
     StaleRecordError,
     UnwitnessedWarning,
-    export_lines,
-    import_lines,
 )
+from dpselect.ledger.transfer import export_lines, import_lines
 from dpselect.privacy import pure_dp
-from dpselect.storage import state_folder
 from dpselect.storage.heads import HeadFile
+from dpselect.storage.keys import state_folder
 from tests.ledger.test_entries import edited
 from tests.ledger.test_verification import LAST, spend
 

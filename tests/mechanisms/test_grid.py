@@ -11,17 +11,8 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from dpselect.errors import ArgumentError
-from dpselect.mechanisms import (
-    NoisyCount,
-    add_on_grid,
-    discrete_gaussian,
-    discrete_laplace,
-    gaussian_steps,
-    grid_at_most,
-    noisy_count,
-    round_to_grid,
-    rounding_sensitivity,
-)
+from dpselect.mechanisms import NoisyCount, discrete_gaussian, discrete_laplace, noisy_count
+from dpselect.mechanisms.grid import add_on_grid, gaussian_steps, grid_at_most, round_to_grid, rounding_sensitivity
 from dpselect.randomness import keyed_source
 
 FALSE_ALARM = 1e-6

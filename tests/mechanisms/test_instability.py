@@ -24,7 +24,7 @@ from dpselect.privacy import OutputGuarantee
 from dpselect.privacy.output.calculus import coarsen, first_answer
 from dpselect.privacy.output.oracle import output_delta
 from dpselect.randomness import keyed_source
-from dpselect.testing.propose_test_laws import interquantile_range_law, pass_probability, trimmed_mean_law
+from tests.audits.propose_test_laws import interquantile_range_law, pass_probability, trimmed_mean_law
 from tests.mechanisms.test_propose_test_release import ROUNDING, interquantile_range, needed_delta, trimmed_mean
 
 FALSE_ALARM = 1e-6

@@ -26,7 +26,7 @@ from dpselect.privacy import OutputGuarantee, gaussian
 from dpselect.privacy.output.gaussian_stopping import stopping_delta
 from dpselect.privacy.output.oracle import output_delta
 from dpselect.randomness import keyed_source
-from dpselect.testing.broken_sparse_vectors import corrected
+from tests.audits.broken_sparse_vectors import corrected
 
 # --- exact: whole-number noise --------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from dpselect.mechanisms.propose_test_release import answered
 from dpselect.privacy import OutputGuarantee
 from dpselect.privacy.output.calculus import coarsen
 from dpselect.privacy.output.oracle import output_delta
-from dpselect.testing.propose_test_laws import (
+from tests.audits.propose_test_laws import (
     BROKEN,
     interquantile_range_law,
     pass_probability,

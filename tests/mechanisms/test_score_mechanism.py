@@ -28,9 +28,9 @@ from dpselect.mechanisms.bounded_range_price import bounded_range_rho
 from dpselect.mechanisms.scores import CHUNK
 from dpselect.privacy import compose
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.testing.broken_sparse_vectors import corrected
 from dpselect.testing.exact import hockey_stick
-from dpselect.testing.score_laws import exponential_law, top_k_law
+from tests.audits.broken_sparse_vectors import corrected
+from tests.audits.score_laws import exponential_law, top_k_law
 from tests.mechanisms.test_scores import FALSE_ALARM, neighbour_moves, p_value
 
 

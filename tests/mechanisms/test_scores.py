@@ -40,7 +40,7 @@ from dpselect.mechanisms.scores import CHUNK, read_scores
 from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.testing.exact import hockey_stick, renyi_divergence
-from dpselect.testing.score_laws import exponential_law, noisy_max_law, permute_and_flip_law
+from tests.audits.score_laws import exponential_law, noisy_max_law, permute_and_flip_law
 
 FALSE_ALARM = 1e-6
 ROUNDING = 1e-12

@@ -17,19 +17,13 @@ from scipy import stats
 
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.ledger import AlreadySettledError, InsufficientBudget, InteractionOpenError, Ledger
-from dpselect.mechanisms import (
-    SparseAnswers,
-    SparseRelease,
-    SparseVector,
-    answer_counts,
-    balanced_split,
-    number_of_positives,
-    sparse_vector_guarantee,
-)
+from dpselect.mechanisms import SparseRelease, SparseVector, balanced_split, sparse_vector_guarantee
+from dpselect.mechanisms.sparse_release import SparseAnswers
+from dpselect.mechanisms.sparse_vector_prices import answer_counts, number_of_positives
 from dpselect.privacy import OutputGuarantee, pure_dp
 from dpselect.privacy.output.amounts import charged_amount
 from dpselect.randomness import keyed_source
-from dpselect.testing.broken_sparse_vectors import corrected
+from tests.audits.broken_sparse_vectors import corrected
 from tests.ledger.test_accounting import Mechanism, Record, advantage
 from tests.mechanisms.test_propose_test_release import needed_delta
 from tests.mechanisms.test_sparse_vector_prices import refined

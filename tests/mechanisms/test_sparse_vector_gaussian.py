@@ -7,8 +7,8 @@ import pytest
 from scipy.special import ndtr
 
 from dpselect.errors import ArgumentError
-from dpselect.mechanisms.sparse_vector_game import gaussian_game_guarantee
 from dpselect.mechanisms.sparse_vector_game.coins import gaussian_coins
+from dpselect.mechanisms.sparse_vector_game.price import gaussian_game_guarantee
 from dpselect.privacy import compose, gaussian, laplace
 from tests.mechanisms.sparse_vector_adversaries import best_adaptive
 

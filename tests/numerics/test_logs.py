@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from dpselect.numerics import log1mexp, log_weighted_sum, minimise, sum_up
+from dpselect.numerics.logs import log1mexp, log_weighted_sum, sum_up
+from dpselect.numerics.search import minimise
 
 
 def test_log1mexp_keeps_its_digits_at_both_ends():

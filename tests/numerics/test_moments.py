@@ -19,7 +19,8 @@ from dpselect.numerics import moments
 from dpselect.ordered import median, open_column, quantile_interval, quantiles
 from dpselect.ordered.public_domain import PublicDomain
 from dpselect.randomness import keyed_source
-from dpselect.tables import SOURCES, Declared, Origin
+from dpselect.tables import SOURCES, Declared
+from dpselect.tables.table import Origin
 from tests.ordered.sources import column_laws as laws
 
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-from dpselect.numerics import crossing, first_true, last_true, root_between, root_on_grids, supremum_over_cells
+from dpselect.numerics.cells import supremum_over_cells
+from dpselect.numerics.search import crossing, first_true, last_true, root_between, root_on_grids
 
 DOUBLES = st.floats(allow_nan=False)
 WHOLE = st.one_of(st.integers(-50, 50), st.integers(-(1 << 200), 1 << 200))

@@ -25,7 +25,8 @@ from dpselect.ordered import (
     learn_threshold,
     maximize_quasi_concave,
 )
-from dpselect.privacy import Receipt, pure_dp
+from dpselect.privacy import pure_dp
+from dpselect.privacy.release import Receipt
 from dpselect.randomness import keyed_source
 
 

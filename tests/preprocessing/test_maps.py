@@ -34,7 +34,7 @@ from dpselect.preprocessing.transformers import EXPECTED_FAILED_CHECKS, is_known
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 from dpselect.study import load_model, parse_study, run_study
-from dpselect.study.learners import recipe_of
+from dpselect.study.learners.recipe import recipe_of
 from dpselect.testing import learner_contract
 from dpselect.testing.learner_contract import unpriced
 

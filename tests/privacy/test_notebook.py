@@ -5,8 +5,9 @@ import pytest
 
 from dpselect.accounting import plan
 from dpselect.ledger import Ledger
-from dpselect.privacy import OutputGuarantee, Receipt, Release, approximate_dp, from_profile, gaussian, pure_dp
+from dpselect.privacy import OutputGuarantee, Release, approximate_dp, from_profile, gaussian, pure_dp
 from dpselect.privacy.notebook import bound, card, grid, text
+from dpselect.privacy.release import Receipt
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic
 from dpselect.tuning import LogUniform, TuneResult, tune

@@ -9,8 +9,9 @@ import pytest
 
 from dpselect.errors import ArgumentError, BudgetError, PromiseError, StartingProcessError
 from dpselect.ledger import Ledger
-from dpselect.privacy import OutputGuarantee, Payment, Receipt, Release, paid, pure_dp
-from dpselect.privacy.paying import paid as paid_function
+from dpselect.privacy import OutputGuarantee, Release, paid, pure_dp
+from dpselect.privacy.paying import Payment, paid as paid_function
+from dpselect.privacy.release import Receipt
 
 GATE = OutputGuarantee(cell=lambda output: output is not None, epsilons={True: 1.0, False: 0.25})
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import root_between
+from dpselect.numerics.search import root_between
 from dpselect.privacy import from_profile, renyi_dp
 from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi

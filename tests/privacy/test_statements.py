@@ -24,8 +24,8 @@ from dpselect.privacy.output.optimal_composition import composition_delta
 from dpselect.privacy.output.oracle import output_delta
 from dpselect.privacy.renyi import log_delta_at_orders
 from dpselect.privacy.sampled_gaussian import SampledGaussianRenyi
-from dpselect.testing.broken_sparse_vectors import SparseVectorLaw
 from dpselect.testing.exact import finite_guarantee, hockey_stick, renyi_divergence
+from tests.audits.broken_sparse_vectors import SparseVectorLaw
 
 EXACT = 1e-12
 

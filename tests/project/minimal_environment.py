@@ -62,14 +62,14 @@ def open_parquet_column() -> object:
 
 def open_workbook() -> object:
     """A workbook of Excel."""
-    from dpselect.tables import open_table
+    from dpselect.tables.table import open_table
 
     return open_table("rows.xlsx")
 
 
 def open_zstandard() -> object:
     """A table packed by Zstandard."""
-    from dpselect.tables import open_table
+    from dpselect.tables.table import open_table
 
     return open_table("rows.csv.zst")
 

@@ -145,7 +145,7 @@ def test_account_loads_what_it_prices_by(search):
 @pytest.mark.parametrize("words", ["plan", "ledger", "holdout", "tune", "report"])
 def test_help_of_one_command_loads_no_other(words):
     modules, _ = loaded(COMMAND + REPORT[2:], words, "--help")
-    others = {"account", "plan", "quantile", "audit", "reproduce", "ledger", "holdout", "tune", "report"} - {words}
+    others = {"account", "plan", "quantile", "audit", "ledger", "holdout", "tune", "report"} - {words}
     borrowed = {"dpselect.cli.account"} if words == "plan" else set()  # the price of one run is described alike
     assert not {f"dpselect.cli.{other}" for other in others} & modules - borrowed
     assert not heavy(modules) - TYPER
@@ -217,4 +217,4 @@ def test_a_study_loads_what_it_uses_until_it_draws_a_report(tmp_path, monkeypatc
     assert "dpselect.learners.dp_sgd" in modules
     assert not {"matplotlib", "jinja2", "sqlalchemy"} & modules
     rooms = {name.split(".")[1] for name in ours(modules) if "." in name}
-    assert not {"ordered", "holdout", "adaptive", "audit", "reproduce", "testing", "cli", "integrations"} & rooms
+    assert not {"ordered", "holdout", "adaptive", "audit", "testing", "cli", "integrations"} & rooms

@@ -20,8 +20,9 @@ from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds
 from dpselect.accounting.candidates.sampled_search import smoothed_count
 from dpselect.errors import BudgetError
 from dpselect.ledger import Ledger
-from dpselect.privacy import OutputGuarantee, Receipt, Release, pure_dp
+from dpselect.privacy import OutputGuarantee, Release, pure_dp
 from dpselect.privacy.paying import PaidSession
+from dpselect.privacy.release import Receipt
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Fixed, Geometric, Logarithmic
 from tests.project.public_samples import DATA, PUBLIC_HERE
@@ -357,7 +358,6 @@ UNPAID: dict[str, str] = {
     r"selection\.(\w+_mixture|\w+_candidate|laplace_log_odds|log_odds)": _PART,
     r"(study|integrations|report)\..*": "a study pays for a whole search",
     r"tables\..*": "files and cells, of whoever pays",
-    r"reproduce\..*": "figures of papers, over made-up data",
     r"tuning\.(tune|encode_value|split_rows|Preparation)": "`tune(ledger=)` pays for a whole search",
     r"tuning\.\w+\.sample": _PUBLIC,
 }

@@ -12,7 +12,8 @@ import pytest
 from dpselect import mechanisms
 from dpselect.mechanisms import bounded_range_price
 from dpselect.privacy import approximate_dp, dp_sgd, from_profile, gaussian, laplace, pure_dp, renyi_dp, zcdp
-from dpselect.privacy.output import OutputGuarantee, calculus
+from dpselect.privacy.output import calculus
+from dpselect.privacy.output.guarantee import OutputGuarantee
 from tests.documentation import ROOT
 
 SRC = ROOT / "src" / "dpselect"

@@ -29,9 +29,9 @@ from dpselect.repetitions import (
     Uniform,
     ZeroTruncatedPoisson,
     capped,
-    from_description,
     repetition_law,
 )
+from dpselect.repetitions.by_name import from_description
 from dpselect.repetitions.law import LAWS, FloatArray
 from tests.registered import only_in_this_file
 

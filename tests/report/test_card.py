@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from dpselect.numerics import rounded_up
+from dpselect.numerics.digits import rounded_up
 from dpselect.report.card import card
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from tests.report.pages import BUDGET, FACTS, page, released
 
 

@@ -17,7 +17,7 @@ from dpselect.privacy import compose, gaussian, pure_dp
 from dpselect.repetitions import Harmonic, TruncatedNegativeBinomial
 from dpselect.report import render_page, search_facts
 from dpselect.report.plots import check_plot_path, picture, plotting, save_plot
-from dpselect.study import remake_report
+from dpselect.study.written import remake_report
 from tests.report.pages import BUDGET, FACTS, LAW, PARTS, RELEASE, SEARCH, page, toy_release
 
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from dpselect.testing.score_laws import piecewise_nodes
+from tests.audits.score_laws import piecewise_nodes
 
 
 def random_response_pair(random, size, epsilon, concentration=0.6):

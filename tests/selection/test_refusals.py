@@ -26,15 +26,15 @@ from dpselect.selection import (
     SelectWithoutThreshold,
     ThresholdSearch,
     amplified,
-    laplace_log_odds,
     log_odds,
     noisy_score_candidate,
     private_mixture,
     select_above,
     select_best,
-    tuning_candidate,
 )
 from dpselect.selection.estimators import noisy_value
+from dpselect.selection.hyperparameters import tuning_candidate
+from dpselect.selection.percentile_sparse_vector import laplace_log_odds
 from tests.root import ROOT
 from tests.selection.test_algorithms import BASE, Ran, coin
 

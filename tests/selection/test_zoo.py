@@ -13,10 +13,10 @@ from dpselect.accounting import best_of
 from dpselect.accounting.candidates.threshold import threshold_stopping
 from dpselect.privacy import approximate_dp, compose, pure_dp
 from dpselect.repetitions import Geometric
-from dpselect.testing import naive_selectors as naive, public_mistakes as public
-from dpselect.testing.broken_sparse_vectors import BROKEN
-from dpselect.testing.naive_selectors import NAIVE
-from dpselect.testing.public_mistakes import MISTAKES
+from tests.audits import naive_selectors as naive, public_mistakes as public
+from tests.audits.broken_sparse_vectors import BROKEN
+from tests.audits.naive_selectors import NAIVE
+from tests.audits.public_mistakes import MISTAKES
 from tests.root import ROOT
 
 ROUNDING = 1e-12

@@ -27,7 +27,8 @@ from pathlib import Path
 
 from dpselect.errors import BudgetError, NothingFoundWarning, StudyError
 from dpselect.ledger import LedgerError
-from dpselect.privacy import Receipt, paying, pure_dp
+from dpselect.privacy import paying, pure_dp
+from dpselect.privacy.release import Receipt
 from dpselect.repetitions import Harmonic
 from dpselect.storage import durable
 from dpselect.tuning import SearchStore, Uniform, sealed_store, tune

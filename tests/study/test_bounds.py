@@ -17,13 +17,14 @@ from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic
 from dpselect.study import check_study, parse_study, run_study
 from dpselect.study.bounds import QUANTILES, Purchase, buy, known_columns, purchase_of
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.data import load
-from dpselect.study.learners import recipe_of
+from dpselect.study.learners.recipe import recipe_of
 from dpselect.study.priced import price_study
 from dpselect.study.settled import Place, law_of, settle
 from dpselect.testing.learner_contract import unpriced
-from dpselect.tuning import Categorical, Preparation, SearchStore, tune
+from dpselect.tuning import Categorical, SearchStore, tune
+from dpselect.tuning.trial import Preparation
 from tests.budgets import budget_at, charges
 
 PRIVATE = {"bounds": "private"}

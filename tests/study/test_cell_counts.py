@@ -14,13 +14,13 @@ from dpselect.randomness import keyed_source
 from dpselect.report.cells import cells_in_words
 from dpselect.study import check_study, parse_study, run_study
 from dpselect.study.cell_counts import CellPrice, cell_price
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.data import load
 from dpselect.study.opened import open_rows
 from dpselect.study.priced import price
 from dpselect.study.settled import Place, settle
 from dpselect.study.split import NothingToTrain, prepared
-from dpselect.tables import FATES
+from dpselect.tables.fates import FATES
 from dpselect.testing.learner_contract import unpriced
 from tests.budgets import charges
 

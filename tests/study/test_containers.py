@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import encode_columns
-from dpselect.tables import category
+from dpselect.tables.categories import category
 from tests.study.test_model import COLUMNS, loaded, written
 
 pandas = pytest.importorskip("pandas")

@@ -10,7 +10,8 @@ from dpselect.privacy import Adjacency
 from dpselect.study.data import Rows, load
 from dpselect.study.row_parts import content_digests, row_digest, validation_mask
 from dpselect.study.schema import Data
-from dpselect.tables import cells_in, open_table
+from dpselect.tables.column_cells import cells_in
+from dpselect.tables.table import open_table
 
 CSV = "age,colour,label\n30,red,yes\n150,blue,no\n-5,green,maybe\n"
 FACTS = {"age": {"bounds": (0, 100)}, "colour": {"categories": ("red", "blue")}}

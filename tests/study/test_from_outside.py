@@ -11,9 +11,10 @@ from dpselect.errors import ArgumentError, StudyError
 from dpselect.learners import OutputPerturbationClassifier
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
-from dpselect.study import check_study, load_model, load_study, parse_study, run_study, study_schema
+from dpselect.study import check_study, load_model, load_study, parse_study, run_study
 from dpselect.study.learners import LEARNERS, StudyLearner
 from dpselect.study.metrics import METRICS, RowMetric, ScoreNoise
+from dpselect.study.schema_json import study_schema
 from dpselect.study.target import Target
 from dpselect.tables import SOURCES, Table
 from dpselect.testing.learner_contract import unpriced

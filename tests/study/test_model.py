@@ -9,8 +9,8 @@ import pytest
 import dpselect
 from dpselect.errors import StudyError
 from dpselect.privacy import Adjacency
-from dpselect.study.columns import Column
-from dpselect.study.learners import Recipe
+from dpselect.study.columns.column import Column
+from dpselect.study.learners.recipe import Recipe
 from dpselect.study.model_file import model_bytes
 from dpselect.study.target import Target
 

@@ -11,8 +11,9 @@ import dpselect
 from dpselect.cli.app import app
 from dpselect.errors import ContentError, StudyError
 from dpselect.randomness import keyed_source
-from dpselect.study import check_study, load_study, parse_study, run_study, study_schema
+from dpselect.study import check_study, load_study, parse_study, run_study
 from dpselect.study.model_file import load_model
+from dpselect.study.schema_json import study_schema
 from dpselect.testing.learner_contract import unpriced
 
 COLUMNS = {"size": {"bounds": [0, 200]}, "floor": {"categories": ["low", "high"]}, "age": {"bounds": [0, 90]}}

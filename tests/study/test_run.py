@@ -209,7 +209,7 @@ def test_every_run_failing_looks_like_no_run(tmp_path, monkeypatch):
 
 
 def run_price(tmp_path):
-    from dpselect.study.learners import recipe_of
+    from dpselect.study.learners.recipe import recipe_of
     from dpselect.study.priced import price_study
 
     study = inline(STUDY)

@@ -9,9 +9,9 @@ from dpselect.cli.described import parse_settings
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.ledger import Ledger
 from dpselect.privacy.bases import base_named
-from dpselect.repetitions import law_named
+from dpselect.repetitions.by_name import law_named
 from dpselect.study import check_study, load_study, parse_study
-from dpselect.study.learners import recipe_of
+from dpselect.study.learners.recipe import recipe_of
 
 STUDY = {
     "name": "toy",

@@ -19,7 +19,7 @@ from dpselect.report import render_page
 from dpselect.study import check_study, load_study, parse_study, run_study
 from dpselect.study.shown import Constant, PublicTest
 from dpselect.study.target import Target
-from dpselect.tables import open_table
+from dpselect.tables.table import open_table
 from dpselect.testing.learner_contract import unpriced
 from tests.cli.test_app import toml
 from tests.docs.test_examples import EXAMPLES, load

@@ -12,10 +12,11 @@ import pytest
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.study import parse_study
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.data import load
 from dpselect.study.schema import Data
-from dpselect.tables import Written, open_table
+from dpselect.tables import Written
+from dpselect.tables.table import open_table
 from tests.study.test_from_outside import DOCUMENT
 
 DAY = 86400.0

@@ -23,24 +23,18 @@ from dpselect.learners.rows import doubles, labels_of
 from dpselect.ordered import interior_point, median, open_column
 from dpselect.ordered.sources.declared import Column as DeclaredColumn
 from dpselect.randomness import keyed_source
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import cells_of, load
 from dpselect.study.schema import Data
-from dpselect.tables import (
-    CsvForm,
-    Written,
-    block_of,
-    category,
-    csv_blocks,
-    csv_form,
-    csv_rows,
-    number_in,
-    numbers_in,
-    open_table,
-    present_in,
-    restated,
-)
+from dpselect.tables import Written
+from dpselect.tables.blocks import csv_blocks
+from dpselect.tables.categories import category
+from dpselect.tables.csv_text import CsvForm, csv_rows
+from dpselect.tables.number_blocks import block_of, present_in
+from dpselect.tables.numbers import number_in, numbers_in, restated
+from dpselect.tables.table import open_table
+from dpselect.tables.written import csv_form
 
 NAN = math.nan
 

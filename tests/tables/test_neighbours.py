@@ -17,10 +17,12 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from dpselect.holdout.files import class_names
 from dpselect.learners.rows import doubles
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import cells_of
-from dpselect.tables import Written, chunk_of, open_table
+from dpselect.tables import Written
+from dpselect.tables.number_blocks import chunk_of
+from dpselect.tables.table import open_table
 from tests.ordered.sources import column_laws as laws
 
 NUMBERS = [1.5, -2.25, 0.1, 1e300, -0.0, 7.0] * 3

@@ -19,20 +19,14 @@ from dpselect.holdout.gate.files import read_outcomes
 from dpselect.ordered import open_column
 from dpselect.study import parse_study
 from dpselect.study.row_parts import key_digests
-from dpselect.tables import (
-    CsvForm,
-    Declared,
-    Written,
-    block_of,
-    category,
-    composed,
-    csv_blocks,
-    number_in,
-    open_table,
-    positions,
-    text_chunks,
-)
-from dpselect.tables.csv_text import opened, records
+from dpselect.tables import Declared, Written
+from dpselect.tables.blocks import csv_blocks
+from dpselect.tables.categories import category, composed, positions
+from dpselect.tables.column_cells import text_chunks
+from dpselect.tables.csv_text import CsvForm, opened, records
+from dpselect.tables.number_blocks import block_of
+from dpselect.tables.numbers import number_in
+from dpselect.tables.table import open_table
 from tests.tables.rows_alone import FORMATS, ODD, another_way
 
 MIB = 1 << 20

@@ -12,16 +12,18 @@ import pytest
 from typer.testing import CliRunner
 
 from dpselect.cli.app import app
-from dpselect.decoding import DecodingLimits, LimitError
+from dpselect.decoding.limits import DecodingLimits, LimitError
 from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.holdout.files import read_columns
 from dpselect.holdout.gate.files import read_outcomes
 from dpselect.ordered import median, open_column
 from dpselect.randomness import keyed_source
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.data import cells_of, load, plan_columns, study_table
 from dpselect.study.schema import Data
-from dpselect.tables import Written, category, open_table
+from dpselect.tables import Written
+from dpselect.tables.categories import category
+from dpselect.tables.table import open_table
 
 pa = pytest.importorskip("pyarrow")
 feather, parquet = (pytest.importorskip(f"pyarrow.{name}") for name in ("feather", "parquet"))

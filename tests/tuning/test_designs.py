@@ -22,14 +22,13 @@ from dpselect.tuning import (
     GaussianProcessProposer,
     Limits,
     PortfolioDesign,
-    Preparation,
     SearchStore,
     TwoStageDesign,
     Uniform,
     count,
-    encode_value,
     tune,
 )
+from dpselect.tuning.trial import Preparation, encode_value
 
 pytestmark = pytest.mark.usefixtures("state")
 

@@ -11,9 +11,9 @@ from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.testing.score_laws import exponential_law
 from dpselect.tuning.designs import PortfolioDesign, _PortfolioObjective
 from dpselect.tuning.trial import decode_value
+from tests.audits.score_laws import exponential_law
 
 TRIALS, LAST, AHEAD = (1.0, 1.0), (1 / 0.5, 1 / 0.4), 1
 

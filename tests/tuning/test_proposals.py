@@ -21,13 +21,12 @@ from dpselect.tuning import (
     GaussianProcessProposer,
     IntegerUniform,
     LogUniform,
-    Observation,
     ProcessExecutor,
     Space,
     tune,
 )
 from dpselect.tuning.machine import Search
-from dpselect.tuning.proposals import project, trial_token
+from dpselect.tuning.proposals import Observation, project, trial_token
 from dpselect.tuning.trial import pool_settings, trial_key, trial_params
 from tests.tuning.proposers import BASE, SPACE, Greedy, Says, greedy, noisy, run
 

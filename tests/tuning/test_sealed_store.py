@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpselect.errors import StudyError
-from dpselect.privacy import Receipt
+from dpselect.privacy.release import Receipt
 from dpselect.storage import durable
 from dpselect.storage.keys import KeyFile, KeyVariable, key_place, state_folder
 from dpselect.tuning.machine import Bond, Candidate, Search, Stage

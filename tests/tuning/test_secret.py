@@ -14,13 +14,9 @@ import pytest
 from dpselect.errors import ArgumentError
 from dpselect.repetitions import Geometric, Harmonic
 from dpselect.storage import durable
-from dpselect.tuning import (
-    Execution,
-    SearchRequest,
-    SearchStore,
-    sealed_store,
-)
+from dpselect.tuning import Execution, SearchStore, sealed_store
 from dpselect.tuning.machine import Search
+from dpselect.tuning.options import SearchRequest
 from dpselect.tuning.plan import make_plan
 from tests.tuning.test_tuner import BASE, LIMIT, SPACE, noisy, search
 

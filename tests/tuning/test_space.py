@@ -10,7 +10,8 @@ from hypothesis import given, settings, strategies as st
 
 from dpselect.errors import ArgumentError
 from dpselect.randomness import keyed_source
-from dpselect.tuning import Categorical, IntegerUniform, LogUniform, Space, Uniform, parse_space
+from dpselect.tuning import Categorical, IntegerUniform, LogUniform, Space, Uniform
+from dpselect.tuning.space import parse_space
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -25,7 +25,6 @@ from dpselect.tuning import (
     InlineExecutor,
     OperatorProgressWarning,
     Space,
-    TrialOutput,
     Uniform,
     sealed_store,
     tune,
@@ -34,7 +33,7 @@ from dpselect.tuning import (
 from dpselect.tuning.executors import Attempt
 from dpselect.tuning.machine import Candidate
 from dpselect.tuning.supervised import perform
-from dpselect.tuning.trial import trial_key
+from dpselect.tuning.trial import TrialOutput, trial_key
 from tests.budgets import budget_at, charges
 from tests.grouped import grouped
 

@@ -19,7 +19,7 @@ from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.adaptive.transfer import certifies_interval, largest_mu, largest_rho
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, gaussian
 
 __all__ = ["BlockPlan", "Mechanism", "exponential_loss", "normal_loss", "paper_plan", "splitting_blocks"]

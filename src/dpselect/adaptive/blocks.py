@@ -25,7 +25,7 @@ from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.search_noise import SearchNoise, best_sharing, search_cost
 from dpselect.adaptive.transfer import bernoulli_divergence
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import Array, first_true
+from dpselect.numerics.search import Array, first_true
 
 __all__ = [
     "BlockPlan",

@@ -15,7 +15,7 @@ from typing import SupportsFloat
 
 from dpselect.adaptive.median_bounds import advanced_composition
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import last_true
+from dpselect.numerics.search import last_true
 
 __all__ = [
     "ConcentratedRequirement",

@@ -21,8 +21,8 @@ from scipy.special import ndtr, ndtri
 from dpselect.adaptive.blocks import normal_loss
 from dpselect.adaptive.subsamples import row_count, row_values
 from dpselect.errors import ArgumentError, BudgetError, integer, number
-from dpselect.mechanisms import gaussian_steps
-from dpselect.numerics import root_between
+from dpselect.mechanisms.grid import gaussian_steps
+from dpselect.numerics.search import root_between
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, gaussian, paid
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers

@@ -21,8 +21,9 @@ from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.runs import response_trade_off, runs_guarantee
 from dpselect.errors import ArgumentError, BudgetError, ContentError, integer, number
 from dpselect.mechanisms import SparseVector, noisy_count
-from dpselect.numerics import root_between
-from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender
+from dpselect.numerics.search import root_between
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender
+from dpselect.privacy.paying import Payment
 from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers

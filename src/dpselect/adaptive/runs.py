@@ -7,8 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
-from dpselect.numerics import Array
+from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
+from dpselect.mechanisms.sparse_vector_game.price import game_guarantee
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee
 
 __all__ = [

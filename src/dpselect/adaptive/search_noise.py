@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import integer, number
-from dpselect.mechanisms import gaussian_steps
+from dpselect.mechanisms.grid import gaussian_steps
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["SearchNoise", "best_sharing", "search_cost"]

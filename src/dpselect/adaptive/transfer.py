@@ -31,7 +31,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpselect.errors import ArgumentError, number
-from dpselect.numerics import ROUND_UP, Array, minimise, root_between
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array, minimise, root_between
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import both_directions
 from dpselect.privacy.promises import promise

@@ -13,7 +13,8 @@ from dpselect.adaptive.subsamples import Blocks
 from dpselect.adaptive.verification_plan import VerificationPlan
 from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.mechanisms import SparseVector
-from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender
+from dpselect.privacy.paying import Payment
 from dpselect.randomness import RandomSource
 from dpselect.randomness.session import Session, answers
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from dpselect.adaptive.runs import response_vertices, runs_trade_off, runs_trade_off_inverse
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import Array, root_between
+from dpselect.numerics.search import Array, root_between
 
 __all__ = ["VerificationPlan", "plan_verification"]
 

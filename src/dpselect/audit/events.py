@@ -13,7 +13,7 @@ from dpselect.audit.limits import lower_limit, upper_limit
 from dpselect.audit.outputs import Outputs
 from dpselect.audit.readings import Reading, dissected, fitted_reading, is_structured
 from dpselect.audit.scores import OutputScore, fitted_scores
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 
 __all__ = ["OutputEvent", "Question", "choose_event"]

@@ -15,7 +15,7 @@ from dpselect.audit.black_box import reported_delta
 from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA, Audit, shortened
 from dpselect.audit.subject import FiniteSubject, Subject
 from dpselect.errors import ArgumentError, expect, number
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource
 

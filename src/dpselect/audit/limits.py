@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincc, betainccinv, betaincinv
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["lower_limit", "upper_limit"]
 

@@ -19,7 +19,7 @@ from dpselect.audit.canaries import guess, include, right_guesses
 from dpselect.audit.one_run_bound import claim_test, one_run_epsilon
 from dpselect.audit.result import Audit
 from dpselect.errors import AdjacencyError, ArgumentError, number
-from dpselect.numerics import Array, first_true
+from dpselect.numerics.search import Array, first_true
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource

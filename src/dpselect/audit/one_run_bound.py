@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import bdtr, bdtrc, gammaln, xlog1py, xlogy
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import Array, root_between
+from dpselect.numerics.search import Array, root_between
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = [
     "Exact",

@@ -21,7 +21,7 @@ from dpselect.audit.judging import judge
 from dpselect.audit.outputs import Outputs
 from dpselect.audit.readings import dissected, fitted_reading, is_structured
 from dpselect.audit.result import POWER
-from dpselect.numerics import Array, first_true
+from dpselect.numerics.search import Array, first_true
 from dpselect.randomness import RandomSource
 
 __all__ = ["Planted", "planted_power"]

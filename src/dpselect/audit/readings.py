@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpselect.audit.dissection import dissect
 from dpselect.audit.outputs import Exact, Outputs, as_object_array, consists_of_numbers
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["Reading", "dissected", "fitted_reading", "is_structured"]
 

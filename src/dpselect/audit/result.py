@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
-from dpselect.numerics import rounded, rounded_down
+from dpselect.numerics.digits import rounded, rounded_down
 
 __all__ = ["DATA_OVER_NEIGHBOUR", "NEIGHBOUR_OVER_DATA", "POWER", "Audit", "shortened"]
 

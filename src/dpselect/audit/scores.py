@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from dpselect.audit.outputs import Outputs, bit_keys, joined, mixed
 from dpselect.audit.result import shortened
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["OutputScore", "fitted_scores"]
 

@@ -27,7 +27,7 @@ from dpselect.accounting import best_of
 from dpselect.audit.subject import FiniteSubject, Subject
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.learners import DPSGDClassifier
-from dpselect.numerics import Array, root_between
+from dpselect.numerics.search import Array, root_between
 from dpselect.privacy import Guarantee, gaussian, pure_dp
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource

@@ -14,10 +14,9 @@ from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of
 from dpselect.cli.options import AsJson, print_result
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_ratio, priced
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.numerics import rounded_down, rounded_up
+from dpselect.numerics.digits import rounded_down, rounded_up
 from dpselect.privacy import Adjacency, Guarantee
-from dpselect.repetitions import from_description
-from dpselect.repetitions.by_name import GRID
+from dpselect.repetitions.by_name import GRID, from_description
 from dpselect.repetitions.quality import quality_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.audit import (
-    Audit,
     FiniteSubject,
     OneRunAudit,
     Subject,
@@ -24,11 +23,13 @@ from dpselect.audit import (
     sampled,
 )
 from dpselect.audit.entry import Auditable, function_of_data, resolve_entry, subject_of, where_it_failed
+from dpselect.audit.result import Audit
 from dpselect.cli.described import BASE_HELP, base_of
 from dpselect.cli.options import AsJson, print_result
 from dpselect.cli.terminal import bars, plain, warn
-from dpselect.decoding import LimitError, array_of, json_file, json_of
-from dpselect.decoding.limits import AUDITED
+from dpselect.decoding.arrays import array_of
+from dpselect.decoding.json_text import json_file, json_of
+from dpselect.decoding.limits import AUDITED, LimitError
 from dpselect.errors import ArgumentError, ContentError, number
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
 from dpselect.randomness import keyed_source

@@ -10,6 +10,8 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from dpselect.errors import ArgumentError
+
 __all__ = ["COMMANDS", "EXAMPLES", "Commands", "Later", "group"]
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -22,7 +24,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     "plan": "Choose the law of the number of runs, and the noise of one run, for a total or for a goal.",
     "quantile": "Private quantiles of a column: values that are nearly at the ranks asked for, and what that costs.",
     "audit": "Try to show that a mechanism leaks more than it claims. It never proves that one does not.",
-    "reproduce": "Rerun the figures and tables of a paper: the paper's value, ours and the optimal one, side by side.",
     "ledger": "Budgets that many people and programs spend from, on one durable record.",
     "holdout": "Held-out labels that may be asked about again and again, every answer certified.",
     "gate": "Is a candidate better than the incumbent? One bit an answer, however often it is asked.",
@@ -55,7 +56,6 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "audit": (
         "dpselect audit mechanism:noisy_count --data 6 --neighbour 5 --claim pure:epsilon=0.5 --draws 20000 --key 1",
     ),
-    "reproduce": ("dpselect reproduce output-dp --quick",),
     "ledger create": (
         "dpselect ledger create budget.db --budget team --epsilon 3 --delta 1e-6",
         "dpselect ledger create budget.db --budget ada --epsilon 1 --parent team",
@@ -121,6 +121,12 @@ class Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         """As for every group, but for its commands."""
         super().__init__(**{**settings, "commands": {name: Later(name, help=line) for name, line in COMMANDS.items()}})
+
+    def resolve_command(self, context: Any, arguments: list[str]) -> Any:
+        """The command of the first word. `reproduce`, a command until 0.2, is answered with the one to type now."""
+        if arguments[:1] == ["reproduce"]:
+            raise ArgumentError("'reproduce' is no longer a command: run 'python -m papers PAPER' in the source tree")
+        return super().resolve_command(context, arguments)
 
 
 def group(name: str) -> typer.Typer:

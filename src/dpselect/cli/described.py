@@ -6,8 +6,8 @@ from dpselect.cli.options import number_in
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.bases import base_named, base_usage
-from dpselect.repetitions import Repetitions, law_named
-from dpselect.repetitions.by_name import law_usage
+from dpselect.repetitions import Repetitions
+from dpselect.repetitions.by_name import law_named, law_usage
 
 __all__ = ["BASE_HELP", "LAW_HELP", "base_of", "law_of", "parse_settings"]
 

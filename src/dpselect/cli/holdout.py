@@ -13,12 +13,13 @@ from dpselect.cli.holdout_server import invite, revoke, serve, submit
 from dpselect.cli.options import AsJson, Decimal, Delimiter, Encoding, SkipRows, Thousands, print_result
 from dpselect.cli.terminal import warn
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.holdout import MECHANISMS, Holdout, HoldoutLabels, HoldoutRequest
+from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.files import read_columns, submitted
 from dpselect.holdout.planning import fresh_error, most_fresh_answers, rows_needed
 from dpselect.holdout.shared_record import name_of
+from dpselect.holdout.terms import MECHANISMS
 from dpselect.ledger import Ledger
-from dpselect.numerics import rounded_up
+from dpselect.numerics.digits import rounded_up
 from dpselect.tables import Written
 
 __all__ = ["holdout_app"]

@@ -13,7 +13,8 @@ import typer
 from dpselect.cli.options import AsJson, print_result, stake_of
 from dpselect.cli.terminal import say, warn
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.holdout.server import HoldoutClient, ServerSettings, Submitters, serve as run_server
+from dpselect.holdout.server import HoldoutClient, ServerSettings, serve as run_server
+from dpselect.holdout.server.submitters import Submitters
 
 __all__ = ["invite", "revoke", "serve", "submit"]
 

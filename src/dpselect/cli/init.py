@@ -14,7 +14,7 @@ from dpselect.cli.terminal import ask, say, warn, write_data
 from dpselect.errors import ArgumentError, number
 
 if TYPE_CHECKING:
-    from dpselect.study import DraftedColumn, Facts
+    from dpselect.study.drafted import DraftedColumn, Facts
 
 __all__ = ["init"]
 
@@ -51,9 +51,12 @@ def init(
     In a terminal it asks for what is public and only a person can know; elsewhere it leaves blanks, which
     `dpselect tune --check` names.
     """
-    from dpselect.study import Facts, draft_study, guessed_columns
+    from dpselect.study import draft_study
     from dpselect.study.dictionary import described_columns, described_label, read_dictionary
-    from dpselect.tables import Written, absent, open_table
+    from dpselect.study.drafted import Facts, guessed_columns
+    from dpselect.tables import Written
+    from dpselect.tables.header import absent
+    from dpselect.tables.table import open_table
 
     number("--epsilon", epsilon, above=0.0)
     if task not in ("", *_TASKS):

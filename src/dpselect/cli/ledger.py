@@ -10,12 +10,14 @@ import typer
 from dpselect.cli.commands import group
 from dpselect.cli.options import AsJson, print_result
 from dpselect.cli.terminal import console, plain, write_data
-from dpselect.decoding import json_file, lines_of
+from dpselect.decoding.files import lines_of
+from dpselect.decoding.json_text import json_file
 from dpselect.decoding.limits import DOCUMENT, EXPORT
 from dpselect.errors import ArgumentError
-from dpselect.ledger import Amounts, Budget, Ledger, export_lines, import_lines
-from dpselect.numerics import rounded_down, rounded_up
-from dpselect.privacy import Receipt
+from dpselect.ledger import Amounts, Budget, Ledger
+from dpselect.ledger.transfer import export_lines, import_lines
+from dpselect.numerics.digits import rounded_down, rounded_up
+from dpselect.privacy.release import Receipt
 
 __all__ = ["ledger_app"]
 

@@ -10,7 +10,11 @@ from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics.moments import FIRST, LAST
 from dpselect.ordered import open_column
 from dpselect.ordered.domains import Categories
-from dpselect.tables import CSV_ENDS, MISSING, UNREADABLE, Declared, Written, cells_in, open_table
+from dpselect.tables import Declared, Written
+from dpselect.tables.column_cells import cells_in
+from dpselect.tables.fates import MISSING, UNREADABLE
+from dpselect.tables.table import open_table
+from dpselect.tables.written import CSV_ENDS
 
 __all__ = ["check_like"]
 

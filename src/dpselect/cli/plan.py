@@ -15,10 +15,10 @@ from dpselect.cli.described import LAW_HELP, base_of, law_of, parse_settings
 from dpselect.cli.options import AsJson, print_result
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched, two_numbers
 from dpselect.errors import ArgumentError
-from dpselect.numerics import rounded, rounded_up
+from dpselect.numerics.digits import rounded, rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.bases import noise_of, with_noise
-from dpselect.repetitions import families
+from dpselect.repetitions.by_name import families
 from dpselect.repetitions.quality import quality_of
 
 __all__ = ["plan"]

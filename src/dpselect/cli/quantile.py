@@ -28,23 +28,19 @@ from dpselect.cli.options import (
 from dpselect.cli.terminal import put, warn
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
-from dpselect.numerics import rounded_up
+from dpselect.numerics.digits import rounded_up
 from dpselect.numerics.moments import span
-from dpselect.ordered import (
-    CellCounts,
-    Column,
-    CountedCells,
-    PrivateRange,
-    Progress,
-    Quantiles,
-    QuantilesRelease,
-    count_epsilon,
-    open_column,
-    quantiles,
-)
+from dpselect.ordered import Column, CountedCells, Quantiles, count_epsilon, open_column, quantiles
+from dpselect.ordered.order_statistics.cell_counts import CellCounts
 from dpselect.ordered.order_statistics.methods.method import CHOICES, METHODS
-from dpselect.privacy import Guarantee, Payment, Receipt, compose
-from dpselect.tables import CSV_ENDS, Declared, Written
+from dpselect.ordered.order_statistics.private_range import PrivateRange
+from dpselect.ordered.order_statistics.several import QuantilesRelease
+from dpselect.ordered.sources.columns import Progress
+from dpselect.privacy import Guarantee, compose
+from dpselect.privacy.paying import Payment
+from dpselect.privacy.release import Receipt
+from dpselect.tables import Declared, Written
+from dpselect.tables.written import CSV_ENDS
 
 __all__ = ["quantile"]
 

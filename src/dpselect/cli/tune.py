@@ -13,7 +13,7 @@ from dpselect.cli.progress import law_in_words, showing
 from dpselect.cli.stopping import status_of, terminable
 from dpselect.cli.terminal import print_json, warn
 from dpselect.errors import ArgumentError, NothingFoundWarning
-from dpselect.numerics import rounded_up
+from dpselect.numerics.digits import rounded_up
 from dpselect.privacy.nothing_found import nothing_found
 
 __all__ = ["tune"]
@@ -24,7 +24,7 @@ _WHOLE: Final = {"one-run": "run", "portfolio": "portfolio", "one-stage": "searc
 
 def _schema(asked: bool) -> None:
     if asked:
-        from dpselect.study import study_schema
+        from dpselect.study.schema_json import study_schema
 
         print_json(study_schema(), indent=2)
         raise typer.Exit
@@ -66,7 +66,8 @@ def tune(
     ] = False,
 ) -> None:
     """Search privately for the best model and write one release: the model, its report and its card."""
-    from dpselect.study import law_of, load_study  # learners and ledgers take longer to import than --help to print
+    from dpselect.study import load_study  # learners and ledgers take longer to import than --help to print
+    from dpselect.study.settled import law_of
 
     if quiet and operator_progress:
         raise ArgumentError("--quiet and --operator-progress exclude each other")

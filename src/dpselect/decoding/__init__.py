@@ -1,5 +1,5 @@
 """Decoders of documents that others wrote, each under limits that its caller states."""
 
-from lazy_loader import attach_stub
+from dpselect.public_api import attach_public
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_public(__name__, __file__)

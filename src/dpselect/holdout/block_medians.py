@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import SupportsFloat
 
-from dpselect.adaptive import BlockPlan, SearchMedian, plan_blocks, uniform_grid
+from dpselect.adaptive import SearchMedian, plan_blocks, uniform_grid
+from dpselect.adaptive.blocks import BlockPlan
 from dpselect.errors import ArgumentError, integer
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.scores import Scored

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dpselect.errors import StudyError
 from dpselect.randomness import system_source
-from dpselect.storage import key_place
+from dpselect.storage.keys import key_place
 
 __all__ = ["Sealed", "Tip", "check_row", "discard_key", "new_row", "plain"]
 

@@ -42,7 +42,7 @@ from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import noisy_mean
 from dpselect.holdout.scores import BITS, Scored
 from dpselect.mechanisms import sparse_vector_guarantee
-from dpselect.numerics import root_between
+from dpselect.numerics.search import root_between
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.profile import GaussianProfile
 from dpselect.randomness import RandomSource, discrete_laplace

@@ -41,7 +41,7 @@ from scipy.special import gammaln, logsumexp
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.scores import Scored
-from dpselect.numerics import root_between
+from dpselect.numerics.search import root_between
 
 __all__ = ["ROUNDING", "Counted", "CountingPlan", "divergence", "plan_counting"]
 

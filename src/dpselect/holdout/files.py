@@ -14,10 +14,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.decoding import DecodingLimits
-from dpselect.decoding.limits import SUBMISSION
+from dpselect.decoding.limits import SUBMISSION, DecodingLimits
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.tables import TRUTH, Written, category, number_in, open_table
+from dpselect.tables import Written
+from dpselect.tables.categories import category
+from dpselect.tables.numbers import TRUTH, number_in
+from dpselect.tables.table import open_table
 
 __all__ = [
     "NAMING",

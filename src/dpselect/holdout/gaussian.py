@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import SupportsFloat
 
-from dpselect.adaptive import MeanPlan, plan_means
+from dpselect.adaptive import plan_means
+from dpselect.adaptive.means import MeanPlan
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.scores import BITS, Scored
-from dpselect.mechanisms import gaussian_steps
+from dpselect.mechanisms.grid import gaussian_steps
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.randomness import RandomSource
 

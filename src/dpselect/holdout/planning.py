@@ -6,7 +6,7 @@ import math
 
 from dpselect.errors import ArgumentError
 from dpselect.holdout.terms import HoldoutRequest
-from dpselect.numerics import first_true, last_true
+from dpselect.numerics.search import first_true, last_true
 
 __all__ = ["fresh_error", "most_fresh_answers", "rows_needed"]
 

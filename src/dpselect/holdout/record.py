@@ -30,12 +30,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from dpselect.decoding import json_of
+from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import StudyError
 from dpselect.holdout.chain import Sealed, Tip, check_row, discard_key, new_row
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.storage import durable, state_folder
+from dpselect.storage import durable
+from dpselect.storage.keys import state_folder
 
 __all__ = ["Folded", "Record", "Turn"]
 

@@ -20,13 +20,18 @@ from typing import Any, SupportsFloat, Unpack
 
 import joblib
 
-from dpselect.adaptive import AdaptiveAnalysis, AnswerGrid, Certificate, Verification, Verified
+from dpselect.adaptive import AdaptiveAnalysis, Verification
+from dpselect.adaptive.analysis import Verified
+from dpselect.adaptive.certificate import Certificate
 from dpselect.adaptive.choosing import choice_guarantee
+from dpselect.adaptive.grids import AnswerGrid
 from dpselect.adaptive.subsamples import Estimator, evaluate
 from dpselect.errors import ArgumentError, BudgetError, ContentError, number, public_text
 from dpselect.holdout.draws import fingerprint
 from dpselect.holdout.record import Record
-from dpselect.privacy import Guarantee, Payment, Receipt, Release, Spender
+from dpselect.privacy import Guarantee, Release, Spender
+from dpselect.privacy.paying import Payment
+from dpselect.privacy.release import Receipt
 from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource, keyed_source, system_source
 from dpselect.randomness.session import Session, answers

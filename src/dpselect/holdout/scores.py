@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpselect.adaptive.subsamples import Blocks, evaluate
 from dpselect.errors import ArgumentError
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["BITS", "METRICS", "HoldoutMetric", "Scored", "area_under_curve", "f1_score"]
 

@@ -19,8 +19,8 @@ from dpselect.holdout.record import Folded
 from dpselect.holdout.scores import METRICS, HoldoutMetric, Scored
 from dpselect.holdout.shared_record import AnyRecord, create_record, open_record
 from dpselect.holdout.terms import HoldoutRequest, Terms
-from dpselect.privacy import Payment, Spender
-from dpselect.privacy.paying import asked_at
+from dpselect.privacy import Spender
+from dpselect.privacy.paying import Payment, asked_at
 from dpselect.randomness import system_source
 from dpselect.randomness.session import Unrepeatable
 

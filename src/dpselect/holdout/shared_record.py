@@ -23,7 +23,8 @@ from dpselect.holdout.chain import Sealed, Tip, check_row, discard_key, new_row
 from dpselect.holdout.record import Record, Turn
 from dpselect.ledger.engines import is_server, opened, unusable
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.storage import durable, state_folder
+from dpselect.storage import durable
+from dpselect.storage.keys import state_folder
 
 __all__ = ["AnyRecord", "SharedRecord", "create_record", "name_of", "names_at", "open_record"]
 

@@ -8,7 +8,9 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
-from dpselect.adaptive import BlockPlan, MeanPlan, SearchNoise
+from dpselect.adaptive.blocks import BlockPlan
+from dpselect.adaptive.means import MeanPlan
+from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.holdout.block_medians import BlockMedianPlan, plan_block_medians
 from dpselect.holdout.checked import CheckedPlan, plan_checked
@@ -16,7 +18,7 @@ from dpselect.holdout.counting import CountingPlan, plan_counting
 from dpselect.holdout.gaussian import GaussianPlan, plan_gaussian
 from dpselect.holdout.ratios import RatioPlan, plan_ratios
 from dpselect.holdout.scores import METRICS, HoldoutMetric
-from dpselect.numerics import root_between
+from dpselect.numerics.search import root_between
 from dpselect.privacy import Adjacency, gaussian
 
 __all__ = ["MECHANISMS", "Choice", "HoldoutRequest", "PlannedMechanism", "Terms"]

@@ -3,7 +3,6 @@ from .early_stopping import (
     NoGain as NoGain,
     PrivateValidation as PrivateValidation,
     PublicValidation as PublicValidation,
-    Reached as Reached,
 )
 from .estimators import (
     DPSGDClassifier as DPSGDClassifier,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.learners.fixed_point import STEP, exact_products, round_weights, truncate
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
 
 __all__ = ["HiddenLayerNetwork", "LinearRegression", "Model", "SoftmaxRegression", "clipped_gradient_sum"]

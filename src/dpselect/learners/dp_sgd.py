@@ -25,8 +25,8 @@ from dpselect.learners.rows import (
     unit_rows,
 )
 from dpselect.learners.training_rules import CLASSIFICATION, TrainingRule
-from dpselect.mechanisms import gaussian_steps, grid_at_most
-from dpselect.numerics import Array
+from dpselect.mechanisms.grid import gaussian_steps, grid_at_most
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, dp_sgd, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve

@@ -14,7 +14,7 @@ from dpselect.learners.dp_sgd import NoisyGradients, initial_from
 from dpselect.learners.learner import Regressor
 from dpselect.learners.rows import public_bounds, public_row_count, targets_of, unit_rows
 from dpselect.learners.training_rules import REGRESSION
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 from dpselect.randomness import resolve
 

@@ -18,8 +18,10 @@ from dpselect.accounting import iterative
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, integer, number
 from dpselect.learners.rows import labels_of
 from dpselect.mechanisms import NoisyCount
-from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Payment, RealisedPrice, Receipt, Spender
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, RealisedPrice, Spender
+from dpselect.privacy.paying import Payment
 from dpselect.privacy.promises import output_promise
+from dpselect.privacy.release import Receipt
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
 

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["EXACT", "STEP", "WEIGHT_LIMIT", "exact_products", "round_weights", "truncate"]
 

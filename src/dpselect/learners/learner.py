@@ -15,7 +15,7 @@ from scipy.special import softmax
 from dpselect.learners.fixed_point import exact_products
 from dpselect.learners.parameters import Parameterised
 from dpselect.learners.rows import column_names, same_names, table_shape, unit_rows
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 
 __all__ = ["Classifier", "PrivateLearner", "Regressor"]

@@ -14,8 +14,8 @@ from dpselect.errors import ArgumentError, flag, number
 from dpselect.learners.learner import Classifier
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_row_count, unit_rows
 from dpselect.learners.strongly_convex import MOST_ROWS_PER_NOMINAL, LogisticProblem
-from dpselect.mechanisms import add_on_grid, grid_at_most, rounding_sensitivity
-from dpselect.numerics import Array
+from dpselect.mechanisms.grid import add_on_grid, grid_at_most, rounding_sensitivity
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve

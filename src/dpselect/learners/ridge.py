@@ -23,7 +23,7 @@ from dpselect.learners.rows import (
     unit_rows,
 )
 from dpselect.learners.sufficient_statistics import SufficientStatistics, solve
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve

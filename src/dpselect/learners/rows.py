@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, levels_to_the_caller, number
 from dpselect.learners.fixed_point import truncate
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency
-from dpselect.tables import cells_in, double_of, unmasked
+from dpselect.tables.column_cells import cells_in, unmasked
+from dpselect.tables.numbers import double_of
 
 __all__ = [
     "MOST_ROWS",

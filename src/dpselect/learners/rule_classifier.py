@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.errors import ArgumentError
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, table_shape
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.randomness import RandomSource
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["MOST_ROWS_PER_NOMINAL", "LogisticProblem"]
 

@@ -32,8 +32,8 @@ from typing import Final
 import numpy as np
 
 from dpselect.learners.fixed_point import STEP
-from dpselect.mechanisms import gaussian_steps
-from dpselect.numerics import Array
+from dpselect.mechanisms.grid import gaussian_steps
+from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
 
 __all__ = ["SufficientStatistics", "solve"]

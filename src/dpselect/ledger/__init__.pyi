@@ -1,6 +1,5 @@
 from .accounting import Amounts as Amounts
-from .budget import Budget as Budget, Charge as Charge, PricedBudget as PricedBudget
-from .entries import Head as Head
+from .budget import Budget as Budget
 from .ledger import Ledger as Ledger
 from .refusals import (
     AdaptiveReservationError as AdaptiveReservationError,
@@ -16,4 +15,3 @@ from .refusals import (
     StaleRecordError as StaleRecordError,
     UnwitnessedWarning as UnwitnessedWarning,
 )
-from .transfer import export_lines as export_lines, import_lines as import_lines

@@ -20,10 +20,11 @@ from dpselect.ledger.fold import WHOLE, Account, Reservation
 from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, LedgerError, StaleRecordError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction
-from dpselect.numerics import rounded_down
-from dpselect.privacy import Adjacency, OutputGuarantee, Receipt
+from dpselect.numerics.digits import rounded_down
+from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.notebook import grid
 from dpselect.privacy.output.amounts import Exact, charged_amount
+from dpselect.privacy.release import Receipt
 from dpselect.storage.claims import claim_refusal
 
 __all__ = ["ACCOUNTINGS", "Budget", "Charge", "PricedBudget"]

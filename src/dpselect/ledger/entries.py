@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpselect.decoding import LimitError, fraction_of
+from dpselect.decoding.limits import LimitError
+from dpselect.decoding.numbers import fraction_of
 from dpselect.errors import ArgumentError
 
 __all__ = [

@@ -30,7 +30,8 @@ from dpselect.errors import ArgumentError, number
 from dpselect.ledger.accounting import Accounting, Amounts, Budgeted, Options, ReservedPrice, below, worst
 from dpselect.ledger.entries import amounts_to_text, exact
 from dpselect.ledger.fold import ALTERNATIVE, Account
-from dpselect.numerics import ROUND_UP, first_true, root_between
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import first_true, root_between
 from dpselect.privacy import Guarantee, OutputGuarantee, gaussian
 from dpselect.privacy.output.amounts import charged_amount
 from dpselect.privacy.renyi import LinearRenyi, epsilon_from_renyi

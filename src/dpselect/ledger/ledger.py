@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from dpselect.decoding import json_of
+from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError, BoundUnavailableError, public_text
 from dpselect.ledger.accounting import Amounts, Budgeted, Options
@@ -19,10 +19,11 @@ from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction
 from dpselect.ledger.verification import folded, verify_record
 from dpselect.ledger.witness import WitnessPlace
-from dpselect.privacy import Adjacency, Receipt
+from dpselect.privacy import Adjacency
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.notebook import grid
 from dpselect.privacy.output.amounts import Exact, granted_amount
+from dpselect.privacy.release import Receipt
 
 __all__ = ["Ledger"]
 

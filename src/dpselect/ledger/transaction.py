@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from dpselect.decoding import json_of
+from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import ENTRY
 from dpselect.ledger.engines import Database
 from dpselect.ledger.entries import BOOKS, ORIGIN, Body, Head, canonical, next_head

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from dpselect.decoding import LimitError, json_of
-from dpselect.decoding.limits import ENTRY
+from dpselect.decoding.json_text import json_of
+from dpselect.decoding.limits import ENTRY, LimitError
 from dpselect.errors import ArgumentError
 from dpselect.ledger.entries import canonical
 from dpselect.ledger.fold import MemoryBooks

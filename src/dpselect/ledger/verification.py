@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dpselect.decoding import json_of
+from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import ENTRY
 from dpselect.ledger.entries import BOOKS, ORIGIN, Head, canonical, next_head, without_books
 from dpselect.ledger.fold import MemoryBooks

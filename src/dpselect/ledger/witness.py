@@ -24,7 +24,8 @@ from dpselect.errors import ArgumentError
 from dpselect.ledger.engines import is_server, opened, translated
 from dpselect.ledger.entries import Head
 from dpselect.ledger.refusals import LedgerDamagedError, LedgerUnavailableError, UnwitnessedWarning
-from dpselect.storage import HeadFile, KeptHead, state_folder
+from dpselect.storage.heads import HeadFile, KeptHead
+from dpselect.storage.keys import state_folder
 
 __all__ = ["FolderWitness", "Witness", "WitnessPlace", "witness_at"]
 

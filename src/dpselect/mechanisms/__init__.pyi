@@ -3,25 +3,10 @@ from .brownian import BrownianReduction as BrownianReduction
 from .choosing import ChoosingMechanism as ChoosingMechanism
 from .exponential import ExponentialMechanism as ExponentialMechanism, exponential_mechanism as exponential_mechanism
 from .flipping import PermuteAndFlip as PermuteAndFlip, permute_and_flip as permute_and_flip
-from .generalised_exponential import (
-    GeneralisedExponentialMechanism as GeneralisedExponentialMechanism,
-)
-from .grid import (
-    add_on_grid as add_on_grid,
-    gaussian_steps as gaussian_steps,
-    grid_at_most as grid_at_most,
-    round_to_grid as round_to_grid,
-    rounding_sensitivity as rounding_sensitivity,
-)
+from .generalised_exponential import GeneralisedExponentialMechanism as GeneralisedExponentialMechanism
 from .interquantile_range import InterquantileRange as InterquantileRange
 from .large_margin import LargeMarginMechanism as LargeMarginMechanism
-from .mechanism import Mechanism as Mechanism
-from .noise_reduction import (
-    GradualRelease as GradualRelease,
-    LaplaceReduction as LaplaceReduction,
-    NoiseReduction as NoiseReduction,
-    ReleaseUntilAbove as ReleaseUntilAbove,
-)
+from .noise_reduction import LaplaceReduction as LaplaceReduction, ReleaseUntilAbove as ReleaseUntilAbove
 from .noisy_counts import (
     NoisyCount as NoisyCount,
     discrete_gaussian as discrete_gaussian,
@@ -36,24 +21,9 @@ from .propose_test_release import (
     dwork_lei_delta as dwork_lei_delta,
 )
 from .scores import ScoreChunks as ScoreChunks
-from .smooth_sensitivity import (
-    SmoothSensitivityMechanism as SmoothSensitivityMechanism,
-)
-from .sparse_release import (
-    SparseAnswers as SparseAnswers,
-    SparseRelease as SparseRelease,
-    balanced_split as balanced_split,
-)
+from .smooth_sensitivity import SmoothSensitivityMechanism as SmoothSensitivityMechanism
+from .sparse_release import SparseRelease as SparseRelease, balanced_split as balanced_split
 from .sparse_vector import SparseVector as SparseVector
-from .sparse_vector_plan import (
-    SparseVectorPlan as SparseVectorPlan,
-    SparseVectorSplit as SparseVectorSplit,
-    plan_sparse_vector as plan_sparse_vector,
-)
-from .sparse_vector_prices import (
-    answer_counts as answer_counts,
-    number_of_positives as number_of_positives,
-    refined_sparse_vector_guarantee as refined_sparse_vector_guarantee,
-    sparse_vector_guarantee as sparse_vector_guarantee,
-)
+from .sparse_vector_plan import plan_sparse_vector as plan_sparse_vector
+from .sparse_vector_prices import sparse_vector_guarantee as sparse_vector_guarantee
 from .trimmed_mean import TrimmedMean as TrimmedMean

@@ -14,7 +14,8 @@ from typing import SupportsFloat
 import numpy as np
 
 from dpselect.errors import number
-from dpselect.numerics import ROUND_UP, Array, log1mexp
+from dpselect.numerics.logs import ROUND_UP, log1mexp
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.below import Below

@@ -20,7 +20,8 @@ from dpselect.mechanisms.grid import add_on_grid, gaussian_steps, grid_at_most, 
 from dpselect.mechanisms.mechanism import real
 from dpselect.mechanisms.noise_reduction import Levels, NoiseReduction, read_levels
 from dpselect.mechanisms.scores import as_vector
-from dpselect.numerics import ROUND_UP, Array, last_true
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array, last_true
 from dpselect.privacy import Adjacency, OutputGuarantee, gaussian
 from dpselect.privacy.output.gaussian_stopping import stopping_delta
 from dpselect.randomness import RandomSource

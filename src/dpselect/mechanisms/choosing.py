@@ -14,7 +14,7 @@ from dpselect.errors import AdjacencyError
 from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.mechanism import Mechanism, real, whole
 from dpselect.mechanisms.scores import Scores, declared_scores, read_scores
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics.logs import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource

@@ -16,7 +16,7 @@ from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.mechanism import released_value
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method
 from dpselect.mechanisms.scores import CHUNK, ScoreChunks, Scores
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee, Spender
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import coin, exponential_enclosure

@@ -13,7 +13,7 @@ from dpselect.mechanisms.exponential import relative_weights
 from dpselect.mechanisms.mechanism import released_value
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method, flipping_guarantee
 from dpselect.mechanisms.scores import ScoreChunks, Scores
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee, Spender
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure

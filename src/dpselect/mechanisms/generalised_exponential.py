@@ -15,7 +15,7 @@ from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.mechanism import Mechanism, real
 from dpselect.mechanisms.scores import declared_scores, read_scores
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.grid import round_to_grid
 from dpselect.mechanisms.scores import as_vector
-from dpselect.numerics import first_true
+from dpselect.numerics.search import first_true
 
 __all__ = [
     "changes_until",

@@ -14,7 +14,7 @@ from dpselect.mechanisms.exponential import exponential_mechanism
 from dpselect.mechanisms.mechanism import Mechanism, real, whole
 from dpselect.mechanisms.scores import declared_scores
 from dpselect.mechanisms.sparse_vector import SparseVector
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
 from dpselect.randomness import RandomSource
 

@@ -25,15 +25,16 @@ from dpselect.mechanisms.mechanism import Mechanism, Parsed, real
 from dpselect.mechanisms.scores import as_vector
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
-from dpselect.numerics import Array
-from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Release, Spender
+from dpselect.numerics.search import Array
+from dpselect.privacy import Adjacency, OutputGuarantee, Release, Spender
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.output.amounts import charged_amount, charged_price, epsilon_used
-from dpselect.privacy.paying import PaidSession
+from dpselect.privacy.paying import PaidSession, Payment
 from dpselect.privacy.promises import output_promise
-from dpselect.randomness import RandomSource, discrete_laplace, discrete_laplace_array, resolve
+from dpselect.randomness import RandomSource, discrete_laplace, resolve
 from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure
 from dpselect.randomness.session import answers
+from dpselect.randomness.whole_numbers import discrete_laplace_array
 
 __all__ = ["GradualRelease", "LaplaceReduction", "NoiseReduction", "ReleaseUntilAbove", "read_levels"]
 

@@ -9,7 +9,7 @@ from typing import SupportsIndex
 
 from dpselect.errors import ArgumentError, integer, number, rational
 from dpselect.mechanisms.mechanism import Mechanism, released_value
-from dpselect.numerics import fraction_up
+from dpselect.numerics.logs import fraction_up
 from dpselect.privacy import Adjacency, Guarantee, Spender, pure_dp, zcdp
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, discrete_gaussian, discrete_laplace

@@ -20,7 +20,8 @@ from dpselect.mechanisms.mechanism import released_value
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
 from dpselect.mechanisms.score_mechanism import DOWN, Method, ScoreMechanism, check_method, flipping_guarantee
 from dpselect.mechanisms.scores import ScoreChunks, Scores
-from dpselect.numerics import ROUND_UP, Array, root_between
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array, root_between
 from dpselect.privacy import Guarantee, Spender
 from dpselect.privacy.below import Below
 from dpselect.privacy.profile import LaplaceProfile, RandomizedResponseProfile, SymmetricProfile

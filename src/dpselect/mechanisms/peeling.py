@@ -15,7 +15,7 @@ from dpselect.mechanisms.mechanism import whole
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
 from dpselect.mechanisms.score_mechanism import ScoreMechanism
 from dpselect.mechanisms.scores import Scores
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee, compose
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyGumbel

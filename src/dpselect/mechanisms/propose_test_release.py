@@ -11,7 +11,7 @@ from typing import Any, SupportsFloat, SupportsIndex, TypeVar
 
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.mechanism import Mechanism, real
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics.logs import ROUND_UP
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.output.amounts import charged_amount, charged_price, noise_epsilon
 from dpselect.privacy.output.calculus import first_answer

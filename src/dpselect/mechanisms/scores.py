@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, secret_number
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = [
     "CHUNK",

@@ -14,7 +14,8 @@ from dpselect.errors import ArgumentError
 from dpselect.mechanisms.mechanism import Mechanism, real, whole
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, Contender, ranking
 from dpselect.mechanisms.scores import declared_scores
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyLaplace

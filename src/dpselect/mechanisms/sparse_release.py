@@ -16,7 +16,7 @@ from dpselect.mechanisms.grid import grid_at_most, round_to_grid
 from dpselect.mechanisms.mechanism import Mechanism, real, whole
 from dpselect.mechanisms.scores import as_vector
 from dpselect.mechanisms.sparse_vector import SparseVector, read_thresholds
-from dpselect.mechanisms.sparse_vector_game import game_guarantee
+from dpselect.mechanisms.sparse_vector_game.price import game_guarantee
 from dpselect.mechanisms.sparse_vector_prices import AnswerPrice, answer_counts
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, compose, pure_dp
 from dpselect.privacy.output.amounts import charged_amount, charged_price, noise_epsilon

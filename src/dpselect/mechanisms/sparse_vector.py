@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, BudgetError, flag, integer, number, secret_number
 from dpselect.mechanisms.scores import ScoreChunks, as_score, read_parts
-from dpselect.mechanisms.sparse_vector_game import GameUsed
+from dpselect.mechanisms.sparse_vector_game.renyi import GameUsed
 from dpselect.mechanisms.sparse_vector_prices import (
     MOST_POSITIVES,
     refined_sparse_vector_guarantee,
@@ -22,10 +22,10 @@ from dpselect.mechanisms.sparse_vector_prices import (
     unprotected_threshold_guarantee,
 )
 from dpselect.mechanisms.threshold_test import ThresholdTest
-from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Payment, Spender
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import noise_epsilon
-from dpselect.privacy.paying import IN_FULL, PaidSession
+from dpselect.privacy.paying import IN_FULL, PaidSession, Payment
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import answers
 

@@ -9,9 +9,10 @@ from functools import partial
 from typing import SupportsFloat
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.sparse_vector_game import game_guarantee
+from dpselect.mechanisms.sparse_vector_game.price import game_guarantee
 from dpselect.mechanisms.sparse_vector_prices import session_game
-from dpselect.numerics import root_between, rounded, rounded_up
+from dpselect.numerics.digits import rounded, rounded_up
+from dpselect.numerics.search import root_between
 
 __all__ = ["SparseVectorPlan", "SparseVectorSplit", "plan_sparse_vector"]
 

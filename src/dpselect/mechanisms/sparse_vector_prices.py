@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
+from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
+from dpselect.mechanisms.sparse_vector_game.price import game_guarantee
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee
 from dpselect.privacy.output.amounts import charged_amount, charged_price
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.mechanisms.scores import as_doubles
-from dpselect.numerics import Array, last_true
+from dpselect.numerics.search import Array, last_true
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyLaplace, LazyUniform, coin, tail_enclosure
 

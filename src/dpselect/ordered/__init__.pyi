@@ -12,55 +12,25 @@ from .interior_points.quasi_concave import (
     quasi_concave_hull as quasi_concave_hull,
 )
 from .labelled_rows.rectangle_plan import RectanglePlan as RectanglePlan
-from .labelled_rows.rectangles import (
-    Rectangle as Rectangle,
-    RectangleLearner as RectangleLearner,
-    learn_rectangle as learn_rectangle,
-)
-from .labelled_rows.thresholds import (
-    Threshold as Threshold,
-    ThresholdLearner as ThresholdLearner,
-    learn_threshold as learn_threshold,
-)
+from .labelled_rows.rectangles import RectangleLearner as RectangleLearner, learn_rectangle as learn_rectangle
+from .labelled_rows.thresholds import ThresholdLearner as ThresholdLearner, learn_threshold as learn_threshold
 from .order_statistics.cell_counts import (
-    CellCounts as CellCounts,
     CountedCells as CountedCells,
     count_cells as count_cells,
     count_epsilon as count_epsilon,
 )
-from .order_statistics.one import (
-    Quantile as Quantile,
-    QuantileRelease as QuantileRelease,
-    median as median,
-    quantile as quantile,
-)
-from .order_statistics.private_range import (
-    PrivateRange as PrivateRange,
-    private_range as private_range,
-    quantile_interval as quantile_interval,
-)
-from .order_statistics.several import (
-    Quantiles as Quantiles,
-    QuantilesRelease as QuantilesRelease,
-    quantiles as quantiles,
-)
-from .public_domain import PublicDomain as PublicDomain
+from .order_statistics.one import Quantile as Quantile, median as median, quantile as quantile
+from .order_statistics.private_range import private_range as private_range, quantile_interval as quantile_interval
+from .order_statistics.several import Quantiles as Quantiles, quantiles as quantiles
 from .slices.price import SlicePrice as SlicePrice
-from .slices.price_comparison import (
-    SlicePrices as SlicePrices,
-    noise_pays_from as noise_pays_from,
-    slice_prices as slice_prices,
-)
+from .slices.price_comparison import noise_pays_from as noise_pays_from, slice_prices as slice_prices
 from .slices.reorder_slice_compute import (
     EachRow as EachRow,
     Kept as Kept,
     Ordered as Ordered,
     ReorderSliceCompute as ReorderSliceCompute,
-    RowMap as RowMap,
     Steps as Steps,
 )
-from .sources.adapters import ColumnSource as ColumnSource, SqlTable as SqlTable
-from .sources.columns import Progress as Progress
+from .sources.adapters import SqlTable as SqlTable
 from .sources.declared import Column as Column
 from .sources.opening import column_source as column_source, open_column as open_column
-from .sources.request import ColumnRequest as ColumnRequest

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, rational
 from dpselect.numerics.moments import stamp, stamp_type, ticks_in
-from dpselect.tables import category, positions
+from dpselect.tables.categories import category, positions
 
 __all__ = [
     "Binades",

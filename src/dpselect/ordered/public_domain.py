@@ -11,7 +11,7 @@ from typing import Any, Self, SupportsIndex
 import numpy as np
 
 from dpselect.errors import ArgumentError, integer, number, rational
-from dpselect.mechanisms import grid_at_most
+from dpselect.mechanisms.grid import grid_at_most
 from dpselect.numerics.moments import FIRST, LAST, UNITS, instant_of, span_in, start_of, tick_at
 from dpselect.ordered.domains import Domain, Doubles, Grid, Timestamps, WholeNumbers, exact_decimal
 

@@ -9,5 +9,4 @@ from .transformers import (
     PublicMap as PublicMap,
     RowDirection as RowDirection,
     RowStandardization as RowStandardization,
-    TableMap as TableMap,
 )

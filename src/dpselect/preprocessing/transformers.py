@@ -11,19 +11,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.learners.rows import table_shape
-from dpselect.preprocessing.maps import (
-    MAPS,
-    Bins,
-    Centered,
-    DirectionAndWaves,
-    DirectionOfRow,
-    EdgeDirections,
-    Logarithms,
-    MapOfRows,
-    MapOfTables,
-    Standardized,
-    Waves,
-)
+from dpselect.preprocessing.maps.binned import Bins
+from dpselect.preprocessing.maps.centered import Centered, Logarithms
+from dpselect.preprocessing.maps.cosines import DirectionAndWaves, Waves
+from dpselect.preprocessing.maps.directions import DirectionOfRow, Standardized
+from dpselect.preprocessing.maps.gradients import EdgeDirections
+from dpselect.preprocessing.maps.row_map import MAPS, MapOfRows, MapOfTables
 
 __all__ = [
     "EXPECTED_FAILED_CHECKS",

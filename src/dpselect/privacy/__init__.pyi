@@ -2,13 +2,12 @@ from .adjacency import Adjacency as Adjacency
 from .bases import base_mechanism as base_mechanism
 from .composition import compose as compose, worst_of as worst_of
 from .events import from_dp_event as from_dp_event
-from .guarantee import Guarantee as Guarantee, Statement as Statement
-from .losses.discretise import DominatingPair as DominatingPair
+from .guarantee import Guarantee as Guarantee
 from .mechanisms.gaussian import gaussian as gaussian
 from .mechanisms.known_curves import from_profile as from_profile, renyi_dp as renyi_dp, zcdp as zcdp
 from .mechanisms.laplace import laplace as laplace
 from .mechanisms.poisson_samples import dp_sgd as dp_sgd
 from .mechanisms.pure import approximate_dp as approximate_dp, pure_dp as pure_dp
 from .output.guarantee import OutputGuarantee as OutputGuarantee, RealisedPrice as RealisedPrice
-from .paying import Payment as Payment, paid as paid
-from .release import ClaimSpender as ClaimSpender, Receipt as Receipt, Release as Release, Spender as Spender
+from .paying import paid as paid
+from .release import ClaimSpender as ClaimSpender, Release as Release, Spender as Spender

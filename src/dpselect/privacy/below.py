@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from dpselect.copied_by_fields import CopiedByFields
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined, lattice, positive_losses
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, coarsen, loss_grid
 from dpselect.privacy.losses.pairs import PairSource

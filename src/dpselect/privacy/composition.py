@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import ROUND_UP, Array, sum_up
+from dpselect.numerics.logs import ROUND_UP, sum_up
+from dpselect.numerics.search import Array
 from dpselect.privacy.adjacency import Adjacency, common_adjacency
 from dpselect.privacy.below import composed_below
 from dpselect.privacy.guarantee import Guarantee

@@ -17,7 +17,8 @@ from dp_accounting.rdp import rdp_privacy_accountant
 
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import ROUND_UP, Array, sum_up
+from dpselect.numerics.logs import ROUND_UP, sum_up
+from dpselect.numerics.search import Array
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.below import AttainedGaussian, AttainedSampledGaussian, parts_below
 from dpselect.privacy.group import times_up

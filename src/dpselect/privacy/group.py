@@ -16,7 +16,8 @@ import numpy as np
 
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import number
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.privacy.below import AttainedGaussian, AttainedLaplace
 from dpselect.privacy.losses.connect_the_dots import hull_points
 from dpselect.privacy.profile import (

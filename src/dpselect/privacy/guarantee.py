@@ -13,7 +13,7 @@ from typing import Any, Final, SupportsFloat, overload
 import numpy as np
 
 from dpselect.errors import ArgumentError, BracketError, integer, number
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.below import attained_pairs
 from dpselect.privacy.group import (

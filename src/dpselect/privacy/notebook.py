@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from dpselect.numerics import rounded_up
+from dpselect.numerics.digits import rounded_up
 
 __all__ = ["bound", "card", "grid", "text"]
 

@@ -20,7 +20,8 @@ from scipy.special import erfcx, ndtr
 
 from dpselect.copied_by_fields import remembered
 from dpselect.errors import ArgumentError
-from dpselect.numerics import ROUND_UP, Array, root_on_grids
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array, root_on_grids
 from dpselect.privacy.losses.pairs import GaussianPairs, LaplacePairs, PairSource, ProfilePairs, RandomizedResponsePairs
 from dpselect.privacy.renyi import RenyiCurve, profile_from_renyi
 

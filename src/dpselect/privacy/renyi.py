@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import ROUND_UP, Array, minimise
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array, minimise
 
 __all__ = [
     "SEARCH_ORDERS",

@@ -8,7 +8,5 @@ from .whole_numbers import (
     discrete_gaussian as discrete_gaussian,
     discrete_gaussian_array as discrete_gaussian_array,
     discrete_laplace as discrete_laplace,
-    discrete_laplace_array as discrete_laplace_array,
-    exponential_coin as exponential_coin,
     geometric as geometric,
 )

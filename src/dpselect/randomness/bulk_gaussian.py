@@ -21,7 +21,7 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 from dpselect.randomness.stream import BitStream, Shape, parse_shape
 

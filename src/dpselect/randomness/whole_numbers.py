@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import number, rational
-from dpselect.numerics import first_true
+from dpselect.numerics.search import first_true
 from dpselect.randomness.bulk_gaussian import LARGEST_VARIANCE, discrete_gaussian_numbers
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 from dpselect.randomness.source import RandomSource, resolve

@@ -49,7 +49,8 @@ def law_named(name: str, settings: Mapping[str, Any]) -> Repetitions:
 def from_description(description: Mapping[str, Any]) -> Repetitions:
     """The law that `describe` described. Raises `ArgumentError` for a law or a parameter that does not exist.
 
-    >>> from dpselect.repetitions import Geometric, from_description
+    >>> from dpselect.repetitions import Geometric
+    >>> from dpselect.repetitions.by_name import from_description
     >>> from_description(Geometric(gamma=0.25).describe())
     Geometric(gamma=0.25)
     """

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import first_true
+from dpselect.numerics.search import first_true
 from dpselect.randomness import RandomSource, resolve
 from dpselect.registry import Registry
 from dpselect.repetitions.one_run import FloatArray, OneRun, RenyiForm

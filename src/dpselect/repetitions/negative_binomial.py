@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import betaincc, gammaln
 
 from dpselect.errors import ArgumentError, number
-from dpselect.numerics import root_between
+from dpselect.numerics.search import root_between
 from dpselect.randomness import RandomSource
 from dpselect.repetitions.exact_walk import Ratio, Walked, draw_decreasing_tail, power_of_two_fraction
 from dpselect.repetitions.gamma_ratio import log_gamma_ratio

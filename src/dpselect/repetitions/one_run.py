@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import Array as FloatArray
+from dpselect.numerics.search import Array as FloatArray
 
 __all__ = ["FloatArray", "OneRun", "RenyiForm", "orders_above_one"]
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dpselect.numerics import rounded
+from dpselect.numerics.digits import rounded
 from dpselect.repetitions.law import Repetitions
 
 __all__ = ["Quality", "quality_of"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from dpselect.numerics import rounded, rounded_up
+from dpselect.numerics.digits import rounded, rounded_up
 from dpselect.report.cells import cells_in_words
 
 __all__ = ["WITHOUT_LAW", "card", "shown"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from dpselect.numerics import rounded_up
+from dpselect.numerics.digits import rounded_up
 
 __all__ = ["cells_in_words", "withheld_in_words"]
 

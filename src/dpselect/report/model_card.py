@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from dpselect.numerics import rounded
+from dpselect.numerics.digits import rounded
 from dpselect.report.card import card
 from dpselect.report.page import ENVIRONMENT, whole_of
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from dpselect.numerics import rounded, rounded_down, rounded_up
+from dpselect.numerics.digits import rounded, rounded_down, rounded_up
 from dpselect.report.card import WITHOUT_LAW, card, shown
 from dpselect.report.plots import COLOURS, picture, plotting
 

@@ -1,21 +1,10 @@
 from .above import SelectAbove as SelectAbove, select_above as select_above
-from .amplification import (
-    amplification_stop_probability as amplification_stop_probability,
-    amplified as amplified,
-    markov_probability as markov_probability,
-)
+from .amplification import amplified as amplified
 from .best import SelectBest as SelectBest, select_best as select_best
-from .candidates import Candidate as Candidate, PrivateCandidate as PrivateCandidate, Selector as Selector
+from .candidates import PrivateCandidate as PrivateCandidate
 from .conditional import SelectAcceptable as SelectAcceptable
 from .dummies import SelectWithDummies as SelectWithDummies
-from .hyperparameters import (
-    SelectHyperparameters as SelectHyperparameters,
-    Tuned as Tuned,
-    TwoSetGuarantee as TwoSetGuarantee,
-    TwoSetRelease as TwoSetRelease,
-    tuning_candidate as tuning_candidate,
-    two_set_guarantee as two_set_guarantee,
-)
+from .hyperparameters import SelectHyperparameters as SelectHyperparameters, two_set_guarantee as two_set_guarantee
 from .increasing_budgets import SelectIncreasing as SelectIncreasing
 from .mixtures import (
     private_mixture as private_mixture,
@@ -23,11 +12,7 @@ from .mixtures import (
     weighted_mixture as weighted_mixture,
 )
 from .one_sided import ThresholdSearch as ThresholdSearch, threshold_grid as threshold_grid
-from .percentile_sparse_vector import (
-    PercentileSparseVector as PercentileSparseVector,
-    laplace_log_odds as laplace_log_odds,
-    log_odds as log_odds,
-)
+from .percentile_sparse_vector import PercentileSparseVector as PercentileSparseVector, log_odds as log_odds
 from .sampled_sparse_vector import SampledSparseVector as SampledSparseVector
 from .score_instances import noisy_score_candidate as noisy_score_candidate
 from .without_threshold import SelectWithoutThreshold as SelectWithoutThreshold

@@ -9,9 +9,9 @@ from typing import Any, Protocol, SupportsFloat
 
 from dpselect.errors import BudgetError, integer
 from dpselect.mechanisms import SparseVector
-from dpselect.privacy import Guarantee, OutputGuarantee, Payment, Release, Spender
+from dpselect.privacy import Guarantee, OutputGuarantee, Release, Spender
 from dpselect.privacy.nothing_found import warn_if_nothing_found
-from dpselect.privacy.paying import PaidSession
+from dpselect.privacy.paying import PaidSession, Payment
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["PassingSession"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting.planning.portfolio import PortfolioPrice
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
 
 __all__ = ["Portfolio", "Rows", "TrialModel"]

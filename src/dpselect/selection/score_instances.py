@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError, number
-from dpselect.mechanisms import discrete_laplace, grid_at_most, round_to_grid
+from dpselect.mechanisms import discrete_laplace
+from dpselect.mechanisms.grid import grid_at_most, round_to_grid
 from dpselect.mechanisms.scores import read_parts
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics.logs import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp, pure_dp
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource

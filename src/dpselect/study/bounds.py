@@ -16,10 +16,11 @@ import numpy as np
 
 from dpselect.accounting import calibrate
 from dpselect.errors import BudgetError, StudyError
-from dpselect.numerics import Array, rounded_up
+from dpselect.numerics.digits import rounded_up
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, compose, gaussian
 from dpselect.randomness import RandomSource
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.schema import Study
 
 if TYPE_CHECKING:

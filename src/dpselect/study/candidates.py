@@ -8,12 +8,12 @@ from typing import Any
 
 from dpselect.accounting.planning.portfolio import MOST_CANDIDATES
 from dpselect.errors import StudyError
-from dpselect.preprocessing.maps import MAPS
-from dpselect.study.columns import Column
+from dpselect.preprocessing import MAPS
+from dpselect.study.columns.column import Column
 from dpselect.study.designed import combinations, default_map
-from dpselect.study.learners import LEARNERS, Recipe, recipe_of
+from dpselect.study.learners import LEARNERS
 from dpselect.study.learners.mapped import map_parameters
-from dpselect.study.learners.recipe import learner_keys
+from dpselect.study.learners.recipe import Recipe, learner_keys, recipe_of
 from dpselect.study.schema import Learner, Study
 
 __all__ = ["PortfolioCandidate", "candidates_of"]

@@ -1,6 +1,6 @@
 """What becomes of a study's cells, counted with noise: one vector for all columns, of which every row pays one share.
 
-Each feature column and the label have five counts (`dpselect.tables.FATES`). If too many cells of a column cannot be
+Each feature column and the label have five counts (`tables.fates.FATES`). If too many cells of a column cannot be
 read, nothing is trained.
 """
 
@@ -18,26 +18,17 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpselect.accounting import calibrate
-from dpselect.mechanisms import gaussian_steps
-from dpselect.numerics import Array, fraction_up
+from dpselect.mechanisms.grid import gaussian_steps
+from dpselect.numerics.logs import fraction_up
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, gaussian, pure_dp
 from dpselect.randomness import RandomSource, discrete_laplace
-from dpselect.study.columns import Column
-from dpselect.study.columns.column import TEXT
+from dpselect.study.columns.column import TEXT, Column
 from dpselect.study.schema import Study
 from dpselect.study.target import Target
-from dpselect.tables import (
-    FATES,
-    INSIDE,
-    MISSING,
-    UNREADABLE,
-    Declared,
-    lost_fates,
-    number_fates,
-    positions,
-    tally,
-    text_fates,
-)
+from dpselect.tables import Declared
+from dpselect.tables.categories import positions
+from dpselect.tables.fates import FATES, INSIDE, MISSING, UNREADABLE, lost_fates, number_fates, tally, text_fates
 
 __all__ = ["CellPrice", "cell_price", "column_fates", "label_fates", "with_bounds"]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpselect.accounting.planning.search_prices import SearchPrice
-from dpselect.numerics import rounded_up
-from dpselect.storage import key_place
+from dpselect.numerics.digits import rounded_up
+from dpselect.storage.keys import key_place
 from dpselect.study.forecast import left_unsearched, lost_by_searching
 from dpselect.study.priced import Price, admit, price
 from dpselect.study.schema import Study

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, missing_extra
-from dpselect.tables import cells_in, unmasked
+from dpselect.tables.column_cells import cells_in, unmasked
 
 __all__ = ["table_columns"]
 

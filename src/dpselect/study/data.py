@@ -18,12 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, MissingExtraError, StudyError
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.study.cell_counts import column_fates, label_fates
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.row_parts import Digests, content_digests, key_digests
 from dpselect.study.schema import Data
-from dpselect.tables import Table, absent, open_table, otherwise_written
+from dpselect.tables import Table
+from dpselect.tables.header import absent
+from dpselect.tables.numbers import otherwise_written
+from dpselect.tables.table import open_table
 
 __all__ = [
     "Rows",

@@ -11,7 +11,8 @@ from typing import Final
 from dpselect.decoding.limits import STUDY
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.study.drafted import DraftedColumn, Facts
-from dpselect.tables import absent, csv_header, csv_rows
+from dpselect.tables.csv_text import csv_header, csv_rows
+from dpselect.tables.header import absent
 
 __all__ = ["described_columns", "described_label", "read_dictionary"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from dpselect.errors import ArgumentError
-from dpselect.storage import write_atomically
+from dpselect.storage.durable import write_atomically
 from dpselect.study.model import ReleasedModel, labels_of
 from dpselect.study.model_file import read_model
 

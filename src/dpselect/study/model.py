@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import Array
-from dpselect.study.columns import Column
+from dpselect.numerics.search import Array
+from dpselect.study.columns.column import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import encode_columns
 

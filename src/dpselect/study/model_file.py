@@ -13,17 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from dpselect.decoding import LimitError, arrays_of, json_of, read_content
-from dpselect.decoding.limits import DOCUMENT, MODEL
+from dpselect.decoding.arrays import arrays_of
+from dpselect.decoding.files import read_content
+from dpselect.decoding.json_text import json_of
+from dpselect.decoding.limits import DOCUMENT, MODEL, LimitError
 from dpselect.errors import ArgumentError, StudyError
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency
 from dpselect.study.columns.column import OF_A_MODEL, Column
-from dpselect.study.learners import LEARNERS, Recipe
+from dpselect.study.learners import LEARNERS
+from dpselect.study.learners.recipe import Recipe
 from dpselect.study.model import ReleasedModel
 from dpselect.study.schema import Positive
 from dpselect.study.target import Target
-from dpselect.tables import Scalar
+from dpselect.tables.kinds.declared import Scalar
 
 __all__ = ["load_model", "model_bytes", "read_model"]
 

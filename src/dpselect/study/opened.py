@@ -10,7 +10,7 @@ from dpselect.privacy import Adjacency
 from dpselect.study.data import Rows, cells_of, load, of_numbers
 from dpselect.study.priced import Priced
 from dpselect.study.shown import PublicTest
-from dpselect.tables import source_name
+from dpselect.tables.table import source_name
 
 __all__ = ["Opened", "open_rows"]
 

@@ -14,13 +14,13 @@ from dpselect.errors import StudyError
 from dpselect.learners.dp_sgd import NoisyGradients
 from dpselect.learners.rows import public_weights
 from dpselect.mechanisms import ExponentialMechanism
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource
 from dpselect.selection.portfolio import Rows, TrialModel
 from dpselect.study.candidates import PortfolioCandidate
-from dpselect.study.learners import Recipe
 from dpselect.study.learners.mapped import MappedLearner
+from dpselect.study.learners.recipe import Recipe
 from dpselect.study.metrics.accuracy import answers_of
 from dpselect.study.metrics.errors import absolute_shares
 from dpselect.study.metrics.row_metric import FINE_STEPS, RowMetric

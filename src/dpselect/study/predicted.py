@@ -11,7 +11,9 @@ from typing import Any
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.study.data import cells_of, of_numbers, plain_numbers, refuse_other_separators
 from dpselect.study.model_file import load_model
-from dpselect.tables import Written, absent, open_table
+from dpselect.tables import Written
+from dpselect.tables.header import absent
+from dpselect.tables.table import open_table
 
 __all__ = ["predict_table"]
 

@@ -13,19 +13,21 @@ from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon
 from dpselect.errors import BudgetError, StudyError
 from dpselect.mechanisms import NoisyCount
-from dpselect.numerics import rounded_down, rounded_up
+from dpselect.numerics.digits import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.study.bounds import Purchase, purchase_of
 from dpselect.study.cell_counts import CellPrice, cell_price
-from dpselect.study.learners import Recipe
+from dpselect.study.learners.recipe import Recipe
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.portfolio import portfolio_price
 from dpselect.study.row_parts import SPLIT
 from dpselect.study.schema import Study
 from dpselect.study.second_stage import SHARE, SecondStage, second_stage
 from dpselect.study.settled import Settled
-from dpselect.tuning import SearchRequest, SearchStore, check_store
+from dpselect.tuning import SearchStore
+from dpselect.tuning.options import SearchRequest
+from dpselect.tuning.tuner import check_store
 
 __all__ = ["Price", "Priced", "admit", "price", "price_study"]
 

@@ -13,10 +13,11 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from dpselect.decoding import read_content, toml_of
+from dpselect.decoding.files import read_content
 from dpselect.decoding.limits import STUDY
+from dpselect.decoding.toml_text import toml_of
 from dpselect.errors import ContentError, StudyError
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.schema import CLASHES, FILL_IN, KEYS_ALONE, Study
 from dpselect.study.task import design_clashes, task_clashes
 

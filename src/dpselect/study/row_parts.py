@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.privacy import Adjacency
-from dpselect.tables import is_missing
+from dpselect.tables.categories import is_missing
 
 __all__ = [
     "SPLIT",

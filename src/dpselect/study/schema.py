@@ -15,7 +15,9 @@ from dpselect.privacy import Adjacency
 from dpselect.study.columns.cells import CellKeys
 from dpselect.study.columns.column import Column, differ
 from dpselect.study.target import Target
-from dpselect.tables import Scalar, Written, restated
+from dpselect.tables import Written
+from dpselect.tables.kinds.declared import Scalar
+from dpselect.tables.numbers import restated
 
 __all__ = [
     "CLASHES",

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dpselect.accounting.planning.search_prices import SearchPrice, least_last
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee, compose
 from dpselect.privacy.boundary import result_of
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Repetitions
-from dpselect.study.learners import LEARNERS, Recipe
+from dpselect.study.learners import LEARNERS
+from dpselect.study.learners.recipe import Recipe
 from dpselect.study.schema import Study
 
 __all__ = ["SHARE", "SecondStage", "second_stage"]

@@ -16,28 +16,24 @@ import numpy as np
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.learners.company import depends_on_company, sum_depends_on_company
 from dpselect.ledger import Amounts, Budget, Ledger
-from dpselect.repetitions import Repetitions, law_named
-from dpselect.storage import key_place
+from dpselect.repetitions import Repetitions
+from dpselect.repetitions.by_name import law_named
+from dpselect.storage.keys import key_place
 from dpselect.study.candidates import PortfolioCandidate, candidates_of
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.data import plan_columns, study_table
 from dpselect.study.designed import ONE_RUN, designed, signals
-from dpselect.study.learners import Recipe, recipe_of
+from dpselect.study.learners.recipe import Recipe, recipe_of
 from dpselect.study.like import check_like
 from dpselect.study.metrics import METRICS, Metric
 from dpselect.study.problems import Problems
 from dpselect.study.schema import Runs, Study
-from dpselect.tables import FATES, Table, Written, absent
-from dpselect.tuning import (
-    Execution,
-    Executor,
-    InlineExecutor,
-    Limits,
-    ProcessExecutor,
-    Space,
-    encode_value,
-    parse_space,
-)
+from dpselect.tables import Table, Written
+from dpselect.tables.fates import FATES
+from dpselect.tables.header import absent
+from dpselect.tuning import Execution, Executor, InlineExecutor, Limits, ProcessExecutor, Space
+from dpselect.tuning.space import parse_space
+from dpselect.tuning.trial import encode_value
 
 __all__ = ["RELEASE", "Place", "Settled", "budget_of", "law_of", "settle", "space_of", "unsettled"]
 

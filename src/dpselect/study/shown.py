@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from dpselect.study.learners import LEARNERS
 from dpselect.study.learners.recipe import learner_keys
-from dpselect.study.metrics import Metric, metrics_for
+from dpselect.study.metrics import Metric
+from dpselect.study.metrics.metric import metrics_for
 from dpselect.study.model_file import load_model
 from dpselect.study.priced import Priced
 from dpselect.study.schema import DEFAULT_METRICS, Data, Study
 from dpselect.study.target import Target
-from dpselect.tables import category
+from dpselect.tables.categories import category
 
 __all__ = ["Constant", "PublicTest", "figures", "misleading", "unweighted"]
 

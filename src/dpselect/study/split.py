@@ -18,14 +18,14 @@ from dpselect.randomness import RandomSource
 from dpselect.selection.portfolio import Portfolio
 from dpselect.study.bounds import buy, known_columns
 from dpselect.study.cell_counts import with_bounds
-from dpselect.study.learners import Recipe
+from dpselect.study.learners.recipe import Recipe
 from dpselect.study.metrics import Metric, ScoreNoise
 from dpselect.study.opened import Opened
 from dpselect.study.portfolio import agreement, fitted, size
 from dpselect.study.priced import Priced
 from dpselect.study.row_parts import validation_mask
 from dpselect.study.schema import Study
-from dpselect.tuning import Preparation, TrialOutput
+from dpselect.tuning.trial import Preparation, TrialOutput
 
 __all__ = ["NothingToTrain", "StudyObjective", "prepared", "split"]
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ContentError
-from dpselect.tables import Declared, positions
+from dpselect.tables import Declared
+from dpselect.tables.categories import positions
 
 __all__ = ["Target"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dpselect.study.metrics import METRICS
 from dpselect.study.schema import Data, Study
-from dpselect.tables import category
+from dpselect.tables.categories import category
 
 __all__ = ["design_clashes", "task_clashes"]
 

@@ -10,20 +10,20 @@ from typing import Any
 
 import dpselect
 from dpselect import report
-from dpselect.decoding import json_file
+from dpselect.decoding.json_text import json_file
 from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import ContentError, StudyError
-from dpselect.privacy import Receipt
+from dpselect.privacy.release import Receipt
 from dpselect.report.cells import withheld_in_words
-from dpselect.storage import write_atomically
-from dpselect.study.columns import Column
+from dpselect.storage.durable import write_atomically
+from dpselect.study.columns.column import Column
 from dpselect.study.opened import Opened
 from dpselect.study.priced import Priced
 from dpselect.study.refitted import Refitted, Withheld
 from dpselect.study.schema import Study
 from dpselect.study.settled import RELEASE, Settled, budget_of
 from dpselect.study.shown import figures, misleading
-from dpselect.tables import source_name
+from dpselect.tables.table import source_name
 from dpselect.tuning import TuneResult
 
 __all__ = ["described", "read_release", "remake_report", "write"]

@@ -1,5 +1,5 @@
 """Tables that others wrote: one header, one reading of a cell, whatever the door and the format."""
 
-from lazy_loader import attach_stub
+from dpselect.public_api import attach_public
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_public(__name__, __file__)

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpselect.decoding import DecodingLimits
+from dpselect.decoding.limits import DecodingLimits
 from dpselect.errors import ContentError
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.tables.csv_text import UNPACKING, CsvForm, csv_rows, opened, records, truncated
 from dpselect.tables.numbers import numbers_in
 

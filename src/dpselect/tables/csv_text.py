@@ -21,8 +21,8 @@ from itertools import dropwhile, islice
 from pathlib import Path
 from typing import IO, Final
 
-from dpselect.decoding import DecodingLimits, LimitError, unpacked
-from dpselect.decoding.limits import TABLE
+from dpselect.decoding.files import unpacked
+from dpselect.decoding.limits import TABLE, DecodingLimits, LimitError
 from dpselect.errors import ContentError
 
 __all__ = ["CsvForm", "csv_header", "csv_rows", "opened", "records", "truncated"]

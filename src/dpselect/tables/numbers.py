@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["TRUTH", "double_of", "number_in", "numbers_in", "otherwise_written", "restated"]
 

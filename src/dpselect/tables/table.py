@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpselect.decoding import DecodingLimits
+from dpselect.decoding.limits import DecodingLimits
 from dpselect.errors import ArgumentError
 from dpselect.registry import Registry
 from dpselect.tables.column_cells import cells_in

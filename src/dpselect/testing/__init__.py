@@ -1,1 +1,1 @@
-"""Shipped checks: exact laws on finite outputs, and contracts that mechanisms must keep."""
+"""Exact laws on finite outputs, and contracts that you hold your own mechanism, ledger, gate or executor to."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.repetitions import Repetitions
 

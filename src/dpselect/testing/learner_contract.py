@@ -32,7 +32,6 @@ import numpy as np
 import dpselect.integrations.sklearn.trial
 import dpselect.learners
 import dpselect.report
-import dpselect.study.learners
 import dpselect.study.opened
 import dpselect.study.priced
 from dpselect.integrations.sklearn import PrivateSearchCV
@@ -41,10 +40,12 @@ from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Fixed, Repetitions
 from dpselect.study import Study, parse_study, run_study
 from dpselect.study.bounds import Purchase
-from dpselect.study.learners import LEARNERS, Recipe
+from dpselect.study.learners import LEARNERS
+from dpselect.study.learners.recipe import Recipe
 from dpselect.study.priced import Price
 from dpselect.testing import loaded_predictions
-from dpselect.tuning import parse_space, tune
+from dpselect.tuning import tune
+from dpselect.tuning.space import parse_space
 
 __all__ = ["SETTINGS", "LearnerContract", "MadeUpTable", "narrow", "numeric", "unpriced", "wide"]
 
@@ -224,7 +225,7 @@ def _study(table: MadeUpTable, learner: str, folder: Path) -> None:
     )
     with (
         unpriced(),
-        _kept(dpselect.study.learners.Recipe, "estimator") as trained,
+        _kept(Recipe, "estimator") as trained,
         _kept(dpselect.study.opened, "load") as loaded,
     ):
         found = run_study(study, base_folder=folder, folder=folder / "out", random=keyed_source(3)).release

@@ -16,16 +16,10 @@ from fractions import Fraction
 from typing import TypeVar
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, ClaimError
-from dpselect.ledger import (
-    AlreadySettledError,
-    InsufficientBudget,
-    InteractionOpenError,
-    Ledger,
-    StaleRecordError,
-    export_lines,
-    import_lines,
-)
-from dpselect.privacy import OutputGuarantee, Receipt, gaussian, pure_dp
+from dpselect.ledger import AlreadySettledError, InsufficientBudget, InteractionOpenError, Ledger, StaleRecordError
+from dpselect.ledger.transfer import export_lines, import_lines
+from dpselect.privacy import OutputGuarantee, gaussian, pure_dp
+from dpselect.privacy.release import Receipt
 
 __all__ = ["GATE", "LedgerContract", "refusal"]
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dpselect.accounting.planning.search_prices import SearchPrice, longest_within
 from dpselect.errors import ArgumentError, BudgetError, integer, number
-from dpselect.numerics import rounded_up
+from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promises, refusal
 from dpselect.repetitions import Repetitions

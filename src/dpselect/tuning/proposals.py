@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from dpselect.accounting.best_of_k.adaptive_proposals import Ratio
 from dpselect.errors import ArgumentError, integer
-from dpselect.numerics import Array, root_between
+from dpselect.numerics.search import Array, root_between
 from dpselect.privacy.boundary import result_of
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Repetitions

@@ -23,14 +23,15 @@ from typing import Any, Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from dpselect.decoding import json_of
+from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import ENTRY
 from dpselect.errors import StudyError
-from dpselect.privacy import Receipt
+from dpselect.privacy.release import Receipt
 from dpselect.randomness import system_source
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.storage import KeyPlace, durable
+from dpselect.storage import durable
 from dpselect.storage.claims import ClaimFile
+from dpselect.storage.keys import KeyPlace
 from dpselect.tuning.machine import Bond, Candidate, Search, Stage
 from dpselect.tuning.trial import TAG_BYTES
 

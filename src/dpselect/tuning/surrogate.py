@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import number
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.tuning.proposals import Observation
 
 __all__ = ["GaussianProcessProposer"]

@@ -28,16 +28,17 @@ from pathlib import Path
 from typing import Any, Final, SupportsFloat, cast
 
 from dpselect.errors import StartingProcessError, expect, levels_to_the_caller, public_text
-from dpselect.privacy import Guarantee, Receipt, Spender
+from dpselect.privacy import Guarantee, Spender
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.paying import BoundPayment, asked_at
+from dpselect.privacy.release import Receipt
 from dpselect.randomness import RandomSource, keyed_source, resolve
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law
 from dpselect.selection.rehearsal import Rehearsal
-from dpselect.storage import key_place
+from dpselect.storage.keys import key_place
 from dpselect.tuning.bond import bond_of, fresh_claim, new_master, release_hash
 from dpselect.tuning.clock import ticking, wait_for_a_multiple
 from dpselect.tuning.designs import Design, NoisyRun, by_design

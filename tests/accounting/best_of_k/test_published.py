@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpselect.accounting import best_of
-from dpselect.numerics import minimise
+from dpselect.numerics.search import minimise
 from dpselect.privacy import gaussian, pure_dp
 from dpselect.privacy.renyi import LinearRenyi, epsilon_from_renyi, log_delta_at_orders
 from dpselect.repetitions import Fixed, Geometric, Logarithmic, Poisson, TruncatedNegativeBinomial

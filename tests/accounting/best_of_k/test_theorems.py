@@ -15,7 +15,7 @@ from dpselect.accounting.best_of_k.bounds.renyi import NodedCurve
 from dpselect.accounting.best_of_k.feasible_region import GaussianTradeOff, renyi_trade_off
 from dpselect.accounting.best_of_k.theorems import composition_bound, lemma_7, lemma_22, with_empty_outcome
 from dpselect.errors import ArgumentError
-from dpselect.numerics import minimise
+from dpselect.numerics.search import minimise
 from dpselect.privacy import gaussian, zcdp
 from dpselect.privacy.renyi import LinearRenyi, epsilon_from_renyi, profile_from_renyi
 from dpselect.repetitions import Fixed, Geometric, Logarithmic, Poisson, TruncatedNegativeBinomial, ZeroTruncatedPoisson

@@ -13,7 +13,8 @@ from dpselect.accounting import conditional_sampling
 from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.cuts import Cuts
 from dpselect.errors import BoundUnavailableError
-from dpselect.privacy import DominatingPair, approximate_dp, gaussian, laplace, pure_dp, zcdp
+from dpselect.privacy import approximate_dp, gaussian, laplace, pure_dp, zcdp
+from dpselect.privacy.losses.discretise import DominatingPair
 from dpselect.repetitions import Geometric
 
 

@@ -38,7 +38,8 @@ from dpselect.accounting.candidates.without_threshold import runs_needed
 from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.privacy import approximate_dp, gaussian, pure_dp
 from dpselect.repetitions import Fixed, Geometric
-from dpselect.selection import amplification_stop_probability, laplace_log_odds, markov_probability
+from dpselect.selection.amplification import amplification_stop_probability, markov_probability
+from dpselect.selection.percentile_sparse_vector import laplace_log_odds
 from dpselect.testing.exact import best_of_masses
 from tests.accounting.candidates.test_threshold_published import E, near
 from tests.selection.selection_laws import (

@@ -15,8 +15,8 @@ from dpselect.accounting.optimal.cuts import Cuts
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.accounting.optimal.first_pure import pure_first
 from dpselect.errors import ArgumentError, BoundUnavailableError
-from dpselect.privacy import DominatingPair, Guarantee, approximate_dp, compose, dp_sgd, gaussian, laplace, pure_dp
-from dpselect.privacy.losses.discretise import pieces
+from dpselect.privacy import Guarantee, approximate_dp, compose, dp_sgd, gaussian, laplace, pure_dp
+from dpselect.privacy.losses.discretise import DominatingPair, pieces
 from dpselect.repetitions import Fixed, Geometric, Poisson, Repetitions, Uniform, capped
 
 

@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dpselect.accounting.optimal import optimal_best_of
+from dpselect.accounting.optimal.best_of import optimal_best_of
 from dpselect.repetitions import (
     BetaBinomial,
     Binomial,

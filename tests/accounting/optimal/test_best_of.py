@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
-from dpselect.accounting.optimal import optimal_best_of
+from dpselect.accounting.optimal.best_of import optimal_best_of
 from dpselect.privacy import (
     Guarantee,
     approximate_dp,

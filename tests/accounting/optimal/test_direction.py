@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
-from dpselect.accounting.optimal import direction, optimal_best_of
+from dpselect.accounting.optimal import direction
 from dpselect.accounting.optimal.atoms import Atoms
+from dpselect.accounting.optimal.best_of import optimal_best_of
 from dpselect.accounting.optimal.columns import ColumnBounds, column_bounds
 from dpselect.accounting.optimal.direction import Direction
 from dpselect.accounting.optimal.profile import BestOfProfile

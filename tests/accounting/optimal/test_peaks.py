@@ -14,14 +14,16 @@ from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of, searched_shift
 from dpselect.accounting.candidates.conditional import conditional_sampling
 from dpselect.accounting.candidates.threshold import threshold_stopping
-from dpselect.accounting.optimal import direction, optimal_best_of
+from dpselect.accounting.optimal import direction
 from dpselect.accounting.optimal.atoms import Atoms
+from dpselect.accounting.optimal.best_of import optimal_best_of
 from dpselect.accounting.optimal.cut_slopes import Masses, n_growth, nothing
 from dpselect.accounting.optimal.cuts import Cuts
 from dpselect.accounting.optimal.first_pure import pure_first
 from dpselect.accounting.optimal.peaks import find_peaks
 from dpselect.accounting.optimal.problem import Problem
-from dpselect.privacy import DominatingPair, Guarantee, gaussian, laplace, pure_dp
+from dpselect.privacy import Guarantee, gaussian, laplace, pure_dp
+from dpselect.privacy.losses.discretise import DominatingPair
 from dpselect.repetitions import (
     Fixed,
     Geometric,

@@ -16,8 +16,7 @@ from dpselect.accounting.optimal.atoms import Atoms, split_atoms
 from dpselect.accounting.optimal.columns import column_bounds, columns_bounds
 from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile
 from dpselect.accounting.optimal.recursion import attained, certified
-from dpselect.privacy import DominatingPair
-from dpselect.privacy.losses.discretise import PairEnclosure
+from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure
 from dpselect.privacy.losses.pairs import GaussianPairs
 from dpselect.repetitions import (
     BetaBinomial,

@@ -6,7 +6,8 @@ from dpselect.accounting import best_of, plan
 from dpselect.accounting.planning.plan import Goal, trade_off_curve
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.privacy import gaussian, laplace, pure_dp
-from dpselect.repetitions import TruncatedNegativeBinomial, families
+from dpselect.repetitions import TruncatedNegativeBinomial
+from dpselect.repetitions.by_name import families
 
 FEW = tuple(f for f in families() if f.name in ("negative binomial, eta 1", "negative binomial, eta 0"))
 

@@ -15,7 +15,8 @@ from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.privacy import gaussian, pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Harmonic, families
+from dpselect.repetitions import Harmonic
+from dpselect.repetitions.by_name import families
 from dpselect.tuning import Categorical, SearchStore, split_rows, tune
 from tests.budgets import budget_at
 from tests.root import ROOT

@@ -17,7 +17,7 @@ from dpselect.study.metrics import METRICS
 from dpselect.study.portfolio import agreement, the_choice
 from dpselect.study.target import Target
 from dpselect.testing.exact import finite_guarantee
-from dpselect.testing.score_laws import exponential_law
+from tests.audits.score_laws import exponential_law
 
 ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
 CLASSES = Target((0, 1))

@@ -12,8 +12,10 @@ import os
 import sys
 from pathlib import Path
 
-from dpselect.holdout import Gate, GateRules
-from tests.holdout import kill_holdout as base
+import kill_holdout as base
+
+from dpselect.holdout import Gate
+from dpselect.holdout.gate.terms import GateRules
 
 TASKS = 20
 STAKES = (0.02, 0.001, 0.001, 0.001)

@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from dpselect.holdout import Gate, GateRules
+from dpselect.holdout import Gate
+from dpselect.holdout.gate.terms import GateRules
 from dpselect.testing.gate_contract import HALF, GateContract
 
 

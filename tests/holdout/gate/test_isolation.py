@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dpselect.holdout import Gate, GateRules
+from dpselect.holdout import Gate
+from dpselect.holdout.gate.terms import GateRules
 
 JUDGE, AGENT = 61001, 61002
 pytestmark = pytest.mark.skipif(

@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from dpselect.holdout import Gate, GateRules, Holdout, HoldoutLabels, HoldoutRequest
-from dpselect.holdout.server import Submitters
+from dpselect.holdout import Gate, Holdout, HoldoutLabels, HoldoutRequest
+from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout.server.submitters import Submitters
 
 ROWS, TASKS = 2000, 100
 LABELS = np.random.default_rng(5).integers(0, 2, ROWS)

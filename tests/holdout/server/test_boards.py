@@ -9,8 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from dpselect.errors import ArgumentError, BudgetError, StudyError
-from dpselect.holdout import Gate, GateRules, Holdout
-from dpselect.holdout.server import open_boards
+from dpselect.holdout import Gate, Holdout
+from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout.server.boards import open_boards
 from dpselect.holdout.server.uploads import Upload
 from tests.holdout.server.serving import POSTGRES, fresh_database, invited, make_gate, make_holdout, served
 
@@ -196,7 +197,7 @@ def test_two_servers_over_one_database(url, machine, tmp_path):
     pytest.importorskip("uvicorn")
     guesses = make_holdout(f"{url}#pets", questions=50, key_variable=KEY)
     make_gate(f"{url}#my", key_variable=KEY, rules=GateRules(answer_seconds=0))
-    from dpselect.holdout.server import Submitters
+    from dpselect.holdout.server.submitters import Submitters
 
     with Submitters(url) as people:
         token = people.invite("Ada", questions=3)

@@ -5,9 +5,8 @@ import multiprocessing
 import pytest
 
 from dpselect.errors import ArgumentError, StudyError
-from dpselect.holdout.server import Submitters
 from dpselect.holdout.server.boards import BoardAnswer
-from dpselect.holdout.server.submitters import QuotaError
+from dpselect.holdout.server.submitters import QuotaError, Submitters
 from tests.holdout.server.serving import POSTGRES, fresh_database
 
 pytest.importorskip("starlette")

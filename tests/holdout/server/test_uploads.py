@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dpselect.errors import ContentError
-from dpselect.holdout.server import ServerSettings, Submitters, open_boards
+from dpselect.holdout.server import ServerSettings
+from dpselect.holdout.server.boards import open_boards
+from dpselect.holdout.server.submitters import Submitters
 from tests.holdout.server.serving import invited, make_gate, make_holdout, memory_of, served
 from tests.holdout.server.test_app import Broken, call
 from tests.holdout.server.test_limits import SUBMISSIONS, answer_of, bearer

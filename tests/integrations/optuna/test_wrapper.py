@@ -18,8 +18,8 @@ from tests.root import ROOT
 optuna = pytest.importorskip("optuna")
 
 from dpselect.errors import ArgumentError, BudgetError
-from dpselect.integrations.optuna import IndependentTrial, TrialRefusal, rehearse, tune
-from dpselect.integrations.optuna.trial import check_objective, draw
+from dpselect.integrations.optuna import IndependentTrial, rehearse, tune
+from dpselect.integrations.optuna.trial import TrialRefusal, check_objective, draw
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic

@@ -25,8 +25,8 @@ from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic
 from dpselect.selection.portfolio import TrialModel
 from dpselect.study.portfolio import the_choice
-from dpselect.testing.score_laws import exponential_law
 from dpselect.tuning import LogUniform
+from tests.audits.score_laws import exponential_law
 
 TOTAL = {"epsilon": 3.0, "delta": 1e-6, "nominal_rows": 500, "classes": [0, 1]}
 RATES = {"learning_rate": LogUniform(0.5, 8.0)}

@@ -6,9 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
 from dpselect.mechanisms.sparse_vector_game.coins import geometric_coins, laplace_coins
+from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, Spread
+from dpselect.mechanisms.sparse_vector_game.price import game_guarantee
 from dpselect.mechanisms.sparse_vector_game.profile import GameProfile, _deltas
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
 from dpselect.mechanisms.sparse_vector_game.values import game_values, limited_values

@@ -8,12 +8,13 @@ import time
 import numpy as np
 import pytest
 
-from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
+from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
 from dpselect.mechanisms.sparse_vector_game.mesh import laplace_spread
+from dpselect.mechanisms.sparse_vector_game.price import game_guarantee
 from dpselect.mechanisms.sparse_vector_game.profile import GameProfile
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
 from dpselect.privacy import compose, laplace
-from dpselect.testing.broken_sparse_vectors import BROKEN, published_games
+from tests.audits.broken_sparse_vectors import BROKEN, published_games
 from tests.mechanisms.sparse_vector_adversaries import (
     hockey_stick,
     laplace_tail,

@@ -18,7 +18,7 @@ from dpselect.ledger import Ledger
 from dpselect.ordered import SqlTable, median, open_column, quantile
 from dpselect.study.data import load
 from dpselect.study.schema import Data
-from dpselect.tables import open_table
+from dpselect.tables.table import open_table
 from tests.ordered.sources import column_laws as laws
 
 POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")

@@ -17,7 +17,7 @@ from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.columns import column_bounds
 from dpselect.accounting.optimal.cuts import Cuts
 from dpselect.accounting.optimal.recursion import attained
-from dpselect.privacy import DominatingPair, compose, dp_sgd, from_profile, pure_dp
+from dpselect.privacy import compose, dp_sgd, from_profile, pure_dp
 from dpselect.privacy.below import (
     AttainedGaussian,
     AttainedPair,
@@ -28,7 +28,7 @@ from dpselect.privacy.below import (
 from dpselect.privacy.losses import below as loss_below
 from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined
 from dpselect.privacy.losses.composition import Losses
-from dpselect.privacy.losses.discretise import PairEnclosure
+from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure
 from dpselect.privacy.output.optimal_composition import composition_delta
 from dpselect.privacy.profile import GaussianProfile, both_directions
 from dpselect.repetitions import Fixed, Geometric

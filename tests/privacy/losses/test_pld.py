@@ -10,21 +10,11 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from hypothesis import given, strategies as st
 
 from dpselect.errors import ArgumentError
-from dpselect.privacy import (
-    Adjacency,
-    DominatingPair,
-    approximate_dp,
-    compose,
-    dp_sgd,
-    gaussian,
-    laplace,
-    pure_dp,
-    zcdp,
-)
+from dpselect.privacy import Adjacency, approximate_dp, compose, dp_sgd, gaussian, laplace, pure_dp, zcdp
 from dpselect.privacy.events import event_loss
 from dpselect.privacy.losses.composition import Losses
 from dpselect.privacy.losses.connect_the_dots import hull_points, lower_hull
-from dpselect.privacy.losses.discretise import _straighten
+from dpselect.privacy.losses.discretise import DominatingPair, _straighten
 from dpselect.privacy.losses.pld import LossProfile, pair_from_losses, profile_loss, suitable_interval
 from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
 from dpselect.privacy.profile import (

@@ -26,7 +26,8 @@ from dpselect.mechanisms import (
 from dpselect.privacy import OutputGuarantee, approximate_dp, gaussian, laplace, pure_dp, zcdp
 from dpselect.privacy.output.amounts import charged_amount, epsilon_used
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Tabulated, from_description, law_named
+from dpselect.repetitions import Tabulated
+from dpselect.repetitions.by_name import from_description, law_named
 
 counts = importlib.import_module("dpselect.mechanisms.noisy_counts")
 

@@ -13,12 +13,13 @@ from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 from dpselect.study import parse_study, run_study
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.data import load
 from dpselect.study.schema import Data
-from dpselect.tables import open_table
+from dpselect.tables.table import open_table
 from dpselect.testing.learner_contract import unpriced
-from dpselect.tuning import Execution, LogUniform, SearchRequest, SearchStore, Space
+from dpselect.tuning import Execution, LogUniform, SearchStore, Space
+from dpselect.tuning.options import SearchRequest
 from dpselect.tuning.plan import make_plan
 from tests.study.test_schema import STUDY, changed
 

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from dpselect.randomness import keyed_source
 from dpselect.study import load_model, load_study, parse_study, run_study
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 
 TEXTS = ["The flight was late, again.", "Great crew!", "", None, float("nan"), "straße", 12, b"bytes here"]
 

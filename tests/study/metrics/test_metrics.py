@@ -14,8 +14,9 @@ from sklearn import metrics as peers
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
-from dpselect.study.metrics import METRICS, RowMetric, ScoreNoise, metrics_for
+from dpselect.study.metrics import METRICS, RowMetric, ScoreNoise
 from dpselect.study.metrics.intervals import curve_error, partial_sums, share_interval
+from dpselect.study.metrics.metric import metrics_for
 from dpselect.study.target import Target
 
 ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE

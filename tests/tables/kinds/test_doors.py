@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 from dpselect.cli.app import app, in_flags
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.ordered import Column as OrderedColumn, open_column, quantiles
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.data import cells_of
-from dpselect.tables import Declared, Written, open_table
+from dpselect.tables import Declared, Written
+from dpselect.tables.table import open_table
 
 BERLIN = "Europe/Berlin"
 CASES = {

@@ -13,11 +13,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpselect.errors import ArgumentError, ContentError, StudyError
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.data import load
 from dpselect.study.reading import parse_study
 from dpselect.study.schema import Data
-from dpselect.tables import KINDS, Declared, category, is_missing, open_table, other_dates, positions, restated
+from dpselect.tables import KINDS, Declared
+from dpselect.tables.categories import category, is_missing, positions
+from dpselect.tables.kinds.declared import other_dates
+from dpselect.tables.numbers import restated
+from dpselect.tables.table import open_table
 
 BERLIN = "Europe/Berlin"
 MOMENTS = [

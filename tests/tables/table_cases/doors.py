@@ -22,10 +22,12 @@ from dpselect.ordered import open_column
 from dpselect.ordered.domains import Categories
 from dpselect.ordered.sources.adapters import DataColumn, SqlTable, TextColumn, read_values
 from dpselect.ordered.sources.sql_column import quoted
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import cells_of
-from dpselect.tables import numbers_in, open_table, text_chunks
+from dpselect.tables.column_cells import text_chunks
+from dpselect.tables.numbers import numbers_in
+from dpselect.tables.table import open_table
 from tests.tables.table_cases.case import Case
 
 __all__ = ["DOORS", "Door"]

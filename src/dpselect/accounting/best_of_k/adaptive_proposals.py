@@ -38,7 +38,8 @@ from dpselect.accounting.best_of_k.theorems import (
 )
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import BoundUnavailableError, number
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee, approximate_dp, compose
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import SEARCH_ORDERS

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.accounting.best_of_k.feasible_region import TradeOff
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.repetitions import Repetitions
 
 __all__ = ["Cells", "partition", "smooth_records"]

@@ -10,7 +10,8 @@ from typing import SupportsFloat
 import numpy as np
 
 from dpselect.errors import ArgumentError, number
-from dpselect.numerics import ROUND_UP, Array, log_weighted_sum
+from dpselect.numerics.logs import ROUND_UP, log_weighted_sum
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.profile import PrivacyProfile

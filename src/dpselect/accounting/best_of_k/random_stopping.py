@@ -10,7 +10,7 @@ import math
 from typing import SupportsFloat
 
 from dpselect.errors import BoundUnavailableError, number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics.logs import ROUND_UP
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
 from dpselect.privacy.promises import promise
 from dpselect.repetitions import Geometric, Repetitions, capped

@@ -26,9 +26,11 @@ from dpselect.accounting.best_of_k.bounds.renyi import renyi_curve_of
 from dpselect.accounting.best_of_k.mixture import mixture
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import AdjacencyError, ArgumentError, integer, number
-from dpselect.numerics import ROUND_UP, Array
-from dpselect.privacy import Adjacency, DominatingPair, Guarantee, compose
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
+from dpselect.privacy import Adjacency, Guarantee, compose
 from dpselect.privacy.adjacency import common_adjacency
+from dpselect.privacy.losses.discretise import DominatingPair
 from dpselect.privacy.profile import TwoSidedProfile
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve

@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 from dpselect.accounting.best_of_k.cells import partition, smooth_records
 from dpselect.accounting.best_of_k.feasible_region import TradeOff, symmetric_trade_off
 from dpselect.errors import number
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.one_run import orders_above_one
 

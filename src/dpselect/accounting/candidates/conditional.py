@@ -23,7 +23,8 @@ from dpselect.accounting.best_of_k.theorems import supremum
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve

@@ -26,7 +26,9 @@ import numpy as np
 
 from dpselect.accounting.best_of_k.feasible_region import PureTradeOff, TradeOff, symmetric_trade_off, trade_offs
 from dpselect.errors import BoundUnavailableError, integer, number
-from dpselect.numerics import ROUND_UP, Array, supremum_over_cells
+from dpselect.numerics.cells import supremum_over_cells
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee, pure_dp
 from dpselect.privacy.profile import PrivacyProfile
 from dpselect.privacy.promises import promise

@@ -8,7 +8,7 @@ from typing import SupportsFloat
 
 from dpselect.accounting.candidates.search_price import PriceByOutput, first_positive_price
 from dpselect.errors import BoundUnavailableError, integer, number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics.logs import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise
 

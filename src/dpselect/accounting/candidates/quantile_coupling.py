@@ -28,7 +28,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import betainc, betaincc
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["apart_by_quantiles", "blocks", "tail_error"]
 

@@ -22,7 +22,9 @@ from scipy.special import betainc, betaincc
 from dpselect.accounting.best_of_k.feasible_region import TradeOff
 from dpselect.accounting.candidates.quantile_coupling import apart_by_quantiles, blocks, tail_error
 from dpselect.errors import integer, number
-from dpselect.numerics import ROUND_UP, Array, supremum_over_cells
+from dpselect.numerics.cells import supremum_over_cells
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 
 __all__ = [
     "PassCount",

@@ -23,7 +23,7 @@ from dpselect.accounting.candidates.sampled_percentile import (
 from dpselect.accounting.candidates.search_price import PriceByOutput, first_positive_price
 from dpselect.accounting.candidates.smoothing import fewest_samples, with_smoothing
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics.logs import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise
 

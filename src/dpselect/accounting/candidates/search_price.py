@@ -10,7 +10,8 @@ import numpy as np
 
 from dpselect.errors import BoundUnavailableError
 from dpselect.mechanisms import sparse_vector_guarantee
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, epsilon_at
 

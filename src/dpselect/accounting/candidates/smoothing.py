@@ -10,7 +10,7 @@ from scipy.special import betainc, betaincc
 
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds
 from dpselect.errors import ArgumentError, BoundUnavailableError
-from dpselect.numerics import root_between
+from dpselect.numerics.search import root_between
 
 __all__ = ["fewest_samples", "with_smoothing"]
 

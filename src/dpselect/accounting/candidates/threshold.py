@@ -17,7 +17,7 @@ from typing import SupportsFloat
 
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics.logs import ROUND_UP
 from dpselect.privacy import Guarantee, approximate_dp
 from dpselect.privacy.promises import promise
 from dpselect.repetitions import Geometric, Repetitions, capped

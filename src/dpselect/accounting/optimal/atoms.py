@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.numerics import Array
-from dpselect.privacy import DominatingPair
-from dpselect.privacy.losses.discretise import pieces
+from dpselect.numerics.search import Array
+from dpselect.privacy.losses.discretise import DominatingPair, pieces
 from dpselect.repetitions import Repetitions
 
 __all__ = ["Atoms", "Index", "split_atoms"]

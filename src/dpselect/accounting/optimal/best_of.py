@@ -9,7 +9,7 @@ from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.best_of_k.theorems import lemma_20
 from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile, CachedPairs
 from dpselect.errors import integer
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import PrivacyProfile, TwoSidedProfile
 from dpselect.repetitions import Repetitions

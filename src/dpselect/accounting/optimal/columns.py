@@ -22,7 +22,7 @@ from dpselect.accounting.optimal.atoms import Atoms, Index
 from dpselect.accounting.optimal.peaks import Peaks, find_peaks, rescan
 from dpselect.accounting.optimal.problem import Density, Problem, scaled
 from dpselect.accounting.optimal.recursion import ROUND_DOWN
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.repetitions import Repetitions
 
 __all__ = ["ColumnBounds", "column_bounds", "columns_bounds"]

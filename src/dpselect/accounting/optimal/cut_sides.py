@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["Sides", "atom_at", "last_atom"]
 

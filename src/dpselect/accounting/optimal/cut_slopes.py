@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.repetitions import Repetitions
 
 __all__ = ["Masses", "largest_fall", "least_fall", "n_growth", "nothing", "released", "s_growth"]

@@ -35,7 +35,8 @@ from dpselect.accounting.optimal.cut_slopes import (
 )
 from dpselect.accounting.optimal.direction import LARGEST_EPSILON, Bracketed
 from dpselect.accounting.optimal.recursion import ROUND_DOWN
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.repetitions import Repetitions
 
 __all__ = ["Cuts"]

@@ -14,7 +14,8 @@ from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.columns import column_bounds, columns_bounds
 from dpselect.accounting.optimal.recursion import attained, certified
 from dpselect.accounting.optimal.tolerances import EFFORT, KNOTS, NEGLIGIBLE, SECANTS, START
-from dpselect.numerics import ROUND_UP, Array, crossing, root_on_grids
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array, crossing, root_on_grids
 from dpselect.repetitions import Repetitions
 
 __all__ = ["Bracketed", "Chords", "Direction"]

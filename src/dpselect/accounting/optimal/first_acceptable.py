@@ -16,8 +16,8 @@ from dpselect.accounting.optimal.direction import Bracketed
 from dpselect.accounting.optimal.first_pure import pure_first
 from dpselect.accounting.optimal.profile import CachedPairs, LowerProfile, TwoSided, UpperProfile
 from dpselect.errors import integer, number
-from dpselect.privacy import DominatingPair, Guarantee
-from dpselect.privacy.losses.discretise import pieces
+from dpselect.privacy import Guarantee
+from dpselect.privacy.losses.discretise import DominatingPair, pieces
 from dpselect.repetitions import Repetitions
 
 __all__ = ["first_acceptable"]

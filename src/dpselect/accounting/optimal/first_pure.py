@@ -16,7 +16,9 @@ import numpy as np
 
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.optimal.cut_slopes import nothing, released
-from dpselect.numerics import ROUND_UP, Array, supremum_over_cells
+from dpselect.numerics.cells import supremum_over_cells
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.repetitions import Repetitions
 
 __all__ = ["pure_first"]

@@ -13,9 +13,8 @@ import numpy as np
 from dpselect.accounting.optimal.atoms import Atoms, split_atoms
 from dpselect.accounting.optimal.direction import Bracketed, Chords, Direction
 from dpselect.copied_by_fields import CopiedByFields
-from dpselect.numerics import Array
-from dpselect.privacy import DominatingPair
-from dpselect.privacy.losses.discretise import PairEnclosure
+from dpselect.numerics.search import Array
+from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure
 from dpselect.privacy.losses.pairs import PairSource
 from dpselect.privacy.profile import TwoSidedProfile
 from dpselect.repetitions import Repetitions

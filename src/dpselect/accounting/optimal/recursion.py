@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting.optimal.atoms import Atoms
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.repetitions import Repetitions
 
 __all__ = ["ROUND_DOWN", "attained", "certified"]

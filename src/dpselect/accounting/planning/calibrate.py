@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, SupportsFloat
 
 from dpselect.errors import BudgetError, number
-from dpselect.numerics import rounded_up
+from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import about
 from dpselect.privacy.promises import promise, refusal

@@ -15,11 +15,14 @@ from typing import SupportsFloat
 from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.planning.calibrate import calibrate
 from dpselect.errors import ArgumentError, BudgetError, expect, integer, number
-from dpselect.numerics import first_true, last_true, rounded_up
+from dpselect.numerics.digits import rounded_up
+from dpselect.numerics.search import first_true, last_true
 from dpselect.privacy import Guarantee
 from dpselect.privacy.notebook import bound, grid
 from dpselect.privacy.promises import promise, refusal
-from dpselect.repetitions import Family, Repetitions, families as known_families
+from dpselect.repetitions import Repetitions
+from dpselect.repetitions.by_name import families as known_families
+from dpselect.repetitions.law import Family
 
 __all__ = ["Goal", "LawOption", "LawPlan", "laws_for", "plan", "trade_off_curve"]
 

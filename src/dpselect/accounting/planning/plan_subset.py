@@ -11,11 +11,12 @@ from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.best_of_k.subset_tuning import FinalRows, tune_on_subset
 from dpselect.accounting.planning.plan import Goal, laws_for
 from dpselect.errors import ArgumentError, BudgetError, number
-from dpselect.numerics import first_true
+from dpselect.numerics.search import first_true
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise, refusal
-from dpselect.repetitions import Family, Repetitions, families as known_families
-from dpselect.repetitions.by_name import expect_law
+from dpselect.repetitions import Repetitions
+from dpselect.repetitions.by_name import expect_law, families as known_families
+from dpselect.repetitions.law import Family
 
 __all__ = ["SAMPLING_RATES", "SubsetOption", "plan_subset"]
 

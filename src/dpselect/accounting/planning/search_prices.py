@@ -17,7 +17,8 @@ from dpselect.accounting.planning.calibrate import GuaranteePrice, least_paramet
 from dpselect.copied_by_fields import content
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError
 from dpselect.mechanisms import NoisyCount
-from dpselect.numerics import last_true, rounded_up
+from dpselect.numerics.digits import rounded_up
+from dpselect.numerics.search import last_true
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Fixed, Harmonic, Repetitions
 

@@ -14,7 +14,8 @@ from typing import Literal, SupportsFloat, SupportsIndex
 
 from dpselect.accounting.stopping.optimal_stopping import ApproximateStepsGame, StoppingGame
 from dpselect.errors import ArgumentError, BudgetError, integer, number
-from dpselect.numerics import ROUND_UP, last_true, sum_up
+from dpselect.numerics.logs import ROUND_UP, sum_up
+from dpselect.numerics.search import last_true
 from dpselect.privacy import Guarantee, OutputGuarantee, compose
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.promises import promise, promises, refusal

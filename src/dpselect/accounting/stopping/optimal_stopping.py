@@ -30,10 +30,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import Array
-from dpselect.privacy import DominatingPair, Guarantee
+from dpselect.numerics.search import Array
+from dpselect.privacy import Guarantee
 from dpselect.privacy.adjacency import common_adjacency
-from dpselect.privacy.losses.discretise import PairEnclosure, coarsen
+from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, coarsen
 from dpselect.privacy.losses.pairs import PairSource
 from dpselect.privacy.promises import promises
 

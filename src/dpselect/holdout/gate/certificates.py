@@ -17,11 +17,13 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dpselect.decoding import DecodingLimits, LimitError, fraction_of
+from dpselect.decoding.limits import DecodingLimits, LimitError
+from dpselect.decoding.numbers import fraction_of
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout.gate.purse import Purse
 from dpselect.holdout.gate.terms import GateTerms
-from dpselect.storage import state_folder, write_atomically
+from dpselect.storage.durable import write_atomically
+from dpselect.storage.keys import state_folder
 
 __all__ = [
     "NO_KEY",

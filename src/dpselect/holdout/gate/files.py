@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dpselect.decoding import DecodingLimits
-from dpselect.decoding.limits import SUBMISSION
+from dpselect.decoding.limits import SUBMISSION, DecodingLimits
 from dpselect.errors import ContentError
 from dpselect.holdout.files import read_cells, texts, unique_ids
 from dpselect.tables import Written

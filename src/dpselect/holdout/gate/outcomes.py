@@ -15,9 +15,9 @@ import numpy as np
 
 from dpselect.errors import ContentError
 from dpselect.holdout.files import texts
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
-from dpselect.tables import number_in
+from dpselect.tables.numbers import number_in
 
 __all__ = ["Layout", "Outcomes", "by_text", "repeats_of", "wins_and_losses"]
 

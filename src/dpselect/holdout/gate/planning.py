@@ -17,7 +17,7 @@ from scipy.special import betainc, gammaln, xlog1py, xlogy
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout.gate.purse import Purse, log_of
-from dpselect.numerics import first_true, root_between
+from dpselect.numerics.search import first_true, root_between
 
 __all__ = ["Asks", "GatePlan", "check_tasks", "plan_gate"]
 

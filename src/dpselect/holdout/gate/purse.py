@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from dpselect.errors import ArgumentError, BudgetError, number, rational
-from dpselect.numerics import rounded_down
+from dpselect.numerics.digits import rounded_down
 
 __all__ = ["Purse", "log_of", "shortened"]
 

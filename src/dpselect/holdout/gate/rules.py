@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from dpselect.holdout.gate.purse import log_of
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["CLAIMS", "RULES", "bet", "bet_wealth", "gain_bound", "sign_test"]
 

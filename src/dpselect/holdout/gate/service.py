@@ -24,7 +24,7 @@ from dpselect.holdout.gate.rules import RULES, gain_bound
 from dpselect.holdout.gate.terms import GateRules, GateTerms
 from dpselect.holdout.record import Folded, Turn
 from dpselect.holdout.shared_record import AnyRecord, create_record, open_record
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy.boundary import result_of
 from dpselect.randomness import system_source
 from dpselect.randomness.session import Session, answers

@@ -19,7 +19,7 @@ from dpselect.holdout.gate.terms import GateTerms
 from dpselect.holdout.server.uploads import Upload
 from dpselect.holdout.service import Holdout
 from dpselect.holdout.shared_record import name_of, names_at
-from dpselect.numerics import rounded_down
+from dpselect.numerics.digits import rounded_down
 
 __all__ = ["Board", "BoardAnswer", "BoardQuestion", "open_boards"]
 

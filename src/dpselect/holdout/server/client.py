@@ -12,7 +12,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
-from dpselect.decoding import json_of
+from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import ArgumentError, BudgetError, ContentError, number
 from dpselect.holdout.files import read_columns, texts

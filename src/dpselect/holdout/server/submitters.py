@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from dpselect.decoding import json_of
+from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError, BudgetError, StudyError, integer, number, public_text
 from dpselect.holdout.server.boards import BoardAnswer

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from dpselect.decoding import JsonFeed, LimitError
-from dpselect.decoding.limits import SUBMISSION
+from dpselect.decoding.json_text import JsonFeed
+from dpselect.decoding.limits import SUBMISSION, LimitError
 from dpselect.errors import ArgumentError, ContentError, public_text
 from dpselect.holdout.files import read_columns, submitted
 from dpselect.holdout.gate.files import read_outcomes

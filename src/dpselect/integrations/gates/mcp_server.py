@@ -8,7 +8,7 @@ from typing import Any
 
 from dpselect.errors import missing_extra
 from dpselect.holdout import Gate
-from dpselect.numerics import rounded_down
+from dpselect.numerics.digits import rounded_down
 
 __all__ = ["gate_server"]
 

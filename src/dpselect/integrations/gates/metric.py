@@ -26,7 +26,7 @@ class GateMetric:
         key: the id of an example's task.
 
     >>> import tempfile
-    >>> from dpselect.holdout import GateRules
+    >>> from dpselect.holdout.gate.terms import GateRules
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = os.path.join(folder.name, "my.gate")
     >>> made = Gate.create(path, {number: 0 for number in range(30)}, rules=GateRules(answer_seconds=0))

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dpselect.decoding import check_archive, json_file
+from dpselect.decoding.arrays import check_archive
+from dpselect.decoding.json_text import json_file
 from dpselect.decoding.limits import ACCOUNTANT, DOCUMENT
 from dpselect.errors import ArgumentError, ContentError, missing_extra, number
 from dpselect.privacy import Guarantee, compose, dp_sgd

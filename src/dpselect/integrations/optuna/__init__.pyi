@@ -1,2 +1,2 @@
-from .trial import IndependentTrial as IndependentTrial, TrialRefusal as TrialRefusal
+from .trial import IndependentTrial as IndependentTrial
 from .wrapper import IndependentSampler as IndependentSampler, rehearse as rehearse, tune as tune

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dpselect.accounting import best_of
-from dpselect.decoding import json_of
+from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import ACCOUNTANT
 from dpselect.errors import ArgumentError, number
 from dpselect.integrations.optuna.study import PastStudy, PastTrial

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import sqlalchemy
 
-from dpselect.decoding import json_of, read_content
+from dpselect.decoding.files import read_content
+from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import ACCOUNTANT
 from dpselect.errors import ArgumentError, ContentError, missing_extra
 

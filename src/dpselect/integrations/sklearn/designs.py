@@ -30,7 +30,8 @@ from dpselect.repetitions import Fixed, ZeroTruncatedPoisson
 from dpselect.selection.portfolio import Portfolio, TrialModel
 from dpselect.study.portfolio import agreement, beginning, size, the_choice
 from dpselect.study.target import Target
-from dpselect.tuning import Space, TrialOutput
+from dpselect.tuning import Space
+from dpselect.tuning.trial import TrialOutput
 
 __all__ = ["PortfolioRun", "agreement_of", "listed", "one_by_one", "plan_portfolio", "plan_two_stages"]
 

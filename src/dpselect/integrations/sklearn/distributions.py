@@ -22,8 +22,8 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from dpselect.errors import ArgumentError
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
-from dpselect.tuning import Categorical, Distribution, IntegerUniform, LogUniform, Space, Uniform
-from dpselect.tuning.space import GRID_REFUSAL
+from dpselect.tuning import Categorical, IntegerUniform, LogUniform, Space, Uniform
+from dpselect.tuning.space import GRID_REFUSAL, Distribution
 
 __all__ = [
     "Choices",

@@ -17,7 +17,7 @@ from dpselect.integrations.sklearn.guarantee import UnknownRows, fit_guarantee, 
 from dpselect.integrations.sklearn.trial import Settings, noise_parameter
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.mechanisms import NoisyCount
-from dpselect.numerics import rounded_up
+from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law

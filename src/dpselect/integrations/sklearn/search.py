@@ -40,7 +40,7 @@ from dpselect.integrations.sklearn.spending import whole_price
 from dpselect.integrations.sklearn.split import rows_to_parts
 from dpselect.integrations.sklearn.trial import SearchRun, TrialRows
 from dpselect.learners.rows import column_names, table_shape
-from dpselect.numerics import rounded_up
+from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.privacy.paying import asked_at
 from dpselect.randomness import RandomSource

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from dpselect.errors import BudgetError
-from dpselect.privacy import ClaimSpender, Guarantee, OutputGuarantee, Receipt, Spender
+from dpselect.privacy import ClaimSpender, Guarantee, OutputGuarantee, Spender
+from dpselect.privacy.release import Receipt
 
 __all__ = ["LedgerNotPickled", "whole_price"]
 

@@ -37,8 +37,7 @@ from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.study.learners import LEARNERS
-from dpselect.tuning import TrialOutput
-from dpselect.tuning.trial import ValuePickler
+from dpselect.tuning.trial import TrialOutput, ValuePickler
 
 __all__ = ["SearchRun", "Settings", "TrialRows", "noise_parameter", "pack", "train", "unpack"]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import erfcx
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["Coins", "gaussian_coins", "geometric_coins", "laplace_coins"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["Mesh", "Spread", "laplace_spread", "place", "pure_spread"]
 

@@ -14,7 +14,7 @@ from dpselect.mechanisms.sparse_vector_game.mesh import Mesh
 from dpselect.mechanisms.sparse_vector_game.profile import GameProfile, playable
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
 from dpselect.mechanisms.sparse_vector_game.values import limited_values
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics.logs import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.below import AttainedPair, parts_below

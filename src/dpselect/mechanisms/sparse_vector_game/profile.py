@@ -13,7 +13,7 @@ from dpselect.mechanisms.sparse_vector_game.game import Orientation, SparseVecto
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_spread, pure_spread
 from dpselect.mechanisms.sparse_vector_game.renyi import coins_of, likely_shifts, rough_epsilon
 from dpselect.mechanisms.sparse_vector_game.values import game_values, limited_values
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy.losses.connect_the_dots import lower_hull
 from dpselect.privacy.profile import SymmetricProfile
 

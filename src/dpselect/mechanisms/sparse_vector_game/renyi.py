@@ -11,7 +11,8 @@ import numpy as np
 
 from dpselect.mechanisms.sparse_vector_game.coins import Coins, geometric_coins, laplace_coins
 from dpselect.mechanisms.sparse_vector_game.game import Orientation, SparseVectorGame
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.privacy.mechanisms.laplace import laplace_divergence
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.privacy.renyi import SEARCH_ORDERS

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpselect.mechanisms.sparse_vector_game.coins import Coins
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, Spread, place
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["game_values", "limited_values"]
 

@@ -12,15 +12,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.mechanisms import gaussian_steps, grid_at_most
 from dpselect.mechanisms.exponential import draw_exponential
+from dpselect.mechanisms.grid import gaussian_steps, grid_at_most
 from dpselect.mechanisms.scores import read_scores
-from dpselect.numerics import first_true
+from dpselect.numerics.search import first_true
 from dpselect.ordered.domains import Codes, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code
 from dpselect.privacy.output.amounts import epsilon_used
-from dpselect.randomness import RandomSource, discrete_laplace, discrete_laplace_array, resolve
+from dpselect.randomness import RandomSource, discrete_laplace, resolve
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
+from dpselect.randomness.whole_numbers import discrete_laplace_array
 
 __all__ = ["SecretDraws"]
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, integer, number
-from dpselect.mechanisms import Mechanism, NoisyCount, bounded_range, noisy_count
+from dpselect.mechanisms import NoisyCount, bounded_range, noisy_count
+from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.ordered.domains import Codes, Domain, WholeNumbers
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.dyadic import DyadicParameters, draw_dyadic
@@ -24,7 +25,9 @@ from dpselect.privacy import Adjacency, Guarantee, Release, Spender, approximate
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
-from dpselect.tables import cells_as, hardly_any, is_missing, unmasked, whole_or_zero
+from dpselect.tables.categories import is_missing
+from dpselect.tables.column_cells import unmasked
+from dpselect.tables.plain_lists import cells_as, hardly_any, whole_or_zero
 
 __all__ = ["CumulativeInteriorPoint", "InteriorPoint", "interior_point"]
 

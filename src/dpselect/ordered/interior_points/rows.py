@@ -15,7 +15,7 @@ from typing import Literal
 from scipy.special import log_ndtr, ndtri_exp
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import first_true, root_between
+from dpselect.numerics.search import first_true, root_between
 from dpselect.ordered.interior_points.dyadic import DyadicParameters
 from dpselect.ordered.interior_points.search_tree import code_bits
 from dpselect.ordered.interior_points.stable_choice import StableChoice, laplace_tail_steps

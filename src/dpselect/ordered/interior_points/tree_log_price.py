@@ -34,7 +34,8 @@ import math
 from dataclasses import dataclass
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import ROUND_UP, first_true
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import first_true
 from dpselect.ordered.interior_points.stable_choice import StableChoice, SupportChoice
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters
 

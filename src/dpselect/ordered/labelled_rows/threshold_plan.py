@@ -32,7 +32,7 @@ from typing import Literal, SupportsFloat, get_args
 from scipy.special import betainc
 
 from dpselect.errors import ArgumentError, number
-from dpselect.numerics import first_true
+from dpselect.numerics.search import first_true
 from dpselect.privacy import Adjacency
 from dpselect.privacy.adjacency import parse_adjacency
 

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms import Mechanism, bounded_range
+from dpselect.mechanisms import bounded_range
+from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.ordered.domains import Domain, WholeNumbers
 from dpselect.ordered.interior_points.interior_point import InteriorPoint
 from dpselect.ordered.interior_points.rows import Method
@@ -31,7 +32,8 @@ from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
-from dpselect.tables import typed, unmasked, with_presence
+from dpselect.tables.column_cells import unmasked
+from dpselect.tables.plain_lists import typed, with_presence
 
 __all__ = [
     "Side",

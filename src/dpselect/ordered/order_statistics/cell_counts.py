@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any, Final, NamedTuple, SupportsFloat
 
 from dpselect.errors import expect, number
-from dpselect.mechanisms import Mechanism
-from dpselect.numerics import fraction_up
+from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.numerics.logs import fraction_up
 from dpselect.ordered.order_statistics.one import parse_epsilon
 from dpselect.ordered.sources.declared import Column
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, pure_dp

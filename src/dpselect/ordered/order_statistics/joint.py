@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.numerics import Array, last_true
+from dpselect.numerics.search import Array, last_true
 from dpselect.ordered.order_statistics.equal_scores import relative_coin
 from dpselect.ordered.order_statistics.intervals import ASIDE, RankedColumn
 from dpselect.privacy import Adjacency

@@ -10,11 +10,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.ordered.order_statistics.intervals import RankedColumn
 from dpselect.ordered.order_statistics.small_domain import rows_below
 from dpselect.privacy import Adjacency
-from dpselect.randomness import RandomSource, discrete_laplace_array
+from dpselect.randomness import RandomSource
+from dpselect.randomness.whole_numbers import discrete_laplace_array
 
 __all__ = ["TreeAnswer", "node_counts", "sum_of_noise", "tree_codes", "tree_levels"]
 

@@ -19,7 +19,8 @@ import numpy as np
 from scipy.special import betainc
 
 from dpselect.errors import AdjacencyError, ArgumentError, BoundUnavailableError, integer, number
-from dpselect.numerics import ROUND_UP, Array, first_true
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array, first_true
 from dpselect.ordered.slices.price_loss import SlicePairProfile
 from dpselect.ordered.slices.price_renyi import RepeatedRenyi, SliceRenyi, SmallestRenyi, curve_of
 from dpselect.ordered.slices.synchronisation import Synchronisation, synchronisation

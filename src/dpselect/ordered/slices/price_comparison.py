@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import SupportsFloat
 
 from dpselect.errors import expect, integer, number
-from dpselect.numerics import first_true
+from dpselect.numerics.search import first_true
 from dpselect.ordered.slices.price import SlicePrice
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import epsilon_at

@@ -15,10 +15,11 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.copied_by_fields import CopiedByFields
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.ordered.slices.synchronisation import Synchronisation, synchronisation
-from dpselect.privacy import DominatingPair, Guarantee
-from dpselect.privacy.losses.discretise import coarsen, loss_grid
+from dpselect.privacy import Guarantee
+from dpselect.privacy.losses.discretise import DominatingPair, coarsen, loss_grid
 from dpselect.privacy.profile import extend
 
 __all__ = ["SlicePairProfile", "slice_pair"]

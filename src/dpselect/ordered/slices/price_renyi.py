@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.ordered.slices.synchronisation import Synchronisation
 from dpselect.privacy import Guarantee, pure_dp
 from dpselect.privacy.renyi import RenyiCurve

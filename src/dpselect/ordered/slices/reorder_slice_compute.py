@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, flag, integer, number
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.slices.price import SlicePrice, plain_slicing_guarantee, swap_of
-from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender, compose
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.paying import Payment
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["Synchronisation", "synchronisation"]
 

@@ -20,20 +20,10 @@ from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progr
 from dpselect.ordered.sources.sql_column import Query, SqlColumn, counts_where, duckdb_query, quoted
 from dpselect.ordered.sources.sql_fates import number_counts, text_counts
 from dpselect.ordered.sources.sql_types import sql_type
-from dpselect.tables import (
-    LARGEST,
-    NO_FATES,
-    Block,
-    block_fates,
-    block_of,
-    blocks_of,
-    chunk_of,
-    is_missing_text,
-    present_in,
-    tally,
-    text_chunks,
-    text_fates,
-)
+from dpselect.tables.column_cells import text_chunks
+from dpselect.tables.fates import NO_FATES, block_fates, is_missing_text, tally, text_fates
+from dpselect.tables.number_blocks import Block, block_of, blocks_of, chunk_of, present_in
+from dpselect.tables.plain_lists import LARGEST
 
 __all__ = [
     "ColumnSource",

@@ -15,7 +15,7 @@ from dpselect.ordered.sources.opening import column_source
 from dpselect.ordered.sources.request import ColumnRequest
 from dpselect.ordered.sources.sql_column import Query, ask, quoted, with_parameters
 from dpselect.ordered.sources.sql_types import ENGINES
-from dpselect.tables import why_not
+from dpselect.tables.sources.database import why_not
 
 __all__ = ["open_duckdb", "open_sql"]
 

@@ -17,7 +17,8 @@ from dpselect.ordered.public_domain import PublicDomain
 from dpselect.ordered.sources.adapters import categorical_column, read_values, text_source, unit_rows
 from dpselect.ordered.sources.columns import CountedColumn, counted_window
 from dpselect.randomness import RandomSource
-from dpselect.tables import typed, unmasked
+from dpselect.tables.column_cells import unmasked
+from dpselect.tables.plain_lists import typed
 
 __all__ = ["Column"]
 
@@ -107,7 +108,7 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
         return found
 
     def fates(self) -> NDArray[np.int64]:
-        """How many cells have each of `dpselect.tables.FATES`: rows are counted, whatever their weights."""
+        """How many cells have each of `dpselect.tables.fates.FATES`: rows are counted, whatever their weights."""
         if isinstance(self.domain, Categories):
             return np.asarray(self._source.category_fates(self.domain), dtype=np.int64)
         return np.asarray(self._source.fates(*self._ends), dtype=np.int64)

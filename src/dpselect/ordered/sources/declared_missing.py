@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError
 from dpselect.numerics.moments import tick_of
 from dpselect.ordered.sources.adapters import SqlTable
-from dpselect.tables import Block, Declared
+from dpselect.tables import Declared
+from dpselect.tables.number_blocks import Block
 
 __all__ = ["missing_in", "refuse_for_typed", "sql_without", "without"]
 

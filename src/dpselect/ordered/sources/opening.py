@@ -14,7 +14,8 @@ from dpselect.ordered.sources.request import ColumnRequest
 from dpselect.ordered.sources.table_column import table_column
 from dpselect.public_api import options_of
 from dpselect.registry import Registry
-from dpselect.tables import Declared, DeclaredKeys, Written
+from dpselect.tables import Declared, Written
+from dpselect.tables.kinds.declared import DeclaredKeys
 
 __all__ = ["COLUMN_SOURCES", "ColumnRequest", "column_source", "open_column"]
 

@@ -1,4 +1,4 @@
-"""What becomes of the cells of a column of a table (`dpselect.tables.FATES`), counted by its engine in one statement.
+"""What becomes of the cells of a column of a table (`tables.fates.FATES`), counted by its engine in one statement.
 
 A CASE gives each row one fate, and the rows are counted by it.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.ordered.sources.sql_column import Query, ask
-from dpselect.tables import FATES, NO_VALUE
+from dpselect.tables.fates import FATES, NO_VALUE
 
 __all__ = ["number_counts", "text_counts"]
 

@@ -13,22 +13,14 @@ from dpselect.errors import ArgumentError, ContentError
 from dpselect.ordered.sources.adapters import DataColumn, TextColumn
 from dpselect.ordered.sources.declared_missing import missing_in, refuse_for_typed, without
 from dpselect.ordered.sources.request import ColumnRequest
-from dpselect.tables import (
-    Block,
-    Declared,
-    Table,
-    Written,
-    block_of,
-    cells_in,
-    chunk_of,
-    column_of,
-    column_parts,
-    hardly_any,
-    open_table,
-    other_dates,
-    otherwise_written,
-    text_chunks,
-)
+from dpselect.tables import Declared, Table, Written
+from dpselect.tables.column_cells import cells_in, column_parts, text_chunks
+from dpselect.tables.kinds.declared import other_dates
+from dpselect.tables.kinds.each_cell import column_of
+from dpselect.tables.number_blocks import Block, block_of, chunk_of
+from dpselect.tables.numbers import otherwise_written
+from dpselect.tables.plain_lists import hardly_any
+from dpselect.tables.table import open_table
 
 __all__ = ["table_column"]
 

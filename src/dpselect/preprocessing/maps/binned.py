@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpselect.errors import integer
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.preprocessing.maps.row_map import MAPS, MapOfTables, within_unit_ball
 
 __all__ = ["Bins"]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.preprocessing.maps.row_map import MAPS, MapOfTables, within_unit_ball
 
 __all__ = ["Centered", "Logarithms"]

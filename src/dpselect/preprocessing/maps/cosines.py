@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from dpselect.errors import integer
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.preprocessing.maps.row_map import MAPS, Encoded, MapOfTables, directions, within_unit_ball
 
 __all__ = ["DirectionAndWaves", "Waves"]

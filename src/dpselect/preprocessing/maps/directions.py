@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpselect.learners.fixed_point import truncate
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.preprocessing.maps.row_map import MAPS, MapOfRows, MapOfTables, directions
 
 __all__ = ["DirectionOfRow", "Standardized"]

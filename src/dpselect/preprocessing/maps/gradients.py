@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from dpselect.errors import ArgumentError, expect, integer
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.preprocessing.maps.row_map import MAPS, MapOfRows, directions
 
 __all__ = ["EdgeDirections"]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError, expect, integer
 from dpselect.learners.parameters import Parameterised
 from dpselect.learners.rows import doubles, table_shape, unit_rows
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.registry import Registry
 
 __all__ = ["MAPS", "Encoded", "MapOfRows", "MapOfTables", "directions", "within_unit_ball"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy.losses.composition import Losses, Part, cumulant, transformed, window
 from dpselect.privacy.losses.discretise import DominatingPair
 

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from dpselect.numerics import Array, minimise
+from dpselect.numerics.search import Array, minimise
 
 __all__ = [
     "BothLosses",

@@ -22,7 +22,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy.losses.composition import Losses
 
 __all__ = ["MOST_POINTS", "Curve", "connect_the_dots", "hull_points", "lower_hull", "on_mesh"]

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["DominatingPair", "PairEnclosure", "coarsen", "enclose_bins", "loss_grid", "pieces", "splice"]
 

@@ -16,7 +16,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy.special import ndtr
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy.losses.connect_the_dots import hull_points
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, coarsen, enclose_bins, loss_grid, splice
 

@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.copied_by_fields import CopiedByFields
-from dpselect.numerics import ROUND_UP, Array, root_on_grids
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array, root_on_grids
 from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions, cut_to, unit_mass
 from dpselect.privacy.losses.connect_the_dots import connect_the_dots, on_mesh
 from dpselect.privacy.losses.discretise import DominatingPair

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.privacy.losses.below import Positive, dots_below
 from dpselect.privacy.losses.composition import Losses
 from dpselect.privacy.losses.connect_the_dots import MOST_POINTS, Curve, connect_the_dots

@@ -10,7 +10,8 @@ from typing import SupportsFloat
 import numpy as np
 
 from dpselect.errors import number
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.bases import base_mechanism
 from dpselect.privacy.below import AttainedLaplace

@@ -7,9 +7,10 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from dpselect.decoding import LimitError, fraction_of
+from dpselect.decoding.limits import LimitError
+from dpselect.decoding.numbers import fraction_of
 from dpselect.errors import ArgumentError, rational
-from dpselect.numerics import fraction_up
+from dpselect.numerics.logs import fraction_up
 
 __all__ = ["Exact", "charged_amount", "charged_price", "epsilon_used", "granted_amount", "noise_epsilon"]
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, SupportsFloat
 
 from dpselect.errors import AdjacencyError, ArgumentError, number
-from dpselect.numerics import ROUND_UP, fraction_up, sum_up
+from dpselect.numerics.logs import ROUND_UP, fraction_up, sum_up
 from dpselect.privacy.adjacency import Adjacency, common_adjacency
 from dpselect.privacy.output.amounts import charged_amount, charged_price
 from dpselect.privacy.output.guarantee import OutputGuarantee

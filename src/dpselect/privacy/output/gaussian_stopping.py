@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["stopping_delta"]
 

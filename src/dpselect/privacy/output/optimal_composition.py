@@ -15,7 +15,7 @@ from typing import SupportsFloat
 import mpmath
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import fraction_up
+from dpselect.numerics.logs import fraction_up
 
 __all__ = ["OptimalComposition", "composition_delta", "composition_family", "first_improvement"]
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from dpselect.tables import KINDS, Declared, Scalar
+from dpselect.tables import KINDS, Declared
+from dpselect.tables.kinds.declared import Scalar
 
 __all__ = ["CellKeys"]
 

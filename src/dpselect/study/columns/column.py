@@ -11,11 +11,13 @@ import numpy as np
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.study.columns.cells import CellKeys
 from dpselect.study.columns.scale import SCALES, Scale
 from dpselect.study.columns.text import MOST_FEATURES, Analyzer, HashedText
-from dpselect.tables import Declared, Scalar, other_dates, positions
+from dpselect.tables import Declared
+from dpselect.tables.categories import positions
+from dpselect.tables.kinds.declared import Scalar, other_dates
 
 __all__ = ["Column", "Scalar", "differ"]
 

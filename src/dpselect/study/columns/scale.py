@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.registry import Registry
 
 __all__ = ["SCALES", "Scale"]

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from dpselect.numerics import Array
-from dpselect.tables import category, composed
+from dpselect.numerics.search import Array
+from dpselect.tables.categories import category, composed
 
 __all__ = ["MOST_FEATURES", "HashedText"]
 

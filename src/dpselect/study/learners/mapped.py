@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpselect.numerics import Array
-from dpselect.preprocessing.maps import MAPS, MapOfRows
+from dpselect.numerics.search import Array
+from dpselect.preprocessing import MAPS
+from dpselect.preprocessing.maps.row_map import MapOfRows
 from dpselect.privacy import Guarantee
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 
 __all__ = ["MappedLearner", "map_for", "map_parameters"]
 

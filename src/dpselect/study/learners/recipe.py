@@ -11,17 +11,16 @@ import numpy as np
 
 from dpselect.errors import AdjacencyError, ArgumentError, StudyError
 from dpselect.learners.company import ROWS
-from dpselect.preprocessing.maps import MAPS
+from dpselect.preprocessing import MAPS
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.study.columns import Column
+from dpselect.study.columns.column import Column
 from dpselect.study.learners.kind import LEARNERS, StudyLearner
 from dpselect.study.learners.mapped import MappedLearner, map_for, map_parameters
 from dpselect.study.schema import Study
 from dpselect.study.target import Target
-from dpselect.tables import positions
-from dpselect.tuning import parse_space
-from dpselect.tuning.space import LAW_NAMES
+from dpselect.tables.categories import positions
+from dpselect.tuning.space import LAW_NAMES, parse_space
 
 __all__ = ["Recipe", "learner_keys", "recipe_of"]
 

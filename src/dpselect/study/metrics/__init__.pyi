@@ -1,8 +1,2 @@
-from .metric import (
-    METRICS as METRICS,
-    Estimate as Estimate,
-    Metric as Metric,
-    ScoreNoise as ScoreNoise,
-    metrics_for as metrics_for,
-)
+from .metric import METRICS as METRICS, Metric as Metric, ScoreNoise as ScoreNoise
 from .row_metric import RowMetric as RowMetric

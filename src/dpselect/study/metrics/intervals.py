@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from dpselect.numerics import root_between
+from dpselect.numerics.search import root_between
 
 __all__ = ["curve_error", "partial_sums", "share_interval"]
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.tables.categories import category
 from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared, TickReader
 from dpselect.tables.kinds.each_cell import column_of, each_cell

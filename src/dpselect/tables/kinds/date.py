@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.numerics import Array
 from dpselect.numerics.moments import FIRST, instant_of, seconds_of, tick_of
+from dpselect.numerics.search import Array
 from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared, TickReader
 from dpselect.tables.kinds.each_cell import column_of, each_cell, reading
 

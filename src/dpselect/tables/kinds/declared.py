@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import Array
 from dpselect.numerics.moments import stamp_type
+from dpselect.numerics.search import Array
 from dpselect.registry import Registry
 from dpselect.tables.categories import category
 from dpselect.tables.fates import is_missing_text
@@ -278,7 +278,7 @@ class Declared:
         return low, high
 
     def category(self, cell: Any) -> Any:
-        """`dpselect.tables.category` of a cell as it is declared: the empty text for a missing one."""
+        """`tables.categories.category` of a cell as it is declared: the empty text for a missing one."""
         named = category(cell, exact=self.unicode == "exact")
         return "" if named in self._missing_names else named
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpselect.numerics import Array
 from dpselect.numerics.moments import seconds_of
+from dpselect.numerics.search import Array
 from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared
 from dpselect.tables.kinds.each_cell import column_of, each_cell
 from dpselect.tables.kinds.number import read_numbers

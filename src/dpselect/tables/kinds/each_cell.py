@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 
 __all__ = ["column_of", "each_cell", "reading", "text_of"]
 

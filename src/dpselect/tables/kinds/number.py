@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared
 from dpselect.tables.kinds.each_cell import column_of, each_cell
 from dpselect.tables.numbers import double_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpselect.numerics import Array
+from dpselect.numerics.search import Array
 from dpselect.tables.kinds.declared import KINDS, ColumnKind, Declared
 
 __all__: list[str] = []

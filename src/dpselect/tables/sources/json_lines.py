@@ -12,7 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpselect.decoding import LimitError, json_of, unpacked
+from dpselect.decoding.files import unpacked
+from dpselect.decoding.json_text import json_of
+from dpselect.decoding.limits import LimitError
 from dpselect.errors import ContentError
 from dpselect.tables.csv_text import UNPACKING, truncated
 from dpselect.tables.table import SOURCES, Origin, Table

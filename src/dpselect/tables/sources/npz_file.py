@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpselect.decoding import archive_headers, arrays_of
+from dpselect.decoding.arrays import archive_headers, arrays_of
 from dpselect.decoding.limits import TABLE
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.tables.table import SOURCES, Origin, Table

@@ -16,7 +16,7 @@ from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.bounds.profile import layered_bound, shifted_bound
 from dpselect.accounting.best_of_k.cells import partition
 from dpselect.accounting.best_of_k.feasible_region import GaussianTradeOff, profile_trade_off, trade_offs
-from dpselect.numerics import root_on_grids
+from dpselect.numerics.search import root_on_grids
 from dpselect.privacy import approximate_dp, compose, dp_sgd, gaussian, laplace, pure_dp
 from dpselect.repetitions import (
     Binomial,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpselect.accounting.best_of_k.search_bound import search_bound
-from dpselect.accounting.optimal import ATOMS, optimal_best_of
+from dpselect.accounting.optimal.best_of import ATOMS, optimal_best_of
 from dpselect.privacy import Guarantee
 from dpselect.repetitions import Repetitions
 

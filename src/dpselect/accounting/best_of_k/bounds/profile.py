@@ -23,7 +23,8 @@ from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, loss_range, trade_offs
 from dpselect.accounting.best_of_k.search_bound import search_bound
 from dpselect.copied_by_fields import CopiedByFields
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import TwoSidedProfile
 from dpselect.repetitions import Repetitions

@@ -19,7 +19,9 @@ import numpy as np
 from dpselect.accounting.best_of_k.search_bound import search_bound
 from dpselect.accounting.best_of_k.theorems import lemma_20
 from dpselect.errors import number
-from dpselect.numerics import ROUND_UP, Array, supremum_over_cells
+from dpselect.numerics.cells import supremum_over_cells
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee, approximate_dp
 from dpselect.repetitions import Repetitions
 

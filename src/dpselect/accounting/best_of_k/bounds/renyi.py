@@ -23,7 +23,8 @@ from dpselect.accounting.best_of_k.theorems import (
     with_empty_outcome,
 )
 from dpselect.copied_by_fields import CopiedByFields
-from dpselect.numerics import ROUND_UP, Array
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.privacy.profile import both_directions

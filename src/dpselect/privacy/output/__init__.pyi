@@ -1,1 +1,0 @@
-from .guarantee import OutputGuarantee as OutputGuarantee
