@@ -19,7 +19,7 @@ from dpselect.privacy import paying, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic
 from dpselect.storage import durable
-from dpselect.storage.claims import ClaimFile
+from dpselect.records.claims import ClaimFile
 from dpselect.tuning import SearchFinishedError, SearchStore, TwoStageDesign, Uniform, sealed_store, tune
 from dpselect.tuning.supervised import perform
 from tests import kill_copies

@@ -21,7 +21,7 @@ from typing import Any, Final
 from dpselect.errors import ArgumentError, StudyError, public_text
 from dpselect.holdout.chain import Sealed, Tip, check_row, discard_key, new_row
 from dpselect.holdout.record import Record, Turn
-from dpselect.ledger.engines import is_server, opened, unusable
+from dpselect.records.engines import is_server, opened, unusable
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.storage import durable, state_folder
 

@@ -24,7 +24,7 @@ from dpselect.numerics import rounded_down
 from dpselect.privacy import Adjacency, OutputGuarantee, Receipt
 from dpselect.privacy.notebook import grid
 from dpselect.privacy.output.amounts import Exact, charged_amount
-from dpselect.storage.claims import claim_refusal
+from dpselect.records.claims import claim_refusal
 
 __all__ = ["ACCOUNTINGS", "Budget", "Charge", "PricedBudget"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dpselect.ledger.engines import APPLICATION_ID, Database
+from dpselect.records.engines import APPLICATION_ID, Database
 from dpselect.ledger.refusals import LedgerDamagedError, SchemaVersionError
 
 __all__ = ["CLAIMS", "MIGRATIONS", "SCHEMA_VERSION", "create_tables", "is_there", "migrate", "schema_version"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
-from dpselect.ledger.engines import Database, check_file, file_of, new_file, opened, translated
+from dpselect.records.engines import Database, check_file, file_of, new_file, opened, translated
 from dpselect.ledger.entries import ORIGIN, Body, Head
 from dpselect.ledger.refusals import (
     MAKES_IT,
@@ -24,7 +24,7 @@ from dpselect.ledger.refusals import (
 )
 from dpselect.ledger.schema import SCHEMA_VERSION, create_tables, is_there, migrate, schema_version
 from dpselect.ledger.transaction import Transaction
-from dpselect.ledger.witness import FolderWitness, WitnessPlace, witness_at
+from dpselect.records.witness import FolderWitness, WitnessPlace, witness_at
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.storage import durable
 

@@ -30,7 +30,7 @@ from dpselect.privacy import Receipt
 from dpselect.randomness import system_source
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.storage import KeyPlace, durable
-from dpselect.storage.claims import ClaimFile
+from dpselect.records.claims import ClaimFile
 from dpselect.tuning.machine import Bond, Candidate, Search, Stage
 from dpselect.tuning.trial import TAG_BYTES
 

@@ -24,7 +24,7 @@ from dpselect.decoding import json_of
 from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError, BudgetError, StudyError, integer, number, public_text
 from dpselect.holdout.server.boards import BoardAnswer
-from dpselect.ledger.engines import Database, is_server, opened, unusable
+from dpselect.records.engines import Database, is_server, opened, unusable
 from dpselect.randomness import system_source
 from dpselect.storage import durable
 

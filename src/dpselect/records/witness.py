@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dpselect.errors import ArgumentError
-from dpselect.ledger.engines import is_server, opened, translated
+from dpselect.records.engines import is_server, opened, translated
 from dpselect.ledger.entries import Head
 from dpselect.ledger.refusals import LedgerDamagedError, LedgerUnavailableError, UnwitnessedWarning
 from dpselect.storage import HeadFile, KeptHead, state_folder
