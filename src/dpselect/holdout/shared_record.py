@@ -14,55 +14,56 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from dpselect.errors import ArgumentError, StudyError, public_text
-from dpselect.holdout.chain import Sealed, Tip, check_row, discard_key, new_row
-from dpselect.holdout.record import Record, Turn
-from dpselect.records.engines import is_server, opened, unusable
+from dpselect.holdout.record import Record, WriteTurn
+from dpselect.holdout.sealed_record import SealedRecord, check_row, discard_key, new_row
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.storage import durable, state_folder
+from dpselect.records.chain import Head
+from dpselect.records.engines import CREATION_LOCKS, is_server, server, sqlite, unusable
+from dpselect.records.witness import FolderWitness
+from dpselect.storage import state_folder
 
 __all__ = ["AnyRecord", "SharedRecord", "create_record", "name_of", "names_at", "open_record"]
 
 _WHAT: Final = "a holdout in a database"
-_SECONDS: Final = 30.0
 _TABLES: Final = (
     """
     CREATE TABLE IF NOT EXISTS holdout_record (
         name TEXT PRIMARY KEY,
-        format BIGINT NOT NULL,
+        format {whole} NOT NULL,
         kind TEXT NOT NULL,
         identifier TEXT UNIQUE NOT NULL,
         key_variable TEXT,
         terms TEXT NOT NULL,
-        sealed BYTEA NOT NULL
+        sealed {bytes} NOT NULL
     )
     """,
     """
     CREATE TABLE IF NOT EXISTS holdout_entry (
         identifier TEXT NOT NULL,
-        sequence BIGINT NOT NULL,
-        sealed BYTEA NOT NULL,
+        sequence {whole} NOT NULL,
+        sealed {bytes} NOT NULL,
         PRIMARY KEY (identifier, sequence)
     )
     """,
 )
-_THERE: Final = "SELECT count(*) FROM pg_tables WHERE tablename = 'holdout_record'"
-_LOCK_CREATION: Final = "SELECT pg_advisory_xact_lock(6450517353)"
+_RECORDS: Final = "holdout_record"
 _ABOUT: Final = "SELECT format, kind, identifier, key_variable, terms, sealed FROM holdout_record WHERE name = :name"
-_WITNESS: Final = "CREATE TABLE IF NOT EXISTS witness (id INTEGER PRIMARY KEY, sequence INTEGER, head BLOB) STRICT"
 
 
-class SharedRecord(Sealed):
+class SharedRecord(SealedRecord):
     """A record in a database. Make it with `create`, find it again with `open`; used as a `Record` is."""
 
     def __init__(self, url: str, name: str, row: dict[str, Any]) -> None:
         super().__init__(name, row)
-        self._database, self._alone = opened(url, timeout=_SECONDS), threading.Lock()
-        self._seen: Tip | None = _witnessed(self.identifier)
+        self._database, self._alone = server(url), threading.Lock()
+        self._witness = FolderWitness(state_folder() / "records")
+        with _failing(name):
+            self._seen = _later(self._witness.read(self.identifier), _witnessed_before(self.identifier))
 
     @classmethod
     def create(
@@ -80,12 +81,11 @@ class SharedRecord(Sealed):
         row, _ = new_row(kind=kind, terms=terms, secret=secret, key_variable=key_variable)
         try:
             with (
-                closing(opened(url, timeout=_SECONDS)) as database,
+                closing(server(url)) as database,
                 _failing(name),
-                database.transaction(write=True, lock=_LOCK_CREATION),
+                database.transaction(write=True, lock=CREATION_LOCKS["holdout"]),
             ):
-                for table in _TABLES:
-                    database.execute(table)
+                database.create(*_TABLES)
                 if database.execute(_ABOUT, name=name).fetchone() is not None:
                     raise StudyError(f"{name} exists already; choose another name")
                 if reserve is not None:
@@ -105,9 +105,8 @@ class SharedRecord(Sealed):
     def open(cls, url: str, name: str, *, kind: str) -> SharedRecord:
         """Find a record. Raises `StudyError` when there is none, it is of a newer format, or its key is not here."""
         refuse_while_starting(_WHAT)
-        with closing(opened(url, timeout=_SECONDS)) as database, _failing(name), database.transaction(write=False):
-            there = database.execute(_THERE).fetchone()[0]
-            found = database.execute(_ABOUT, name=name).fetchone() if there else None
+        with closing(server(url)) as database, _failing(name), database.transaction(write=False):
+            found = database.execute(_ABOUT, name=name).fetchone() if _RECORDS in database.tables() else None
         if found is None:
             raise StudyError(f"{name} does not exist in the database")
         row = dict(found._asdict())
@@ -115,7 +114,7 @@ class SharedRecord(Sealed):
         return cls(url, name, row)
 
     @contextmanager
-    def turn(self, *, several: bool = False) -> Iterator[Turn]:  # noqa: ARG002 - each entry is durable at once
+    def turn(self, *, several: bool = False) -> Iterator[WriteTurn]:  # noqa: ARG002 - each entry is durable at once
         """Wait for the other servers, then look at the entries and append one at most, or one more after each `keep`.
 
         Raises `StudyError` for a database that cannot be used or is an older copy, and when waiting takes too long.
@@ -127,7 +126,7 @@ class SharedRecord(Sealed):
                 with self._database.transaction(write=True):  # of the session: it lasts until it is given back
                     self._database.execute("SELECT pg_advisory_lock(:number)", number=number)
                 self._look()
-                yield Turn(self.entries, self._append, lambda: None)
+                yield WriteTurn(self.entries, self._append, lambda: None)
             finally:
                 self._give_back(number)
 
@@ -167,7 +166,7 @@ class SharedRecord(Sealed):
                 sealed=row,
             )
         self.follow([(tip.sequence, row)])
-        _witness(self.identifier, tip)
+        self._witness.advance(self.identifier, tip, self._name)
 
     def _stale(self) -> StudyError:
         return StudyError(
@@ -187,8 +186,8 @@ def name_of(where: str | os.PathLike[str]) -> str | None:
 
 def names_at(url: str) -> list[str]:
     """The records in a database. Raises `StudyError` when it cannot be used."""
-    with closing(opened(url, timeout=_SECONDS)) as database, _failing("the boards"), database.transaction(write=False):
-        if not database.execute(_THERE).fetchone()[0]:
+    with closing(server(url)) as database, _failing("the boards"), database.transaction(write=False):
+        if _RECORDS not in database.tables():
             return []
         return [str(row[0]) for row in database.execute("SELECT name FROM holdout_record ORDER BY name")]
 
@@ -227,32 +226,15 @@ def _failing(name: str) -> AbstractContextManager[None]:
     return unusable(f"the database of {name} cannot be used now")
 
 
-def _witness_path(identifier: str) -> Path:
-    return state_folder() / "records" / f"{identifier}.witness.db"
-
-
-def _witnessed(identifier: str) -> Tip | None:
-    """The last answer that was given from this state folder."""
-    path = _witness_path(identifier)
+def _witnessed_before(identifier: str) -> Head | None:
+    """The last answer that version 0.2 gave from this state folder, which it witnessed in a table of SQLite."""
+    path = state_folder() / "records" / f"{identifier}.witness.db"
     if not path.exists():
         return None
-    with _failing("the witness"), closing(durable.connect(path)) as file:
-        found = file.execute("SELECT sequence, head FROM witness").fetchone()
-    return None if found is None else Tip(found[0], bytes(found[1]))
+    with closing(sqlite(path)) as file, file.transaction(write=False):
+        found = file.execute("SELECT sequence, head FROM witness").fetchone() if file.tables() else None
+    return None if found is None else Head(found.sequence, bytes(found.head).hex())
 
 
-def _witness(identifier: str, tip: Tip) -> None:
-    path = _witness_path(identifier)
-    if not path.exists():
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            durable.create_private(path, b"")
-    with closing(durable.connect(path)) as file:
-        file.execute("BEGIN IMMEDIATE")
-        file.execute(_WITNESS)
-        file.execute(
-            "INSERT INTO witness VALUES (1, ?, ?) ON CONFLICT (id) DO UPDATE SET sequence = excluded.sequence, "
-            "head = excluded.head WHERE excluded.sequence > witness.sequence",
-            (tip.sequence, tip.head),
-        )
-        durable.commit(file)
+def _later(*heads: Head | None) -> Head | None:
+    return max((head for head in heads if head is not None), key=lambda head: head.sequence, default=None)

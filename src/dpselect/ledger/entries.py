@@ -12,15 +12,14 @@ beside the record for speed can be checked against its last entry, however long 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from dpselect.decoding import LimitError, fraction_of
 from dpselect.errors import ArgumentError
+from dpselect.records.chain import LINES, Head
 
 __all__ = [
     "BOOKS",
@@ -41,14 +40,6 @@ BOOKS = "books"
 Body = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Head:
-    """The number of the last entry and the hash of the chain up to it."""
-
-    sequence: int
-    head: str
-
-
 ORIGIN = Head(0, "0" * 64)
 
 
@@ -59,9 +50,7 @@ def canonical(body: Mapping[str, Any]) -> str:
 
 def next_head(tip: Head, text: str) -> Head:
     """The head after appending an entry with this canonical text."""
-    sequence = tip.sequence + 1
-    digest = hashlib.sha256(bytes.fromhex(tip.head) + f"{sequence}\n{text}".encode("ascii"))
-    return Head(sequence, digest.hexdigest())
+    return LINES.next_head(tip, f"{text}".encode("ascii"))
 
 
 def without_books(body: Mapping[str, Any]) -> Body:

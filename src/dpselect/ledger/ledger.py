@@ -18,7 +18,7 @@ from dpselect.ledger.refusals import MAKES_IT, StaleRecordError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction
 from dpselect.ledger.verification import folded, verify_record
-from dpselect.records.witness import WitnessPlace
+from dpselect.ledger.witness import WitnessPlace
 from dpselect.privacy import Adjacency, Receipt
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.notebook import grid

@@ -8,11 +8,11 @@ from typing import Any
 
 from dpselect.decoding import json_of
 from dpselect.decoding.limits import ENTRY
-from dpselect.records.engines import Database
 from dpselect.ledger.entries import BOOKS, ORIGIN, Body, Head, canonical, next_head
 from dpselect.ledger.fold import Account, MemoryBooks, Reservation, account_digest, apply, books_digest
 from dpselect.ledger.refusals import LedgerDamagedError
 from dpselect.ledger.schema import CLAIMS, schema_version
+from dpselect.records.engines import Database
 
 __all__ = ["Transaction"]
 

@@ -19,7 +19,7 @@ from dpselect.ledger.refusals import LedgerDamagedError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction
 from dpselect.ledger.verification import folded
-from dpselect.records.witness import WitnessPlace
+from dpselect.ledger.witness import WitnessPlace
 
 __all__ = ["export_lines", "import_lines"]
 

@@ -29,8 +29,8 @@ from dpselect.errors import StudyError
 from dpselect.privacy import Receipt
 from dpselect.randomness import system_source
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.storage import KeyPlace, durable
 from dpselect.records.claims import ClaimFile
+from dpselect.storage import KeyPlace, durable
 from dpselect.tuning.machine import Bond, Candidate, Search, Stage
 from dpselect.tuning.trial import TAG_BYTES
 
