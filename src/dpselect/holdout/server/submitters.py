@@ -114,11 +114,12 @@ class Submitters:
         "postgres", and `ArgumentError` for a URL that is none.
         """
         self._lock = threading.Lock()
+        self._database: Database
+        self._unsynced: Database
         named = os.fspath(where)
         if is_server(named):
             self._name = "the database of submitters"
-            self._database: Database = server(named)
-            self._unsynced = self._database
+            self._database = self._unsynced = server(named)
         else:
             self._name, path = named, Path(where)
             with suppress(FileExistsError):
