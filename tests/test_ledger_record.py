@@ -26,8 +26,8 @@ from dpselect.ledger import (
     import_lines,
     schema as ledger_schema,
 )
-from dpselect.ledger.places import file_of, network_file_system
 from dpselect.ledger.entries import Head, canonical, next_head
+from dpselect.ledger.places import file_of, network_file_system
 from dpselect.privacy import Receipt
 from dpselect.testing.ledger_contract import GATE
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from dpselect.errors import ClaimError, StudyError, UnwitnessedSearchWarning
-from dpselect.storage.heads import HeadFile, KeptHead
-from dpselect.storage.keys import state_folder
+from dpselect.storage import HeadFile, KeptHead, state_folder
 
 __all__ = ["ClaimFile", "claim_refusal"]
 

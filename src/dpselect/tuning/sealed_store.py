@@ -310,11 +310,8 @@ def _make(path: Path) -> None:
 
 def _row(database: Database, path: Path, fingerprint: str, variable: str | None) -> dict[str, Any]:
     """The public part of the search; a new one when there is none. From now on all other processes are kept out."""
-    failing = unusable(
-        f"{path} is not a store of dpselect, or it is damaged",
-        locked=f"another process is running the search in {path}",
-    )
-    with failing:
+    damaged, locked = "is not a store of dpselect, or it is damaged", "another process is running the search in"
+    with unusable(f"{path} {damaged}", locked=f"{locked} {path}"):
         try:
             row = _read_row(database) or _create_row(database, fingerprint, variable)
             return {**row, "stage": Stage(row["stage"])}
