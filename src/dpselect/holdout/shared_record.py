@@ -61,9 +61,8 @@ class SharedRecord(SealedRecord):
     def __init__(self, url: str, name: str, row: dict[str, Any]) -> None:
         super().__init__(name, row)
         self._database, self._alone = server(url), threading.Lock()
-        self._witness = FolderWitness(state_folder() / "records")
         with _failing(name):
-            self._seen = _later(self._witness.read(self.identifier), _witnessed_before(self.identifier))
+            self._seen = _witnessed(self.identifier)
 
     @classmethod
     def create(
@@ -166,7 +165,7 @@ class SharedRecord(SealedRecord):
                 sealed=row,
             )
         self.follow([(tip.sequence, row)])
-        self._witness.advance(self.identifier, tip, self._name)
+        FolderWitness(state_folder() / "records").advance(self.identifier, tip, self._name)
 
     def _stale(self) -> StudyError:
         return StudyError(
@@ -226,15 +225,13 @@ def _failing(name: str) -> AbstractContextManager[None]:
     return unusable(f"the database of {name} cannot be used now")
 
 
-def _witnessed_before(identifier: str) -> Head | None:
-    """The last answer that version 0.2 gave from this state folder, which it witnessed in a table of SQLite."""
-    path = state_folder() / "records" / f"{identifier}.witness.db"
-    if not path.exists():
-        return None
-    with closing(sqlite(path)) as file, file.transaction(write=False):
-        found = file.execute("SELECT sequence, head FROM witness").fetchone() if file.tables() else None
-    return None if found is None else Head(found.sequence, bytes(found.head).hex())
-
-
-def _later(*heads: Head | None) -> Head | None:
+def _witnessed(identifier: str) -> Head | None:
+    """The last answer that was given from this state folder. Version 0.2 witnessed it in a table of SQLite."""
+    folder = state_folder() / "records"
+    heads = [FolderWitness(folder).read(identifier)]
+    path = folder / f"{identifier}.witness.db"
+    if path.exists():
+        with closing(sqlite(path)) as file, file.transaction(write=False):
+            found = file.execute("SELECT sequence, head FROM witness").fetchone() if file.tables() else None
+        heads.append(None if found is None else Head(found.sequence, bytes(found.head).hex()))
     return max((head for head in heads if head is not None), key=lambda head: head.sequence, default=None)

@@ -17,8 +17,10 @@ from collections.abc import Hashable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dpselect.decoding import LimitError, fraction_of
+from dpselect.decoding import LimitError, fraction_of, json_of
+from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError
+from dpselect.ledger.refusals import LedgerDamagedError
 from dpselect.records.chain import LINES, Head
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "canonical",
     "cell_text",
     "exact",
+    "followed",
     "next_head",
     "without_books",
 ]
@@ -51,6 +54,20 @@ def canonical(body: Mapping[str, Any]) -> str:
 def next_head(tip: Head, text: str) -> Head:
     """The head after appending an entry with this canonical text."""
     return LINES.next_head(tip, f"{text}".encode("ascii"))
+
+
+def followed(before: Head, head: Head, text: str) -> Body:
+    """The body of an entry. Raises `LedgerDamagedError` unless it leads from one head to the next."""
+    if head.sequence != before.sequence + 1:
+        raise LedgerDamagedError(f"entry {before.sequence + 1} is missing", before.sequence + 1)
+    try:
+        fits = next_head(before, text) == head
+        body: Body = json_of(text, ENTRY, "an entry")
+    except (ValueError, TypeError):
+        raise LedgerDamagedError(f"entry {head.sequence} cannot be read", head.sequence) from None
+    if not fits:
+        raise LedgerDamagedError(f"entry {head.sequence} does not fit the chain of hashes", head.sequence)
+    return body
 
 
 def without_books(body: Mapping[str, Any]) -> Body:

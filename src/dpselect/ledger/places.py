@@ -13,8 +13,15 @@ from pathlib import Path
 
 from dpselect.errors import ArgumentError
 from dpselect.ledger.refusals import LedgerDamagedError, LedgerError, LedgerUnavailableError, SchemaVersionError
-from dpselect.records.engines import Database, connect_sqlite, driver_errors, is_server, server
-from dpselect.records.refusals import RecordDamagedError, RecordUnavailableError
+from dpselect.records.engines import (
+    Database,
+    RecordDamagedError,
+    RecordUnavailableError,
+    connect_sqlite,
+    driver_errors,
+    is_server,
+    server,
+)
 
 __all__ = ["APPLICATION_ID", "check_file", "file_of", "opened", "translated"]
 

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from dpselect.errors import ArgumentError, StudyError, missing_extra
-from dpselect.records.refusals import RecordDamagedError, RecordUnavailableError
 from dpselect.storage import durable
 
 __all__ = [
     "CREATION_LOCKS",
-    "SECONDS",
     "Database",
+    "RecordDamagedError",
+    "RecordUnavailableError",
     "Server",
     "connect_sqlite",
     "driver_errors",
@@ -33,9 +33,6 @@ __all__ = [
     "sqlite",
     "unusable",
 ]
-
-SECONDS: Final = 30.0
-"""How long to wait for others, unless the caller says."""
 
 CREATION_LOCKS: Final = {
     kind: f"SELECT pg_advisory_xact_lock({number})"
@@ -49,6 +46,14 @@ CREATION_LOCKS: Final = {
 """Statements that keep all others from making the same tables on a server; earlier versions take the same locks."""
 
 _SERVERS: Final = ("postgresql://", "postgres://", "postgresql+psycopg://")
+
+
+class RecordUnavailableError(Exception):
+    """A database or a witness cannot be used now. Each kind of record raises its own error in place of these."""
+
+
+class RecordDamagedError(Exception):
+    """A store or a witness cannot be read."""
 
 
 class Database:
@@ -196,7 +201,7 @@ def _row_type(names: tuple[str, ...]) -> Any:
     return namedtuple("Row", names, rename=True)
 
 
-def server(url: str, *, timeout: float = SECONDS) -> Server:
+def server(url: str, *, timeout: float = 30.0) -> Server:
     """A PostgreSQL database, whose every commit is on disk when it returns.
 
     Raises `MissingExtraError` without the extra "postgres", and `ArgumentError` for a URL that cannot be parsed,

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpselect.errors import ArgumentError
 from dpselect.records.chain import Head
-from dpselect.records.engines import CREATION_LOCKS, server, shown_url
-from dpselect.records.refusals import RecordDamagedError, RecordUnavailableError
+from dpselect.records.engines import CREATION_LOCKS, RecordDamagedError, RecordUnavailableError, server, shown_url
 from dpselect.storage import HeadFile, KeptHead
 
 __all__ = ["FileWitness", "FolderWitness", "ServerWitness", "Witness"]
@@ -58,31 +57,31 @@ class FileWitness(Witness):
 
     def read(self, record: str) -> Head | None:
         file = self._file(record)
-        try:
+        with _failing(file, "read"):
             kept = file.read()
-        except OSError as error:
-            raise RecordUnavailableError(f"the witness {file.path} cannot be read: {error.strerror}") from None
-        except ValueError:
-            raise RecordDamagedError(
-                f"the witness {file.path} is damaged: compare the ledger with its latest receipt, then remove that file"
-            ) from None
-        if kept is None:
-            return None
-        if kept.chain != record:
+        if kept is not None and kept.chain != record:
             raise ArgumentError(f"witness: {file.path} is that of another ledger")
-        return Head(kept.sequence, kept.head)
+        return None if kept is None else Head(kept.sequence, kept.head)
 
     def advance(self, record: str, head: Head, place: str) -> None:
         file = self._file(record)
-        try:
+        with _failing(file, "written"):
             file.advance(KeptHead(record, head.sequence, head.head, place))
-        except OSError as error:
-            raise RecordUnavailableError(f"the witness {file.path} cannot be written: {error.strerror}") from None
-        except ValueError:
-            raise RecordDamagedError(f"the witness {file.path} is damaged") from None
 
     def _file(self, record: str) -> HeadFile:  # noqa: ARG002 - a folder has one for each
         return HeadFile(self._path)
+
+
+@contextmanager
+def _failing(file: HeadFile, use: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RecordUnavailableError(f"the witness {file.path} cannot be {use}: {error.strerror}") from None
+    except ValueError:
+        raise RecordDamagedError(
+            f"the witness {file.path} is damaged: compare the ledger with its latest receipt, then remove that file"
+        ) from None
 
 
 class FolderWitness(FileWitness):

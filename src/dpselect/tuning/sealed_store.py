@@ -27,8 +27,7 @@ from dpselect.privacy import Receipt
 from dpselect.randomness import system_source
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.records.claims import ClaimFile
-from dpselect.records.engines import Database, sqlite, unusable
-from dpselect.records.refusals import RecordDamagedError
+from dpselect.records.engines import Database, RecordDamagedError, sqlite, unusable
 from dpselect.records.seal import EXTRA_BYTES, BrokenSealError, Seal
 from dpselect.storage import KeyPlace
 from dpselect.tuning.machine import Bond, Candidate, Search, Stage
@@ -288,24 +287,16 @@ def _made(path: Path) -> Database:
     """The database of a store, with an empty file where there is none."""
     refuse_while_starting("a search on disk")
     try:
-        _make(path)
+        try:  # made here and not by SQLite, so that it is never readable by others; its journal has the same mode
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:  # not opened: closing it would drop the lock of another search of this process
+            if path.is_symlink():
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
         path.chmod(0o600)
         # The folder is not synced here: SQLite does so when it makes its journal, before the first commit returns.
         return sqlite(path, exclusive=True, timeout=1.0)
     except OSError as error:
         raise StudyError(f"the store {path} cannot be written: {error.strerror}") from None
-
-
-def _make(path: Path) -> None:
-    """Made here and not by SQLite, so that it is never readable by others; SQLite gives its journal the same mode.
-
-    One that is there is not opened: closing it would drop the lock that another search of this process holds on it.
-    """
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        if path.is_symlink():
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
 
 
 def _row(database: Database, path: Path, fingerprint: str, variable: str | None) -> dict[str, Any]:
