@@ -34,7 +34,7 @@ from dpselect.errors import StudyError
 from dpselect.holdout.sealed_record import SealedRecord, check_row, discard_key, new_row
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.records.chain import Head
-from dpselect.records.engines import Database, sqlite, unusable
+from dpselect.records.engines import Database, RecordDamagedError, sqlite, unusable
 from dpselect.storage import durable, state_folder
 
 __all__ = ["Record", "Snapshot", "WriteTurn"]
@@ -183,16 +183,17 @@ class Record(SealedRecord):
         refuse_while_starting(_WHAT)
         if not path.is_file():
             raise StudyError(f"{path} does not exist")
-        with _failing(path), closing(sqlite(path)) as file, file.transaction(write=False):
-            found = file.execute("SELECT * FROM about").fetchone()
-        try:
-            row = dict(found._asdict())
-            if not isinstance(row["format"], int) or row["format"] < 1:
-                raise _unusable(path)
-            check_row(row, str(path), kind)
-            return cls(path, row)
-        except (AttributeError, KeyError):
-            raise _unusable(path) from None
+        with _failing(path):
+            with closing(sqlite(path)) as file, file.transaction(write=False):
+                found = file.execute("SELECT * FROM about").fetchone()
+            try:
+                row = dict(found._asdict())
+                if not isinstance(row["format"], int) or row["format"] < 1:
+                    raise RecordDamagedError
+                check_row(row, str(path), kind)
+                return cls(path, row)
+            except (AttributeError, KeyError):
+                raise RecordDamagedError from None
 
     @contextmanager
     def turn(self, *, several: bool = False) -> Iterator[WriteTurn]:
@@ -251,11 +252,9 @@ class Record(SealedRecord):
         wanted = "SELECT sequence, sealed FROM entry WHERE sequence >= :known ORDER BY sequence"
         with _failing(self._path), closing(sqlite(self._path)) as file, file.transaction(write=False):
             rows = file.execute(wanted, known=known).fetchall()
-            if known and (not rows or not self.is_last(rows[0])):
+            if not self.continues(rows):
                 self.forget()  # another copy: from the beginning
                 rows = file.execute(wanted, known=0).fetchall()
-            elif known:
-                del rows[0]
         self.follow(rows)
         return self.entries, self.tips
 
@@ -287,16 +286,9 @@ def _no_counter() -> StudyError:
     )
 
 
-def _unusable(path: Path) -> StudyError:
-    return StudyError(_damaged(path))
-
-
-def _damaged(path: Path) -> str:
-    return f"{path} is not a record of dpselect, cannot be written, or is damaged"
-
-
 def _failing(path: Path) -> AbstractContextManager[None]:
-    return unusable(_damaged(path), locked=f"{path} is in use by other processes; try again")
+    said = f"{path} is not a record of dpselect, cannot be written, or is damaged"
+    return unusable(said, locked=f"{path} is in use by other processes; try again")
 
 
 @contextmanager

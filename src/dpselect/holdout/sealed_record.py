@@ -71,9 +71,13 @@ class SealedRecord:
         """Begin to read again."""
         self._read = _Read([], self._read.tips[:1], b"")
 
-    def is_last(self, row: tuple[int, bytes]) -> bool:
-        """Whether a row is the last that was read."""
-        return (row[0], bytes(row[1])) == (self.tips[-1].sequence, self._read.last)
+    def continues(self, rows: list[tuple[int, bytes]]) -> bool:
+        """Whether rows begin with the last that was read, which is taken off; any do when none was."""
+        tip = self.tips[-1]
+        if not tip.sequence:
+            return True
+        first = rows.pop(0) if rows else (0, b"")
+        return (first[0], bytes(first[1])) == (tip.sequence, self._read.last)
 
     def follow(self, rows: Iterable[tuple[int, bytes]]) -> list[Head]:
         """Read the rows that come next; their ends. Raises `StudyError` for one that does not belong here."""

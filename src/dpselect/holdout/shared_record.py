@@ -146,7 +146,7 @@ class SharedRecord(SealedRecord):
                 identifier=self.identifier,
                 known=known,
             ).fetchall()
-        if known and not (rows and self.is_last(rows.pop(0))):
+        if not self.continues(rows):
             raise self._stale()
         tips = {tip.sequence: tip for tip in self.follow(rows)}
         if self._seen is not None:

@@ -21,7 +21,7 @@ from dpselect.decoding import LimitError, fraction_of, json_of
 from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError
 from dpselect.ledger.refusals import LedgerDamagedError
-from dpselect.records.chain import LINES, Head
+from dpselect.records.chain import LINES, Head, canonical
 
 __all__ = [
     "BOOKS",
@@ -44,11 +44,6 @@ Body = dict[str, Any]
 
 
 ORIGIN = Head(0, "0" * 64)
-
-
-def canonical(body: Mapping[str, Any]) -> str:
-    """The text that is stored and hashed."""
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def next_head(tip: Head, text: str) -> Head:

@@ -1,4 +1,4 @@
-"""Where a ledger can be: a SQLite file of mode 0600 on a local file system, or a PostgreSQL database."""
+"""Where a ledger can be, and its witness: SQLite files of mode 0600 on a local file system, or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,24 +6,36 @@ import os
 import re
 import sqlite3
 import stat
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from dpselect.errors import ArgumentError
-from dpselect.ledger.refusals import LedgerDamagedError, LedgerError, LedgerUnavailableError, SchemaVersionError
+from dpselect.ledger.refusals import (
+    LedgerDamagedError,
+    LedgerError,
+    LedgerUnavailableError,
+    SchemaVersionError,
+    UnwitnessedWarning,
+)
 from dpselect.records.engines import (
     Database,
     RecordDamagedError,
     RecordUnavailableError,
-    connect_sqlite,
     driver_errors,
     is_server,
     server,
+    shown_url,
+    sqlite,
 )
+from dpselect.records.witness import FileWitness, FolderWitness, ServerWitness, Witness
+from dpselect.storage import state_folder
 
-__all__ = ["APPLICATION_ID", "check_file", "file_of", "opened", "translated"]
+__all__ = ["APPLICATION_ID", "WitnessPlace", "check_file", "file_of", "opened", "translated", "witness_at"]
+
+WitnessPlace = bool | str | os.PathLike[str]
 
 APPLICATION_ID = int.from_bytes(b"dpsl", "big")
 """In the header of a SQLite file: whose it is."""
@@ -33,6 +45,7 @@ _NETWORK = re.compile(
     r"fuse\.(sshfs|s3fs|glusterfs|ceph.*|davfs.*|rclone|gcsfuse)"
 )
 _MOUNTS = Path("/proc/self/mountinfo")
+_VARIABLE = "DPSELECT_LEDGER_WITNESS"
 _DAMAGED = ("malformed", "not a database", "file is encrypted", "no such table")
 
 
@@ -58,12 +71,12 @@ def opened(where: str | os.PathLike[str], *, timeout: float) -> Database:
     path = file_of(where)
     if path is None:
         return server(os.fspath(where), timeout=timeout)
-    return Database(partial(_connected, path.absolute(), timeout))
+    return sqlite(path, logged=True, timeout=timeout, check=partial(_check, path.absolute()))
 
 
-def _connected(path: Path, timeout: float) -> sqlite3.Connection:
+def _check(path: Path, connection: sqlite3.Connection) -> None:
     check_file(path)
-    return connect_sqlite(path, logged=True, timeout=timeout, check=partial(_check_owner, path))
+    _check_owner(path, connection)
 
 
 def check_file(path: Path) -> None:
@@ -137,3 +150,35 @@ def translated(name: str) -> Iterator[None]:
         if any(word in said for word in _DAMAGED):
             raise LedgerDamagedError(f"the ledger {name} cannot be read: {said}") from None
         raise LedgerUnavailableError(f"the ledger {name} cannot be used: {said}") from None
+
+
+def witness_at(place: WitnessPlace, *, is_file: bool, timeout: float) -> Witness | None:
+    """The witness that is asked for; True means the variable's, else the state folder for a ledger in a file.
+
+    Raises `ArgumentError` for a place that is none.
+    """
+    if place is True:
+        place = os.environ.get(_VARIABLE) or True
+    if place is True:
+        return FolderWitness(state_folder() / "ledgers", without=_warn) if is_file else None
+    if place is False or place is None:
+        return None
+    place = os.fspath(place)
+    if not isinstance(place, str) or not place:
+        raise ArgumentError("witness must be True, False, a file, a folder, or a postgresql:// URL")
+    if "://" in place:
+        if not is_server(place):
+            raise ArgumentError("witness: of URLs, only postgresql:// ones are known")
+        with translated(shown_url(place)):
+            return ServerWitness(place, timeout=timeout)
+    path = Path(place).absolute()
+    return FolderWitness(path) if path.is_dir() else FileWitness(path)
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(
+        f"{reason}. Nothing outside of the ledger knows how far it has come, so an older copy of it would not "
+        f"be found. Set {_VARIABLE} to a folder that can be written, or pass witness=False",
+        UnwitnessedWarning,
+        stacklevel=2,
+    )

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from dpselect.ledger.entries import ORIGIN, Body, Head
-from dpselect.ledger.places import check_file, file_of, opened, translated
+from dpselect.ledger.places import WitnessPlace, check_file, file_of, opened, translated, witness_at
 from dpselect.ledger.refusals import (
     MAKES_IT,
     LedgerDamagedError,
@@ -23,7 +23,6 @@ from dpselect.ledger.refusals import (
 )
 from dpselect.ledger.schema import SCHEMA_VERSION, create_tables, is_there, migrate, schema_version
 from dpselect.ledger.transaction import Transaction
-from dpselect.ledger.witness import WitnessPlace, witness_at
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.records.engines import CREATION_LOCKS, Database, shown_url, sqlite
 from dpselect.records.witness import FolderWitness, Witness

@@ -6,11 +6,17 @@ head_n = SHA-256(head_{n-1} || n || content of entry n)
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["BYTES", "LINES", "Chain", "Head"]
+__all__ = ["BYTES", "LINES", "Chain", "Head", "canonical"]
+
+
+def canonical(content: Mapping[str, Any]) -> str:
+    """The one text of a JSON object that is hashed or signed: sorted keys, no spaces, ASCII, no NaN."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import sys
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -25,7 +25,6 @@ __all__ = [
     "RecordDamagedError",
     "RecordUnavailableError",
     "Server",
-    "connect_sqlite",
     "driver_errors",
     "is_server",
     "server",
@@ -34,15 +33,8 @@ __all__ = [
     "unusable",
 ]
 
-CREATION_LOCKS: Final = {
-    kind: f"SELECT pg_advisory_xact_lock({number})"
-    for kind, number in (
-        ("ledger", 6450517351),
-        ("witness", 6450517352),
-        ("submitters", 6450517352),
-        ("holdout", 6450517353),
-    )
-}
+_NUMBERS: Final = {"ledger": 6450517351, "witness": 6450517352, "submitters": 6450517352, "holdout": 6450517353}
+CREATION_LOCKS: Final = {kind: f"SELECT pg_advisory_xact_lock({number})" for kind, number in _NUMBERS.items()}
 """Statements that keep all others from making the same tables on a server; earlier versions take the same locks."""
 
 _SERVERS: Final = ("postgresql://", "postgres://", "postgresql+psycopg://")
@@ -182,14 +174,14 @@ def shown_url(url: str) -> str:
 
 def sqlite(path: Path, **options: Any) -> Database:
     """A SQLite file that is there, with the options of `durable.connect`."""
-    return Database(partial(connect_sqlite, path.absolute(), **options))
+    where = path.absolute()
 
+    def connect() -> sqlite3.Connection:
+        connection = durable.connect(where, **options)
+        connection.row_factory = _row
+        return connection
 
-def connect_sqlite(path: Path, **options: Any) -> sqlite3.Connection:
-    """`durable.connect`, with rows that have names."""
-    connection = durable.connect(path, **options)
-    connection.row_factory = _row
-    return connection
+    return Database(connect)
 
 
 def _row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> tuple[Any, ...]:

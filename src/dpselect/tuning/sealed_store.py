@@ -303,35 +303,23 @@ def _row(database: Database, path: Path, fingerprint: str, variable: str | None)
     """The public part of the search; a new one when there is none. From now on all other processes are kept out."""
     damaged, locked = "is not a store of dpselect, or it is damaged", "another process is running the search in"
     with unusable(f"{path} {damaged}", locked=f"{locked} {path}"):
+        with database.transaction(write=False):
+            # one that was killed while it created the store left it empty: nothing was charged or drawn
+            begun = bool(database.tables())
+        if not begun:
+            with database.transaction(write=True):
+                database.execute(_SCHEMA)
+                database.execute(
+                    "INSERT INTO search VALUES (1, :format, :identifier, :fingerprint, :key, :stage, 'null', x'')",
+                    format=_FORMAT,
+                    identifier=system_source().bytes(16).hex(),
+                    fingerprint=fingerprint,
+                    key=variable,
+                    stage=Stage.NEW.value,
+                )
+        found = database.execute("SELECT format, identifier, fingerprint, key_variable, stage, receipt FROM search")
         try:
-            row = _read_row(database) or _create_row(database, fingerprint, variable)
+            row = dict(found.fetchone()._asdict())
             return {**row, "stage": Stage(row["stage"])}
         except (ValueError, AttributeError):
             raise RecordDamagedError from None
-
-
-def _read_row(database: Database) -> dict[str, Any] | None:
-    # A process killed while it created the store leaves it empty: nothing was charged or drawn, so it is begun anew.
-    with database.transaction(write=False):
-        if not database.tables():
-            return None
-        found = database.execute("SELECT format, identifier, fingerprint, key_variable, stage, receipt FROM search")
-        return dict(found.fetchone()._asdict())
-
-
-def _create_row(database: Database, fingerprint: str, variable: str | None) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "format": _FORMAT,
-        "identifier": system_source().bytes(16).hex(),
-        "fingerprint": fingerprint,
-        "key_variable": variable,
-        "stage": Stage.NEW.value,
-        "receipt": "null",
-    }
-    with database.transaction(write=True):
-        database.execute(_SCHEMA)
-        database.execute(
-            "INSERT INTO search VALUES (1, :format, :identifier, :fingerprint, :key_variable, :stage, :receipt, x'')",
-            **row,
-        )
-    return row

@@ -6,7 +6,6 @@ they made, so that none is valid without a key that is trusted.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from fractions import Fraction
@@ -21,6 +20,7 @@ from dpselect.decoding import DecodingLimits, LimitError, fraction_of
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout.gate.purse import Purse
 from dpselect.holdout.gate.terms import GateTerms
+from dpselect.records.chain import canonical
 from dpselect.storage import state_folder, write_atomically
 
 __all__ = [
@@ -102,7 +102,8 @@ def signed(body: dict[str, Any], key: str) -> dict[str, Any]:
     >>> well_signed(signed({"a": 1}, key), public_part(key)), well_signed({"a": 2, "signature": "00"}, public_part(key))
     (True, False)
     """
-    return {**body, "signature": Ed25519PrivateKey.from_private_bytes(bytes.fromhex(key)).sign(_text(body)).hex()}
+    secret = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(key))
+    return {**body, "signature": secret.sign(canonical(body).encode()).hex()}
 
 
 def well_signed(document: Mapping[str, Any], public_key: str) -> bool:
@@ -110,14 +111,10 @@ def well_signed(document: Mapping[str, Any], public_key: str) -> bool:
     try:
         signature, key = bytes.fromhex(document["signature"]), bytes.fromhex(public_key)
         body = {name: value for name, value in document.items() if name != "signature"}
-        Ed25519PublicKey.from_public_bytes(key).verify(signature, _text(body))
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, canonical(body).encode())
     except (InvalidSignature, ValueError, TypeError, KeyError):
         return False
     return True
-
-
-def _text(body: dict[str, Any]) -> bytes:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
 def verify_certificate(document: Mapping[str, Any], *, public_key: str | None) -> GateTerms:
