@@ -8,13 +8,17 @@ from contextlib import closing, suppress
 
 import pytest
 
-from dpselect.errors import StudyError
+from dpselect.errors import ArgumentError, StudyError
 from dpselect.holdout import shared_record
+from dpselect.holdout.server import Submitters
+from dpselect.ledger import Ledger
+from dpselect.privacy import pure_dp
 from dpselect.records.chain import BYTES, LINES, Head
 from dpselect.records.engines import Database, Server, is_server, shown_url, sqlite, unusable
 from dpselect.records.seal import EXTRA_BYTES, BrokenSealError, Seal
 from dpselect.records.witness import FolderWitness
 from dpselect.storage import durable
+from tests.serving import POSTGRES, fresh_database
 
 KEY, OTHER = bytes(range(32)), bytes(32)
 
@@ -137,3 +141,23 @@ def test_the_later_of_both_witnesses_of_a_shared_record_counts(tmp_path, monkeyp
     for sequence, latest in ((4, 5), (6, 6), (5, 6)):
         witness.advance(name, Head(sequence, "ff" * 32), "here")
         assert shared_record._witnessed(name).sequence == latest
+
+
+@pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")
+def test_a_schema_made_later_hides_no_ledger_and_no_quota(tmp_path):
+    """Else a budget, or a quota, would begin anew in the schema that now comes first on the search path."""
+    psycopg = pytest.importorskip("psycopg")
+    with fresh_database() as url:
+        with Ledger.open(url) as ledger:
+            ledger.create_budget("b", epsilon=1).reserve(pure_dp(epsilon=1), label="all")
+        with Submitters(url) as submitters:
+            token = submitters.invite("Ada", questions=1)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE SCHEMA AUTHORIZATION CURRENT_USER")
+            assert connection.execute("SELECT current_schema()").fetchone() != ("public",)
+        with Ledger.open(url) as ledger:
+            with pytest.raises(ArgumentError, match="already"):
+                ledger.create_budget("b", epsilon=1)
+            assert ledger.budget("b").remaining().epsilon == 0
+        with Submitters(url) as submitters:
+            assert submitters.by_token(token).name == "Ada"

@@ -61,7 +61,7 @@ class SharedRecord(SealedRecord):
     def __init__(self, url: str, name: str, row: dict[str, Any]) -> None:
         super().__init__(name, row)
         self._database, self._alone = server(url), threading.Lock()
-        with _failing(name):
+        with unusable(f"the witness of {name} in the state folder cannot be used now"):
             self._seen = _witnessed(self.identifier)
 
     @classmethod
@@ -165,7 +165,8 @@ class SharedRecord(SealedRecord):
                 sealed=row,
             )
         self.follow([(tip.sequence, row)])
-        FolderWitness(state_folder() / "records").advance(self.identifier, tip, self._name)
+        with unusable(f"the witness of {self._name} in the state folder cannot be used now"):
+            FolderWitness(state_folder() / "records").advance(self.identifier, tip, self._name)
 
     def _stale(self) -> StudyError:
         return StudyError(

@@ -57,7 +57,7 @@ class Database:
     dialect: ClassVar[str] = "sqlite"
     begin_read: ClassVar[str] = "BEGIN"
     begin_write: ClassVar[str] = "BEGIN IMMEDIATE"
-    tables_here: ClassVar[str] = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    tables_here: ClassVar[str] = "SELECT name FROM sqlite_master"
     types: ClassVar[Mapping[str, str]] = {
         "bytes": "BLOB",
         "whole": "INTEGER",
@@ -120,7 +120,7 @@ class Database:
             self.execute(table.format(**self.types))
 
     def tables(self) -> set[str]:
-        """The names of all tables."""
+        """The names of all tables, in SQLite with views and the like: whether anything is there."""
         return {str(name) for (name,) in self.execute(self.tables_here)}
 
     def close(self) -> None:
