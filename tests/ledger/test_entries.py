@@ -24,8 +24,8 @@ from dpselect.ledger import (
     SchemaVersionError,
     schema as ledger_schema,
 )
-from dpselect.ledger.engines import file_of, network_file_system
 from dpselect.ledger.entries import Head, canonical, next_head
+from dpselect.ledger.places import file_of, network_file_system
 from dpselect.ledger.transfer import export_lines, import_lines
 from dpselect.privacy.release import Receipt
 from dpselect.testing.ledger_contract import GATE
@@ -259,7 +259,7 @@ def test_network_file_systems_are_refused(tmp_path, monkeypatch):
     assert network_file_system(tmp_path / "share" / "more", mounts=mounts) == "nfs4"
     assert network_file_system(tmp_path / "share" / "local" / "deep", mounts=mounts) is None
     assert network_file_system(tmp_path / "shared", mounts=mounts) is None
-    monkeypatch.setattr("dpselect.ledger.engines.network_file_system", lambda folder: "nfs4")
+    monkeypatch.setattr("dpselect.ledger.places.network_file_system", lambda folder: "nfs4")
     with pytest.raises(LedgerUnavailableError, match="nfs4"):
         Ledger.open(tmp_path / "budget.db")
 

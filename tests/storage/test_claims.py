@@ -17,9 +17,9 @@ from dpselect.ledger.schema import schema_version
 from dpselect.ledger.transfer import export_lines, import_lines
 from dpselect.privacy import paying, pure_dp
 from dpselect.randomness import keyed_source
+from dpselect.records.claims import ClaimFile
 from dpselect.repetitions import Harmonic
 from dpselect.storage import durable
-from dpselect.storage.claims import ClaimFile
 from dpselect.tuning import SearchFinishedError, SearchStore, TwoStageDesign, Uniform, sealed_store, tune
 from dpselect.tuning.supervised import perform
 from tests.budgets import budget_at, charges

@@ -85,10 +85,10 @@ def test_zoo_a_table_of_trials_is_caught(tmp_path, monkeypatch, drawn):
 
     def save(self, search):
         real(self, search)
-        self._connection.execute("CREATE TABLE IF NOT EXISTS trial (x)")
+        self._database.execute("CREATE TABLE IF NOT EXISTS trial (x)")
         if search.best:
-            self._connection.execute("DELETE FROM trial")
-            self._connection.executemany("INSERT INTO trial VALUES (?)", [(1,)] * search.counted)
+            self._database.execute("DELETE FROM trial")
+            self._database.execute_all("INSERT INTO trial VALUES (:one)", [{"one": 1}] * search.counted)
 
     assert k_shows(
         tmp_path, monkeypatch, drawn, "rows", lambda: monkeypatch.setattr(sealed_store.SealedStore, "save", save)

@@ -22,10 +22,8 @@ The counter's lock is held from reading the entries to committing the next one, 
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -33,12 +31,14 @@ from typing import Any, Final, Generic, TypeVar
 from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import StudyError
-from dpselect.holdout.chain import Sealed, Tip, check_row, discard_key, new_row
+from dpselect.holdout.sealed_record import SealedRecord, check_row, discard_key, new_row
 from dpselect.randomness.starting import refuse_while_starting
+from dpselect.records.chain import Head
+from dpselect.records.engines import Database, RecordDamagedError, sqlite, unusable
 from dpselect.storage import durable
 from dpselect.storage.keys import state_folder
 
-__all__ = ["Folded", "Record", "Turn"]
+__all__ = ["Record", "Snapshot", "WriteTurn"]
 
 S = TypeVar("S")
 
@@ -57,6 +57,7 @@ _SCHEMA: Final = (
     """,
     "CREATE TABLE entry (sequence INTEGER PRIMARY KEY, sealed BLOB NOT NULL) STRICT",
 )
+_ABOUT: Final = "INSERT INTO about VALUES (1, :format, :kind, :identifier, :key_variable, :terms, :sealed)"
 _COUNTER: Final = """
 CREATE TABLE IF NOT EXISTS counter (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -70,7 +71,7 @@ CREATE TABLE IF NOT EXISTS counter (
 _Append = Callable[[dict[str, Any], tuple[int, ...]], None]
 
 
-class Turn:
+class WriteTurn:
     """The record while no other process can touch it. One entry is appended at most, or one more after each `keep`."""
 
     def __init__(self, entries: list[dict[str, Any]], append: _Append, keep: Callable[[], None]) -> None:
@@ -97,10 +98,10 @@ class Turn:
         self._used = False
 
 
-class Folded(Generic[S]):
+class Snapshot(Generic[S]):
     """What a record's entries amount to, continued from where it was when they were looked at last.
 
-    >>> folded = Folded(lambda total, entries: total + sum(entry["a"] for entry in entries), 0)
+    >>> folded = Snapshot(lambda total, entries: total + sum(entry["a"] for entry in entries), 0)
     >>> first = {"a": 1}
     >>> folded.of([first]), folded.of([first, {"a": 2}]), folded.of([{"a": 5}])
     (1, 3, 5)
@@ -120,7 +121,7 @@ class Folded(Generic[S]):
         return state
 
 
-class Record(Sealed):
+class Record(SealedRecord):
     """One record on disk. Make it with `create`, find it again with `open`."""
 
     def __init__(self, path: Path, row: dict[str, Any]) -> None:
@@ -148,20 +149,22 @@ class Record(Sealed):
             raise StudyError(f"{path} exists already; choose another path")
         row, tip = new_row(kind=kind, terms=terms, secret=secret, key_variable=key_variable)
         identifier = row["identifier"]
-        part = path.with_name(f".{path.name}.{identifier}.part")
         made = False
         try:
             with _transaction(_counter_path(identifier, create=True)) as counter:
                 counter.execute(_COUNTER)
-                counter.execute("INSERT INTO counter VALUES (1, 0, ?, ?)", (tip.head, json.dumps(exposure)))
-            durable.create_private(part, b"")
-            with _transaction(part) as file:
-                for statement in _SCHEMA:
-                    file.execute(statement)
-                file.execute("INSERT INTO about VALUES (1, ?, ?, ?, ?, ?, ?)", tuple(row.values()))
-            if reserve is not None:
-                reserve(identifier)
-            os.link(part, path)  # unlike a renaming this never replaces a file
+                counter.execute(
+                    "INSERT INTO counter VALUES (1, 0, :head, :exposure)",
+                    head=bytes.fromhex(tip.head),
+                    exposure=json.dumps(exposure),
+                )
+            with durable.whole_file(path) as part:
+                with _transaction(part) as file:
+                    for statement in _SCHEMA:
+                        file.execute(statement)
+                    file.execute(_ABOUT, **row)
+                if reserve is not None:
+                    reserve(identifier)
             made = True
             durable.sync_folder(path.parent)
         except FileExistsError:
@@ -169,8 +172,6 @@ class Record(Sealed):
         except OSError as error:
             raise StudyError(f"{path} cannot be written: {error.strerror}") from None
         finally:
-            with suppress(OSError):
-                part.unlink()
             if not made:
                 with suppress(OSError, StudyError):
                     _counter_path(identifier, create=False).unlink()
@@ -183,19 +184,20 @@ class Record(Sealed):
         refuse_while_starting(_WHAT)
         if not path.is_file():
             raise StudyError(f"{path} does not exist")
-        try:
-            with closing(durable.connect(path)) as connection:
-                connection.row_factory = sqlite3.Row
-                row = dict(connection.execute("SELECT * FROM about").fetchone() or ())
-            if not isinstance(row["format"], int) or row["format"] < 1:
-                raise _unusable(path)
-            check_row(row, str(path), kind)
-            return cls(path, row)
-        except (sqlite3.DatabaseError, KeyError):
-            raise _unusable(path) from None
+        with _failing(path):
+            with closing(sqlite(path)) as file, file.transaction(write=False):
+                found = file.execute("SELECT * FROM about").fetchone()
+            try:
+                row = dict(found._asdict())
+                if not isinstance(row["format"], int) or row["format"] < 1:
+                    raise RecordDamagedError
+                check_row(row, str(path), kind)
+                return cls(path, row)
+            except (AttributeError, KeyError):
+                raise RecordDamagedError from None
 
     @contextmanager
-    def turn(self, *, several: bool = False) -> Iterator[Turn]:
+    def turn(self, *, several: bool = False) -> Iterator[WriteTurn]:
         """Wait for the other processes, then look at the entries and append one at most, or `several` with `keep`.
 
         Raises `StudyError` for a damaged file, one that is at odds with its counter, and when waiting takes too long.
@@ -204,26 +206,24 @@ class Record(Sealed):
             with _transaction(_counter_path(self.identifier, create=False), held=several) as counter:
                 entries, tips = self._entries()
                 if self._agrees(counter, entries, tips):
-                    yield Turn(entries, partial(self._extend, counter, tips), partial(_commit_and_go_on, counter))
+                    yield WriteTurn(entries, partial(self._extend, counter, tips), counter.keep)
                     return
             # mended, and committed; look again
 
-    def _extend(
-        self, counter: sqlite3.Connection, tips: list[Tip], entry: dict[str, Any], exposure: tuple[int, ...]
-    ) -> None:
+    def _extend(self, counter: Database, tips: list[Head], entry: dict[str, Any], exposure: tuple[int, ...]) -> None:
         tips.append(self._append(counter, tips[-1], entry, exposure))
 
-    def _agrees(self, counter: sqlite3.Connection, entries: list[dict[str, Any]], tips: list[Tip]) -> bool:
+    def _agrees(self, counter: Database, entries: list[dict[str, Any]], tips: list[Head]) -> bool:
         """Whether file and counter tell the same; mends what may be mended and says no."""
         found = counter.execute("SELECT sequence, head, exposure FROM counter").fetchone()
         if found is None:
             raise _no_counter()
-        known, tip = Tip(found[0], bytes(found[1])), tips[-1]
+        known, tip = Head(found.sequence, bytes(found.head).hex()), tips[-1]
         if known == tip:
             return True
-        exposure = tuple(json_of(found[2], DOCUMENT, "the counter"))
+        exposure = tuple(json_of(found.exposure, DOCUMENT, "the counter"))
         if tip.sequence < known.sequence:
-            after = Tip(known.sequence, tip.head)  # leaves out the numbers of the entries that were lost
+            after = Head(known.sequence, tip.head)  # leaves out the numbers of the entries that were lost
             self._append(counter, after, {"lost": exposure}, exposure)
             return False
         if tip.sequence == known.sequence + 1 and "lost" in entries[-1]:  # a crash amid the lines above
@@ -236,38 +236,36 @@ class Record(Sealed):
             return False
         raise StudyError(f"{self._path} is not the file that was used last: two copies of it went different ways")
 
-    def _append(self, counter: sqlite3.Connection, tip: Tip, entry: dict[str, Any], exposure: tuple[int, ...]) -> Tip:
+    def _append(self, counter: Database, tip: Head, entry: dict[str, Any], exposure: tuple[int, ...]) -> Head:
         row, after = self.sealed(tip, entry)
         with _transaction(self._path) as file:
-            file.execute("INSERT INTO entry VALUES (?, ?)", (after.sequence, row))
+            file.execute("INSERT INTO entry VALUES (:sequence, :sealed)", sequence=after.sequence, sealed=row)
         _raise(counter, after, exposure)
         return after
 
-    def _entries(self) -> tuple[list[dict[str, Any]], list[Tip]]:
+    def _entries(self) -> tuple[list[dict[str, Any]], list[Head]]:
         """The entries that count, and the chain's ends after the last of them and the one before.
 
         What this process has read is not read again as long as the last of it is there as it was: the others were
         bound to it when it was written.
         """
         known = self.tips[-1].sequence
-        try:
-            with closing(durable.connect(self._path)) as file:
-                wanted = "SELECT sequence, sealed FROM entry WHERE sequence >= ? ORDER BY sequence"
-                rows = file.execute(wanted, (known,)).fetchall()
-                if known and (not rows or not self.is_last(rows[0])):
-                    self.forget()  # another copy: from the beginning
-                    rows = file.execute(wanted, (0,)).fetchall()
-                elif known:
-                    del rows[0]
-        except sqlite3.DatabaseError:
-            raise _unusable(self._path) from None
+        wanted = "SELECT sequence, sealed FROM entry WHERE sequence >= :known ORDER BY sequence"
+        with _failing(self._path), closing(sqlite(self._path)) as file, file.transaction(write=False):
+            rows = file.execute(wanted, known=known).fetchall()
+            if not self.continues(rows):
+                self.forget()  # another copy: from the beginning
+                rows = file.execute(wanted, known=0).fetchall()
         self.follow(rows)
         return self.entries, self.tips
 
 
-def _raise(counter: sqlite3.Connection, tip: Tip, exposure: tuple[int, ...]) -> None:
+def _raise(counter: Database, tip: Head, exposure: tuple[int, ...]) -> None:
     counter.execute(
-        "UPDATE counter SET sequence = ?, head = ?, exposure = ?", (tip.sequence, tip.head, json.dumps(exposure))
+        "UPDATE counter SET sequence = :sequence, head = :head, exposure = :exposure",
+        sequence=tip.sequence,
+        head=bytes.fromhex(tip.head),
+        exposure=json.dumps(exposure),
     )
 
 
@@ -289,32 +287,16 @@ def _no_counter() -> StudyError:
     )
 
 
-def _unusable(path: Path) -> StudyError:
-    return StudyError(f"{path} is not a record of dpselect, or it is damaged")
-
-
-def _commit_and_go_on(counter: sqlite3.Connection) -> None:
-    durable.commit(counter)
-    counter.execute("BEGIN IMMEDIATE")
+def _failing(path: Path) -> AbstractContextManager[None]:
+    said = f"{path} is not a record of dpselect, cannot be written, or is damaged"
+    return unusable(said, locked=f"{path} is in use by other processes; try again")
 
 
 @contextmanager
-def _transaction(path: Path, *, held: bool = False) -> Iterator[sqlite3.Connection]:
+def _transaction(path: Path, *, held: bool = False) -> Iterator[Database]:
     """One durable transaction; errors of SQLite become `StudyError`. `held`: several, no other process in between."""
     refuse_while_starting(_WHAT)
-    try:
-        connection = durable.connect(path)
-    except sqlite3.DatabaseError:
-        raise _unusable(path) from None
-    try:
-        connection.execute("BEGIN IMMEDIATE")
+    with _failing(path), closing(sqlite(path)) as database, database.transaction(write=True):
         if held:  # only now: before, who waits would hold a lock that who writes waits for
-            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-        yield connection
-        durable.commit(connection)
-    except sqlite3.DatabaseError as error:
-        if "locked" in str(error):
-            raise StudyError(f"{path} is in use by other processes; try again") from None
-        raise StudyError(f"{path} cannot be written or is damaged") from None
-    finally:
-        connection.close()  # rolls back what was not committed
+            database.execute("PRAGMA locking_mode=EXCLUSIVE")
+        yield database

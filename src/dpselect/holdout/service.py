@@ -15,7 +15,7 @@ from dpselect.errors import ArgumentError, ContentError, expect, number, public_
 from dpselect.holdout.draws import Draws, class_codes, fingerprint
 from dpselect.holdout.files import NAMING, aligned, class_names, numbers, predicted_classes, texts, unique_ids
 from dpselect.holdout.machine import Entry, State
-from dpselect.holdout.record import Folded
+from dpselect.holdout.record import Snapshot
 from dpselect.holdout.scores import METRICS, HoldoutMetric, Scored
 from dpselect.holdout.shared_record import AnyRecord, create_record, open_record
 from dpselect.holdout.terms import HoldoutRequest, Terms
@@ -146,7 +146,7 @@ class Holdout(Unrepeatable):
         self._naming = secret.get("naming", 1)
         plan = self._terms.plan
         nothing = State(plan.questions, plan.answers, plan.answers == plan.questions)
-        self._folded = Folded(lambda state, entries: state.after(map(Entry.parse, entries)), nothing)
+        self._folded = Snapshot(lambda state, entries: state.after(map(Entry.parse, entries)), nothing)
 
     @classmethod
     def create(

@@ -14,56 +14,55 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from dpselect.errors import ArgumentError, StudyError, public_text
-from dpselect.holdout.chain import Sealed, Tip, check_row, discard_key, new_row
-from dpselect.holdout.record import Record, Turn
-from dpselect.ledger.engines import is_server, opened, unusable
+from dpselect.holdout.record import Record, WriteTurn
+from dpselect.holdout.sealed_record import SealedRecord, check_row, discard_key, new_row
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.storage import durable
+from dpselect.records.chain import Head
+from dpselect.records.engines import CREATION_LOCKS, is_server, server, sqlite, unusable
+from dpselect.records.witness import FolderWitness
 from dpselect.storage.keys import state_folder
 
 __all__ = ["AnyRecord", "SharedRecord", "create_record", "name_of", "names_at", "open_record"]
 
 _WHAT: Final = "a holdout in a database"
-_SECONDS: Final = 30.0
 _TABLES: Final = (
     """
     CREATE TABLE IF NOT EXISTS holdout_record (
         name TEXT PRIMARY KEY,
-        format BIGINT NOT NULL,
+        format {whole} NOT NULL,
         kind TEXT NOT NULL,
         identifier TEXT UNIQUE NOT NULL,
         key_variable TEXT,
         terms TEXT NOT NULL,
-        sealed BYTEA NOT NULL
+        sealed {bytes} NOT NULL
     )
     """,
     """
     CREATE TABLE IF NOT EXISTS holdout_entry (
         identifier TEXT NOT NULL,
-        sequence BIGINT NOT NULL,
-        sealed BYTEA NOT NULL,
+        sequence {whole} NOT NULL,
+        sealed {bytes} NOT NULL,
         PRIMARY KEY (identifier, sequence)
     )
     """,
 )
-_THERE: Final = "SELECT count(*) FROM pg_tables WHERE tablename = 'holdout_record'"
-_LOCK_CREATION: Final = "SELECT pg_advisory_xact_lock(6450517353)"
+_RECORDS: Final = "holdout_record"
 _ABOUT: Final = "SELECT format, kind, identifier, key_variable, terms, sealed FROM holdout_record WHERE name = :name"
-_WITNESS: Final = "CREATE TABLE IF NOT EXISTS witness (id INTEGER PRIMARY KEY, sequence INTEGER, head BLOB) STRICT"
 
 
-class SharedRecord(Sealed):
+class SharedRecord(SealedRecord):
     """A record in a database. Make it with `create`, find it again with `open`; used as a `Record` is."""
 
     def __init__(self, url: str, name: str, row: dict[str, Any]) -> None:
         super().__init__(name, row)
-        self._database, self._alone = opened(url, timeout=_SECONDS), threading.Lock()
-        self._seen: Tip | None = _witnessed(self.identifier)
+        self._database, self._alone = server(url), threading.Lock()
+        with unusable(f"the witness of {name} in the state folder cannot be used now"):
+            self._seen = _witnessed(self.identifier)
 
     @classmethod
     def create(
@@ -81,12 +80,11 @@ class SharedRecord(Sealed):
         row, _ = new_row(kind=kind, terms=terms, secret=secret, key_variable=key_variable)
         try:
             with (
-                closing(opened(url, timeout=_SECONDS)) as database,
+                closing(server(url)) as database,
                 _failing(name),
-                database.transaction(write=True, lock=_LOCK_CREATION),
+                database.transaction(write=True, lock=CREATION_LOCKS["holdout"]),
             ):
-                for table in _TABLES:
-                    database.execute(table)
+                database.create(*_TABLES)
                 if database.execute(_ABOUT, name=name).fetchone() is not None:
                     raise StudyError(f"{name} exists already; choose another name")
                 if reserve is not None:
@@ -106,9 +104,8 @@ class SharedRecord(Sealed):
     def open(cls, url: str, name: str, *, kind: str) -> SharedRecord:
         """Find a record. Raises `StudyError` when there is none, it is of a newer format, or its key is not here."""
         refuse_while_starting(_WHAT)
-        with closing(opened(url, timeout=_SECONDS)) as database, _failing(name), database.transaction(write=False):
-            there = database.execute(_THERE).fetchone()[0]
-            found = database.execute(_ABOUT, name=name).fetchone() if there else None
+        with closing(server(url)) as database, _failing(name), database.transaction(write=False):
+            found = database.execute(_ABOUT, name=name).fetchone() if _RECORDS in database.tables() else None
         if found is None:
             raise StudyError(f"{name} does not exist in the database")
         row = dict(found._asdict())
@@ -116,7 +113,7 @@ class SharedRecord(Sealed):
         return cls(url, name, row)
 
     @contextmanager
-    def turn(self, *, several: bool = False) -> Iterator[Turn]:  # noqa: ARG002 - each entry is durable at once
+    def turn(self, *, several: bool = False) -> Iterator[WriteTurn]:  # noqa: ARG002 - each entry is durable at once
         """Wait for the other servers, then look at the entries and append one at most, or one more after each `keep`.
 
         Raises `StudyError` for a database that cannot be used or is an older copy, and when waiting takes too long.
@@ -128,7 +125,7 @@ class SharedRecord(Sealed):
                 with self._database.transaction(write=True):  # of the session: it lasts until it is given back
                     self._database.execute("SELECT pg_advisory_lock(:number)", number=number)
                 self._look()
-                yield Turn(self.entries, self._append, lambda: None)
+                yield WriteTurn(self.entries, self._append, lambda: None)
             finally:
                 self._give_back(number)
 
@@ -149,7 +146,7 @@ class SharedRecord(Sealed):
                 identifier=self.identifier,
                 known=known,
             ).fetchall()
-        if known and not (rows and self.is_last(rows.pop(0))):
+        if not self.continues(rows):
             raise self._stale()
         tips = {tip.sequence: tip for tip in self.follow(rows)}
         if self._seen is not None:
@@ -168,7 +165,8 @@ class SharedRecord(Sealed):
                 sealed=row,
             )
         self.follow([(tip.sequence, row)])
-        _witness(self.identifier, tip)
+        with unusable(f"the witness of {self._name} in the state folder cannot be used now"):
+            FolderWitness(state_folder() / "records").advance(self.identifier, tip, self._name)
 
     def _stale(self) -> StudyError:
         return StudyError(
@@ -188,8 +186,8 @@ def name_of(where: str | os.PathLike[str]) -> str | None:
 
 def names_at(url: str) -> list[str]:
     """The records in a database. Raises `StudyError` when it cannot be used."""
-    with closing(opened(url, timeout=_SECONDS)) as database, _failing("the boards"), database.transaction(write=False):
-        if not database.execute(_THERE).fetchone()[0]:
+    with closing(server(url)) as database, _failing("the boards"), database.transaction(write=False):
+        if _RECORDS not in database.tables():
             return []
         return [str(row[0]) for row in database.execute("SELECT name FROM holdout_record ORDER BY name")]
 
@@ -228,32 +226,13 @@ def _failing(name: str) -> AbstractContextManager[None]:
     return unusable(f"the database of {name} cannot be used now")
 
 
-def _witness_path(identifier: str) -> Path:
-    return state_folder() / "records" / f"{identifier}.witness.db"
-
-
-def _witnessed(identifier: str) -> Tip | None:
-    """The last answer that was given from this state folder."""
-    path = _witness_path(identifier)
-    if not path.exists():
-        return None
-    with _failing("the witness"), closing(durable.connect(path)) as file:
-        found = file.execute("SELECT sequence, head FROM witness").fetchone()
-    return None if found is None else Tip(found[0], bytes(found[1]))
-
-
-def _witness(identifier: str, tip: Tip) -> None:
-    path = _witness_path(identifier)
-    if not path.exists():
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            durable.create_private(path, b"")
-    with closing(durable.connect(path)) as file:
-        file.execute("BEGIN IMMEDIATE")
-        file.execute(_WITNESS)
-        file.execute(
-            "INSERT INTO witness VALUES (1, ?, ?) ON CONFLICT (id) DO UPDATE SET sequence = excluded.sequence, "
-            "head = excluded.head WHERE excluded.sequence > witness.sequence",
-            (tip.sequence, tip.head),
-        )
-        durable.commit(file)
+def _witnessed(identifier: str) -> Head | None:
+    """The last answer that was given from this state folder. Version 0.2 witnessed it in a table of SQLite."""
+    folder = state_folder() / "records"
+    heads = [FolderWitness(folder).read(identifier)]
+    path = folder / f"{identifier}.witness.db"
+    if path.exists():
+        with closing(sqlite(path)) as file, file.transaction(write=False):
+            found = file.execute("SELECT sequence, head FROM witness").fetchone() if file.tables() else None
+        heads.append(None if found is None else Head(found.sequence, bytes(found.head).hex()))
+    return max((head for head in heads if head is not None), key=lambda head: head.sequence, default=None)

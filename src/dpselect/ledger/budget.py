@@ -25,7 +25,7 @@ from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.notebook import grid
 from dpselect.privacy.output.amounts import Exact, charged_amount
 from dpselect.privacy.release import Receipt
-from dpselect.storage.claims import claim_refusal
+from dpselect.records.claims import claim_refusal
 
 __all__ = ["ACCOUNTINGS", "Budget", "Charge", "PricedBudget"]
 

@@ -12,16 +12,17 @@ beside the record for speed can be checked against its last entry, however long 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpselect.decoding.limits import LimitError
+from dpselect.decoding.json_text import json_of
+from dpselect.decoding.limits import ENTRY, LimitError
 from dpselect.decoding.numbers import fraction_of
 from dpselect.errors import ArgumentError
+from dpselect.ledger.refusals import LedgerDamagedError
+from dpselect.records.chain import LINES, Head, canonical
 
 __all__ = [
     "BOOKS",
@@ -33,6 +34,7 @@ __all__ = [
     "canonical",
     "cell_text",
     "exact",
+    "followed",
     "next_head",
     "without_books",
 ]
@@ -42,27 +44,26 @@ BOOKS = "books"
 Body = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Head:
-    """The number of the last entry and the hash of the chain up to it."""
-
-    sequence: int
-    head: str
-
-
 ORIGIN = Head(0, "0" * 64)
-
-
-def canonical(body: Mapping[str, Any]) -> str:
-    """The text that is stored and hashed."""
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def next_head(tip: Head, text: str) -> Head:
     """The head after appending an entry with this canonical text."""
-    sequence = tip.sequence + 1
-    digest = hashlib.sha256(bytes.fromhex(tip.head) + f"{sequence}\n{text}".encode("ascii"))
-    return Head(sequence, digest.hexdigest())
+    return LINES.next_head(tip, f"{text}".encode("ascii"))
+
+
+def followed(before: Head, head: Head, text: str) -> Body:
+    """The body of an entry. Raises `LedgerDamagedError` unless it leads from one head to the next."""
+    if head.sequence != before.sequence + 1:
+        raise LedgerDamagedError(f"entry {before.sequence + 1} is missing", before.sequence + 1)
+    try:
+        fits = next_head(before, text) == head
+        body: Body = json_of(text, ENTRY, "an entry")
+    except (ValueError, TypeError):
+        raise LedgerDamagedError(f"entry {head.sequence} cannot be read", head.sequence) from None
+    if not fits:
+        raise LedgerDamagedError(f"entry {head.sequence} does not fit the chain of hashes", head.sequence)
+    return body
 
 
 def without_books(body: Mapping[str, Any]) -> Body:

@@ -21,7 +21,7 @@ from dpselect.ledger.refusals import (
     LedgerDamagedError,
 )
 from dpselect.privacy import Adjacency
-from dpselect.storage.claims import claim_refusal
+from dpselect.records.claims import claim_refusal
 
 __all__ = [
     "ALTERNATIVE",

@@ -14,11 +14,11 @@ from dpselect.ledger.accounting import Amounts, Budgeted, Options
 from dpselect.ledger.budget import ACCOUNTINGS, Budget
 from dpselect.ledger.entries import Body, Head
 from dpselect.ledger.fold import WHOLE, Account, MemoryBooks
+from dpselect.ledger.places import WitnessPlace
 from dpselect.ledger.refusals import MAKES_IT, StaleRecordError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction
 from dpselect.ledger.verification import folded, verify_record
-from dpselect.ledger.witness import WitnessPlace
 from dpselect.privacy import Adjacency
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.notebook import grid

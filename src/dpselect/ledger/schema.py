@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dpselect.ledger.engines import APPLICATION_ID, Database
+from dpselect.ledger.places import APPLICATION_ID
 from dpselect.ledger.refusals import LedgerDamagedError, SchemaVersionError
+from dpselect.records.engines import Database
 
 __all__ = ["CLAIMS", "MIGRATIONS", "SCHEMA_VERSION", "create_tables", "is_there", "migrate", "schema_version"]
 
@@ -58,16 +59,10 @@ _POSTGRESQL_TRIGGERS = (
 
 _TRIGGERS = {"sqlite": _SQLITE_TRIGGERS, "postgresql": _POSTGRESQL_TRIGGERS}
 
-_TABLES_HERE = {
-    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table'",
-    "postgresql": "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()",
-}
-
 
 def is_there(database: Database) -> bool:
     """Whether there is a ledger. Raises `LedgerDamagedError` when some of its tables are gone."""
-    found = {name for (name,) in database.execute(_TABLES_HERE[database.dialect])}
-    missing = {"ledger_meta", "ledger_entry", "ledger_account", "ledger_reservation"} - found
+    missing = {"ledger_meta", "ledger_entry", "ledger_account", "ledger_reservation"} - database.tables()
     if database.dialect == "postgresql" and len(missing) == 4:
         return False
     if missing:

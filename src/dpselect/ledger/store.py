@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
-from dpselect.ledger.engines import Database, check_file, file_of, new_file, opened, translated
 from dpselect.ledger.entries import ORIGIN, Body, Head
+from dpselect.ledger.places import WitnessPlace, check_file, file_of, opened, translated, witness_at
 from dpselect.ledger.refusals import (
     MAKES_IT,
     LedgerDamagedError,
@@ -24,14 +23,14 @@ from dpselect.ledger.refusals import (
 )
 from dpselect.ledger.schema import SCHEMA_VERSION, create_tables, is_there, migrate, schema_version
 from dpselect.ledger.transaction import Transaction
-from dpselect.ledger.witness import FolderWitness, WitnessPlace, witness_at
 from dpselect.randomness.starting import refuse_while_starting
+from dpselect.records.engines import CREATION_LOCKS, Database, shown_url, sqlite
+from dpselect.records.witness import FolderWitness, Witness
 from dpselect.storage import durable
 
 __all__ = ["Begin", "Store"]
 
 _LOCK = "LOCK TABLE ledger_entry IN EXCLUSIVE MODE"
-_LOCK_CREATION = "SELECT pg_advisory_xact_lock(6450517351)"
 
 Begin = Callable[[Transaction], None]
 """Writes the first entries of a new ledger."""
@@ -50,8 +49,7 @@ class Store:
         """Open what is at `where`, if anything is: `create` makes it. Nothing is written to disk here."""
         self._path = file_of(where)
         self._timeout = timeout
-        # never a password, which may stand before the @ or after the ?
-        self.name = str(self._path) if self._path else os.fspath(where).rsplit("@", 1)[-1].split("?", 1)[0]
+        self.name = str(self._path) if self._path else shown_url(os.fspath(where))
         self._database = opened(where, timeout=timeout)
         self._witness = witness_at(witness, is_file=self._path is not None, timeout=timeout)
         self._origin: Body | None = None
@@ -109,16 +107,14 @@ class Store:
 
     def _create_file(self, path: Path, begin: Begin) -> bool:
         """A whole ledger appears under its name or none does."""
-        part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
         try:
-            durable.create_private(part, b"")
-            with (
-                closing(new_file(part, timeout=self._timeout)) as database,
-                self._plain(write=True, database=database) as transaction,
-            ):
-                self._write(transaction, begin)
-            lost = self._witness.last_at(self._place) if isinstance(self._witness, FolderWitness) else None
-            os.link(part, path)  # unlike a renaming this never replaces a file
+            with durable.whole_file(path) as part:
+                with (
+                    closing(sqlite(part, timeout=self._timeout)) as database,
+                    self._plain(write=True, database=database) as transaction,
+                ):
+                    self._write(transaction, begin)
+                lost = self._witness.last_at(self._place) if isinstance(self._witness, FolderWitness) else None
             if lost is not None:  # only now: a ledger that another process makes meanwhile is not lost
                 warnings.warn(
                     f"another ledger was at {self._place} before, with {lost.sequence} entries, and is gone: what was "
@@ -131,14 +127,10 @@ class Store:
             return False  # another process was quicker
         except OSError as error:
             raise LedgerUnavailableError(f"the ledger {self.name} cannot be made: {error.strerror}") from None
-        finally:
-            for name in (part, part.with_name(f"{part.name}-journal")):
-                with suppress(OSError):
-                    name.unlink()
         return True
 
     def _create_tables(self, begin: Begin) -> bool:
-        with self._plain(write=True, lock=_LOCK_CREATION) as transaction:
+        with self._plain(write=True, lock=CREATION_LOCKS["ledger"]) as transaction:
             if is_there(transaction.database):
                 return False
             self._write(transaction, begin)
@@ -178,19 +170,22 @@ class Store:
                     migrate(transaction.database)
                 if write and self._witness is not None and (seen is None or not self._witnessed):
                     # before anything is charged: a witness that cannot be written refuses
-                    self._witness.advance(ledger, first, self._place)
+                    self._advance(self._witness, ledger, first)
                 yield transaction
             self._current |= write
             tip = transaction.tip() if write else first
             if self._witness is not None and (seen is None or (write and tip.sequence > seen.sequence)):
                 self._witnessed = False
-                self._witness_committed(ledger, tip)
+                self._witness_committed(self._witness, ledger, tip)
             self._witnessed = self._witnessed or write
 
-    def _witness_committed(self, ledger: str, tip: Head) -> None:
-        assert self._witness is not None
+    def _advance(self, witness: Witness, ledger: str, head: Head) -> None:
+        with translated(witness.name):
+            witness.advance(ledger, head, self._place)
+
+    def _witness_committed(self, witness: Witness, ledger: str, tip: Head) -> None:
         try:
-            self._witness.advance(ledger, tip, self._place)
+            self._advance(witness, ledger, tip)
         except LedgerUnavailableError as error:
             raise LedgerUnavailableError(
                 f"{error}. Entry {tip.sequence} is in the ledger all the same: once the witness can be written, the "
@@ -198,7 +193,10 @@ class Store:
             ) from None
 
     def _seen(self, ledger: str) -> Head | None:
-        return None if self._witness is None else self._witness.read(ledger)
+        if self._witness is None:
+            return None
+        with translated(self._witness.name):
+            return self._witness.read(ledger)
 
     def _check_witness(self, transaction: Transaction, seen: Head | None) -> Head:
         tip = transaction.tip()

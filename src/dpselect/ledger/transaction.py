@@ -8,11 +8,11 @@ from typing import Any
 
 from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import ENTRY
-from dpselect.ledger.engines import Database
-from dpselect.ledger.entries import BOOKS, ORIGIN, Body, Head, canonical, next_head
+from dpselect.ledger.entries import BOOKS, ORIGIN, Body, Head, canonical, followed, next_head
 from dpselect.ledger.fold import Account, MemoryBooks, Reservation, account_digest, apply, books_digest
 from dpselect.ledger.refusals import LedgerDamagedError
 from dpselect.ledger.schema import CLAIMS, schema_version
+from dpselect.records.engines import Database
 
 __all__ = ["Transaction"]
 
@@ -96,7 +96,7 @@ class Transaction:
         before, tip, written = self._last()
         if not self._checked:
             if not all(map(str.isascii, self._kept.values())) or (
-                tip != ORIGIN and _followed(before, tip, written).get(BOOKS) != books_digest(self._kept)
+                tip != ORIGIN and followed(before, tip, written).get(BOOKS) != books_digest(self._kept)
             ):
                 raise LedgerDamagedError("the kept sums are not those of the record")
             self._checked = True
@@ -168,7 +168,7 @@ class Transaction:
         last = ORIGIN.head if head.sequence == 1 else before
         if last is None:
             raise LedgerDamagedError(f"entry {head.sequence - 1} is missing", head.sequence - 1)
-        self._entries[head.sequence] = (head.head, _followed(Head(head.sequence - 1, last), head, body))
+        self._entries[head.sequence] = (head.head, followed(Head(head.sequence - 1, last), head, body))
 
     def holds(self, head: str) -> int | None:
         """The entry with this head, if the record has it."""
@@ -250,17 +250,3 @@ class Transaction:
         (found,) = self.database.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
             raise LedgerDamagedError(f"the file is damaged: {found}")
-
-
-def _followed(before: Head, head: Head, written: str) -> Body:
-    """The body of an entry. Raises `LedgerDamagedError` unless it leads from one head to the next."""
-    if before.sequence != head.sequence - 1:
-        raise LedgerDamagedError(f"entry {head.sequence - 1} is missing", head.sequence - 1)
-    try:
-        fits = next_head(before, written) == head
-        body: Body = json_of(written, ENTRY, "an entry")
-    except (ValueError, TypeError):
-        raise LedgerDamagedError(f"entry {head.sequence} cannot be read", head.sequence) from None
-    if not fits:
-        raise LedgerDamagedError(f"entry {head.sequence} does not fit the chain of hashes", head.sequence)
-    return body

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dpselect.decoding.json_text import json_of
-from dpselect.decoding.limits import ENTRY
-from dpselect.ledger.entries import BOOKS, ORIGIN, Head, canonical, next_head, without_books
+from dpselect.ledger.entries import BOOKS, ORIGIN, Head, canonical, followed, without_books
 from dpselect.ledger.fold import MemoryBooks
 from dpselect.ledger.refusals import LedgerDamagedError
 from dpselect.ledger.transaction import Transaction
@@ -18,15 +16,9 @@ def folded(entries: Iterable[tuple[int, str, str]], books: MemoryBooks) -> Itera
     """Check and fold entries in order, yielding head and text. Raises `LedgerDamagedError` at the first bad one."""
     tip = ORIGIN
     for sequence, head, text in entries:
-        if sequence != tip.sequence + 1:
-            raise LedgerDamagedError(f"entry {tip.sequence + 1} is missing", tip.sequence + 1)
-        try:
-            expected = next_head(tip, text)
-            body = json_of(text, ENTRY, "an entry")
-            canonical_text = canonical(body)
-        except (ValueError, TypeError):
-            raise LedgerDamagedError(f"entry {sequence} cannot be read", sequence) from None
-        if expected.head != head or canonical_text != text:
+        following = Head(sequence, head)
+        body = followed(tip, following, text)
+        if canonical(body) != text:
             raise LedgerDamagedError(f"entry {sequence} does not fit the chain of hashes", sequence)
         if sequence == 1 and body.get("kind") != "ledger":
             raise LedgerDamagedError("entry 1 does not begin a ledger", 1)
@@ -37,7 +29,7 @@ def folded(entries: Iterable[tuple[int, str, str]], books: MemoryBooks) -> Itera
             raise LedgerDamagedError(f"entry {sequence} breaks a rule of the record: {error}", sequence) from None
         if body.get(BOOKS) != sums:
             raise LedgerDamagedError(f"entry {sequence} breaks a rule of the record: its sums are others", sequence)
-        tip = expected
+        tip = following
         yield tip, text
 
 

@@ -19,7 +19,7 @@ from dpselect.privacy.promises import promise_or_output
 from dpselect.privacy.release import ClaimSpender, Receipt, Release, Spender
 from dpselect.randomness.session import Session, answers
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.storage.claims import ClaimFile, claim_refusal
+from dpselect.records.claims import ClaimFile, claim_refusal
 
 if TYPE_CHECKING:  # a type checker has it, whether it is installed or not
     from typing_extensions import TypeVar

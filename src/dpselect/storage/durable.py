@@ -6,11 +6,22 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["commit", "connect", "create_private", "erase", "sync", "sync_content", "sync_folder", "write_atomically"]
+__all__ = [
+    "commit",
+    "connect",
+    "create_private",
+    "erase",
+    "sync",
+    "sync_content",
+    "sync_folder",
+    "whole_file",
+    "write_atomically",
+]
 
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _LOGGED: Final = ("journal_mode=WAL", "synchronous=FULL")
@@ -51,6 +62,23 @@ def create_private(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Another name under which to write a SQLite file, which then appears at `path`, whole or not at all.
+
+    It never replaces a file: raises `FileExistsError`. Call `sync_folder` then, for the name to be durable.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        create_private(part, b"")
+        yield part
+        os.link(part, path)  # unlike a renaming
+    finally:
+        for name in (part, part.with_name(f"{part.name}-journal")):
+            with suppress(OSError):
+                name.unlink()
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that a crash leaves the old content or the new, never a part. Idempotent.
 
@@ -89,6 +117,7 @@ def connect(
     *,
     logged: bool = False,
     exclusive: bool = False,
+    synced: bool = True,
     timeout: float = 30.0,
     check: Callable[[sqlite3.Connection], None] | None = None,
 ) -> sqlite3.Connection:
@@ -96,8 +125,9 @@ def connect(
 
     With `logged` a write-ahead log lies beside the file, and who reads does not wait for who writes; without it all
     that is committed is in the one file. An exclusive connection, which is logged, keeps every other process out until
-    it is closed or its process dies. `timeout` is how many seconds to wait for others; `check` may refuse the file,
-    before anything is written to it.
+    it is closed or its process dies. Without `synced` a power cut may undo commits to the log, and a crash
+    of the process none. `timeout` is how many seconds to wait for others; `check` may refuse the file, before anything
+    is written to it.
     """
     uri = f"{path.absolute().as_uri()}?mode=rw"  # a file that was removed meanwhile is not made anew
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=timeout, check_same_thread=False)
@@ -105,7 +135,8 @@ def connect(
         if check is not None:
             check(connection)
         locking = ("locking_mode=EXCLUSIVE",) if exclusive else ()
-        for pragma in (*locking, *(_LOGGED if logged or exclusive else _WHOLE), *_SETTINGS):
+        unsynced = () if synced else ("synchronous=NORMAL",)
+        for pragma in (*locking, *(_LOGGED if logged or exclusive else _WHOLE), *_SETTINGS, *unsynced):
             _set(connection, pragma, timeout)
     except BaseException:
         connection.close()

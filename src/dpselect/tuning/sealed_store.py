@@ -15,13 +15,10 @@ import os
 import sqlite3
 import struct
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import ENTRY
@@ -29,8 +26,9 @@ from dpselect.errors import StudyError
 from dpselect.privacy.release import Receipt
 from dpselect.randomness import system_source
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.storage import durable
-from dpselect.storage.claims import ClaimFile
+from dpselect.records.claims import ClaimFile
+from dpselect.records.engines import Database, RecordDamagedError, sqlite, unusable
+from dpselect.records.seal import EXTRA_BYTES, BrokenSealError, Seal
 from dpselect.storage.keys import KeyPlace
 from dpselect.tuning.machine import Bond, Candidate, Search, Stage
 from dpselect.tuning.trial import TAG_BYTES
@@ -40,8 +38,6 @@ __all__ = ["MemoryStore", "SealedStore", "SearchFinishedError", "Shape", "Store"
 _FORMAT: Final = 2
 _HEAD: Final = struct.Struct(">QQ32s?Q32s32s32s16s")
 _BEST: Final = struct.Struct(f">?Qd{TAG_BYTES}sQ")
-_NONCE_BYTES: Final = 12
-_TAG_BYTES: Final = 16
 _SCHEMA: Final = """
 CREATE TABLE search (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -76,7 +72,7 @@ class Shape:
     @property
     def sealed_bytes(self) -> int:
         """Bytes on disk."""
-        return _NONCE_BYTES + self.plain_bytes + _TAG_BYTES
+        return self.plain_bytes + EXTRA_BYTES
 
     def pack(self, search: Search) -> bytes:
         """The record of a search, padded. What is released at last may be longer than that."""
@@ -117,13 +113,13 @@ class Shape:
 class SealedStore:
     """One search on disk, held by one process at a time. Open it with `SealedStore.open`."""
 
-    def __init__(self, connection: sqlite3.Connection, shape: Shape, keys: KeyPlace, row: Mapping[str, Any]) -> None:
-        self._connection = connection
+    def __init__(self, database: Database, shape: Shape, keys: KeyPlace, row: Mapping[str, Any]) -> None:
+        self._database = database
         self._shape = shape
         self._keys = keys
         self._fingerprint = str(row["fingerprint"])
         self._receipt = str(row["receipt"])
-        self._cipher: AESGCM | None = None
+        self._seal: Seal | None = None
         self.identifier = str(row["identifier"])
         self.outside: ClaimFile | None = ClaimFile.of(self.identifier)
         self.stage: Stage = row["stage"]
@@ -140,9 +136,8 @@ class SealedStore:
             keys.check()
         if not resume and path.exists() and path.stat().st_size:
             raise StudyError(f"{path} already holds a search; resume it, or choose another path")
-        connection = _connect(path)
-        try:
-            row = _row(connection, path, fingerprint, keys.variable)
+        with closing(_made(path)) as database:
+            row = _row(database, path, fingerprint, keys.variable)
             if row["format"] != _FORMAT:
                 raise StudyError(f"{path} was written by another version of dpselect")
             names = [] if row["key_variable"] == keys.variable else ["key_variable"]
@@ -152,9 +147,7 @@ class SealedStore:
                     f"the study has changed since the search in {path} was begun{shown and f': {shown}'}; it cannot be "
                     "resumed unless it is changed back"
                 )
-            yield cls(connection, shape, keys, row)
-        finally:
-            connection.close()
+            yield cls(database, shape, keys, row)
 
     @property
     def receipt(self) -> Receipt | None:
@@ -177,7 +170,7 @@ class SealedStore:
         """Make the key. Nothing may be sealed yet: it could never be read again."""
         if self._sealed():
             raise _damaged()
-        self._cipher = AESGCM(self._keys.create(self.identifier))
+        self._seal = Seal(self._keys.create(self.identifier))
 
     def has_key(self) -> bool:
         """Whether the key can be found."""
@@ -185,11 +178,14 @@ class SealedStore:
 
     def save(self, search: Search) -> None:
         """Seal a search, in one durable commit that rewrites the whole record under a fresh nonce."""
-        assert self._cipher is not None
-        nonce = system_source().bytes(_NONCE_BYTES)
-        record = self._cipher.encrypt(nonce, self._shape.pack(search), self._bound_to(search.stage))
-        values = (search.stage.value, self._receipt, nonce + record)
-        self._write("UPDATE search SET stage = ?, receipt = ?, sealed = ?", values)
+        assert self._seal is not None
+        sealed = self._seal.close(self._shape.pack(search), self._bound_to(search.stage))
+        self._write(
+            "UPDATE search SET stage = :stage, receipt = :receipt, sealed = :sealed",
+            stage=search.stage.value,
+            receipt=self._receipt,
+            sealed=sealed,
+        )
         self.stage = search.stage
 
     def load(self) -> Search:
@@ -199,13 +195,10 @@ class SealedStore:
         key = self._keys.load(self.identifier)
         if key is None:
             raise StudyError(f"the key of this search is missing: {self._keys.sought(self.identifier)}")
-        self._cipher = AESGCM(key)
-        sealed = self._sealed()
-        if len(sealed) < self._shape.sealed_bytes:
-            raise _damaged()
+        self._seal = Seal(key)
         try:
-            record = self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], self._bound_to(self.stage))
-        except InvalidTag:
+            record = self._seal.open(self._sealed(), self._bound_to(self.stage))
+        except BrokenSealError:
             raise _damaged() from None
         return self._shape.unpack(record, self.stage)
 
@@ -216,24 +209,24 @@ class SealedStore:
         freed blocks of the disk until the operator drops that variable.
         """
         self._keys.destroy(self.identifier)
-        self._cipher = None
+        self._seal = None
         noise = system_source().bytes(max(self._shape.sealed_bytes, len(self._sealed())))
-        self._write("UPDATE search SET stage = ?, sealed = ?", (Stage.WIPED.value, noise))
+        self._write("UPDATE search SET stage = :stage, sealed = :sealed", stage=Stage.WIPED.value, sealed=noise)
         self.stage = Stage.WIPED
         return self._keys.variable
 
     def _sealed(self) -> bytes:
-        return bytes(self._connection.execute("SELECT sealed FROM search").fetchone()[0])
+        return bytes(self._database.execute("SELECT sealed FROM search").fetchone().sealed)
 
     def _bound_to(self, stage: Stage) -> bytes:
         shape = [self._shape.slots, self._shape.payload_bytes]
         shape += [self._shape.history_bytes] if self._shape.history_bytes else []
         return json.dumps(["dpselect", _FORMAT, self.identifier, self._fingerprint, stage.value, shape]).encode()
 
-    def _write(self, statement: str, values: tuple[object, ...]) -> None:
+    def _write(self, statement: str, **values: object) -> None:
         try:
-            with _transaction(self._connection):
-                self._connection.execute(statement, values)
+            with self._database.transaction(write=True):
+                self._database.execute(statement, **values)
         except sqlite3.OperationalError as error:  # a full disk: what was committed before is still there
             raise StudyError(f"the store cannot be written: {error}") from None
 
@@ -290,76 +283,43 @@ def _damaged() -> StudyError:
     return StudyError("the sealed record cannot be opened: the key is another one, or the record was changed")
 
 
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        durable.commit(connection)
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _connect(path: Path) -> sqlite3.Connection:
+def _made(path: Path) -> Database:
+    """The database of a store, with an empty file where there is none."""
     refuse_while_starting("a search on disk")
     try:
-        _make(path)
+        try:  # made here and not by SQLite, so that it is never readable by others; its journal has the same mode
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:  # not opened: closing it would drop the lock of another search of this process
+            if path.is_symlink():
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
         path.chmod(0o600)
         # The folder is not synced here: SQLite does so when it makes its journal, before the first commit returns.
-        return durable.connect(path, exclusive=True, timeout=1.0)
+        return sqlite(path, exclusive=True, timeout=1.0)
     except OSError as error:
         raise StudyError(f"the store {path} cannot be written: {error.strerror}") from None
-    except sqlite3.DatabaseError as error:
-        raise _unusable(path, error) from None
 
 
-def _make(path: Path) -> None:
-    """Made here and not by SQLite, so that it is never readable by others; SQLite gives its journal the same mode.
-
-    One that is there is not opened: closing it would drop the lock that another search of this process holds on it.
-    """
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        if path.is_symlink():
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
-
-
-def _row(connection: sqlite3.Connection, path: Path, fingerprint: str, variable: str | None) -> dict[str, Any]:
-    try:
-        row = _read_row(connection) or _create_row(connection, fingerprint, variable)
-        return {**row, "stage": Stage(row["stage"])}
-    except (sqlite3.DatabaseError, ValueError) as error:
-        raise _unusable(path, error) from None
-
-
-def _unusable(path: Path, error: Exception) -> StudyError:
-    if "locked" in str(error):
-        return StudyError(f"another process is running the search in {path}")
-    return StudyError(f"{path} is not a store of dpselect, or it is damaged")
-
-
-def _read_row(connection: sqlite3.Connection) -> dict[str, Any] | None:
-    # A process killed while it created the store leaves it empty: nothing was charged or drawn, so it is begun anew.
-    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        return None
-    cursor = connection.execute("SELECT format, identifier, fingerprint, key_variable, stage, receipt FROM search")
-    names = [column[0] for column in cursor.description]
-    return dict(zip(names, cursor.fetchone() or (), strict=True))
-
-
-def _create_row(connection: sqlite3.Connection, fingerprint: str, variable: str | None) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "format": _FORMAT,
-        "identifier": system_source().bytes(16).hex(),
-        "fingerprint": fingerprint,
-        "key_variable": variable,
-        "stage": Stage.NEW.value,
-        "receipt": "null",
-    }
-    with _transaction(connection):
-        connection.execute(_SCHEMA)
-        connection.execute("INSERT INTO search VALUES (1, ?, ?, ?, ?, ?, ?, x'')", tuple(row.values()))
-    return row
+def _row(database: Database, path: Path, fingerprint: str, variable: str | None) -> dict[str, Any]:
+    """The public part of the search; a new one when there is none. From now on all other processes are kept out."""
+    damaged, locked = "is not a store of dpselect, or it is damaged", "another process is running the search in"
+    with unusable(f"{path} {damaged}", locked=f"{locked} {path}"):
+        with database.transaction(write=False):
+            # one that was killed while it created the store left it empty: nothing was charged or drawn
+            begun = bool(database.tables())
+        if not begun:
+            with database.transaction(write=True):
+                database.execute(_SCHEMA)
+                database.execute(
+                    "INSERT INTO search VALUES (1, :format, :identifier, :fingerprint, :key, :stage, 'null', x'')",
+                    format=_FORMAT,
+                    identifier=system_source().bytes(16).hex(),
+                    fingerprint=fingerprint,
+                    key=variable,
+                    stage=Stage.NEW.value,
+                )
+        found = database.execute("SELECT format, identifier, fingerprint, key_variable, stage, receipt FROM search")
+        try:
+            row = dict(found.fetchone()._asdict())
+            return {**row, "stage": Stage(row["stage"])}
+        except (ValueError, AttributeError):
+            raise RecordDamagedError from None

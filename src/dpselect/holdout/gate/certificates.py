@@ -6,7 +6,6 @@ they made, so that none is valid without a key that is trusted.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from fractions import Fraction
@@ -22,6 +21,7 @@ from dpselect.decoding.numbers import fraction_of
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout.gate.purse import Purse
 from dpselect.holdout.gate.terms import GateTerms
+from dpselect.records.chain import canonical
 from dpselect.storage.durable import write_atomically
 from dpselect.storage.keys import state_folder
 
@@ -104,7 +104,8 @@ def signed(body: dict[str, Any], key: str) -> dict[str, Any]:
     >>> well_signed(signed({"a": 1}, key), public_part(key)), well_signed({"a": 2, "signature": "00"}, public_part(key))
     (True, False)
     """
-    return {**body, "signature": Ed25519PrivateKey.from_private_bytes(bytes.fromhex(key)).sign(_text(body)).hex()}
+    secret = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(key))
+    return {**body, "signature": secret.sign(canonical(body).encode()).hex()}
 
 
 def well_signed(document: Mapping[str, Any], public_key: str) -> bool:
@@ -112,14 +113,10 @@ def well_signed(document: Mapping[str, Any], public_key: str) -> bool:
     try:
         signature, key = bytes.fromhex(document["signature"]), bytes.fromhex(public_key)
         body = {name: value for name, value in document.items() if name != "signature"}
-        Ed25519PublicKey.from_public_bytes(key).verify(signature, _text(body))
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, canonical(body).encode())
     except (InvalidSignature, ValueError, TypeError, KeyError):
         return False
     return True
-
-
-def _text(body: dict[str, Any]) -> bytes:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
 def verify_certificate(document: Mapping[str, Any], *, public_key: str | None) -> GateTerms:

@@ -22,7 +22,7 @@ from dpselect.holdout.gate.planning import check_tasks
 from dpselect.holdout.gate.purse import Purse, log_of
 from dpselect.holdout.gate.rules import RULES, gain_bound
 from dpselect.holdout.gate.terms import GateRules, GateTerms
-from dpselect.holdout.record import Folded, Turn
+from dpselect.holdout.record import Snapshot, WriteTurn
 from dpselect.holdout.shared_record import AnyRecord, create_record, open_record
 from dpselect.numerics.search import Array
 from dpselect.privacy.boundary import result_of
@@ -61,7 +61,7 @@ class Gate(Session):
         self._secret = json.loads(record.secret())  # decodes: sealed
         self._terms = GateTerms.parse(record.terms)
         self._layout = Layout(tuple(map(tuple, self._secret["units"])), self._terms.repeats)
-        self._folded = Folded(fold_gate, _start(self._terms))
+        self._folded = Snapshot(fold_gate, _start(self._terms))
 
     @classmethod
     def create(
@@ -272,7 +272,7 @@ class Gate(Session):
         self._layout.check(given)
         return lambda: result_of(lambda: self._layout.means(given), nothing)
 
-    def _answered(self, state: GateState, candidate: Array, regraded: Array | None, turn: Turn) -> GateState:
+    def _answered(self, state: GateState, candidate: Array, regraded: Array | None, turn: WriteTurn) -> GateState:
         """The state with the answer, on record. Everything is done and written whatever the answer is."""
         ask, test = state.asks[-1], self._terms.test
         held = self._read(state.incumbent or self._secret["incumbent"], test)

@@ -10,13 +10,11 @@ import base64
 import hashlib
 import json
 import os
-import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,8 +22,8 @@ from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError, BudgetError, StudyError, integer, number, public_text
 from dpselect.holdout.server.boards import BoardAnswer
-from dpselect.ledger.engines import Database, is_server, opened, unusable
 from dpselect.randomness import system_source
+from dpselect.records.engines import CREATION_LOCKS, Database, is_server, server, sqlite, unusable
 from dpselect.storage import durable
 
 __all__ = ["QuotaError", "Submission", "Submitter", "Submitters"]
@@ -60,20 +58,8 @@ CREATE TABLE holdout_submission (
     UNIQUE (board, submitter, fingerprint)
 ) {strict}
 """
-_TYPES: Final = {
-    "sqlite": {"bytes": "BLOB", "whole": "INTEGER", "real": "REAL", "key": "INTEGER PRIMARY KEY", "strict": "STRICT"},
-    "postgresql": {
-        "bytes": "BYTEA",
-        "whole": "BIGINT",
-        "real": "DOUBLE PRECISION",
-        "key": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-        "strict": "",
-    },
-}
-_LOCK_CREATION: Final = "SELECT pg_advisory_xact_lock(6450517352)"
 _LOCK: Final = "LOCK TABLE holdout_submission, holdout_submitter IN EXCLUSIVE MODE"
 _MOST: Final = 1 << 53
-_SECONDS: Final = 30.0
 
 
 class QuotaError(BudgetError):
@@ -128,33 +114,31 @@ class Submitters:
         "postgres", and `ArgumentError` for a URL that is none.
         """
         self._lock = threading.Lock()
+        self._database: Database
+        self._unsynced: Database
         named = os.fspath(where)
         if is_server(named):
             self._name = "the database of submitters"
-            self._database = self._unsynced = opened(named, timeout=_SECONDS)
+            self._database = self._unsynced = server(named)
         else:
             self._name, path = named, Path(where)
             with suppress(FileExistsError):
                 durable.create_private(path, b"")
-            self._database = Database(partial(durable.connect, path, logged=True, timeout=_SECONDS))
-            self._unsynced = Database(partial(_unsynced, path))
-        with self._transaction(write=True, lock=_LOCK_CREATION):
+            self._database, self._unsynced = sqlite(path, logged=True), sqlite(path, logged=True, synced=False)
+        with self._transaction(write=True, lock=CREATION_LOCKS["submitters"]):
             self._make()
 
     def _make(self) -> None:
         """The tables, where there are none. Raises `StudyError` for those of something else."""
-        execute, dialect = self._database.execute, self._database.dialect
-        if dialect == "sqlite":
-            (version,) = execute("PRAGMA user_version").fetchone()
-            (tables,) = execute("SELECT count(*) FROM sqlite_master").fetchone()
+        database = self._database
+        tables = database.tables()
+        if database.dialect == "sqlite":
+            (version,) = database.execute("PRAGMA user_version").fetchone()
             if tables and version != _FORMAT:
                 raise StudyError(f"{self._name} is another file, or was written by another version of dpselect")
-            execute(f"PRAGMA user_version = {_FORMAT}")
-        else:
-            (tables,) = execute("SELECT count(*) FROM pg_tables WHERE tablename = 'holdout_submitter'").fetchone()
-        if not tables:
-            for table in (_SUBMITTER, _SUBMISSION):
-                execute(table.format(**_TYPES[dialect]))
+            database.execute(f"PRAGMA user_version = {_FORMAT}")
+        if "holdout_submitter" not in tables:
+            database.create(_SUBMITTER, _SUBMISSION)
 
     def __enter__(self) -> Submitters:
         return self
@@ -337,12 +321,6 @@ class Submitters:
         failing = unusable(f"{self._name} cannot be used, or holds something else than submitters")
         with self._lock, failing, database.transaction(write=write, lock=lock if write else None):
             yield database.execute
-
-
-def _unsynced(path: Path) -> sqlite3.Connection:
-    connection = durable.connect(path, logged=True, timeout=_SECONDS)
-    connection.execute("PRAGMA synchronous=NORMAL")
-    return connection
 
 
 def _left(execute: Execute, submitter: Submitter, board: str) -> tuple[int, int]:

@@ -9,25 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from dpselect.errors import StudyError
 from dpselect.randomness import system_source
+from dpselect.records.chain import BYTES, Head
+from dpselect.records.seal import BrokenSealError, Seal
 from dpselect.storage.keys import key_place
 
-__all__ = ["Sealed", "Tip", "check_row", "discard_key", "new_row", "plain"]
+__all__ = ["SealedRecord", "check_row", "discard_key", "new_row", "plain"]
 
 _FORMAT: Final = 1
-_NONCE_BYTES: Final = 12
-
-
-@dataclass(frozen=True)
-class Tip:
-    """The end of a chain."""
-
-    sequence: int
-    head: bytes
 
 
 @dataclass(frozen=True)
@@ -35,11 +25,11 @@ class _Read:
     """What a process has read: the entries that count, the chain's beginning and its last ends, the last row."""
 
     entries: list[dict[str, Any]]
-    tips: list[Tip]
+    tips: list[Head]
     last: bytes
 
 
-class Sealed:
+class SealedRecord:
     """What every record is, wherever it lies: public terms, a secret, and a chain of entries, that one key opens.
 
     `name` is what errors call it. Of the chain, it knows what this process has read.
@@ -49,7 +39,7 @@ class Sealed:
         key = key_place(row["key_variable"]).load(row["identifier"])
         if key is None:
             raise StudyError(f"the key of {name} is missing here; without it nothing in it can be read")
-        self._name, self._row, self._cipher = name, row, AESGCM(key)
+        self._name, self._row, self._seal = name, row, Seal(key)
         self._read = _Read([], [_beginning(row)], b"")
 
     @property
@@ -68,7 +58,7 @@ class Sealed:
         return self._opened(bytes(self._row["sealed"]), _bound_to(self._row))
 
     @property
-    def tips(self) -> list[Tip]:
+    def tips(self) -> list[Head]:
         """The ends of the chain after the last entry and the one before."""
         return self._read.tips[-2:]
 
@@ -81,39 +71,43 @@ class Sealed:
         """Begin to read again."""
         self._read = _Read([], self._read.tips[:1], b"")
 
-    def is_last(self, row: tuple[int, bytes]) -> bool:
-        """Whether a row is the last that was read."""
-        return (row[0], bytes(row[1])) == (self.tips[-1].sequence, self._read.last)
+    def continues(self, rows: list[tuple[int, bytes]]) -> bool:
+        """Whether rows begin with the last that was read, which is taken off; any do when none was."""
+        tip = self.tips[-1]
+        if not tip.sequence:
+            return True
+        first = rows.pop(0) if rows else (0, b"")
+        return (first[0], bytes(first[1])) == (tip.sequence, self._read.last)
 
-    def follow(self, rows: Iterable[tuple[int, bytes]]) -> list[Tip]:
+    def follow(self, rows: Iterable[tuple[int, bytes]]) -> list[Head]:
         """Read the rows that come next; their ends. Raises `StudyError` for one that does not belong here."""
         entries, tips, last, found = self.entries, list(self._read.tips), self._read.last, []
         for sequence, sealed in rows:
-            head, last = tips[-1].head, bytes(sealed)
-            entry = json.loads(self._opened(last, _place(head, sequence)))  # decodes: sealed
+            before, last = Head(sequence - 1, tips[-1].head), bytes(sealed)
+            entry = json.loads(self._opened(last, BYTES.place_after(before)))  # decodes: sealed
             if "lost" in entry and entries and "lost" not in entries[-1]:
                 entries.pop()
             entries.append(entry)
-            found.append(Tip(sequence, _next_head(head, sequence, last)))
+            found.append(BYTES.next_head(before, last))
             tips = [tips[0], *tips[-1:], found[-1]]
         self._read = _Read(entries, tips, last)
         return found
 
-    def sealed(self, tip: Tip, entry: dict[str, Any]) -> tuple[bytes, Tip]:
+    def sealed(self, tip: Head, entry: dict[str, Any]) -> tuple[bytes, Head]:
         """The row after an end, and its own end."""
-        sequence = tip.sequence + 1
-        content = json.dumps(entry, default=plain).encode()
-        row = _sealed(self._cipher, content, _place(tip.head, sequence))
-        return row, Tip(sequence, _next_head(tip.head, sequence, row))
+        row = self._seal.close(json.dumps(entry, default=plain).encode(), BYTES.place_after(tip))
+        return row, BYTES.next_head(tip, row)
 
     def _opened(self, sealed: bytes, bound_to: bytes) -> bytes:
         try:
-            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], bound_to)
-        except (InvalidTag, ValueError):
+            return self._seal.open(sealed, bound_to)
+        except BrokenSealError:
             raise StudyError(f"{self._name} cannot be opened: its key is another one, or it was changed") from None
 
 
-def new_row(*, kind: str, terms: dict[str, Any], secret: bytes, key_variable: str | None) -> tuple[dict[str, Any], Tip]:
+def new_row(
+    *, kind: str, terms: dict[str, Any], secret: bytes, key_variable: str | None
+) -> tuple[dict[str, Any], Head]:
     """What a new record says of itself, with its sealed secret, and the beginning of its chain. Its key is kept.
 
     Raises `StudyError` when no key can be.
@@ -128,7 +122,7 @@ def new_row(*, kind: str, terms: dict[str, Any], secret: bytes, key_variable: st
         "key_variable": key_variable,
         "terms": json.dumps(terms, sort_keys=True, default=plain),
     }
-    row["sealed"] = _sealed(AESGCM(key), secret, _bound_to(row))
+    row["sealed"] = Seal(key).close(secret, _bound_to(row))
     return row, _beginning(row)
 
 
@@ -152,23 +146,10 @@ def plain(value: Any) -> Any:
     return value.item()
 
 
-def _sealed(cipher: AESGCM, content: bytes, bound_to: bytes) -> bytes:
-    nonce = system_source().bytes(_NONCE_BYTES)
-    return nonce + cipher.encrypt(nonce, content, bound_to)
-
-
 def _bound_to(row: dict[str, Any]) -> bytes:
     names = ("format", "kind", "identifier", "key_variable", "terms")
     return json.dumps(["dpselect record", *(row[name] for name in names)]).encode()
 
 
-def _beginning(row: dict[str, Any]) -> Tip:
-    return Tip(0, hashlib.sha256(_bound_to(row) + bytes(row["sealed"])).digest())
-
-
-def _place(head: bytes, sequence: int) -> bytes:
-    return head + sequence.to_bytes(8, "big")
-
-
-def _next_head(head: bytes, sequence: int, sealed: bytes) -> bytes:
-    return hashlib.sha256(_place(head, sequence) + sealed).digest()
+def _beginning(row: dict[str, Any]) -> Head:
+    return Head(0, hashlib.sha256(_bound_to(row) + bytes(row["sealed"])).hexdigest())
