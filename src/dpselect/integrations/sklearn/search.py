@@ -34,7 +34,14 @@ from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_
 from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse, stand_ins
 from dpselect.integrations.sklearn.released import ReleasedEstimator
 from dpselect.integrations.sklearn.requested import request_of
-from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable, warn_if_unscaled
+from dpselect.integrations.sklearn.rows import (
+    nominal_rows,
+    public_rows,
+    read_labels,
+    refuse_columns_of_other_types,
+    sliceable,
+    warn_if_unscaled,
+)
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring, scoring_of
 from dpselect.integrations.sklearn.spending import whole_price
 from dpselect.integrations.sklearn.split import rows_to_parts
@@ -218,6 +225,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         refuse_while_starting("PrivateSearchCV.fit")
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
             raise ArgumentError("estimator must be an estimator object, as in PrivateSearchCV(DPSGDClassifier(), ...)")
+        refuse_columns_of_other_types(self.estimator, X)
         count, columns = table_shape(X)
         validate_data(self, X, skip_check_array=True)
         self._column_names = column_names(X)
