@@ -84,7 +84,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     For dpselect's learners a cell that is missing, infinite or no number counts as zero, and a row whose label is none
     of the classes trains nothing and counts as answered wrongly. Nothing tells whether there are any: put what is to
     stand for missing cells in front, and check the labels' spelling. Labels whose type shows that none can be a class
-    are refused. A row that a learner of others, or a step in front, would fail on trains nothing either; under
+    are refused, and so are columns of dates, durations and categories that dpselect's learners or maps get: their type
+    decides, no cell. A row that a learner of others, or a step in front, would fail on trains nothing either; under
     replace_one a made-up row trains in its place.
 
     Args:
