@@ -1,8 +1,7 @@
-"""Private quantiles: speed beside numpy.sort and the peers, memory on a file. Errors: benchmarks/quantiles_error.py.
+"""Private quantiles: speed beside numpy.sort and the peers. Errors: quantiles_error.py; a file: many_rows.py.
 
     python benchmarks/quantiles.py speed --rows 10000000
     python benchmarks/quantiles.py peers --rows 1000000
-    python benchmarks/quantiles.py file --rows 100000000 --path /tmp/rows.parquet   # twice: write, then measure
 
 Times are processor time of one process.
 """
@@ -10,16 +9,14 @@ Times are processor time of one process.
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpselect.ordered import open_column, quantile, quantiles
+from dpselect.ordered import quantile, quantiles
 
 
 def clocked(work: Callable[[], Any], repeats: int = 5) -> float:
@@ -111,38 +108,15 @@ def peers(rows: int) -> None:
     print(f"diffprivlib: {taken:.4f} s")
 
 
-def read_file(rows: int, path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not path.exists():
-        rng = np.random.default_rng(1)
-        with pq.ParquetWriter(path, pa.schema([("income", pa.float64())])) as writer:
-            for start in range(0, rows, 1 << 20):
-                part = np.exp(rng.normal(10, 1, min(1 << 20, rows - start)))
-                writer.write_table(pa.table({"income": part}))
-        print("written; measure in a fresh process")
-        return
-    began = time.perf_counter(), time.process_time()
-    with open_column(str(path), "income") as source:
-        found = quantiles(source, qs=[0.25, 0.5, 0.75], lower=0.0, upper=1e7, epsilon=1.0)
-    wall, processor = time.perf_counter() - began[0], time.process_time() - began[1]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{found.value}: {wall:.1f} s, {processor:.1f} s of processor time, {peak:.2f} GiB at most")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["speed", "peers", "file"])
+    parser.add_argument("what", choices=["speed", "peers"])
     parser.add_argument("--rows", type=int)
-    parser.add_argument("--path", type=Path, default=Path("rows.parquet"))
     asked = parser.parse_args()
     if asked.what == "speed":
         speed(asked.rows or 10_000_000)
-    elif asked.what == "peers":
-        peers(asked.rows or 1_000_000)
     else:
-        read_file(asked.rows or 100_000_000, asked.path)
+        peers(asked.rows or 1_000_000)
     sys.stdout.flush()
 
 

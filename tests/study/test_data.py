@@ -66,7 +66,7 @@ def test_parquet(tmp_path):
     ("source", "said"),
     [
         ("absent.csv", "cannot read"),
-        ("d.xls", "must be"),
+        ("d.xls", "save it as .xlsx"),
         ("sklearn:mnist", "not one of"),
         ("broken.npz", "not a readable"),
     ],

@@ -58,7 +58,9 @@ def main() -> None:
         _stop(error, 2)
     except (ArgumentError, TypeError) as error:
         _stop(in_flags(str(error), sys.argv[1:]), 2)
-    except (ContentError, OSError, RuntimeError) as error:
+    except OSError as error:
+        _stop(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error, 1)
+    except (ContentError, RuntimeError) as error:
         _stop(error, 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -14,10 +15,11 @@ from dpselect.errors import ArgumentError
 from dpselect.numerics.moments import instant_of
 from dpselect.tables import Declared, Written
 
-__all__ = ["bound_in", "refuse_grouped", "shown"]
+__all__ = ["bound_in", "in_zone", "refuse_grouped", "shown"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = 10**12
+_WRITTEN: Final = len("2020-01-01T00:00:00.000000")
 _LIKE: Final = {
     "M": "a timestamp",
     "duration": "a duration such as 1:30:00, or a number of seconds",
@@ -49,6 +51,19 @@ def bound_in(flag: str, text: str | None, code: str, declared: Declared) -> Any:
         wanted = _LIKE.get("M" if code == "M" else kind, "a number")
         raise ArgumentError(f"{flag} must be {wanted}, got {text!r}")
     return value
+
+
+def in_zone(declared: Declared, zone: str | None) -> Declared:
+    """What is declared of a column, with the time zone of its type if none is declared.
+
+    A zone that this machine does not know is shown in UTC.
+    """
+    if zone is None or declared.time_zone is not None:
+        return declared
+    for name in (zone, "UTC"):
+        with suppress(ArgumentError):
+            return replace(declared, kind="timestamp", time_zone=name)
+    return declared
 
 
 def refuse_grouped(flag: str, text: str | None, form: Written) -> None:
@@ -85,6 +100,11 @@ def _local(value: np.datetime64, declared: Declared) -> str:
     instant = instant_of(value)
     try:
         moment = _EPOCH + timedelta(microseconds=(instant or 0) // _MICROSECOND)
-        return moment.astimezone(declared.zone).isoformat()
+        local = moment.astimezone(declared.zone)
+        part = (instant or 0) % _MICROSECOND // 10**9
+        if not part:
+            return local.isoformat()
+        written = local.isoformat(timespec="microseconds")
+        return f"{written[:_WRITTEN]}{part:03}{written[_WRITTEN:]}"
     except OverflowError:  # a year that Python's calendar does not have
         return f"{value}Z"

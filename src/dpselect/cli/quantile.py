@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.cli.cells import UNCOUNTED, cells_in_words, described_cells, withheld_in_words
-from dpselect.cli.declared_cells import bound_in, refuse_grouped, shown
+from dpselect.cli.declared_cells import bound_in, in_zone, refuse_grouped, shown
 from dpselect.cli.like import check_like
 from dpselect.cli.options import (
     WITHHELD,
@@ -177,6 +177,7 @@ def quantile(  # noqa: C901
         open_column(where, column, table=table, progress=progress, **read) as source,
     ):
         code = "" if category else source.dtype.kind  # raises for a type that needs categories
+        cells = in_zone(cells, getattr(source, "zone", None))
         if range_epsilon is not None and code not in ("i", "u", "f"):
             raise ArgumentError("--range-epsilon: only for numbers; timestamps need --lower and --upper")
         bounds = (bound_in("--lower", lower, code, cells), bound_in("--upper", upper, code, cells))

@@ -57,7 +57,8 @@ class DPSGDRegression(NoisyGradients, Regressor):
         guarantee_: what the fit promises; the same as `guarantee()`.
 
     Raises at `fit`, before the data is looked at: `ArgumentError` (`AdjacencyError` for the adjacency) or `TypeError`
-    naming a parameter. Afterwards only for a container: shape, sparse, complex.
+    naming a parameter. Afterwards only for a container: shape, sparse, complex, or
+    a column whose type says that it holds no numbers, such as dates or categories.
 
     >>> from dpselect.learners import DPSGDRegressor
     >>> from dpselect.randomness import keyed_source

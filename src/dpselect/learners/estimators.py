@@ -18,7 +18,7 @@ from dpselect.learners.dp_sgd import DPSGDClassification
 from dpselect.learners.dp_sgd_regressor import DPSGDRegression
 from dpselect.learners.output_perturbation import OutputPerturbation
 from dpselect.learners.ridge import RidgeClassification, RidgeRegression
-from dpselect.learners.rows import table_shape
+from dpselect.learners.rows import number_table
 
 __all__ = [
     "DPSGDClassifier",
@@ -42,7 +42,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _unit_rows(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        table_shape(X)
+        number_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         rows: NDArray[np.float64] = super()._unit_rows(X)
         return rows

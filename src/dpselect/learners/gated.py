@@ -18,7 +18,7 @@ from dpselect.accounting.stopping.gated import logistic_error_shift
 from dpselect.errors import ArgumentError, expect, flag, integer, number
 from dpselect.learners.estimators import OutputPerturbationClassifier
 from dpselect.learners.fixed_point import exact_products
-from dpselect.learners.rows import class_numbers, labels_of, public_classes, table_shape, unit_rows
+from dpselect.learners.rows import class_numbers, labels_of, number_table, public_classes, unit_rows
 from dpselect.learners.strongly_convex import LogisticProblem
 from dpselect.mechanisms import discrete_laplace
 from dpselect.mechanisms.grid import grid_at_most
@@ -212,7 +212,7 @@ class GatedLogisticRegression(Mechanism):
     def prepared(self, X: Any, y: Any, X_test: Any, y_test: Any) -> Callable[[RandomSource], Any]:
         """Training on X and y, and the test on the other rows."""
         for name, table in (("X", X), ("X_test", X_test)):
-            if table_shape(table)[1] != self.features:
+            if number_table(table)[1] != self.features:
                 raise ArgumentError(f"{name} must have as many columns as features says")
         named, places = public_classes(self.model.classes, None), self.nominal_test_rows
         labels = labels_of(y_test, len(X_test))

@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 from dpselect.learners.fixed_point import exact_products
 from dpselect.learners.parameters import Parameterised
-from dpselect.learners.rows import column_names, same_names, table_shape, unit_rows
+from dpselect.learners.rows import column_names, number_table, same_names, unit_rows
 from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 
@@ -44,13 +44,13 @@ class PrivateLearner(Parameterised, ABC):
 
     def _unit_rows(self, X: Any) -> Array:
         """The rows of X as the weights take them."""
-        table_shape(X)
+        number_table(X)
         same_names(self._column_names, X)
         return unit_rows(X, self.row_norm, intercept=self._intercept)
 
     def _prepare(self, X: Any) -> tuple[int, int]:
         """Record the table's columns; returns its shape. Raises for a container that cannot be used."""
-        shape = table_shape(X)
+        shape = number_table(X)
         self._column_names = column_names(X)
         return shape
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, levels_to_the_caller, number
+from dpselect.learners.column_types import refuse_other_types
 from dpselect.learners.fixed_point import truncate
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency
@@ -33,6 +34,7 @@ __all__ = [
     "column_names",
     "doubles",
     "labels_of",
+    "number_table",
     "public_bounds",
     "public_classes",
     "public_row_count",
@@ -78,6 +80,12 @@ def table_shape(X: Any) -> tuple[int, int]:
     if rows > MOST_ROWS:
         raise ArgumentError(f"X must have at most {MOST_ROWS} rows")
     return rows, features
+
+
+def number_table(X: Any) -> tuple[int, int]:
+    """`table_shape`; raises `ArgumentError` also for a column of dates, durations or categories, by its type alone."""
+    refuse_other_types(X)
+    return table_shape(X)
 
 
 def _array_of(X: Any) -> NDArray[Any]:

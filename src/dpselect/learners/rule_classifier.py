@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.errors import ArgumentError
-from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, table_shape
+from dpselect.learners.rows import class_numbers, doubles, labels_of, number_table, public_classes
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.randomness import RandomSource
@@ -52,7 +52,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row, shape (rows,)."""
         check_is_fitted(self)
-        table_shape(X)
+        number_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         # a single class is the first one, whatever the rule says
         return np.asarray(self.classes_[np.minimum(self._positive(doubles(X)), len(self.classes_) - 1)])
@@ -71,7 +71,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any) -> tuple[Array, NDArray[np.intp]]:
         """The rows as doubles and the numbers of their classes: 0, 1, or -1 for another label."""
-        count, _ = table_shape(X)
+        count, _ = number_table(X)
         validate_data(self, X, skip_check_array=True)
         labels = labels_of(y, count)
         classes = public_classes(self.classes, labels)

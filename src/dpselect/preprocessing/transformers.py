@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpselect.learners.rows import table_shape
+from dpselect.learners.rows import number_table
 from dpselect.preprocessing.maps.binned import Bins
 from dpselect.preprocessing.maps.centered import Centered, Logarithms
 from dpselect.preprocessing.maps.cosines import DirectionAndWaves, Waves
@@ -60,7 +60,7 @@ class PublicMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def transform(self, X: Any) -> NDArray[np.float64]:
         """The rows' images, shape (rows, new features)."""
         check_is_fitted(self)
-        table_shape(X)
+        number_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return MapOfRows.transform(self, X)
 

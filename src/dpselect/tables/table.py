@@ -191,10 +191,26 @@ def _kind_of(origin: Origin, otherwise: str) -> str:
     if not known and otherwise:
         return otherwise
     if not known:
+        end = Path(origin.source.lower()).suffix
+        if end in _DATABASES:
+            url = f"{_DATABASES[end]}:///{origin.source}"
+            raise ArgumentError(f"{origin} is a database: write {url} and name a table ({origin.option('table')})")
+        if end in _SAVED:
+            raise ArgumentError(f"{origin}: dpselect does not read {end} files: {_SAVED[end]}")
         ends = ", ".join(name for name in SOURCES if name.startswith("."))
         begins = ", ".join(f"{name}..." for name in SOURCES if name.endswith(":"))
         raise ArgumentError(f"{origin} must be a path ending in {ends}, or {begins}")
     return max(known, key=len)
+
+
+_DATABASES: Final = dict.fromkeys((".db", ".sqlite", ".sqlite3", ".db3"), "sqlite") | {".duckdb": "duckdb"}
+_SAVED: Final = {
+    ".json": "write one object a line, and name the file .jsonl",
+    ".zip": "unpack it first",
+    **dict.fromkeys((".xls", ".xlsb", ".ods", ".numbers"), "save it as .xlsx or .csv"),
+    **dict.fromkeys((".sav", ".dta", ".sas7bdat", ".rds", ".rdata", ".orc", ".avro"), "export it as .parquet or .csv"),
+}
+"""What to do with files that people have, and that no source reads."""
 
 
 def without_password(source: str) -> str:

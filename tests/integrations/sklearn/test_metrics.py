@@ -42,6 +42,17 @@ def test_classifiers_whatever_their_labels_are(name, labels):
     assert np.mean(found.predict(X) == np.where(y > 5.0, labels[1], labels[0])) > 0.9
 
 
+@pytest.mark.parametrize("adjacency", ["add_or_remove_one", "replace_one"])
+@pytest.mark.parametrize("name", [*CLASSES, *NUMBERS])
+def test_a_run_that_no_row_is_scored_by_does_not_fail(name, adjacency):
+    """The part for scoring may be empty, or hold one row: failing would tell which."""
+    learner = OutputPerturbationClassifier(epsilon=4.0) if name in CLASSES else PrivateRidge(label_bounds=(0, 10))
+    classes = [0, 1] if name in CLASSES else None
+    found = search(learner, {}, scoring=name, classes=classes, adjacency=adjacency, delta=1e-5, constant_runs=False)
+    for rows in (0, 1):
+        assert found.fit(np.zeros((rows, 2)), np.zeros(rows, dtype=int)).best_estimator_ is not None
+
+
 @pytest.mark.cases(3)
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("learner", [DPSGDRegressor(label_bounds=(0, 10)), PrivateRidge(label_bounds=(0, 10))])

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -148,6 +149,32 @@ def asked(path, column, *flags):
     if result.exception is not None:
         raise result.exception
     return [row["value"] for row in json.loads(result.stdout)["quantiles"]]
+
+
+@pytest.mark.parametrize(
+    ("unit", "zone", "declared", "said"),
+    [
+        ("us", "Asia/Tokyo", (), "+09:00"),
+        ("ns", "+05:30", (), "+05:30"),
+        ("s", "UTC", (), "+00:00"),
+        ("ms", "Mars/Base", (), "+00:00"),
+        ("us", "Asia/Tokyo", ("--kind", "timestamp", "--time-zone", BERLIN), "+02:00"),
+        ("us", None, (), ""),
+    ],
+)
+def test_a_typed_time_zone_comes_back_with_its_offset(unit, zone, declared, said, tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    ticks = np.datetime64("2024-07-01T12:00:00.5") + np.arange(-300, 301).astype("m8[s]")
+    cells = pa.array(ticks).cast(pa.timestamp(unit, zone), safe=False)
+    parquet.write_table(pa.table({"x": cells}), tmp_path / "t.parquet")
+    bounds = ("--lower", "2024-07-01T00:00Z", "--upper", "2024-07-02T00:00Z")
+    (middle,) = asked(tmp_path / "t.parquet", "x", "--q", "0.5", *bounds, *declared)
+    assert middle.endswith(said)
+    moment = datetime.fromisoformat(middle)
+    assert abs((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - 1719835200) < 300
+    # a bound without an offset is in the zone of the answers
+    early = ("--lower", "2024-06-30", "--upper", "2024-07-01")
+    assert asked(tmp_path / "t.parquet", "x", "--q", "1", *early, *declared)[0][:19] == "2024-07-01T00:00:00"
 
 
 def test_answers_come_back_as_they_were_asked(tmp_path):

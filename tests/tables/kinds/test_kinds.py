@@ -75,6 +75,13 @@ def test_times_of_a_zone_are_those_of_zoneinfo(zone):
     assert declared.read(with_offset).tolist() == Declared(kind="date").read(with_offset).tolist()
 
 
+def test_an_offset_is_a_zone_too():
+    assert Declared(kind="date", time_zone="-03:30").read(["2024-01-02", "2024-01-02T00:00Z"]).tolist() == [
+        1704166200.0,
+        1704153600.0,
+    ]
+
+
 def test_the_hour_that_occurs_twice_is_its_first():
     summer_ends, summer_begins = "2024-10-27T02:30", "2024-03-31T02:30"
     found = Declared(kind="date", time_zone=BERLIN).read([summer_ends, summer_begins])
@@ -267,6 +274,7 @@ def test_no_cell_raises_or_changes_how_another_is_read(cells, other):
         ({"kind": "date", "time_zone": "Europe"}, "time_zone: 'Europe' is no name"),
         ({"kind": "date", "time_zone": "../../etc/passwd"}, "time_zone: .* is no name"),
         ({"kind": "date", "time_zone": "CEST"}, "time_zone: 'CEST' is no name"),
+        ({"kind": "date", "time_zone": "+24:00"}, "time_zone: .* nor an offset"),
         ({"kind": "date", "format": "%d.%q"}, "format: .* is none of Python's strptime"),
         ({"kind": "date", "format": 3}, "format: must be a text"),
         ({"kind": "date", "format": "%d.%m.%Y", "two_digit_years_from": 1920}, "goes with a format that has %y"),

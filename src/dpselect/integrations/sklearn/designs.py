@@ -24,6 +24,7 @@ from dpselect.integrations.sklearn.distributions import Choices, MixedSpace, fin
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, stated_score
 from dpselect.integrations.sklearn.scoring import RowScore, Scoring, label_bounds, row_metric
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train, unpack
+from dpselect.learners.column_types import of_any_type
 from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Fixed, ZeroTruncatedPoisson
@@ -178,6 +179,7 @@ class PortfolioRun:
     shows_sums: ClassVar = False
     """Nothing is shown of how well any fits."""
 
+    @of_any_type()
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         """Try every candidate, choose, and train that one."""
         everything = np.arange(len(self.rows.y))

@@ -27,6 +27,7 @@ from dpselect.integrations.sklearn.guarantee import Base, dense, is_free, parts_
 from dpselect.integrations.sklearn.rows import rows_taken
 from dpselect.integrations.sklearn.trial import Settings
 from dpselect.learners import OutputPerturbationClassifier
+from dpselect.learners.column_types import of_any_type
 from dpselect.learners.strongly_convex import MOST_ROWS_PER_NOMINAL
 from dpselect.tuning import Space
 
@@ -35,6 +36,7 @@ __all__ = ["refuse_too_many_rows", "usable_rows"]
 _MOST_VARIANTS: Final = 256
 
 
+@of_any_type()
 def usable_rows(estimator: Any, space: Space, X: Any, base: Base | None, columns: int) -> NDArray[np.bool_]:
     """Which rows the steps before or beside the private ones can take, and the private ones. Shape (rows,).
 

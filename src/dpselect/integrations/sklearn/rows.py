@@ -17,10 +17,23 @@ from sklearn.utils import get_tags
 from dpselect.errors import ArgumentError, levels_to_the_caller, number
 from dpselect.integrations.sklearn.diffprivlib_models import takes_classes_from_rows
 from dpselect.integrations.sklearn.guarantee import PrivateStep
+from dpselect.learners.column_types import refuse_other_types
+from dpselect.learners.learner import PrivateLearner
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, public_row_count, table_shape
+from dpselect.learners.rule_classifier import RuleClassifier
+from dpselect.preprocessing.maps.row_map import MapOfRows
 from dpselect.privacy import Adjacency
 
-__all__ = ["Labels", "nominal_rows", "public_rows", "read_labels", "rows_taken", "sliceable", "warn_if_unscaled"]
+__all__ = [
+    "Labels",
+    "nominal_rows",
+    "public_rows",
+    "read_labels",
+    "refuse_columns_of_other_types",
+    "rows_taken",
+    "sliceable",
+    "warn_if_unscaled",
+]
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,6 +112,16 @@ def _needs_known_labels(place: PrivateStep) -> bool:
 
 def _is_of_others(place: PrivateStep) -> bool:
     return type(place.step).__module__.split(".")[0] != "dpselect"
+
+
+def refuse_columns_of_other_types(estimator: Any, X: Any) -> None:
+    """Raise `ArgumentError` for a column that is not of numbers, if one of this package's steps is the first to see X.
+
+    Other steps may turn it into numbers. A rehearsal shows whether they do.
+    """
+    first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else estimator
+    if isinstance(first, (PrivateLearner, RuleClassifier, MapOfRows)):
+        refuse_other_types(X)
 
 
 def warn_if_unscaled(estimator: Any, searched: Set[str], columns: int) -> None:

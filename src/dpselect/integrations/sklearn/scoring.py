@@ -93,8 +93,8 @@ class Scoring:
 
         A row that the model or the rule fails on counts as the worst, and changes nothing for the others.
         """
-        if not len(y):
-            return np.zeros(1, dtype=np.int64)
+        if not len(y):  # in the shape of others: a run that no row is scored by must not fail for that
+            return self._lost(y)
         try:
             return self.strict_total(model, X, y)
         except Exception:
@@ -111,7 +111,10 @@ class Scoring:
         try:
             return self.strict_total(model, X, y)
         except Exception:
-            return self.metric.lost(y if self.classes is None else class_numbers(np.asarray(y), self.classes))
+            return self._lost(y)
+
+    def _lost(self, y: Any) -> NDArray[np.int64]:
+        return self.metric.lost(y if self.classes is None else class_numbers(np.asarray(y), self.classes))
 
     def noisy(self, total: NDArray[np.int64], random: RandomSource) -> NDArray[np.int64]:
         """The sums, with noise for what one row can move."""

@@ -34,7 +34,14 @@ from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_
 from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse, stand_ins
 from dpselect.integrations.sklearn.released import ReleasedEstimator
 from dpselect.integrations.sklearn.requested import request_of
-from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable, warn_if_unscaled
+from dpselect.integrations.sklearn.rows import (
+    nominal_rows,
+    public_rows,
+    read_labels,
+    refuse_columns_of_other_types,
+    sliceable,
+    warn_if_unscaled,
+)
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring, scoring_of
 from dpselect.integrations.sklearn.spending import whole_price
 from dpselect.integrations.sklearn.split import rows_to_parts
@@ -77,7 +84,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     For dpselect's learners a cell that is missing, infinite or no number counts as zero, and a row whose label is none
     of the classes trains nothing and counts as answered wrongly. Nothing tells whether there are any: put what is to
     stand for missing cells in front, and check the labels' spelling. Labels whose type shows that none can be a class
-    are refused. A row that a learner of others, or a step in front, would fail on trains nothing either; under
+    are refused, and so are columns of dates, durations and categories that dpselect's learners or maps get: their type
+    decides, no cell. A row that a learner of others, or a step in front, would fail on trains nothing either; under
     replace_one a made-up row trains in its place.
 
     Args:
@@ -218,6 +226,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         refuse_while_starting("PrivateSearchCV.fit")
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
             raise ArgumentError("estimator must be an estimator object, as in PrivateSearchCV(DPSGDClassifier(), ...)")
+        refuse_columns_of_other_types(self.estimator, X)
         count, columns = table_shape(X)
         validate_data(self, X, skip_check_array=True)
         self._column_names = column_names(X)

@@ -86,12 +86,12 @@ def _same(X: Any, y: Any) -> list[bytes | None]:
     nothing: list[bytes | None] = [None] * len(X)
     if columns is None or not isinstance(label, np.dtype) or label.kind not in "biufUSO":
         return nothing
-    raw = np.hstack([np.ascontiguousarray(part).view(np.uint8).reshape(len(X), -1) for part in columns])
+    raw = np.hstack([np.ascontiguousarray(part).view(np.uint8) for part in columns])
     return [_with_label(row.tobytes(), cell) for row, cell in zip(raw, np.asarray(y).tolist(), strict=True)]
 
 
 def _typed_columns(X: Any) -> list[NDArray[Any]] | None:
-    """Columns of numbers, each of its own type; None where there are others, or rows have names."""
+    """Tables of one type each; None if a column is not of numbers, or rows have names."""
     if not hasattr(X, "columns"):
         numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
         return [X] if numbers else None
@@ -100,7 +100,7 @@ def _typed_columns(X: Any) -> list[NDArray[Any]] | None:
     types = list(X.dtypes)
     if not types or not all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in types):
         return None
-    return [X.iloc[:, place].to_numpy() for place in range(X.shape[1])]
+    return [X.iloc[:, [place]].to_numpy() for place in range(X.shape[1])]
 
 
 def _with_label(row: bytes, label: Any) -> bytes | None:

@@ -34,6 +34,7 @@ from dpselect.integrations.sklearn.made_up import with_row
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring
 from dpselect.integrations.sklearn.split import Part
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
+from dpselect.learners.column_types import of_any_type
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.study.learners import LEARNERS
@@ -238,6 +239,7 @@ class SearchRun:
     keyed: bool
     shows_sums: bool = False
 
+    @of_any_type()
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         """Train and score with these parameters."""
         source = random.spawn("train")
@@ -265,6 +267,7 @@ class SearchRun:
         sums = self.scoring.noisy(total, random.spawn("score"))
         return TrialOutput(self.scoring.score(sums), (value, sums) if self.shows_sums else value)
 
+    @of_any_type()
     def last(self, final: Settings, params: Mapping[str, Any], key: bytes) -> bytes:
         """The packed model of the further run, with the `final` settings."""
         rows = self.rows.training(np.arange(len(self.rows.y)))

@@ -59,7 +59,8 @@ class DataColumn:
     """A column in memory, or in chunks that can be read again. Objects are Python integers of any size.
 
     `written` are its blocks with their cells as they are written, for a column whose cells may hold something else than
-    its type, and `missing` says which of them have no value.
+    its type, and `missing` says which of them have no value. `zone` is the time zone that the type of time stamps has;
+    the values are in UTC.
     """
 
     dtype: np.dtype[Any]
@@ -68,6 +69,7 @@ class DataColumn:
     progress: Progress | None = None
     written: Callable[[], Iterator[tuple[Block, Any]]] | None = None
     missing: Callable[[Any], bool] = is_missing_text
+    zone: str | None = None
 
     def chunks(self) -> Iterator[NDArray[Any]]:
         """The values that are there, all of one type; NaN and NaT may be among them."""

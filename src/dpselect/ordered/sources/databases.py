@@ -15,7 +15,9 @@ from dpselect.ordered.sources.opening import column_source
 from dpselect.ordered.sources.request import ColumnRequest
 from dpselect.ordered.sources.sql_column import Query, ask, quoted, with_parameters
 from dpselect.ordered.sources.sql_types import ENGINES
+from dpselect.tables import Written
 from dpselect.tables.sources.database import why_not
+from dpselect.tables.table import open_table
 
 __all__ = ["open_duckdb", "open_sql"]
 
@@ -38,8 +40,9 @@ def open_duckdb(url: str, request: ColumnRequest) -> AbstractContextManager[SqlT
 @contextmanager
 def _checked(opened: Callable[..., Any], url: str, request: ColumnRequest) -> Iterator[SqlTable]:
     if request.table is None:
+        _refuse_by_name(url, request)
         raise ArgumentError("table: an SQL URL needs the name of a table")
-    with opened(url, request.table, request.column) as typed:
+    with opened(url, request) as typed:
         refuse_for_typed(request.declared, f"column: {request.column!r} of {request.table} has one")
         source = sql_without(typed, request.declared)
         for part in (source.number_of, source.text_of):
@@ -50,6 +53,12 @@ def _checked(opened: Callable[..., Any], url: str, request: ColumnRequest) -> It
         yield source
 
 
+def _refuse_by_name(url: str, request: ColumnRequest) -> None:
+    """Raise `ArgumentError` with the tables or columns that are there, of a database whose schema can be listed."""
+    if url.startswith(("sqlite:///", "duckdb:///", "postgresql://")) and ":memory:" not in url:
+        open_table(url, key="", form=Written(table=request.table)).check([request.column], "column")
+
+
 def _tried(query: Query, statement: str, column: str) -> None:
     with suppress(ContentError):
         ask(query, statement, ())
@@ -58,13 +67,15 @@ def _tried(query: Query, statement: str, column: str) -> None:
 
 
 @contextmanager
-def _sqlalchemy(url: str, table: str, column: str) -> Iterator[SqlTable]:
+def _sqlalchemy(url: str, request: ColumnRequest) -> Iterator[SqlTable]:
     import sqlalchemy as sa
 
+    table, column = request.table or "", request.column
     engine = _engine(url)
     try:
         kind = _reading(url, lambda: _type_name(engine, table, column))
         if kind is None:
+            _refuse_by_name(url, request)
             raise ArgumentError(f"table: there is no {table!r} with a column {column!r}")
         with _reading(url, engine.connect) as connection:
             if engine.dialect.name == "postgresql":
@@ -83,9 +94,10 @@ def _sqlalchemy(url: str, table: str, column: str) -> Iterator[SqlTable]:
 def _engine(url: str) -> Any:
     import sqlalchemy as sa
 
+    name = _reading(url, lambda: sa.make_url(url).get_backend_name())
+    if name not in ("sqlite", "postgresql"):
+        raise ArgumentError(f"the engine {name!r} is not read; {', '.join(ENGINES)} are")
     engine = _reading(url, lambda: sa.create_engine(url))
-    if engine.dialect.name not in ("sqlite", "postgresql"):
-        raise ArgumentError(f"the engine {engine.dialect.name!r} is not read; {', '.join(ENGINES)} are")
     file = engine.url.database if engine.dialect.name == "sqlite" else None
     if file and file != ":memory:" and not file.startswith("file:") and not Path(file).exists():
         raise ArgumentError(f"{url}: there is no such file")  # SQLite would make one
@@ -126,12 +138,13 @@ def _type_name(engine: Any, table: str, column: str) -> str | None:
 
 
 @contextmanager
-def _duckdb(url: str, table: str, column: str) -> Iterator[SqlTable]:
+def _duckdb(url: str, request: ColumnRequest) -> Iterator[SqlTable]:
     try:
         import duckdb
     except ImportError:
         raise missing_extra("duckdb", "reading a DuckDB database") from None
 
+    table, column = request.table or "", request.column
     try:
         connection = duckdb.connect(url.removeprefix("duckdb:///"), read_only=True)
     except duckdb.Error as error:
@@ -140,6 +153,7 @@ def _duckdb(url: str, table: str, column: str) -> Iterator[SqlTable]:
         try:
             relation = connection.sql(f"SELECT {quoted(column)} FROM {quoted(table)}")
         except duckdb.Error:
+            _refuse_by_name(url, request)
             raise ArgumentError(f"column: there is no {column!r} in a table {table!r}") from None
         connection.execute("BEGIN TRANSACTION")
 

@@ -43,7 +43,8 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
             2**-48 to 2**-49 of the larger bound: 14 digits of it. "float64" makes every double an answer: for data of
             unknown magnitude. A coarse granularity finds heavy atoms with fewer rows.
         categories: an ordered list of values, in place of bounds; other values are missing. 1, 1.0, "1" and True are
-            one category, and blanks around a cell do not count; databases compare texts as they stand.
+            one category, and blanks around a cell do not count; in databases they are
+            compared as text (DuckDB: in NFC and without outer blanks).
         weights: a row counts as weights/largest_weight rows, cut off to [0, largest_weight] and rounded to multiples
             of largest_weight/1024; NaN counts nothing. Rates are divided by 1024 units accordingly.
         assume_sorted: the values are in increasing order, missing ones last (the caller must ensure it: no answer is

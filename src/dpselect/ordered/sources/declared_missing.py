@@ -17,9 +17,12 @@ from dpselect.tables.number_blocks import Block
 __all__ = ["missing_in", "refuse_for_typed", "sql_without", "without"]
 
 
-def refuse_for_typed(declared: Declared | None, named: str) -> None:
-    """Raise `ArgumentError` for what only a column without a type takes."""
-    keys = [] if declared is None else [key for key in declared.keys if key != "missing_values"]
+def refuse_for_typed(declared: Declared | None, named: str, *, zone: bool = False) -> None:
+    """Raise `ArgumentError` for what only a column without a type takes; with `zone` it has a time zone of its own."""
+    taken = {"missing_values"}
+    if zone and declared is not None and declared.kind in ("date", "timestamp"):
+        taken |= {"kind", "time_zone"}  # answers may be shown in another one
+    keys = [] if declared is None else [key for key in declared.keys if key not in taken]
     if keys:
         raise ArgumentError(f"{', '.join(keys)}: only for a column without a type; {named}")
 

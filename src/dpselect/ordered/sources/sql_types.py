@@ -45,11 +45,13 @@ def sql_type(engine: str, name: str, column: str) -> SqlType:
     found = _TYPES.get(engine, {}).get(plain)
     if found is None:
         what = name if len(name) < 60 else name[:57] + "..."
-        raise ArgumentError(
-            f"column: {column!r} is of the type {what or 'none'}, which is not read; cast it in a view to a number, a "
-            "date, a timestamp or text"
-        )
+        cast = f"cast it in a view to {_CASTS.get(plain, 'a number, a date, a timestamp or text')}"
+        raise ArgumentError(f"column: {column!r} is of the type {what or 'none'}, which is not read; {cast}")
     return found
+
+
+_BLANKS = "".join(letter for letter in map(chr, range(1, 0x3001)) if letter.isspace())
+_CASTS = {"INTERVAL": "seconds: EXTRACT(EPOCH FROM it), for which a month has 30 days"}
 
 
 def _named(kind: SqlType, *names: str) -> dict[str, SqlType]:
@@ -57,15 +59,20 @@ def _named(kind: SqlType, *names: str) -> dict[str, SqlType]:
 
 
 def _sqlite() -> dict[str, SqlType]:
-    """A SQLite column may hold anything: what is no number, or no text, is missing."""
-    number = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS %s) END"
+    """A SQLite column may hold anything: a cell that is no number, no integer or no text is missing."""
+    integer = (
+        "CASE WHEN typeof({0}) = 'integer' OR typeof({0}) = 'real' AND ({0} = CAST({0} AS INTEGER) OR abs({0}) > 9e18) "
+        "THEN CAST({0} AS INTEGER) END"
+    )
+    number = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END"
     text = "CASE WHEN typeof({0}) = '%s' THEN CAST({0} AS TEXT) END COLLATE BINARY"
     # a cell 'now' would be another time in each statement
     timestamp = "CASE WHEN typeof({0}) = 'text' AND {0} GLOB '[-0-9]*' THEN CAST(strftime('%s', {0}) AS INTEGER) END"
-    whole = SqlType(number % "INTEGER", whole=True, text=text % "integer")
+    whole = SqlType(integer, whole=True, text=text % "integer")
     return {
         **_named(whole, "INT", "INTEGER", "TINYINT", "SMALLINT", "MEDIUMINT", "BIGINT", "INT2", "INT4", "INT8"),
-        **_named(SqlType(number % "REAL"), "REAL", "DOUBLE", "DOUBLE PRECISION", "FLOAT", "NUMERIC", "DECIMAL", "NUM"),
+        **_named(SqlType(integer, whole=True), "BOOLEAN", "BOOL"),
+        **_named(SqlType(number), "REAL", "DOUBLE", "DOUBLE PRECISION", "FLOAT", "NUMERIC", "DECIMAL", "NUM"),
         **_named(SqlType(timestamp, whole=True, unit="s"), "DATE", "DATETIME", "TIMESTAMP"),
         **_named(
             SqlType(None, text=text % "text"), "TEXT", "VARCHAR", "CHAR", "CHARACTER", "NVARCHAR", "NCHAR", "CLOB"
@@ -86,6 +93,7 @@ def _postgresql() -> dict[str, SqlType]:
     )
     return {
         **_named(SqlType("{0}", whole=True, text=text), "SMALLINT", "INTEGER", "BIGINT"),
+        **_named(SqlType("CAST({0} AS INTEGER)", whole=True), "BOOLEAN"),
         **_named(SqlType("CAST(NULLIF({0}, 'NaN') AS DOUBLE PRECISION)"), "REAL", "DOUBLE_PRECISION"),
         **_named(SqlType(double), "NUMERIC"),
         **_named(SqlType(ticks, whole=True, unit="us"), "DATE", "TIMESTAMP"),
@@ -94,7 +102,9 @@ def _postgresql() -> dict[str, SqlType]:
 
 
 def _duckdb() -> dict[str, SqlType]:
-    text, place = "encode(CAST({0} AS VARCHAR))", "encode({0})"
+    # as in files, blanks around a word and the form of its accents do not count
+    bare = f"nfc_normalize(trim(%s, '{_BLANKS}'))"
+    text, place = f"encode({bare})" % "CAST({0} AS VARCHAR)", f"encode({bare})" % "{0}"
     whole = SqlType("CAST({0} AS BIGINT)", whole=True, text=text, place=place)
     finite = SqlType("CASE WHEN isfinite({0}) THEN epoch_us({0}) END", whole=True, unit="us")
 
@@ -114,6 +124,7 @@ def _duckdb() -> dict[str, SqlType]:
 
     return {
         **_named(whole, "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"),
+        **_named(SqlType("CAST({0} AS BIGINT)", whole=True), "BOOLEAN"),
         **_named(SqlType("CAST({0} AS DOUBLE)"), "UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL"),
         **_named(SqlType("CASE WHEN NOT isnan({0}) THEN CAST({0} AS DOUBLE) END"), "FLOAT", "DOUBLE"),
         **{kind: within(kind) for kind in ("TIMESTAMP_S", "TIMESTAMP_MS")},

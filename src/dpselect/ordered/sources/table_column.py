@@ -43,7 +43,8 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
     table.check([column])
     if table.restated is not None and declared.missing_values and not request.text:
         declared = _as_cells(declared, table.restated)
-    kind = None if table.empty is None else _checked(table.empty(column), where, request)
+    empty = None if table.empty is None else table.empty(column)
+    kind = None if empty is None else _checked(empty, where, request)
     if request.look and kind is None and not request.text:
         _look(table, where, request)
     if request.text:
@@ -51,7 +52,7 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
     if kind is not None:
         absent = missing_in(declared, kind)
         blocks = lambda: (without(chunk_of(chunk[column], kind), absent) for chunk in table.chunks([column], ()))  # noqa: E731
-        return DataColumn(kind, _remembered(blocks), progress=progress)
+        return DataColumn(kind, _remembered(blocks), progress=progress, zone=_zone(empty))
     cells = lambda: (declared.block(chunk) for chunk in _chunks(table, column, declared))  # noqa: E731
     return DataColumn(
         declared.dtype,
@@ -124,8 +125,14 @@ def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any] | 
             return None
         what = "needs kind duration" if spans else "needs categories" if fits else "has no order here"
         raise ArgumentError(f"{named}, which {what}")
-    refuse_for_typed(request.declared, named)
+    refuse_for_typed(request.declared, named, zone=_zone(empty) is not None)
     return found
+
+
+def _zone(empty: Any) -> str | None:
+    """The time zone in the type of an Arrow column."""
+    found = getattr(getattr(empty, "type", None), "tz", None)
+    return None if found is None else str(found)
 
 
 def _look(table: Table, where: str, request: ColumnRequest) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, expect, integer
 from dpselect.learners.parameters import Parameterised
-from dpselect.learners.rows import doubles, table_shape, unit_rows
+from dpselect.learners.rows import doubles, number_table, unit_rows
 from dpselect.numerics.search import Array
 from dpselect.registry import Registry
 
@@ -39,13 +39,13 @@ class MapOfRows(Parameterised, ABC):
 
     def fit(self, X: Any, y: Any = None) -> Any:  # noqa: ARG002
         """Learn nothing; X has the shape (rows, features). Raises `ArgumentError` for parameters that do not fit it."""
-        _, columns = table_shape(X)
+        _, columns = number_table(X)
         self._n_features_out = self._width(columns)
         return self
 
     def transform(self, X: Any) -> Array:
         """The rows' images, shape (rows, new features)."""
-        _, columns = table_shape(X)
+        _, columns = number_table(X)
         self._width(columns)
         return self._mapped(doubles(X))
 

@@ -48,7 +48,7 @@ class CellKeys(BaseModel):
     two_digit_years_from: int | None = None
     """The first of the hundred years that %y in a format means: with 1920 they are 1920 to 2019."""
     time_zone: str | None = None
-    """Of dates and times without an offset, as in the IANA database ("Europe/Berlin"); without it UTC."""
+    """Of dates and times without an offset, as in the IANA database ("Europe/Berlin") or "+01:00"; without it UTC."""
     true_values: Values | None = None
     """What means true in a boolean column, such as ["yes"], in addition to true and 1."""
     false_values: Values | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cached_property
 from typing import Any, Final, TypedDict
 from zoneinfo import ZoneInfo
@@ -30,6 +30,7 @@ Scalar = str | bool | int | float
 _SAMPLE: Final = datetime(2024, 11, 25, 13, 14, 15, tzinfo=UTC)
 _TWO_DIGITS: Final = re.compile(r"(?:%[^yx]|[^%])*%[yx]")
 _ZONE_NAME: Final = re.compile(r"(?:%[^Z]|[^%])*%Z")
+_OFFSET: Final = re.compile(r"([+-])([01]\d|2[0-3]):([0-5]\d)")
 _OTHER_DATE: Final = re.compile(r"\d{1,4}([./ -])\d{1,2}\1\d{1,4}\b.*", re.DOTALL)
 
 
@@ -97,9 +98,9 @@ class Declared:
         kind: a name in `KINDS`: "number", "integer", "boolean", "date", "timestamp", "duration" or "category".
         format: how dates are written, as in Python's `strptime`. None for ISO 8601.
         two_digit_years_from: the first year of the hundred that two digits (`%y`) mean: 1920 for 1920 to 2019.
-        time_zone: an IANA name such as "Europe/Berlin". Dates and times without an offset are in it, None for UTC. The
-            hour that occurs twice at the end of summer time is its first occurrence, and a time that the clocks skip
-            has the offset of the time before.
+        time_zone: an IANA name such as "Europe/Berlin", or an offset such as "+01:00". Dates and times without an
+            offset are in it, None for UTC. The hour that occurs twice at the end of summer time is its first
+            occurrence, and a time that the clocks skip has the offset of the time before.
         true_values: the cells of a boolean that mean true, in addition to `true` in any case and 1.
         false_values: the cells that mean false, in addition to `false` in any case and 0. If a number is among the two
             lists, other numbers have no meaning.
@@ -212,12 +213,15 @@ class Declared:
         """The time zone of cells without an offset; None for UTC."""
         if self.time_zone is None:
             return None
+        offset = _OFFSET.fullmatch(self.time_zone)
+        if offset is not None:
+            return timezone(timedelta(minutes=int(offset[1] + "1") * (60 * int(offset[2]) + int(offset[3]))))
         try:
             return ZoneInfo(self.time_zone)
         except (LookupError, ValueError, OSError):
             raise ArgumentError(
-                f'time_zone: {self.time_zone!r:.60} is no name that the IANA database has, such as "Europe/Berlin"; '
-                "a machine without that database needs the package tzdata"
+                f'time_zone: {self.time_zone!r:.60} is no name of the IANA database, such as "Europe/Berlin", nor '
+                'an offset such as "+01:00"; a machine without that database needs the package tzdata'
             ) from None
 
     def read(self, cells: Any) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from itertools import count
 from typing import Any, Final, TypeVar
 
@@ -32,6 +32,16 @@ _TYPES: Final = {
         "WHERE attrelid = {text}::regclass AND attnum > 0 AND NOT attisdropped"
     ),
 }
+_LISTED: Final = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name",
+    "duckdb": "SELECT table_name FROM information_schema.tables ORDER BY table_name",
+    "postgresql": (
+        "SELECT CAST(table_name AS TEXT) FROM information_schema.tables "
+        "WHERE table_schema = ANY (current_schemas(false)) ORDER BY table_name"
+    ),
+}
+_SHOWN: Final = 20
+"""More names of tables are too many to read."""
 _KINDS: Final = {
     "date": r"date|datetime|timestamp.*",
     "duration": r"interval",
@@ -52,13 +62,9 @@ def open_database(origin: Origin) -> Table:
     if not origin.source.startswith(_PREFIXES[engine]):
         raise ArgumentError(f"{origin} must begin with {_PREFIXES[engine]}")
     if not origin.form.table:
-        raise ArgumentError(f"{origin.option('table')}: needed for {origin}")
+        raise ArgumentError(f"{origin.option('table')}: needed for {origin}{_there(origin, engine)}")
     table = ".".join(map(_quoted, origin.form.table.split(".")))
-    connected, cell = {
-        "sqlite": (_sqlite, "{}"),
-        "duckdb": (_duckdb, "CAST({} AS VARCHAR)"),
-        "postgresql": (_postgresql, "CAST({} AS TEXT)"),
-    }[engine]
+    connected, cell = _ENGINES[engine]
     of_types = _TYPES[engine].format(table=table, text=_text(table), name=_text(origin.form.table))
 
     def described() -> Iterator[tuple[list[str], Any]]:
@@ -83,6 +89,14 @@ def open_database(origin: Origin) -> Table:
     ((names, types),) = _quiet(origin, described())
 
     return Table(tuple(names), chunks, {name: _kind(str(declared)) for name, declared, *_ in types})
+
+
+def _there(origin: Origin, engine: str) -> str:
+    """The tables that are there, for an error: the schema is public. Empty if they cannot be listed."""
+    with suppress(Exception), _ENGINES[engine][0](origin) as query:
+        names = [str(name) for (name,) in query(_LISTED[engine]).fetchmany(_SHOWN)]
+        return f"; there are {', '.join(map(repr, names))}" if names else "; it has no tables"
+    return ""
 
 
 def why_not(error: BaseException) -> str | None:
@@ -112,7 +126,8 @@ def _quiet(origin: Origin, steps: Iterator[_Step]) -> Iterator[_Step]:
         raise
     except Exception as error:
         said = why_not(error)
-    what = said or f"there is no table {origin.form.table!r}, or it cannot be read"
+    there = "" if said else _there(origin, origin.source.partition(":")[0])
+    what = said or f"there is no table {origin.form.table!r}, or it cannot be read{there}"
     raise ArgumentError(f"{origin}: {what}")
 
 
@@ -153,6 +168,14 @@ def _postgresql(origin: Origin) -> Iterator[Query]:
             return connection.cursor(next(names)).execute(statement.encode())
 
         yield query
+
+
+_ENGINES: Final[dict[str, tuple[Callable[[Origin], AbstractContextManager[Query]], str]]] = {
+    "sqlite": (_sqlite, "{}"),
+    "duckdb": (_duckdb, "CAST({} AS VARCHAR)"),
+    "postgresql": (_postgresql, "CAST({} AS TEXT)"),
+}
+"""What connects to each engine, and how it selects a cell."""
 
 
 def _quoted(name: str) -> str:

@@ -25,6 +25,7 @@ _NAMED: Final = 1000
 """So many lines have the names of the columns."""
 _ROWS: Final = 1 << 14
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+_DECODE: Final = json.JSONDecoder().decode  # decodes: private rows, of which none may fail
 
 
 @SOURCES.register(".jsonl", limited=True)
@@ -47,14 +48,18 @@ def open_json_lines(origin: Origin) -> Table:
     def chunks(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[dict[str, Any]]:  # noqa: ARG001
         rows = _rows(origin)
         yield {name: np.empty(0, dtype=object) for name in wanted}
-        while block := [[_cell(row, name, origin) for name in wanted] for row in islice(rows, _ROWS)]:
-            cells = np.empty((len(block), len(wanted)), dtype=object)
-            for place, row in enumerate(block):
-                for column, cell in enumerate(row):
-                    cells[place, column] = cell
-            yield {name: cells[:, place] for place, name in enumerate(wanted)}
+        while block := list(islice(rows, _ROWS)):
+            # not np.array: a cell may be a list
+            yield {
+                name: np.fromiter((_cell(row, name, origin) for row in block), object, len(block)) for name in wanted
+            }
 
     return Table(tuple(names), chunks, header=False)
+
+
+def _column(rows: list[dict[str, Any]], name: str, origin: Origin) -> Any:
+    """Not np.array: a cell may be a list."""
+    return np.fromiter((_cell(row, name, origin) for row in rows), dtype=object, count=len(rows))
 
 
 def _cell(row: dict[str, Any], name: str, origin: Origin) -> Any:
@@ -100,8 +105,8 @@ def _values(cell: Any) -> int:
 
 
 def _private(text: bytes) -> dict[str, Any]:
-    with suppress(ValueError, RecursionError):
-        row = json.loads(text.decode("utf-8", "replace"))  # decodes: a private row, of which none may fail
-        if isinstance(row, dict):
-            return row
-    return {}
+    try:
+        row = _DECODE(text.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return {}
+    return row if isinstance(row, dict) else {}

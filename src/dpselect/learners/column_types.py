@@ -1,0 +1,122 @@
+"""Refusing tables with columns whose type says that they hold no numbers: dates, durations, categories, lists.
+
+Only the types decide, never a cell. Text and objects are not refused: readers guess these types from the cells, so one
+odd cell makes text of a column of numbers. A refusal would then tell that there is such a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+import numpy as np
+
+from dpselect.errors import ArgumentError
+
+__all__ = ["of_any_type", "refuse_other_types"]
+
+_ANY_TYPE: Final[ContextVar[bool]] = ContextVar("_ANY_TYPE", default=False)
+
+_MOMENTS: Final = (
+    "which are not numbers: turn them into numbers of a unit first, such as days: "
+    "(X[name] - np.datetime64('2020-01-01')) / np.timedelta64(1, 'D')"
+)
+_DURATIONS: Final = (
+    "which are not numbers: turn them into numbers of a unit first, such as hours: X[name] / np.timedelta64(1, 'h')"
+)
+_CATEGORIES: Final = (
+    "which are not numbers: encode them first by categories that are public, such as ColumnTransformer([('words', "
+    "OneHotEncoder(categories=[['a', 'b']], handle_unknown='ignore'), [name])], remainder='passthrough'). If the "
+    "categories are numbers, turn them into numbers first: X.astype({name: float})"
+)
+_OTHERS: Final = "which are not numbers: turn them into columns of numbers first, or leave them out"
+_ADVICE: Final = {"moments": _MOMENTS, "durations": _DURATIONS, "categories": _CATEGORIES}
+
+
+@contextmanager
+def of_any_type() -> Iterator[None]:
+    """Within it nothing is refused for its type.
+
+    For runs of a search: a step in front may give its table a type that depends on the rows, and a run that fails for
+    it would tell of them.
+    """
+    token = _ANY_TYPE.set(True)
+    try:
+        yield
+    finally:
+        _ANY_TYPE.reset(token)
+
+
+def refuse_other_types(X: Any) -> None:
+    """Raise `ArgumentError` for the first column of X whose type shows that it holds no numbers.
+
+    >>> refuse_other_types(np.array([["2020-01-02"]], dtype="datetime64[D]"))
+    Traceback (most recent call last):
+    ...
+    dpselect.errors.ArgumentError: X: the type datetime64[D] holds moments, which are not numbers: turn them into ...
+    """
+    if _ANY_TYPE.get():
+        return
+    for name, kind in _types(X):
+        held = _held(kind)
+        if held is not None:
+            where = "X" if name is None else f"column {str(name)[:100]!r} of X"
+            name = str(kind).partition("(")[0][:60]  # without the words of an Enum
+            raise ArgumentError(f"{where}: the type {name} holds {held}, {_ADVICE.get(held, _OTHERS)}")
+
+
+def _types(X: Any) -> Iterator[tuple[Any, Any]]:
+    """The names and types of the columns of a frame or an Arrow table; of an array its type without a name."""
+    if hasattr(X, "iloc") and hasattr(X, "dtypes"):
+        yield from zip(X.columns, X.dtypes, strict=True)
+    elif hasattr(X, "schema") and hasattr(X, "columns"):
+        schema = X.schema
+        yield from zip(schema.names, schema.types, strict=True) if hasattr(schema, "types") else schema.items()
+    elif isinstance(getattr(X, "dtype", None), np.dtype):
+        yield None, X.dtype
+
+
+def _held(kind: Any) -> str | None:
+    """What a column of this type holds, if that is neither numbers nor text nor any objects."""
+    kind = getattr(kind, "pyarrow_dtype", kind)  # a type of Arrow in pandas
+    module = type(kind).__module__.partition(".")[0]
+    if isinstance(kind, np.dtype):
+        return {"M": "moments", "m": "durations"}.get(kind.kind)
+    if module == "pandas":
+        return _PANDAS.get(type(kind).__name__)
+    if module == "pyarrow":
+        return _held_by_arrow(kind)
+    return _held_by_polars(kind) if module == "polars" else None
+
+
+_PANDAS: Final = {
+    "CategoricalDtype": "categories",
+    "DatetimeTZDtype": "moments",
+    "IntervalDtype": "intervals",
+    "PeriodDtype": "periods",
+}
+
+
+def _held_by_arrow(kind: Any) -> str | None:
+    import pyarrow.types as of
+
+    if of.is_dictionary(kind):
+        return "categories"
+    if of.is_duration(kind) or of.is_interval(kind):
+        return "durations"
+    if of.is_temporal(kind):
+        return "moments"
+    return "several values a cell" if of.is_nested(kind) else None
+
+
+def _held_by_polars(kind: Any) -> str | None:
+    name = type(kind).__name__ if not isinstance(kind, type) else kind.__name__
+    if name in ("Categorical", "Enum"):
+        return "categories"
+    if name == "Duration":
+        return "durations"
+    if kind.is_temporal():
+        return "moments"
+    return "several values a cell" if kind.is_nested() else None
