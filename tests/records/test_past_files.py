@@ -20,7 +20,7 @@ from dpselect.ledger import Ledger, StaleRecordError
 from tests.records import past_files
 from tests.serving import POSTGRES, fresh_database
 
-ASSETS = Path(__file__).parents[1] / "assets"
+ASSETS = Path(__file__).parent / "assets"
 
 
 def unpacked(name, folder):
