@@ -1,7 +1,7 @@
 """Records of every kind on disk, to see that a later version reads what an earlier one wrote.
 
 `python -m tests.records.past_files FOLDER` makes them, with a search that was killed in the middle. The files of
-`tests/records/assets/records-*.zip` were made so by the version that their name tells.
+`assets/records-*.zip` were made so by the version that their name tells.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class WriteTurn:
 
 
 class Snapshot(Generic[S]):
-    """What a record's entries amount to, continued from where it was when they were looked at last.
+    """The state that a record's entries amount to, continued from where it was at the last look.
 
     >>> folded = Snapshot(lambda total, entries: total + sum(entry["a"] for entry in entries), 0)
     >>> first = {"a": 1}
@@ -208,13 +208,13 @@ class Record(SealedRecord):
                 if self._agrees(counter, entries, tips):
                     yield WriteTurn(entries, partial(self._extend, counter, tips), counter.keep)
                     return
-            # mended, and committed; look again
+            # repaired, and committed; look again
 
     def _extend(self, counter: Database, tips: list[Head], entry: dict[str, Any], exposure: tuple[int, ...]) -> None:
         tips.append(self._append(counter, tips[-1], entry, exposure))
 
     def _agrees(self, counter: Database, entries: list[dict[str, Any]], tips: list[Head]) -> bool:
-        """Whether file and counter tell the same; mends what may be mended and says no."""
+        """Whether file and counter agree; repairs what may be repaired and returns False."""
         found = counter.execute("SELECT sequence, head, exposure FROM counter").fetchone()
         if found is None:
             raise _no_counter()
@@ -294,9 +294,9 @@ def _failing(path: Path) -> AbstractContextManager[None]:
 
 @contextmanager
 def _transaction(path: Path, *, held: bool = False) -> Iterator[Database]:
-    """One durable transaction; errors of SQLite become `StudyError`. `held`: several, no other process in between."""
+    """One durable transaction; errors of SQLite become `StudyError`. `held`: several, with no other process between."""
     refuse_while_starting(_WHAT)
     with _failing(path), closing(sqlite(path)) as database, database.transaction(write=True):
-        if held:  # only now: before, who waits would hold a lock that who writes waits for
+        if held:  # only now: earlier, a process that waits would hold a lock that the writer waits for
             database.execute("PRAGMA locking_mode=EXCLUSIVE")
         yield database

@@ -30,9 +30,9 @@ class _Read:
 
 
 class SealedRecord:
-    """What every record is, wherever it lies: public terms, a secret, and a chain of entries, that one key opens.
+    """Public terms, a secret and a chain of entries that one key opens, in a file or a database.
 
-    `name` is what errors call it. Of the chain, it knows what this process has read.
+    Errors call it `name`. It keeps the entries that this process has read.
     """
 
     def __init__(self, name: str, row: dict[str, Any]) -> None:
@@ -49,12 +49,12 @@ class SealedRecord:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """What anybody may know, once `secret` has been read without an error."""
+        """Public, and authentic once `secret` has been read without an error."""
         found: dict[str, Any] = json.loads(self._row["terms"])  # decodes: bound to the seal that `secret` opens
         return found
 
     def secret(self) -> bytes:
-        """What never changes and nobody may know. Raises `StudyError` when it or the terms were changed."""
+        """Never changes. Raises `StudyError` when it or the terms were changed."""
         return self._opened(bytes(self._row["sealed"]), _bound_to(self._row))
 
     @property
@@ -64,15 +64,15 @@ class SealedRecord:
 
     @property
     def entries(self) -> list[dict[str, Any]]:
-        """Those that count."""
+        """The entries that count."""
         return list(self._read.entries)
 
     def forget(self) -> None:
-        """Begin to read again."""
+        """Forget what was read, so that the next reading begins again."""
         self._read = _Read([], self._read.tips[:1], b"")
 
     def continues(self, rows: list[tuple[int, bytes]]) -> bool:
-        """Whether rows begin with the last that was read, which is taken off; any do when none was."""
+        """Whether rows begin with the last row that was read, which is removed; True when none was read."""
         tip = self.tips[-1]
         if not tip.sequence:
             return True
@@ -80,7 +80,7 @@ class SealedRecord:
         return (first[0], bytes(first[1])) == (tip.sequence, self._read.last)
 
     def follow(self, rows: Iterable[tuple[int, bytes]]) -> list[Head]:
-        """Read the rows that come next; their ends. Raises `StudyError` for one that does not belong here."""
+        """Read the next rows and return their heads. Raises `StudyError` for a row that does not belong here."""
         entries, tips, last, found = self.entries, list(self._read.tips), self._read.last, []
         for sequence, sealed in rows:
             before, last = Head(sequence - 1, tips[-1].head), bytes(sealed)
@@ -94,7 +94,7 @@ class SealedRecord:
         return found
 
     def sealed(self, tip: Head, entry: dict[str, Any]) -> tuple[bytes, Head]:
-        """The row after an end, and its own end."""
+        """Seal the next entry: its row, and the head after it."""
         row = self._seal.close(json.dumps(entry, default=plain).encode(), BYTES.place_after(tip))
         return row, BYTES.next_head(tip, row)
 
@@ -108,7 +108,7 @@ class SealedRecord:
 def new_row(
     *, kind: str, terms: dict[str, Any], secret: bytes, key_variable: str | None
 ) -> tuple[dict[str, Any], Head]:
-    """What a new record says of itself, with its sealed secret, and the beginning of its chain. Its key is kept.
+    """The row of a new record, with its sealed secret, and the beginning of its chain. Its key is kept.
 
     Raises `StudyError` when no key can be.
     """
@@ -127,7 +127,7 @@ def new_row(
 
 
 def discard_key(row: dict[str, Any]) -> None:
-    """Of a record that was not made: what is left opens nothing. A variable is the operator's."""
+    """Destroy the key of a record that was not made. A key in a variable belongs to the operator."""
     if row["key_variable"] is None:
         with suppress(OSError):
             key_place(None).destroy(row["identifier"])

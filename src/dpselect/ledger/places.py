@@ -71,12 +71,7 @@ def opened(where: str | os.PathLike[str], *, timeout: float) -> Database:
     path = file_of(where)
     if path is None:
         return server(os.fspath(where), timeout=timeout)
-    return sqlite(path, logged=True, timeout=timeout, check=partial(_check, path.absolute()))
-
-
-def _check(path: Path, connection: sqlite3.Connection) -> None:
-    check_file(path)
-    _check_owner(path, connection)
+    return sqlite(path, logged=True, timeout=timeout, check=partial(_check_owner, path.absolute()))
 
 
 def check_file(path: Path) -> None:
@@ -104,7 +99,8 @@ def check_file(path: Path) -> None:
 
 
 def _check_owner(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse a database that is no ledger, before anything is written to it."""
+    """Refuse a database that is no ledger, before anything is written to it. Raises as `check_file` too."""
+    check_file(path)
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     if owner == APPLICATION_ID:
         return

@@ -72,9 +72,9 @@ class Database:
 
     @contextmanager
     def transaction(self, *, write: bool, lock: str | None = None) -> Iterator[None]:
-        """One view of the database; durable when it ends, or as if it had not been when it raises.
+        """One view of the database. When it ends, its writes are durable; when it raises, they are undone.
 
-        One that writes is alone: on SQLite at once, on a server by the statement `lock`.
+        A transaction that writes is alone: on SQLite at once, on a server by the statement `lock`.
         """
         self._connection = self._connection or self._connect()
         try:
@@ -124,7 +124,7 @@ class Database:
         return {str(name) for (name,) in self.execute(self.tables_here)}
 
     def close(self) -> None:
-        """Close the connection, which ends what it had begun; a later use opens another."""
+        """Close the connection and undo its transaction. A later use opens another."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -149,7 +149,7 @@ class Server(Database):
     }
 
     def stream(self, statement: str) -> Iterator[Any]:
-        """A cursor of the server's: the driver would fetch everything."""
+        """Stream with a cursor of the server: the driver would fetch all rows."""
         with self._connection.cursor(name="dpselect") as cursor:
             yield from cursor.execute(statement)
 
@@ -227,16 +227,16 @@ def server(url: str, *, timeout: float = 30.0) -> Server:
 
 
 def driver_errors() -> tuple[type[Exception], ...]:
-    """What the drivers that are loaded raise."""
+    """The errors of the drivers that are loaded."""
     psycopg = sys.modules.get("psycopg")
     return (sqlite3.Error,) if psycopg is None else (sqlite3.Error, psycopg.Error)
 
 
 @contextmanager
 def unusable(message: str, *, locked: str | None = None) -> Iterator[None]:
-    """Turn the errors of drivers and of a record's parts into a `StudyError` without statements or values.
+    """Turn the errors of drivers, and those of this package, into a `StudyError` without statements or values.
 
-    `locked` is the message when another process holds a SQLite file; without it that is `message` too.
+    `locked` is the message when another process holds a SQLite file; without it, that is `message` too.
     """
     try:
         yield

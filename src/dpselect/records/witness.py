@@ -13,7 +13,6 @@ A record is known by its random identifier, wherever it is. A witness only goes 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,34 +27,18 @@ __all__ = ["FileWitness", "FolderWitness", "ServerWitness", "Witness"]
 _IDENTIFIER = re.compile("[0-9a-f]{32}")
 
 
-class Witness(ABC):
-    """Keeps the latest known head of each record. `name` is where it is, for messages."""
-
-    name: str
-
-    @abstractmethod
-    def read(self, record: str) -> Head | None:
-        """The latest head that it knows; None for a record that it has not seen.
-
-        Raises `RecordUnavailableError`, `RecordDamagedError`, and the errors of drivers.
-        """
-
-    @abstractmethod
-    def advance(self, record: str, head: Head, place: str) -> None:
-        """Keep a head, unless a later one is kept; durable on return. Raises as `read`."""
-
-    def close(self) -> None:  # noqa: B027 - files have none
-        """Close connections."""
-
-
-class FileWitness(Witness):
-    """One file for one record, named by the caller."""
+class FileWitness:
+    """Keeps the latest known head of one record in a file. `name` is where it is, for messages."""
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
         self._path = path
 
     def read(self, record: str) -> Head | None:
+        """The latest head that it knows; None for a record that it has not seen.
+
+        Raises `RecordUnavailableError`, `RecordDamagedError`, and on a server the errors of the driver.
+        """
         file = self._file(record)
         with _failing(file, "read"):
             kept = file.read()
@@ -64,9 +47,13 @@ class FileWitness(Witness):
         return None if kept is None else Head(kept.sequence, kept.head)
 
     def advance(self, record: str, head: Head, place: str) -> None:
+        """Keep a head, unless a later one is kept; durable on return. Raises as `read`."""
         file = self._file(record)
         with _failing(file, "written"):
             file.advance(KeptHead(record, head.sequence, head.head, place))
+
+    def close(self) -> None:
+        """Close connections: a file has none."""
 
     def _file(self, record: str) -> HeadFile:  # noqa: ARG002 - a folder has one for each
         return HeadFile(self._path)
@@ -123,8 +110,8 @@ class FolderWitness(FileWitness):
         return HeadFile(self._path / f"{record}.head")
 
 
-class ServerWitness(Witness):
-    """A table in a PostgreSQL database, which many machines can share."""
+class ServerWitness:
+    """A table in a PostgreSQL database, which many machines can share; used as a `FileWitness` is."""
 
     _TABLE = (
         "CREATE TABLE IF NOT EXISTS ledger_witness "
@@ -154,3 +141,6 @@ class ServerWitness(Witness):
 
     def close(self) -> None:
         self._database.close()
+
+
+Witness = FileWitness | ServerWitness

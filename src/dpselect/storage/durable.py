@@ -64,9 +64,9 @@ def create_private(path: Path, content: bytes) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Another name under which to write a SQLite file, which then appears at `path`, whole or not at all.
+    """Yield an empty file to write; it appears at `path` when the block ends, whole or not at all.
 
-    It never replaces a file: raises `FileExistsError`. Call `sync_folder` then, for the name to be durable.
+    Raises `FileExistsError` rather than replace a file. Call `sync_folder` afterwards to make the name durable.
     """
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
@@ -123,11 +123,10 @@ def connect(
 ) -> sqlite3.Connection:
     """A connection to a SQLite file that is there, whose commits are synced; the caller begins and commits.
 
-    With `logged` a write-ahead log lies beside the file, and who reads does not wait for who writes; without it all
-    that is committed is in the one file. An exclusive connection, which is logged, keeps every other process out until
-    it is closed or its process dies. Without `synced` a power cut may undo commits to the log, and a crash
-    of the process none. `timeout` is how many seconds to wait for others; `check` may refuse the file, before anything
-    is written to it.
+    With `logged` a write-ahead log lies beside the file, and readers do not wait for writers; without it all committed
+    content is in the one file. An exclusive connection, which is logged, keeps every other process out until it is
+    closed or its process dies. Without `synced` a power cut may undo commits to the log; a crash of the process does
+    not. `timeout` is how many seconds to wait for others. `check` may refuse the file before anything is written to it.
     """
     uri = f"{path.absolute().as_uri()}?mode=rw"  # a file that was removed meanwhile is not made anew
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=timeout, check_same_thread=False)
