@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
@@ -12,18 +12,20 @@ from typing import Any, Final
 from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon
 from dpselect.errors import BudgetError, StudyError
-from dpselect.mechanisms import NoisyCount
+from dpselect.mechanisms import ExponentialMechanism, NoisyCount
 from dpselect.numerics import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
+from dpselect.searching import DesignPrice
 from dpselect.study.bounds import Purchase, purchase_of
+from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.cell_counts import CellPrice, cell_price
 from dpselect.study.learners import Recipe
 from dpselect.study.metrics import ScoreNoise
-from dpselect.study.portfolio import portfolio_price
+from dpselect.study.portfolio import agreement, the_choice
 from dpselect.study.row_parts import SPLIT
 from dpselect.study.schema import Study
-from dpselect.study.second_stage import SHARE, SecondStage, second_stage
+from dpselect.study.second_stage import SecondStage
 from dpselect.study.settled import Settled
 from dpselect.tuning import SearchRequest, SearchStore, check_store
 
@@ -110,21 +112,11 @@ class Priced:
 def price(settled: Settled) -> Priced:
     """Settle noise and price; raises `BudgetError` when no noise meets the total."""
     study, law, purchase = settled.study, settled.law, purchase_of(settled.study, settled.columns)
+    if not settled.candidates and settled.second is None:
+        return Priced(settled, price_study(study, settled.recipe, law, purchase))
     cells = cell_price(study, settled.columns, pure=settled.recipe.pure)
-    total, beside = study.privacy.epsilon, _paid(purchase, cells)
-    if settled.candidates:
-        portfolio = portfolio_price(study, settled.candidates, beside)
-        assert total is not None
-        parts, scores = _parts(study, law, portfolio.guarantee, None, total, beside)
-        noise = portfolio.noises[0]
-        return Priced(settled, _finished(study, law, noise, parts, scores, (purchase, cells), portfolio=portfolio))
-    if settled.second is not None:
-        assert total is not None
-        first = (1.0 - (SHARE if study.refit.share == "auto" else study.refit.share)) * total
-        noise, parts, scores = _searched("the first stage", study, settled.recipe, law, first, relative=1e-3)
-        second = second_stage(study, settled.second, (settled.recipe, noise), parts, law, beside)
-        return Priced(settled, _finished(study, law, noise, parts, scores, (purchase, cells), second=second))
-    return Priced(settled, price_study(study, settled.recipe, law, purchase))
+    asked = _StudyRequest(study, settled.recipe, law, _paid(purchase, cells), settled.candidates, settled.second)
+    return Priced(settled, _finished(asked, (purchase, cells)))
 
 
 def admit(priced: Priced) -> Priced:
@@ -147,38 +139,72 @@ def admit(priced: Priced) -> Priced:
 def price_study(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:
     """Calibrate the noise of training and of the score; raises `BudgetError` when no noise meets the total."""
     cells = cell_price(study, recipe.columns, pure=recipe.pure)
-    searched = _searched("the learner", study, recipe, law, study.privacy.epsilon, _paid(purchase, cells))
-    return _finished(study, law, *searched, (purchase, cells))
+    return _finished(_StudyRequest(study, recipe, law, _paid(purchase, cells)), (purchase, cells))
 
 
-def _searched(
-    what: str,
-    study: Study,
-    recipe: Recipe,
-    law: Repetitions,
-    total: float | None,
-    beside: Guarantee | None = None,
-    relative: float = 1e-4,
-) -> tuple[float, tuple[Guarantee, ...], float | None]:
-    """The noise of runs with which their search and what is paid `beside` meet a total, and the `_parts` of one run."""
-    privacy = study.privacy
-    scores = _scores_of_training(study, law, total)
-    run = _run(study, recipe, scores)
+@dataclass(frozen=True)
+class _StudyRequest:
+    """A study as its design asks about it (`PriceRequest`). `second` is how a last run on all rows trains."""
 
-    def whole(noise: float) -> SearchPrice:
-        return SearchPrice((run(noise),), law, beside)
+    study: Study
+    recipe: Recipe
+    repetitions: Repetitions
+    beside: Guarantee | None
+    candidates: Sequence[PortfolioCandidate] = ()
+    second: Recipe | None = None
 
-    if total is not None:
-        noise = least_noise(what, whole, epsilon=total, delta=privacy.delta, relative=relative)
-    else:
-        assert privacy.noise_multiplier is not None
-        if recipe.noise_name != "noise_multiplier":
-            raise StudyError(f"privacy.noise_multiplier: learner {recipe.kind!r} has none; give epsilon")
-        noise = privacy.noise_multiplier
-        total = whole(noise).epsilon(privacy.delta)
-        if not total < float("inf"):
-            raise BudgetError("privacy: nothing is guaranteed at this noise_multiplier and delta")
-    return noise, *_parts(study, law, run(noise), scores, total, beside)
+    def total(self) -> tuple[float, float]:
+        """The total; raises `StudyError` if the study gives a noise instead."""
+        privacy = self.study.privacy
+        if privacy.epsilon is None:
+            raise StudyError("privacy.noise_multiplier: this design has several noises; give epsilon")
+        return privacy.epsilon, privacy.delta
+
+    def searched(self, repetitions: Repetitions | None, share: float) -> DesignPrice:
+        """The noise of runs with which their search, and what is paid beside it, meet a share of the total."""
+        law = self.repetitions if repetitions is None else repetitions
+        privacy, first = self.study.privacy, share < 1.0
+        beside = None if first else self.beside  # which the last run then makes room for
+        total = None if privacy.epsilon is None else share * privacy.epsilon
+        scores = _scores_of_training(self.study, law, total)
+        run = _run(self.study, self.recipe, scores)
+
+        def whole(noise: float) -> SearchPrice:
+            return SearchPrice((run(noise),), law, beside)
+
+        if total is not None:
+            what, relative = ("the first stage", 1e-3) if first else ("the learner", 1e-4)
+            noise = least_noise(what, whole, epsilon=total, delta=privacy.delta, relative=relative)
+        else:
+            assert privacy.noise_multiplier is not None
+            if self.recipe.noise_name != "noise_multiplier":
+                raise StudyError(f"privacy.noise_multiplier: learner {self.recipe.kind!r} has none; give epsilon")
+            noise = privacy.noise_multiplier
+            total = whole(noise).epsilon(privacy.delta)
+            if not total < float("inf"):
+                raise BudgetError("privacy: nothing is guaranteed at this noise_multiplier and delta")
+        parts, scores = _parts(self.study, law, run(noise), scores, total, beside)
+        return DesignPrice(repetitions=law, noise=noise, parts=parts, score_epsilon=scores)
+
+    def last(self, noise: float) -> Guarantee:
+        """The guarantee of the run on all rows; the same for every setting in the space."""
+        assert self.second is not None
+        return self.second.guarantee(noise)
+
+    def trials(self) -> Sequence[Callable[[float], Guarantee]]:
+        """The guarantees of the candidates."""
+        return [each.recipe.guarantee for each in self.candidates]
+
+    def choice(self, epsilon: float) -> ExponentialMechanism:
+        """By how well trials fit the rows that train."""
+        compared = agreement(self.study.data.target, self.recipe.shared.get("class_weights"))
+        return the_choice(compared, epsilon, self.study.privacy.adjacency)
+
+    def tried(self, portfolio: PortfolioPrice) -> DesignPrice:
+        """With the score of its last run, where rows aside score it."""
+        training, (total, _) = portfolio.guarantee, self.total()
+        parts, scores = _parts(self.study, self.repetitions, training, None, total, self.beside)
+        return DesignPrice(repetitions=self.repetitions, noise=None, parts=parts, score_epsilon=scores)
 
 
 def _scores_of_training(study: Study, law: Repetitions, total: float | None) -> float | None:
@@ -232,28 +258,33 @@ def _parts(
     return (training, NoisyCount(epsilon=scores, adjacency=privacy.adjacency).guarantee), scores
 
 
-def _finished(
-    study: Study,
-    law: Repetitions,
-    noise: float,
-    parts: tuple[Guarantee, ...],
-    scored: float | None,
-    before: tuple[Purchase | None, CellPrice | None],
-    *,
-    portfolio: PortfolioPrice | None = None,
-    second: SecondStage | None = None,
-) -> Price:
-    """With the price of all of it; raises `BudgetError` where that is above the total."""
-    privacy = study.privacy
-    search = SearchPrice(parts, law, _paid(*before, second))
+def _finished(asked: _StudyRequest, before: tuple[Purchase | None, CellPrice | None]) -> Price:
+    """The price of the study's design, with all of it; raises `BudgetError` where that is above the total."""
+    privacy, kind, share = asked.study.privacy, asked.study.search.kind, asked.study.refit.share
+    found, second = kind.of(None if share == "auto" else share).price(asked), None
+    assert found.noise is not None
+    if found.final_noise is not None:
+        assert asked.second is not None
+        second = SecondStage(asked.second, found.final_noise, asked.recipe, found.noise)
+    search = SearchPrice(found.parts, found.repetitions, _paid(*before, second))
     epsilon = search.epsilon(privacy.delta)
     if privacy.epsilon is not None and epsilon > privacy.epsilon:
         raise BudgetError(
             f"the search costs epsilon {rounded_up(epsilon)} at delta {privacy.delta:g}, above the total "
             f"{privacy.epsilon:g}: raise epsilon or lower validation.score_epsilon"
         )
-    purchase, cells = before
-    return Price(noise, scored, parts, search.guarantee, epsilon, privacy.delta, purchase, portfolio, second, cells)
+    return Price(
+        noise=found.noise,
+        score_epsilon=found.score_epsilon,
+        parts=found.parts,
+        search=search.guarantee,
+        epsilon=epsilon,
+        delta=privacy.delta,
+        purchase=before[0],
+        portfolio=found.portfolio,
+        second=second,
+        cells=before[1],
+    )
 
 
 def _paid(*ones: Purchase | CellPrice | SecondStage | None) -> Guarantee | None:

@@ -40,7 +40,7 @@ from dpselect.selection.rehearsal import Rehearsal
 from dpselect.storage import key_place
 from dpselect.tuning.bond import bond_of, fresh_claim, new_master, release_hash
 from dpselect.tuning.clock import ticking, wait_for_a_multiple
-from dpselect.tuning.designs import Design, NoisyRun, by_design
+from dpselect.tuning.designs import AnyDesign, NoisyRun, designed_search
 from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, RunningExecutor
 from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.options import Execution, SearchRequest, SearchStore, TuneResult
@@ -79,7 +79,7 @@ def tune(
     *,
     space: Space | Mapping[str, Any],
     base: Guarantee | Sequence[Guarantee] | Callable[[float], Guarantee | Sequence[Guarantee]],
-    design: Design = "one-stage",
+    design: AnyDesign = "one-stage",
     repetitions: Repetitions | None = None,
     epsilon: SupportsFloat | None = None,
     delta: SupportsFloat | None = None,
@@ -174,18 +174,13 @@ def tune(
         declare_score=declare_score,
         beside=_beside(objective),
     )
-    ledger = asked_at(ledger, delta)
+    ledger, shown = asked_at(ledger, delta), _as_found
     if not isinstance(design, str) or design != "one-stage":
-        return by_design(
-            partial(tune, executor=executor, ledger=ledger, label=label, random=random),
-            objective,
-            design,
-            request,
-            SearchStore.of(store),
-            execution=execution,
-            rehearse=rehearse,
-            release=release,
+        designed = designed_search(
+            objective, design, request, SearchStore.of(store), execution=execution, rehearse=rehearse
         )
+        objective, request, store = designed.objective, designed.request, designed.store
+        shown, rehearse = designed.released, False
     last = objective.last if isinstance(objective, Followed) else None
     objective = objective.objective if isinstance(objective, Followed) else objective
     plan = make_plan(request, SearchStore.of(store), execution, has_ledger=ledger is not None)
@@ -226,7 +221,12 @@ def tune(
             _payment(opened, search, ledger).claim(search.bond.claim.hex(), release=release_hash(search))
         if execution.pad_seconds is not None and search.stage is Stage.CHOSEN:
             wait_for_a_multiple(float(execution.pad_seconds), since=started)
-        return _told(_close(plan, opened, search, ledger, release), plan)
+        write = None if release is None else (lambda result: release(shown(result)))
+        return _told(shown(_close(plan, opened, search, ledger, write)), plan)
+
+
+def _as_found(result: TuneResult) -> TuneResult:
+    return result
 
 
 def _beside(objective: Any) -> Guarantee | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 from sklearn.base import clone
@@ -12,18 +13,21 @@ from sklearn.base import clone
 from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, longest_within, score_epsilon
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer, number
-from dpselect.integrations.sklearn.distributions import spaces_of
+from dpselect.integrations.sklearn.designs import agreement_of, listed
+from dpselect.integrations.sklearn.distributions import spaces_of, with_params
 from dpselect.integrations.sklearn.guarantee import UnknownRows, fit_guarantee, mark_unknown_rows, searched_guarantee
 from dpselect.integrations.sklearn.trial import Settings, noise_parameter
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
-from dpselect.mechanisms import NoisyCount
+from dpselect.mechanisms import ExponentialMechanism, NoisyCount
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
-from dpselect.repetitions import Repetitions
+from dpselect.repetitions import Fixed, Repetitions
 from dpselect.repetitions.by_name import expect_law
+from dpselect.searching import Design, DesignPrice
+from dpselect.study.portfolio import the_choice
 from dpselect.tuning import Space
 
-__all__ = ["Request", "SearchPlan", "make_search_plan", "stated_score"]
+__all__ = ["Request", "SearchPlan", "make_search_plan"]
 
 _BY_RULE = ("learning_rate", "clip_norm", "averaged_share", "intercept_scale", "momentum")
 """Parameters of learners by noisy gradients that are chosen by a rule, or hardly matter beside it."""
@@ -31,8 +35,8 @@ _SCORE_SHARE = 0.1
 """Where one row pays for models of a run and for its score: of the price, by default."""
 
 
-@dataclass(frozen=True)
-class SearchPlan:
+@dataclass(frozen=True, kw_only=True)
+class SearchPlan(DesignPrice):
     """A priced search: public through and through.
 
     `guarantee` is that of everything that is released. `parts` are what one run costs a row, by what the run does with
@@ -43,14 +47,7 @@ class SearchPlan:
     """
 
     guarantee: Guarantee
-    repetitions: Repetitions
-    parts: tuple[Guarantee, ...]
-    final: Guarantee | None
-    score_epsilon: float | None
-    noise: float | None
     note: str | None = None
-    final_noise: float | None = None
-    portfolio: PortfolioPrice | None = None
     candidates: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -76,6 +73,42 @@ class Request:
     final_rows: float | None
     trained: float
     own_scores: bool = False
+    scoring: Any = None
+    beside: None = None
+
+    def total(self) -> tuple[float, float]:
+        """The total; raises `ArgumentError` where epsilon is left open, or delta is needed."""
+        if self.epsilon is None:
+            raise ArgumentError("epsilon must be given: this design has several noises, which are chosen for a total")
+        delta = number("delta", self.delta, at_least=0.0, below=1.0, rounding="down")
+        self.refuse_without_delta(delta, 1.0)
+        return number("epsilon", self.epsilon, above=0.0, rounding="down"), delta
+
+    def searched(self, repetitions: Repetitions | None, share: float) -> DesignPrice:
+        """The noises and the price of a search with this share of epsilon."""
+        return _one_stage(self, repetitions) if share == 1.0 else _first_stage(self, repetitions, share)
+
+    def last(self, noise: float) -> Guarantee:
+        """What the further run costs."""
+        found = self.final(noise)
+        assert found is not None
+        return found
+
+    def trials(self) -> list[Callable[[float], Guarantee]]:
+        """What fitting each listed candidate costs."""
+        candidates = listed(self.space)
+        self.refuse_unpriced()
+        return [partial(_candidate, self, candidate) for candidate in candidates]
+
+    def choice(self, epsilon: float) -> ExponentialMechanism:
+        """The choice among candidates by how well they fit."""
+        compared = agreement_of(self.estimator, self.scoring, None).metric
+        adjacency = _candidate(self, listed(self.space)[0], 1.0).adjacency
+        return the_choice(compared, epsilon, adjacency)  # type: ignore[arg-type]
+
+    def tried(self, portfolio: PortfolioPrice) -> DesignPrice:
+        """One run, which is not scored."""
+        return DesignPrice(repetitions=Fixed(count=1), noise=None, parts=(portfolio.guarantee,))
 
     @property
     def models(self) -> int | None:
@@ -125,7 +158,7 @@ class Request:
         """Raise `ArgumentError` where the noise is searched, or a price follows from rows that were not given."""
         for place in self.settings.steps(clone(self.estimator)):
             name = f"{place.path}{noise_parameter(place)[0]}"
-            if name in self.searched:
+            if name in self.searched_names:
                 raise ArgumentError(
                     f"param_distributions[{name!r}] is the noise, which epsilon and repetitions together settle: leave "
                     "it out, or leave epsilon out"
@@ -161,7 +194,7 @@ class Request:
         return total
 
     @property
-    def searched(self) -> set[str]:
+    def searched_names(self) -> set[str]:
         """The names of the parameters that are searched."""
         return {name for space in spaces_of(self.space) for name in space.parameters}
 
@@ -174,25 +207,38 @@ class Request:
         return fit_guarantee(estimator, settings.base, columns=settings.columns)
 
 
-def make_search_plan(request: Request) -> SearchPlan:
-    """Choose the law, the noise and the score's noise, and price it all.
+def make_search_plan(request: Request, design: Design) -> SearchPlan:
+    """Choose the number of runs and the noises of a design, and price it all.
+
+    Raises `ArgumentError` or `TypeError` for arguments, `BudgetError` when the total cannot be met.
+    """
+    found = design.price(request)
+    simple = found.portfolio is None and found.final_noise is None
+    return SearchPlan(
+        **{part.name: getattr(found, part.name) for part in fields(found)},
+        guarantee=request.as_asked(found.search.guarantee),
+        note=_note(request, found.search, request.delta) if simple else None,
+        candidates=() if found.portfolio is None else tuple(listed(request.space)),
+    )
+
+
+def _one_stage(request: Request, law: Repetitions | None) -> DesignPrice:
+    """The plan of a search in one stage.
 
     `epsilon` with a law: the least noise that meets it. `epsilon` alone: the longest harmonic law that the estimator's
     own noise allows. (With a further run both are chosen by a quicker bound, a per cent above.) A law alone: the
     price that results. The score's noise, unless given, is the least with which
     the held-out rows pay no more than the training rows.
-
-    Raises `ArgumentError` or `TypeError` for arguments, `BudgetError` when the total cannot be met.
     """
     delta = number("delta", request.delta, at_least=0.0, below=1.0, rounding="down")
     epsilon = None if request.epsilon is None else number("epsilon", request.epsilon, above=0.0, rounding="down")
     if request.score_epsilon is not None:
         number("score_epsilon", request.score_epsilon, above=0.0, rounding="down")
-    law, noise = request.repetitions, None
+    noise = None
     if law is not None:
         expect_law(law)
     request.refuse_without_delta(delta, None if law is None else 1.0)
-    score = stated_score(request, epsilon, law, delta)
+    score = _stated_score(request, epsilon, law, delta)
     training = score if request.models is not None else None
     if law is None:
         if epsilon is None:
@@ -219,13 +265,37 @@ def make_search_plan(request: Request) -> SearchPlan:
         paid = epsilon if epsilon is not None and request.refit else trained.epsilon(delta)
         score = _matching_score(request, law, noise, paid, delta)
     price = request.price(law, request.parts(noise, score), noise)
-    total = request.as_asked(price.guarantee)
+    request.as_asked(price.guarantee)
     if epsilon is not None and not price.within(epsilon, delta):
         raise BudgetError(
             f"the search costs epsilon {rounded_up(price.epsilon(delta))} at delta {delta:g}, "
             f"above the total {epsilon:g}: raise epsilon or lower score_epsilon"
         )
-    return SearchPlan(total, law, price.parts, price.final, score, noise, _note(request, price, delta))
+    return DesignPrice(repetitions=law, noise=noise, parts=price.parts, score_epsilon=score, final=price.final)
+
+
+def _first_stage(request: Request, law: Repetitions | None, share: float) -> DesignPrice:
+    """The noises of a search with a share of epsilon, which a further run on all rows follows."""
+    assert law is not None
+    total, delta = request.total()
+    epsilon = share * total
+    request.refuse_unpriced()
+    score = _stated_score(request, epsilon, law, delta)
+    training = score if request.models is not None else None
+    noise = least_noise(
+        "the first stage",
+        lambda value: SearchPrice(request.parts(value, training)[:1], law),
+        epsilon=epsilon,
+        delta=delta,
+        relative=1e-3,
+    )
+    if score is None and not request.public_scoring:
+        score = score_epsilon(law, request.fit(noise).adjacency, epsilon=epsilon, delta=delta)
+    return DesignPrice(repetitions=law, noise=noise, parts=request.parts(noise, score), score_epsilon=score)
+
+
+def _candidate(request: Request, candidate: Mapping[str, Any], noise: float) -> Guarantee:
+    return request.priced(with_params(request.estimator, candidate), noise)
 
 
 def _note(request: Request, price: SearchPrice, delta: float) -> str | None:
@@ -233,7 +303,7 @@ def _note(request: Request, price: SearchPrice, delta: float) -> str | None:
     place = request.settings.steps(clone(request.estimator))[-1]
     if not isinstance(place.step, (DPSGDClassifier, DPSGDRegressor)):
         return None
-    if not request.searched <= {place.path + name for name in _BY_RULE}:
+    if not request.searched_names <= {place.path + name for name in _BY_RULE}:
         return None
     # the sharp price beside a further run takes as long as the rest
     whole = replace(price, bound="quick").epsilon(delta)
@@ -259,7 +329,7 @@ def _matching_score(request: Request, law: Repetitions, noise: float | None, tar
     return score_epsilon(law, adjacency, epsilon=target, delta=delta if final is None else 0.0)
 
 
-def stated_score(request: Request, epsilon: float | None, law: Repetitions | None, delta: float) -> float | None:
+def _stated_score(request: Request, epsilon: float | None, law: Repetitions | None, delta: float) -> float | None:
     """The score epsilon as given, or where rows pay for models and scores a tenth of the total or of a model's price.
 
     None where it follows from the price of training, and on public rows.
