@@ -16,7 +16,7 @@ from dpselect.errors import ArgumentError, NothingFoundWarning
 from dpselect.numerics import rounded_up
 from dpselect.privacy.nothing_found import nothing_found
 from dpselect.report.cells import cells_in_words
-from dpselect.searching import design_class
+from dpselect.searching import DESIGNS
 
 __all__ = ["tune"]
 
@@ -159,7 +159,7 @@ def _checked(found: dict[str, Any], runs: str) -> str:
         ]
     lines = [
         f"study {found['study']!r} is valid; no row was read, nothing was drawn or charged",
-        f"the whole {design_class(found['design']).whole} will cost epsilon {_shown(found['epsilon'])} at delta "
+        f"the whole {DESIGNS[found['design']].whole} will cost epsilon {_shown(found['epsilon'])} at delta "
         f"{_shown(found['delta'])}, {found['adjacency']}",
         *trained,
         *_bought(found["preparation"]),
@@ -196,7 +196,7 @@ def _settings(found: dict[str, Any]) -> str:
 
 
 def _how_scored(found: dict[str, Any]) -> str:
-    compared = f", compared by {found['metric']}" if design_class(found["design"]).draws else ""
+    compared = f", compared by {found['metric']}" if DESIGNS[found["design"]].draws else ""
     shown = f" and its {found['metric']}, at no further price" if found["score_released"] else ""
     return f"{compared}; what is released: the model{shown}"
 
@@ -220,7 +220,7 @@ def _validated(release: dict[str, Any]) -> list[str]:
 
 
 def _released(release: dict[str, Any], folder: Path) -> str:
-    guarantee, whole = release["guarantee"], design_class(release["design"]).whole
+    guarantee, whole = release["guarantee"], DESIGNS[release["design"]].whole
     chosen = 'none ("nothing found" is an outcome like another)'
     if release["cells"] is not None and release["cells"]["withheld"]:
         chosen = "the counts of cells alone"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dpselect.numerics import rounded, rounded_up
 from dpselect.report.cells import cells_in_words
-from dpselect.searching import Design, design_class, design_names
+from dpselect.searching import DESIGNS, Design, design_names
 
 __all__ = ["card", "design_of", "shown"]
 
@@ -32,7 +32,7 @@ _HINTS: Final = {
 def design_of(release: Mapping[str, Any]) -> type[Design]:
     """The design of a release. One from outside that nothing has imported here is shown as a search in one stage."""
     name = release["design"]
-    return design_class(name if name in design_names() else "one-stage")
+    return DESIGNS[name if name in design_names() else "one-stage"]
 
 
 def card(release: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 from .design import (
+    DESIGNS as DESIGNS,
     Design as Design,
     DesignPrice as DesignPrice,
     PriceRequest as PriceRequest,
-    design_class as design_class,
     design_names as design_names,
     listed as listed,
     search_design as search_design,

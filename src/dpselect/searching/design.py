@@ -11,26 +11,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar, Final, Protocol, SupportsFloat, TypeVar
+from typing import Any, ClassVar, Final, SupportsFloat
 
 from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.accounting.planning.search_prices import SearchPrice
+from dpselect.errors import ArgumentError
 from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import Guarantee
 from dpselect.registry import Registry
 from dpselect.repetitions import Repetitions
 
 __all__ = [
+    "DESIGNS",
     "Design",
     "DesignPrice",
     "PriceRequest",
-    "design_class",
     "design_names",
     "listed",
     "search_design",
 ]
-
-Made = TypeVar("Made", bound="type[Design]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,34 +56,40 @@ class DesignPrice:
         return SearchPrice(self.parts, self.repetitions, self.final)
 
 
-class PriceRequest(Protocol):
-    """What a front door says about its runs, in public facts."""
+def _unscored(portfolio: Guarantee) -> tuple[tuple[Guarantee, ...], None]:
+    return (portfolio,), None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceRequest:
+    """What a front door says about its runs, in public facts.
+
+    - `epsilon`, `delta`: the total for everything that is released. Without epsilon the runs have a noise already.
+    - `repetitions`: the distribution of the number of runs, if the caller gives one.
+    - `beside`: what every row pays beside the design.
+    - `searched(repetitions, share)`: the price of a search with this share of epsilon. A last run follows if it is
+      below 1, and makes room for what is paid beside.
+    - `last(noise)`: what a run on all rows promises, whichever settings won.
+    - `trials()`: for each listed candidate, what training it promises at a noise. `choice(epsilon)`: among these.
+    - `scored(portfolio)`: from the price of all trials, what a run costs a row by parts, and epsilon of its score.
+    """
+
+    epsilon: float | None
+    delta: float
+    searched: Callable[[Repetitions | None, float], DesignPrice]
+    last: Callable[[float], Guarantee]
+    trials: Callable[[], Sequence[Callable[[float], Guarantee]]]
+    choice: Callable[[float], ExponentialMechanism]
+    repetitions: Repetitions | None = None
+    beside: Guarantee | None = None
+    scored: Callable[[Guarantee], tuple[tuple[Guarantee, ...], float | None]] = _unscored
 
     @property
-    def repetitions(self) -> Repetitions | None:
-        """The distribution of the number of runs, if the caller gives one."""
-
-    @property
-    def beside(self) -> Guarantee | None:
-        """What every row pays beside the design."""
-
     def total(self) -> tuple[float, float]:
-        """Epsilon and delta for everything that is released. Raises an error that names the argument if not given."""
-
-    def searched(self, repetitions: Repetitions | None, share: float) -> DesignPrice:
-        """The price of a search with this share of epsilon: below 1, a search that a last run follows."""
-
-    def last(self, noise: float) -> Guarantee:
-        """What a run on all rows with this noise promises, whichever settings won."""
-
-    def trials(self) -> Sequence[Callable[[float], Guarantee]]:
-        """What training each listed candidate promises at a noise."""
-
-    def choice(self, epsilon: float) -> ExponentialMechanism:
-        """The choice among candidates whose trials are compared."""
-
-    def tried(self, portfolio: PortfolioPrice) -> DesignPrice:
-        """The price of one run that tries all candidates."""
+        """Epsilon and delta. Raises `ArgumentError` without epsilon."""
+        if self.epsilon is None:
+            raise ArgumentError("epsilon must be given: this design has several noises, which are chosen for a total")
+        return self.epsilon, self.delta
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,25 +117,14 @@ class Design(ABC):
         """Choose the noises for the total. Raises `BudgetError` if no noise meets it."""
 
 
-_DESIGNS: Final = Registry[type[Design]]("design", room=__package__ or "")
-
-
-def search_design(name: str) -> Callable[[Made], Made]:
-    """Register a class of designs under a name, from this room or from outside.
-
-    `tune(design=)`, `PrivateSearchCV(design=)` and `search.design` of a study then know it.
-    """
-    return _DESIGNS.register(name)  # type: ignore[return-value]
+DESIGNS: Final = Registry[type[Design]]("design", room=__package__ or "")
+"""The classes of all designs by the names that `tune(design=)`, `PrivateSearchCV(design=)` and studies know."""
+search_design: Final = DESIGNS.register
 
 
 def design_names() -> tuple[str, ...]:
     """The names of all designs, those without a search first."""
-    return tuple(sorted(_DESIGNS, key=lambda name: (_DESIGNS[name].draws, name)))
-
-
-def design_class(name: str) -> type[Design]:
-    """The class of this name. Raises `ArgumentError`, which lists the names."""
-    return _DESIGNS[name]
+    return tuple(sorted(DESIGNS, key=lambda name: (DESIGNS[name].draws, name)))
 
 
 def listed(choices: Mapping[str, Any]) -> list[dict[str, Any]]:

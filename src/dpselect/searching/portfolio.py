@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpselect.accounting.planning.portfolio import CHOICE, PortfolioPrice, portfolio_of
 from dpselect.numerics import Array
 from dpselect.randomness import RandomSource
+from dpselect.repetitions import Fixed
 from dpselect.searching.design import Design, DesignPrice, PriceRequest, search_design
 
 __all__ = ["CandidateTrials", "Portfolio", "Rows", "TrialModel"]
@@ -33,10 +34,13 @@ class Portfolio(Design):
 
         Claim: as `PortfolioPrice.guarantee` says. Source: docs/theory/portfolio.md, Theorem 1.
         """
-        epsilon, delta = request.total()
+        epsilon, delta = request.total
         trials, choice = request.trials(), request.choice(epsilon / CHOICE)
         found = portfolio_of(trials, choice, epsilon=epsilon, delta=delta, beside=request.beside)
-        return replace(request.tried(found), noise=found.noises[0], portfolio=found)
+        parts, score = request.scored(found.guarantee)
+        return DesignPrice(
+            repetitions=Fixed(count=1), noise=found.noises[0], parts=parts, score_epsilon=score, portfolio=found
+        )
 
 
 @dataclass(frozen=True, repr=False)

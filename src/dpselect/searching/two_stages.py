@@ -46,7 +46,7 @@ class TwoStages(Design):
         Claim: whatever settings win, both are covered by the composition of their guarantees, part by part.
         Source: docs/theory/portfolio.md, Theorem 2.
         """
-        epsilon, delta = request.total()
+        epsilon, delta = request.total
         law = FIRST_STAGE if request.repetitions is None else request.repetitions
         first = request.searched(law, 1.0 - float(self.share))
         paid = [SearchPrice((part,), law).guarantee for part in first.parts]

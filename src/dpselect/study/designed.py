@@ -16,7 +16,7 @@ from dpselect.accounting.planning.portfolio import MOST_CANDIDATES, trial_shares
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
 from dpselect.privacy import gaussian
 from dpselect.repetitions import Fixed
-from dpselect.searching import FIRST_STAGE, design_class, listed
+from dpselect.searching import DESIGNS, FIRST_STAGE, listed
 from dpselect.study.schema import Study, Validation
 
 __all__ = ["ONE_RUN", "combinations", "default_map", "designed", "signals"]
@@ -54,7 +54,7 @@ def designed(study: Study) -> Study:
     if asked == "auto" and study.space:
         asked, study = _planned(study)
     name = "one-stage" if asked == "auto" else asked
-    kind = design_class(name)
+    kind = DESIGNS[name]
     if kind.tries:
         if study.repetitions:
             return study  # it has been here

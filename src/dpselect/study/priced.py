@@ -7,16 +7,17 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon
 from dpselect.errors import BudgetError, StudyError
-from dpselect.mechanisms import ExponentialMechanism, NoisyCount
+from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
-from dpselect.searching import DesignPrice
+from dpselect.searching import DesignPrice, PriceRequest
 from dpselect.study.bounds import Purchase, purchase_of
 from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.cell_counts import CellPrice, cell_price
@@ -115,8 +116,8 @@ def price(settled: Settled) -> Priced:
     if not settled.candidates and settled.second is None:
         return Priced(settled, price_study(study, settled.recipe, law, purchase))
     cells = cell_price(study, settled.columns, pure=settled.recipe.pure)
-    asked = _StudyRequest(study, settled.recipe, law, _paid(purchase, cells), settled.candidates, settled.second)
-    return Priced(settled, _finished(asked, (purchase, cells)))
+    found = _finished(study, settled.recipe, law, (purchase, cells), settled.candidates, settled.second)
+    return Priced(settled, found)
 
 
 def admit(priced: Priced) -> Priced:
@@ -139,72 +140,37 @@ def admit(priced: Priced) -> Priced:
 def price_study(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:
     """Calibrate the noise of training and of the score; raises `BudgetError` when no noise meets the total."""
     cells = cell_price(study, recipe.columns, pure=recipe.pure)
-    return _finished(_StudyRequest(study, recipe, law, _paid(purchase, cells)), (purchase, cells))
+    return _finished(study, recipe, law, (purchase, cells))
 
 
-@dataclass(frozen=True)
-class _StudyRequest:
-    """A study as its design asks about it (`PriceRequest`). `second` is how a last run on all rows trains."""
+def _searched(
+    study: Study, recipe: Recipe, beside: Guarantee | None, law: Repetitions | None, share: float
+) -> DesignPrice:
+    """The noise of runs with which their search, and what is paid beside it, meet a share of the total."""
+    assert law is not None
+    privacy, first = study.privacy, share < 1.0
+    if first:
+        beside = None  # the last run makes room for it
+    total = None if privacy.epsilon is None else share * privacy.epsilon
+    scores = _scores_of_training(study, law, total)
+    run = _run(study, recipe, scores)
 
-    study: Study
-    recipe: Recipe
-    repetitions: Repetitions
-    beside: Guarantee | None
-    candidates: Sequence[PortfolioCandidate] = ()
-    second: Recipe | None = None
+    def whole(noise: float) -> SearchPrice:
+        return SearchPrice((run(noise),), law, beside)
 
-    def total(self) -> tuple[float, float]:
-        """The total; raises `StudyError` if the study gives a noise instead."""
-        privacy = self.study.privacy
-        if privacy.epsilon is None:
-            raise StudyError("privacy.noise_multiplier: this design has several noises; give epsilon")
-        return privacy.epsilon, privacy.delta
-
-    def searched(self, repetitions: Repetitions | None, share: float) -> DesignPrice:
-        """The noise of runs with which their search, and what is paid beside it, meet a share of the total."""
-        law = self.repetitions if repetitions is None else repetitions
-        privacy, first = self.study.privacy, share < 1.0
-        beside = None if first else self.beside  # which the last run then makes room for
-        total = None if privacy.epsilon is None else share * privacy.epsilon
-        scores = _scores_of_training(self.study, law, total)
-        run = _run(self.study, self.recipe, scores)
-
-        def whole(noise: float) -> SearchPrice:
-            return SearchPrice((run(noise),), law, beside)
-
-        if total is not None:
-            what, relative = ("the first stage", 1e-3) if first else ("the learner", 1e-4)
-            noise = least_noise(what, whole, epsilon=total, delta=privacy.delta, relative=relative)
-        else:
-            assert privacy.noise_multiplier is not None
-            if self.recipe.noise_name != "noise_multiplier":
-                raise StudyError(f"privacy.noise_multiplier: learner {self.recipe.kind!r} has none; give epsilon")
-            noise = privacy.noise_multiplier
-            total = whole(noise).epsilon(privacy.delta)
-            if not total < float("inf"):
-                raise BudgetError("privacy: nothing is guaranteed at this noise_multiplier and delta")
-        parts, scores = _parts(self.study, law, run(noise), scores, total, beside)
-        return DesignPrice(repetitions=law, noise=noise, parts=parts, score_epsilon=scores)
-
-    def last(self, noise: float) -> Guarantee:
-        """The guarantee of the run on all rows; the same for every setting in the space."""
-        assert self.second is not None
-        return self.second.guarantee(noise)
-
-    def trials(self) -> Sequence[Callable[[float], Guarantee]]:
-        """The guarantees of the candidates."""
-        return [each.recipe.guarantee for each in self.candidates]
-
-    def choice(self, epsilon: float) -> ExponentialMechanism:
-        """By how well trials fit the rows that train."""
-        compared = agreement(self.study.data.target, self.recipe.shared.get("class_weights"))
-        return the_choice(compared, epsilon, self.study.privacy.adjacency)
-
-    def tried(self, portfolio: PortfolioPrice) -> DesignPrice:
-        """With the score of its last run, where rows aside score it."""
-        training, (total, _) = portfolio.guarantee, self.total()
-        parts, scores = _parts(self.study, self.repetitions, training, None, total, self.beside)
-        return DesignPrice(repetitions=self.repetitions, noise=None, parts=parts, score_epsilon=scores)
+    if total is not None:
+        what, relative = ("the first stage", 1e-3) if first else ("the learner", 1e-4)
+        noise = least_noise(what, whole, epsilon=total, delta=privacy.delta, relative=relative)
+    else:
+        assert privacy.noise_multiplier is not None
+        if recipe.noise_name != "noise_multiplier":
+            raise StudyError(f"privacy.noise_multiplier: learner {recipe.kind!r} has none; give epsilon")
+        noise = privacy.noise_multiplier
+        total = whole(noise).epsilon(privacy.delta)
+        if not total < float("inf"):
+            raise BudgetError("privacy: nothing is guaranteed at this noise_multiplier and delta")
+    parts, scores = _parts(study, law, run(noise), scores, total, beside)
+    return DesignPrice(repetitions=law, noise=noise, parts=parts, score_epsilon=scores)
 
 
 def _scores_of_training(study: Study, law: Repetitions, total: float | None) -> float | None:
@@ -258,14 +224,35 @@ def _parts(
     return (training, NoisyCount(epsilon=scores, adjacency=privacy.adjacency).guarantee), scores
 
 
-def _finished(asked: _StudyRequest, before: tuple[Purchase | None, CellPrice | None]) -> Price:
-    """The price of the study's design, with all of it; raises `BudgetError` where that is above the total."""
-    privacy, kind, share = asked.study.privacy, asked.study.search.kind, asked.study.refit.share
-    found, second = kind.of(None if share == "auto" else share).price(asked), None
+def _finished(
+    study: Study,
+    recipe: Recipe,
+    law: Repetitions,
+    before: tuple[Purchase | None, CellPrice | None],
+    candidates: Sequence[PortfolioCandidate] = (),
+    last: Recipe | None = None,
+) -> Price:
+    """The price of the study's design, with all of it; raises `BudgetError` where that is above the total.
+
+    `last` is how a last run on all rows trains.
+    """
+    privacy, beside, share = study.privacy, _paid(*before), study.refit.share
+    compared = agreement(study.data.target, recipe.shared.get("class_weights"))
+    request = PriceRequest(
+        epsilon=privacy.epsilon,
+        delta=privacy.delta,
+        searched=partial(_searched, study, recipe, beside),
+        last=(last or recipe).guarantee,
+        trials=lambda: [each.recipe.guarantee for each in candidates],
+        choice=partial(the_choice, compared, adjacency=privacy.adjacency),
+        repetitions=law,
+        beside=beside,
+        scored=lambda paid: _parts(study, law, paid, None, privacy.epsilon or 0.0, beside),
+    )
+    found, second = study.search.kind.of(None if share == "auto" else share).price(request), None
     assert found.noise is not None
     if found.final_noise is not None:
-        assert asked.second is not None
-        second = SecondStage(asked.second, found.final_noise, asked.recipe, found.noise)
+        second = SecondStage(last or recipe, found.final_noise, recipe, found.noise)
     search = SearchPrice(found.parts, found.repetitions, _paid(*before, second))
     epsilon = search.epsilon(privacy.delta)
     if privacy.epsilon is not None and epsilon > privacy.epsilon:

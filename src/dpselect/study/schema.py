@@ -67,10 +67,10 @@ def _metric(name: str | None) -> str | None:
 
 
 def _design(name: str) -> str:
-    from dpselect.searching import design_class
+    from dpselect.searching import DESIGNS
 
     if name != "auto":
-        design_class(name)
+        DESIGNS[name]
     return name
 
 
@@ -347,9 +347,9 @@ class SearchDesign(_Strict):
     @property
     def kind(self) -> type[Design]:
         """The class of the design; before the rule has chosen one, that of a search in one stage."""
-        from dpselect.searching import design_class
+        from dpselect.searching import DESIGNS
 
-        return design_class("one-stage" if self.design == "auto" else self.design)
+        return DESIGNS["one-stage" if self.design == "auto" else self.design]
 
 
 class Refit(_Strict):

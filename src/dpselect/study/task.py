@@ -52,6 +52,8 @@ def design_clashes(study: Study) -> Iterator[tuple[str, str]]:
             yield "repetitions", "a portfolio tries each candidate once: leave it out"
         if compared in ("public", "training"):
             yield "validation.data", 'a portfolio chooses by the rows that train it: "private" or "none"'
+        if study.privacy.noise_multiplier is not None:
+            yield "privacy.noise_multiplier", "a portfolio has a noise for each candidate: give epsilon"
         return
     if not kind.draws:
         for key in searched:

@@ -24,15 +24,16 @@ from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.promises import promise, promises, refusal
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.repetitions import Fixed, Repetitions
+from dpselect.repetitions import Repetitions
 from dpselect.searching import (
+    DESIGNS,
     SHARE,
     CandidateTrials,
     Design,
     DesignPrice,
     FirstStage,
+    PriceRequest,
     TwoStages,
-    design_class,
     design_names,
     listed,
 )
@@ -127,6 +128,8 @@ class PortfolioDesign:
                 raise ArgumentError("nominal_rows goes with weights: give both, or leave both out")
 
 
+Base = Callable[[float], tuple[Guarantee, ...]]
+Shown = Callable[[Mapping[str, Any], Any], tuple[Mapping[str, Any], Any]]
 AnyDesign = str | TwoStageDesign | PortfolioDesign
 """A design by its name, or with what `tune` needs beside the name."""
 
@@ -138,7 +141,7 @@ class DesignedSearch:
     objective: Objective | Followed
     request: SearchRequest
     store: SearchStore
-    shown: Callable[[Mapping[str, Any], Any], tuple[Mapping[str, Any], Any]]
+    shown: Shown
 
     def released(self, result: TuneResult) -> TuneResult:
         """The result with the parameters and the value that the design releases."""
@@ -159,11 +162,25 @@ def designed_search(
 ) -> DesignedSearch:
     """Choose the noises of a design for the total, and make its search. See `tune` for the arguments and the errors."""
     kind = _kind(design)
-    asked = _asked(objective, design, kind, request, execution)
-    price = kind.price(asked)
-    _rehearse(objective, design, rehearse, asked.space, payload_bytes=store.payload_bytes)
-    run, space, shown, described = asked.runs(price)
-    request = replace(request, space=space, base=price.parts, repetitions=price.repetitions, beside=price.final)
+    base, epsilon, delta = _checked(objective, kind, request, execution)
+    space = request.space if isinstance(request.space, Space) else Space(request.space)
+    last = partial(_last_price, base, design)
+    for price_of in (base, last) if kind.follows else (base,):
+        _look_at(price_of)
+    price = kind.price(
+        PriceRequest(
+            epsilon=epsilon,
+            delta=delta,
+            searched=partial(_searched, base, epsilon, delta),
+            last=last,
+            trials=lambda: [partial(_one, base)] * len(_listed(space)),
+            choice=partial(_choice, base, design),
+            repetitions=request.repetitions,
+        )
+    )
+    _rehearse(objective, design, rehearse, space, payload_bytes=store.payload_bytes)
+    run, drawn, shown, described = _runs(objective, design, space, price, execution.limits)
+    request = replace(request, space=drawn, base=price.parts, repetitions=price.repetitions, beside=price.final)
     store = replace(
         store,
         fingerprint={**store.marks, "design and price": json.dumps(described)},
@@ -176,17 +193,16 @@ def _kind(design: AnyDesign) -> Design:
     if isinstance(design, TwoStageDesign):
         return TwoStages(share=design.share)
     if isinstance(design, PortfolioDesign):
-        return design_class("portfolio").of()
-    names = [name for name in design_names() if not design_class(name).tries]
+        return DESIGNS["portfolio"].of()
+    names = [name for name in design_names() if not DESIGNS[name].tries]
     if not isinstance(design, str) or design not in names:
         shown = ", ".join(f'"{name}"' for name in names)
         raise ArgumentError(f"design must be {shown}, a TwoStageDesign or a PortfolioDesign, got {design!r}")
-    return design_class(design).of()
+    return DESIGNS[design].of()
 
 
-def _asked(
-    objective: Any, design: AnyDesign, kind: Design, request: SearchRequest, execution: Execution
-) -> _CallersRuns:
+def _checked(objective: Any, kind: Design, request: SearchRequest, execution: Execution) -> tuple[Base, float, float]:
+    """What a run promises at a noise, and the total."""
     if isinstance(objective, Preparation):
         raise ArgumentError("a Preparation goes with a search in one stage alone")
     if not callable(request.base) or isinstance(request.base, Guarantee):
@@ -202,104 +218,72 @@ def _asked(
             raise ArgumentError(f"{name} does not go with this design: leave it out")
     if request.epsilon is None or request.delta is None:
         raise ArgumentError("epsilon and delta must be given: a design chooses its noises for a total")
-    asked = _CallersRuns(
-        objective=objective,
-        design=design,
-        space=request.space if isinstance(request.space, Space) else Space(request.space),
-        base=partial(_parts, request.base),
-        repetitions=request.repetitions,
-        epsilon=number("epsilon", request.epsilon, above=0.0, rounding="down"),
-        delta=number("delta", request.delta, at_least=0.0, below=1.0, rounding="down"),
-        limits=execution.limits,
+    epsilon = number("epsilon", request.epsilon, above=0.0, rounding="down")
+    delta = number("delta", request.delta, at_least=0.0, below=1.0, rounding="down")
+    return partial(_parts, request.base), epsilon, delta
+
+
+def _searched(base: Base, epsilon: float, delta: float, law: Repetitions | None, share: float) -> DesignPrice:
+    """The least noise with which a search meets its share of epsilon."""
+    if law is None:
+        raise ArgumentError("repetitions is needed: this design is a search")
+    noise = least_noise(
+        # a part that the noise does not change (a noisy score) must fit by itself
+        "the search (whose share of epsilon also pays for scores)",
+        lambda value: SearchPrice(base(value), law),
+        epsilon=share * epsilon,
+        delta=delta,
+        relative=1e-3,
     )
-    _look_at(asked.base)
-    if kind.follows:
-        _look_at(asked.last)
-    return asked
+    return DesignPrice(repetitions=law, noise=noise, parts=base(noise))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class _CallersRuns:
-    """The runs of a caller's objective: what they cost, as a design asks about it (`PriceRequest`), and what is run."""
+def _last_price(base: Base, design: AnyDesign, noise: float) -> Guarantee:
+    """The caller's price of the last run, or the largest part of `base`."""
+    price = design.price if isinstance(design, TwoStageDesign) else None
+    return covering(base(noise)) if price is None else promise("what price returns", price(noise))
 
-    objective: NoisyRun
-    design: AnyDesign
-    space: Space
-    base: Callable[[float], tuple[Guarantee, ...]]
-    repetitions: Repetitions | None
-    epsilon: float
-    delta: float
-    limits: Limits | None
-    beside: None = None
 
-    def total(self) -> tuple[float, float]:
-        """The total."""
-        return self.epsilon, self.delta
+def _one(base: Base, noise: float) -> Guarantee:
+    found = base(noise)
+    if len(found) != 1:
+        raise ArgumentError("base must return one Guarantee: every run of a portfolio takes all rows")
+    return found[0]
 
-    def searched(self, repetitions: Repetitions | None, share: float) -> DesignPrice:
-        """The least noise with which a search meets its share of epsilon."""
-        if repetitions is None:
-            raise ArgumentError("repetitions is needed: this design is a search")
-        law = repetitions
-        noise = least_noise(
-            # a part that the noise does not change (a noisy score) must fit by itself
-            "the search (whose share of epsilon also pays for scores)",
-            lambda value: SearchPrice(self.base(value), law),
-            epsilon=share * self.epsilon,
-            delta=self.delta,
-            relative=1e-3,
-        )
-        return DesignPrice(repetitions=law, noise=noise, parts=self.base(noise))
 
-    def last(self, noise: float) -> Guarantee:
-        """The caller's price of the last run, or the largest part of `base`."""
-        price = self.design.price if isinstance(self.design, TwoStageDesign) else None
-        return covering(self.base(noise)) if price is None else promise("what price returns", price(noise))
+def _choice(base: Base, design: AnyDesign, epsilon: float) -> ExponentialMechanism:
+    """The choice by the caller's score, whose sensitivity is rounded up to whole steps."""
+    assert isinstance(design, PortfolioDesign)
+    adjacency, sensitivity = _one(base, 1.0).adjacency, float(design.sensitivity)
+    return ExponentialMechanism(
+        sensitivity=math.ceil(sensitivity / _step(sensitivity)) * _step(sensitivity),
+        epsilon=epsilon,
+        monotonic=design.monotonic and adjacency is Adjacency.ADD_OR_REMOVE_ONE,
+        adjacency=adjacency,
+    )
 
-    def trials(self) -> list[Callable[[float], Guarantee]]:
-        """The price of a run on all rows, for each setting."""
-        return [self._one] * len(_listed(self.space))
 
-    def choice(self, epsilon: float) -> ExponentialMechanism:
-        """The choice by the caller's score, whose sensitivity is rounded up to whole steps."""
-        assert isinstance(self.design, PortfolioDesign)
-        adjacency, sensitivity = self._one(1.0).adjacency, float(self.design.sensitivity)
-        return ExponentialMechanism(
-            sensitivity=math.ceil(sensitivity / _step(sensitivity)) * _step(sensitivity),
-            epsilon=epsilon,
-            monotonic=self.design.monotonic and adjacency is Adjacency.ADD_OR_REMOVE_ONE,
-            adjacency=adjacency,
-        )
+def _runs(
+    objective: NoisyRun, design: AnyDesign, space: Space, price: DesignPrice, limits: Limits | None
+) -> tuple[Objective | Followed, Space, Shown, list[Any]]:
+    """The objective and the space of the search, how its result reads, and what must not change before a resume.
 
-    def tried(self, portfolio: PortfolioPrice) -> DesignPrice:
-        """One run, whose score pays for nothing."""
-        return DesignPrice(repetitions=Fixed(count=1), noise=None, parts=(portfolio.guarantee,))
-
-    def _one(self, noise: float) -> Guarantee:
-        found = self.base(noise)
-        if len(found) != 1:
-            raise ArgumentError("base must return one Guarantee: every run of a portfolio takes all rows")
-        return found[0]
-
-    def runs(self, price: DesignPrice) -> tuple[Objective | Followed, Space, Callable[..., Any], list[Any]]:
-        """The objective and the space of the search, how its result reads, and what must not change before a resume.
-
-        The price alone need not tell of a change: a guarantee may be unnamed.
-        """
-        if price.portfolio is not None:
-            assert isinstance(self.design, PortfolioDesign)
-            tried, listed_settings = price.portfolio, _listed(self.space)
-            everything = _PortfolioObjective(self.objective, self.design, listed_settings, tried, self.limits)
-            described: list[Any] = ["portfolio", self.space.describe(), tried.trials, tried.noises]
-            return everything, Space({}), partial(_chosen, listed_settings), described
-        assert price.noise is not None
-        if price.final_noise is None:
-            return partial(_at, self.objective, price.noise), self.space, _as_found, ["runs", price.noise]
-        last = self.design.last if isinstance(self.design, TwoStageDesign) else None
-        first = FirstStage(partial(_of_the_search, self.objective, price.noise), "last")
-        run = partial(_last_run, self.objective if last is None else last, last is None, price.final_noise)
-        described = ["two stages", price.noise, price.final_noise, last is None]
-        return Followed(first, run), self.space, _as_found, described
+    The price alone need not tell of a change: a guarantee may be unnamed.
+    """
+    if price.portfolio is not None:
+        assert isinstance(design, PortfolioDesign)
+        settings, tried = _listed(space), price.portfolio
+        run = _PortfolioObjective(objective, design, settings, tried, limits)
+        described: list[Any] = ["portfolio", space.describe(), tried.trials, tried.noises]
+        return run, Space({}), partial(_chosen, settings), described
+    assert price.noise is not None
+    if price.final_noise is None:
+        return partial(_at, objective, price.noise), space, _as_found, ["runs", price.noise]
+    last = design.last if isinstance(design, TwoStageDesign) else None
+    first = FirstStage(partial(_of_the_search, objective, price.noise), "last")
+    run_last = partial(_last_run, objective if last is None else last, last is None, price.final_noise)
+    described = ["two stages", price.noise, price.final_noise, last is None]
+    return Followed(first, run_last), space, _as_found, described
 
 
 def _as_found(params: Mapping[str, Any], value: Any) -> tuple[Mapping[str, Any], Any]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from sklearn.base import clone
 
-from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, longest_within, score_epsilon
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer, number
 from dpselect.integrations.sklearn.designs import agreement_of, listed
@@ -21,9 +20,9 @@ from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.mechanisms import ExponentialMechanism, NoisyCount
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
-from dpselect.repetitions import Fixed, Repetitions
+from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law
-from dpselect.searching import Design, DesignPrice
+from dpselect.searching import Design, DesignPrice, PriceRequest
 from dpselect.study.portfolio import the_choice
 from dpselect.tuning import Space
 
@@ -74,41 +73,6 @@ class Request:
     trained: float
     own_scores: bool = False
     scoring: Any = None
-    beside: None = None
-
-    def total(self) -> tuple[float, float]:
-        """The total; raises `ArgumentError` where epsilon is left open, or delta is needed."""
-        if self.epsilon is None:
-            raise ArgumentError("epsilon must be given: this design has several noises, which are chosen for a total")
-        delta = number("delta", self.delta, at_least=0.0, below=1.0, rounding="down")
-        self.refuse_without_delta(delta, 1.0)
-        return number("epsilon", self.epsilon, above=0.0, rounding="down"), delta
-
-    def searched(self, repetitions: Repetitions | None, share: float) -> DesignPrice:
-        """The noises and the price of a search with this share of epsilon."""
-        return _one_stage(self, repetitions) if share == 1.0 else _first_stage(self, repetitions, share)
-
-    def last(self, noise: float) -> Guarantee:
-        """What the further run costs."""
-        found = self.final(noise)
-        assert found is not None
-        return found
-
-    def trials(self) -> list[Callable[[float], Guarantee]]:
-        """What fitting each listed candidate costs."""
-        candidates = listed(self.space)
-        self.refuse_unpriced()
-        return [partial(_candidate, self, candidate) for candidate in candidates]
-
-    def choice(self, epsilon: float) -> ExponentialMechanism:
-        """The choice among candidates by how well they fit."""
-        compared = agreement_of(self.estimator, self.scoring, None).metric
-        adjacency = _candidate(self, listed(self.space)[0], 1.0).adjacency
-        return the_choice(compared, epsilon, adjacency)  # type: ignore[arg-type]
-
-    def tried(self, portfolio: PortfolioPrice) -> DesignPrice:
-        """One run, which is not scored."""
-        return DesignPrice(repetitions=Fixed(count=1), noise=None, parts=(portfolio.guarantee,))
 
     @property
     def models(self) -> int | None:
@@ -133,6 +97,16 @@ class Request:
 
         replace(self, settings=replace(self.settings, nominal_rows=self.final_rows)).fit(noise, note)
         return found[0] if len(found) == 1 else worst_of(*found)
+
+    def last(self, noise: float) -> Guarantee:
+        """What the further run costs, which there is."""
+        found = self.final(noise)
+        assert found is not None
+        return found
+
+    def candidate(self, params: Mapping[str, Any], noise: float) -> Guarantee:
+        """What one fit with these parameters costs."""
+        return self.priced(with_params(self.estimator, params), noise)
 
     def parts(self, noise: float | None, score_epsilon: float | None) -> tuple[Guarantee, ...]:
         """What one run costs a row: one guarantee for each thing that a run can do with it."""
@@ -212,28 +186,52 @@ def make_search_plan(request: Request, design: Design) -> SearchPlan:
 
     Raises `ArgumentError` or `TypeError` for arguments, `BudgetError` when the total cannot be met.
     """
-    found = design.price(request)
+    delta = number("delta", request.delta, at_least=0.0, below=1.0, rounding="down")
+    epsilon = None if request.epsilon is None else number("epsilon", request.epsilon, above=0.0, rounding="down")
+    if request.score_epsilon is not None:
+        number("score_epsilon", request.score_epsilon, above=0.0, rounding="down")
+    candidates = listed(request.space) if design.tries and request.epsilon is not None else []
+    trials = [partial(request.candidate, each) for each in candidates]
+
+    def choice(epsilon: float) -> ExponentialMechanism:
+        request.refuse_without_delta(delta, 1.0)
+        request.refuse_unpriced()
+        compared = agreement_of(request.estimator, request.scoring, None).metric
+        return the_choice(compared, epsilon, trials[0](1.0).adjacency)  # type: ignore[arg-type]
+
+    found = design.price(
+        PriceRequest(
+            epsilon=epsilon,
+            delta=delta,
+            searched=partial(_searched, request, epsilon, delta),
+            last=request.last,
+            trials=lambda: trials,
+            choice=choice,
+            repetitions=request.repetitions,
+        )
+    )
     simple = found.portfolio is None and found.final_noise is None
     return SearchPlan(
         **{part.name: getattr(found, part.name) for part in fields(found)},
         guarantee=request.as_asked(found.search.guarantee),
-        note=_note(request, found.search, request.delta) if simple else None,
-        candidates=() if found.portfolio is None else tuple(listed(request.space)),
+        note=_note(request, found.search, delta) if simple else None,
+        candidates=tuple(candidates),
     )
 
 
-def _one_stage(request: Request, law: Repetitions | None) -> DesignPrice:
-    """The plan of a search in one stage.
+def _searched(
+    request: Request, total: float | None, delta: float, law: Repetitions | None, share: float
+) -> DesignPrice:
+    """The noises and the price of a search with a share of the total. Below 1 it is a first stage without further run.
 
     `epsilon` with a law: the least noise that meets it. `epsilon` alone: the longest harmonic law that the estimator's
     own noise allows. (With a further run both are chosen by a quicker bound, a per cent above.) A law alone: the
     price that results. The score's noise, unless given, is the least with which
     the held-out rows pay no more than the training rows.
     """
-    delta = number("delta", request.delta, at_least=0.0, below=1.0, rounding="down")
-    epsilon = None if request.epsilon is None else number("epsilon", request.epsilon, above=0.0, rounding="down")
-    if request.score_epsilon is not None:
-        number("score_epsilon", request.score_epsilon, above=0.0, rounding="down")
+    first, epsilon = share < 1.0, None if total is None else share * total
+    if first:
+        request = replace(request, refit=False)
     noise = None
     if law is not None:
         expect_law(law)
@@ -253,18 +251,20 @@ def _one_stage(request: Request, law: Repetitions | None) -> DesignPrice:
         request.refuse_unpriced()
         chosen = law
         noise = least_noise(
-            "the estimator",
+            "the first stage" if first else "the estimator",
             lambda value: request.price(chosen, request.parts(value, training)[:1], value, quick=True),
             epsilon=epsilon,
             delta=delta,
-            relative=1e-3 if request.refit else 1e-4,
+            relative=1e-3 if request.refit or first else 1e-4,
             unspent=5e-4 if request.refit else 1e-4,
         )
     if score is None and not request.public_scoring:
         trained = request.price(law, request.parts(noise, training)[:1], noise)
-        paid = epsilon if epsilon is not None and request.refit else trained.epsilon(delta)
+        paid = epsilon if epsilon is not None and (request.refit or first) else trained.epsilon(delta)
         score = _matching_score(request, law, noise, paid, delta)
     price = request.price(law, request.parts(noise, score), noise)
+    if first:
+        return DesignPrice(repetitions=law, noise=noise, parts=price.parts, score_epsilon=score)
     request.as_asked(price.guarantee)
     if epsilon is not None and not price.within(epsilon, delta):
         raise BudgetError(
@@ -272,30 +272,6 @@ def _one_stage(request: Request, law: Repetitions | None) -> DesignPrice:
             f"above the total {epsilon:g}: raise epsilon or lower score_epsilon"
         )
     return DesignPrice(repetitions=law, noise=noise, parts=price.parts, score_epsilon=score, final=price.final)
-
-
-def _first_stage(request: Request, law: Repetitions | None, share: float) -> DesignPrice:
-    """The noises of a search with a share of epsilon, which a further run on all rows follows."""
-    assert law is not None
-    total, delta = request.total()
-    epsilon = share * total
-    request.refuse_unpriced()
-    score = _stated_score(request, epsilon, law, delta)
-    training = score if request.models is not None else None
-    noise = least_noise(
-        "the first stage",
-        lambda value: SearchPrice(request.parts(value, training)[:1], law),
-        epsilon=epsilon,
-        delta=delta,
-        relative=1e-3,
-    )
-    if score is None and not request.public_scoring:
-        score = score_epsilon(law, request.fit(noise).adjacency, epsilon=epsilon, delta=delta)
-    return DesignPrice(repetitions=law, noise=noise, parts=request.parts(noise, score), score_epsilon=score)
-
-
-def _candidate(request: Request, candidate: Mapping[str, Any], noise: float) -> Guarantee:
-    return request.priced(with_params(request.estimator, candidate), noise)
 
 
 def _note(request: Request, price: SearchPrice, delta: float) -> str | None:

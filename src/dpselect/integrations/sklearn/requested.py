@@ -14,7 +14,7 @@ from dpselect.learners.rows import public_classes
 from dpselect.privacy import Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.promises import refusal
-from dpselect.searching import design_class, design_names
+from dpselect.searching import DESIGNS, design_names
 
 __all__ = ["request_of"]
 
@@ -44,7 +44,7 @@ def request_of(search: Any, columns: int | None) -> Request:
     share = 0.0
     if search.validation_fraction is not None:
         share = number("validation_fraction", search.validation_fraction, above=0.0, below=1.0)
-    kind = design_class(search.design)
+    kind = DESIGNS[search.design]
     one = not kind.draws
     own_scores = search.validation_fraction is None and not (public or one or folds)
     if own_scores and search.release_score:
@@ -85,7 +85,7 @@ def _refuse_clashes(search: Any) -> None:
     """What does not go with the design."""
     if search.design not in (names := design_names()):
         raise ArgumentError(f"design must be one of {', '.join(names)}, got {search.design!r}")
-    kind = design_class(search.design)
+    kind = DESIGNS[search.design]
     if kind.draws and not kind.follows:
         return
     if kind.follows:

@@ -40,7 +40,7 @@ from dpselect.privacy.paying import asked_at
 from dpselect.randomness import RandomSource
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
-from dpselect.searching import SHARE, FirstStage, design_class
+from dpselect.searching import DESIGNS, SHARE, FirstStage
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.row_parts import SPLIT
 from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, Space, TuneResult, tune
@@ -239,7 +239,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         scoring: Scoring | PublicScores | None = None
         if plan.portfolio is not None:
             scoring = agreement_of(self.estimator, self.scoring, classes)
-        elif design_class(self.design).draws:
+        elif DESIGNS[self.design].draws:
             scoring = scoring_of(
                 self.estimator,
                 self.scoring,
@@ -338,7 +338,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         return (kept[0] if kept else finished(result)), sums
 
     def _planned(self, request: Request) -> SearchPlan:
-        return make_search_plan(request, design_class(self.design).of(self.refit_share))
+        return make_search_plan(request, DESIGNS[self.design].of(self.refit_share))
 
     def _room(self, size: int | None, models: int, scoring: Scoring | PublicScores | None) -> int:
         """Public room for one run's value: so many models, of which a rehearsal may have shown the size."""
