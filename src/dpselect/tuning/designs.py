@@ -233,7 +233,7 @@ def _searched(base: Base, epsilon: float, delta: float, law: Repetitions | None,
         lambda value: SearchPrice(base(value), law),
         epsilon=share * epsilon,
         delta=delta,
-        relative=1e-3,
+        relative=1e-3 if share < 1.0 else 1e-4,
     )
     return DesignPrice(repetitions=law, noise=noise, parts=base(noise))
 
