@@ -4,19 +4,21 @@ A run of each door trains by one stream and scores by another. The doors name th
 that a search of two stages is compared with what the design says, run under the names of each door.
 """
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dpselect.errors import ArgumentError, BudgetError
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import OutputPerturbationClassifier
 from dpselect.mechanisms import NoisyCount
 from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic
-from dpselect.searching import DESIGNS, FirstStage, design_names
+from dpselect.searching import DESIGNS, DesignPrice, FirstStage, design_names
 from dpselect.study import load_model, parse_study, run_study
 from dpselect.study.metrics import METRICS, ScoreNoise
 from dpselect.study.opened import open_rows
@@ -41,7 +43,16 @@ class EvenStages(DESIGNS["two-stage"]):
         return cls(share=0.5)
 
 
-registered = only_in_this_file((DESIGNS, "even-stages"))
+@DESIGNS.register("careless")
+class Careless(DESIGNS["one-run"]):
+    """Finds the noise for half of what its runs cost."""
+
+    def price(self, request):
+        found = super().price(request)
+        return replace(found, parts=tuple(compose(part, part) for part in found.parts))
+
+
+registered = only_in_this_file((DESIGNS, "even-stages"), (DESIGNS, "careless"))
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +79,8 @@ def parsed(design):
 
 
 def space(design):
-    return {} if design == "one-run" else {"regularization": CHOICES[: 2 if design == "portfolio" else 3]}
+    kind = DESIGNS[design]
+    return {"regularization": CHOICES[: 2 if kind.tries else 3]} if kind.draws or kind.tries else {}
 
 
 class Doors:
@@ -231,9 +243,23 @@ def test_two_stages(design):
 def test_a_design_from_outside_is_listed():
     from dpselect.study import study_schema
 
-    assert design_names() == ("one-run", "portfolio", "even-stages", "one-stage", "two-stage")
+    assert design_names() == ("careless", "one-run", "portfolio", "even-stages", "one-stage", "two-stage")
     assert "even-stages" in study_schema()["$defs"]["SearchDesign"]["properties"]["design"]["enum"]
     assert EvenStages.of().share == 0.5
+
+
+@pytest.mark.full
+def test_no_door_lets_a_design_cost_more_than_the_total():
+    doors = Doors("one-run")
+    doors.design = "careless"
+    with pytest.raises(BudgetError):
+        price(settle(parsed("careless"), Place(Path(), Path("out"))))
+    with pytest.raises(BudgetError):
+        doors.search().plan()
+    with pytest.raises(BudgetError):
+        doors.tune(lambda *_: pytest.fail("was run"), "careless", space={})
+    with pytest.raises(ArgumentError, match="final is needed"):
+        DesignPrice(repetitions=LAW, noise=1.0, parts=(), final_noise=1.0)
 
 
 def test_only_stages_take_a_share():

@@ -50,6 +50,10 @@ class DesignPrice:
     final_noise: float | None = None
     portfolio: PortfolioPrice | None = None
 
+    def __post_init__(self) -> None:
+        if self.final_noise is not None and self.final is None:
+            raise ArgumentError("final is needed beside final_noise: what the last run promises")
+
     @property
     def search(self) -> SearchPrice:
         """The price of the runs and of the last run."""

@@ -141,11 +141,11 @@ class DesignedSearch:
     objective: Objective | Followed
     request: SearchRequest
     store: SearchStore
-    shown: Shown
+    shown: Shown | None = None
 
     def released(self, result: TuneResult) -> TuneResult:
         """The result with the parameters and the value that the design releases."""
-        if result.params is None:
+        if result.params is None or self.shown is None:
             return result
         params, value = self.shown(result.params, result.value)
         return replace(result, params=params, value=value)
@@ -265,7 +265,7 @@ def _choice(base: Base, design: AnyDesign, epsilon: float) -> ExponentialMechani
 
 def _runs(
     objective: NoisyRun, design: AnyDesign, space: Space, price: DesignPrice, limits: Limits | None
-) -> tuple[Objective | Followed, Space, Shown, list[Any]]:
+) -> tuple[Objective | Followed, Space, Shown | None, list[Any]]:
     """The objective and the space of the search, how its result reads, and what must not change before a resume.
 
     The price alone need not tell of a change: a guarantee may be unnamed.
@@ -278,24 +278,16 @@ def _runs(
         return run, Space({}), partial(_chosen, settings), described
     assert price.noise is not None
     if price.final_noise is None:
-        return partial(_at, objective, price.noise), space, _as_found, ["runs", price.noise]
+        return partial(_at, objective, price.noise, None), space, None, ["runs", price.noise]
     last = design.last if isinstance(design, TwoStageDesign) else None
-    first = FirstStage(partial(_of_the_search, objective, price.noise), "last")
+    first = FirstStage(partial(_at, objective, price.noise, "search"), "last")
     run_last = partial(_last_run, objective if last is None else last, last is None, price.final_noise)
     described = ["two stages", price.noise, price.final_noise, last is None]
-    return Followed(first, run_last), space, _as_found, described
+    return Followed(first, run_last), space, None, described
 
 
-def _as_found(params: Mapping[str, Any], value: Any) -> tuple[Mapping[str, Any], Any]:
-    return params, value
-
-
-def _at(objective: NoisyRun, noise: float, params: dict[str, Any], random: RandomSource) -> Any:
-    return objective(params, random, noise)
-
-
-def _of_the_search(objective: NoisyRun, noise: float, params: dict[str, Any], random: RandomSource) -> Any:
-    return objective(params, random.spawn("search"), noise)
+def _at(objective: NoisyRun, noise: float, stream: str | None, params: dict[str, Any], random: RandomSource) -> Any:
+    return objective(params, random if stream is None else random.spawn(stream), noise)
 
 
 def _last_run(last: NoisyRun, scored: bool, noise: float, params: Mapping[str, Any], key: bytes) -> Any:

@@ -174,13 +174,13 @@ def tune(
         declare_score=declare_score,
         beside=_beside(objective),
     )
-    ledger, shown = asked_at(ledger, delta), _as_found
+    ledger, designed = asked_at(ledger, delta), None
     if not isinstance(design, str) or design != "one-stage":
         designed = designed_search(
             objective, design, request, SearchStore.of(store), execution=execution, rehearse=rehearse
         )
         objective, request, store = designed.objective, designed.request, designed.store
-        shown, rehearse = designed.released, False
+        rehearse = False
     last = objective.last if isinstance(objective, Followed) else None
     objective = objective.objective if isinstance(objective, Followed) else objective
     plan = make_plan(request, SearchStore.of(store), execution, has_ledger=ledger is not None)
@@ -221,12 +221,9 @@ def tune(
             _payment(opened, search, ledger).claim(search.bond.claim.hex(), release=release_hash(search))
         if execution.pad_seconds is not None and search.stage is Stage.CHOSEN:
             wait_for_a_multiple(float(execution.pad_seconds), since=started)
+        shown = designed.released if designed is not None else (lambda result: result)
         write = None if release is None else (lambda result: release(shown(result)))
         return _told(shown(_close(plan, opened, search, ledger, write)), plan)
-
-
-def _as_found(result: TuneResult) -> TuneResult:
-    return result
 
 
 def _beside(objective: Any) -> Guarantee | None:

@@ -36,13 +36,10 @@ _SCORE_SHARE = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class SearchPlan(DesignPrice):
-    """A priced search: public through and through.
+    """A priced search, public: a design's price, and `guarantee`, which covers everything that is released.
 
-    `guarantee` is that of everything that is released. `parts` are what one run costs a row, by what the run does with
-    it (training and scoring rows), and `final` what the further run on all rows costs, if there is one. `noise` is the
-    noise multiplier (or one over epsilon) that was chosen for the total, None when the estimator's own stands. `note`
-    says so where one run would probably be better than this search. `final_noise` is that of a second stage;
-    `candidates` are those of a portfolio, `noise` then that of the first one's last run.
+    A noise is a noise multiplier or one over epsilon. `final` may be of a further run with the noise of the others.
+    `note` says so if one run would probably be better than this search. `candidates` are those of a portfolio.
     """
 
     guarantee: Guarantee
@@ -210,10 +207,16 @@ def make_search_plan(request: Request, design: Design) -> SearchPlan:
             repetitions=request.repetitions,
         )
     )
+    total = request.as_asked(found.search.guarantee)
     simple = found.portfolio is None and found.final_noise is None
+    if epsilon is not None and not found.search.within(epsilon, delta):
+        raise BudgetError(
+            f"the search costs epsilon {rounded_up(found.search.epsilon(delta))} at delta {delta:g}, "
+            f"above the total {epsilon:g}: raise epsilon or lower score_epsilon"
+        )
     return SearchPlan(
         **{part.name: getattr(found, part.name) for part in fields(found)},
-        guarantee=request.as_asked(found.search.guarantee),
+        guarantee=total,
         note=_note(request, found.search, delta) if simple else None,
         candidates=tuple(candidates),
     )
@@ -262,16 +265,10 @@ def _searched(
         trained = request.price(law, request.parts(noise, training)[:1], noise)
         paid = epsilon if epsilon is not None and (request.refit or first) else trained.epsilon(delta)
         score = _matching_score(request, law, noise, paid, delta)
-    price = request.price(law, request.parts(noise, score), noise)
-    if first:
-        return DesignPrice(repetitions=law, noise=noise, parts=price.parts, score_epsilon=score)
-    request.as_asked(price.guarantee)
-    if epsilon is not None and not price.within(epsilon, delta):
-        raise BudgetError(
-            f"the search costs epsilon {rounded_up(price.epsilon(delta))} at delta {delta:g}, "
-            f"above the total {epsilon:g}: raise epsilon or lower score_epsilon"
-        )
-    return DesignPrice(repetitions=law, noise=noise, parts=price.parts, score_epsilon=score, final=price.final)
+    final = None if first else request.final(noise)
+    return DesignPrice(
+        repetitions=law, noise=noise, parts=request.parts(noise, score), score_epsilon=score, final=final
+    )
 
 
 def _note(request: Request, price: SearchPrice, delta: float) -> str | None:
