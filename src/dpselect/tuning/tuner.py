@@ -111,9 +111,10 @@ def tune(
     row: training and validation rows, say. A row then pays the largest of the parts' prices for the whole search.
 
     `design`: how a total is spent. In "two-stage" (or a `TwoStageDesign`) a share of it pays for a search, the rest for
-    one run more with the parameters that won; in a `PortfolioDesign` each of a few settings is tried once. Both choose
-    the noise of their runs for `epsilon` and `delta`: `objective(params, random, noise)` takes it then, and
-    `base(noise)` says what a run with that noise promises.
+    one run more with the parameters that won. In a `PortfolioDesign` each of a few settings is tried once. "one-run" is
+    one run. You can register more names (`dpselect.searching.search_design`). All but "one-stage" choose the noise of
+    their runs for `epsilon` and `delta`: `objective(params, random, noise)` takes it then, and `base(noise)` says what
+    a run with that noise promises.
 
     Arguments beside these:
 
