@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpselect.errors import ArgumentError, BudgetError
+from dpselect.errors import ArgumentError, BudgetError, StudyError
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import OutputPerturbationClassifier
 from dpselect.mechanisms import NoisyCount
 from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Harmonic
+from dpselect.repetitions import Fixed, Harmonic
 from dpselect.searching import DESIGNS, DesignPrice, FirstStage, design_names
 from dpselect.study import load_model, parse_study, run_study
 from dpselect.study.metrics import METRICS, ScoreNoise
@@ -52,7 +52,15 @@ class Careless(DESIGNS["one-run"]):
         return replace(found, parts=tuple(compose(part, part) for part in found.parts))
 
 
-registered = only_in_this_file((DESIGNS, "even-stages"), (DESIGNS, "careless"))
+@DESIGNS.register("two-runs")
+class TwoRuns(DESIGNS["one-stage"]):
+    """Two runs, whatever is asked for."""
+
+    def price(self, request):
+        return request.searched(Fixed(count=2), 1.0)
+
+
+registered = only_in_this_file((DESIGNS, "even-stages"), (DESIGNS, "careless"), (DESIGNS, "two-runs"))
 
 
 @pytest.fixture(autouse=True)
@@ -243,7 +251,7 @@ def test_two_stages(design):
 def test_a_design_from_outside_is_listed():
     from dpselect.study import study_schema
 
-    assert design_names() == ("careless", "one-run", "portfolio", "even-stages", "one-stage", "two-stage")
+    assert design_names() == ("careless", "one-run", "portfolio", "even-stages", "one-stage", "two-runs", "two-stage")
     assert "even-stages" in study_schema()["$defs"]["SearchDesign"]["properties"]["design"]["enum"]
     assert EvenStages.of().share == 0.5
 
@@ -260,6 +268,29 @@ def test_no_door_lets_a_design_cost_more_than_the_total():
         doors.tune(lambda *_: pytest.fail("was run"), "careless", space={})
     with pytest.raises(ArgumentError, match="final is needed"):
         DesignPrice(repetitions=LAW, noise=1.0, parts=(), final_noise=1.0)
+
+
+@pytest.mark.full
+def test_the_number_of_runs_is_the_one_that_is_priced(monkeypatch):
+    doors = Doors("one-stage")
+    doors.design = "two-runs"
+    with pytest.raises(StudyError, match=r"repetitions: must be .*'count': 2"):
+        price(settle(parsed("two-runs"), Place(Path(), Path("out"))))
+    search = doors.search()
+    assert search.plan().repetitions == Fixed(count=2)
+    drawn = []
+
+    def run(params, random, noise):
+        drawn.append(noise)
+        return float(len(drawn)), None
+
+    found = doors.tune(run, "two-runs", repetitions=LAW)
+    assert len(drawn) == 2
+    assert drawn[0] == drawn[1]
+    assert found.guarantee.epsilon(0.0) <= TOTAL
+    monkeypatch.setattr(TwoRuns, "follows", True)
+    with pytest.raises(ArgumentError, match="another kind of runs"):
+        search.plan()
 
 
 def test_only_stages_take_a_share():

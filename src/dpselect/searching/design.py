@@ -120,6 +120,13 @@ class Design(ABC):
     def price(self, request: PriceRequest) -> DesignPrice:
         """Choose the noises for the total. Raises `BudgetError` if no noise meets it."""
 
+    def priced(self, request: PriceRequest) -> DesignPrice:
+        """The same. Raises `ArgumentError` if the price is of other runs than the class says."""
+        found = self.price(request)
+        if (found.final_noise is not None, found.portfolio is not None) != (self.follows, self.tries):
+            raise ArgumentError(f"{type(self).__name__}.price says another kind of runs than `follows` and `tries` do")
+        return found
+
 
 DESIGNS: Final = Registry[type[Design]]("design", room=__package__ or "")
 """The classes of all designs by the names that `tune(design=)`, `PrivateSearchCV(design=)` and studies know."""

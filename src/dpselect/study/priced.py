@@ -249,8 +249,10 @@ def _finished(
         beside=beside,
         scored=lambda paid: _parts(study, law, paid, None, privacy.epsilon or 0.0, beside),
     )
-    found, second = study.search.kind.of(None if share == "auto" else share).price(request), None
+    found, second = study.search.kind.of(None if share == "auto" else share).priced(request), None
     assert found.noise is not None
+    if found.repetitions != law:
+        raise StudyError(f"repetitions: must be {found.repetitions.describe()} with this search.design")
     if found.final_noise is not None:
         second = SecondStage(last or recipe, found.final_noise, recipe, found.noise)
     search = SearchPrice(found.parts, found.repetitions, _paid(*before, second))

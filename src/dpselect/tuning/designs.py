@@ -167,7 +167,7 @@ def designed_search(
     last = partial(_last_price, base, design)
     for price_of in (base, last) if kind.follows else (base,):
         _look_at(price_of)
-    price = kind.price(
+    price = kind.priced(
         PriceRequest(
             epsilon=epsilon,
             delta=delta,

@@ -196,7 +196,7 @@ def make_search_plan(request: Request, design: Design) -> SearchPlan:
         compared = agreement_of(request.estimator, request.scoring, None).metric
         return the_choice(compared, epsilon, trials[0](1.0).adjacency)  # type: ignore[arg-type]
 
-    found = design.price(
+    found = design.priced(
         PriceRequest(
             epsilon=epsilon,
             delta=delta,
