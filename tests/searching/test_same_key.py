@@ -288,7 +288,7 @@ def test_the_number_of_runs_is_the_one_that_is_priced(monkeypatch):
     assert len(drawn) == 2
     assert drawn[0] == drawn[1]
     assert found.guarantee.epsilon(0.0) <= TOTAL
-    monkeypatch.setattr(TwoRuns, "follows", True)
+    monkeypatch.setattr(TwoRuns, "tries", True)
     with pytest.raises(ArgumentError, match="another kind of runs"):
         search.plan()
 
