@@ -42,8 +42,8 @@ from dpselect.errors import StudyError
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
+from dpselect.searching import design_names
 from dpselect.study import parse_study, run_study
-from dpselect.study.forecast import designs_of_studies
 
 DELTA = 1e-5
 EPSILONS = (1.0, 3.0, 8.0)
@@ -284,7 +284,7 @@ def ways(table: ModelTable, source: Path | None = None) -> Iterator[tuple[str, C
     """Ways to come by a model of this table, by the name of their row; `source` is where commit 2c97310 is."""
     yield DEFAULT, by_default
     yield f"{TOLD}auto", partial(by_design, "auto")
-    for design in designs_of_studies()[1:]:
+    for design in design_names()[1:]:
         yield f"{FOR_MAPS}{design}", partial(by_design, design)
         if design != "portfolio":  # which is of what a list names
             yield f"{FOR_RATES}{design}", partial(for_rates, design)

@@ -37,7 +37,8 @@ from benchmarks.better_models import (
 from benchmarks.model_tables import ModelTable, tables
 from dpselect.accounting import calibrate
 from dpselect.privacy import gaussian
-from dpselect.study.forecast import SIGNALS, SIGNALS_A_WEIGHT, designs_of_studies
+from dpselect.searching import design_names
+from dpselect.study.forecast import SIGNALS, SIGNALS_A_WEIGHT
 
 HELD_OUT: Final = ("waves", "orders", "rents")
 WITHOUT_NOISE: Final = "by default, hardly private"
@@ -82,7 +83,7 @@ def gains(found: list[dict[str, Any]], table: ModelTable) -> Iterator[tuple[str,
     for (way, epsilon, seed), score in scores.items():
         for kind, start in (("maps", FOR_MAPS), ("rates", FOR_RATES)):
             design = way.removeprefix(start)
-            if way.startswith(start) and design in designs_of_studies() and (DEFAULT, epsilon, seed) in scores:
+            if way.startswith(start) and design in design_names() and (DEFAULT, epsilon, seed) in scores:
                 yield design, kind, signals(table, epsilon), score - scores[DEFAULT, epsilon, seed]
 
 

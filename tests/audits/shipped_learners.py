@@ -29,7 +29,7 @@ from dpselect.learners.early_stopping import Reached
 from dpselect.mechanisms import NoisyCount, noisy_count
 from dpselect.privacy import Adjacency, pure_dp
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.selection.portfolio import Portfolio
+from dpselect.searching import CandidateTrials
 from dpselect.study.learners.recipe import Recipe
 from dpselect.study.portfolio import agreement, fitted, the_choice
 from dpselect.study.target import Target
@@ -123,7 +123,7 @@ def gradient_regression() -> Subject:
 
 @audited(LEARNERS, draws=100, many=6_000, planted=0.2)
 def portfolio() -> Subject:
-    """A study's `Portfolio`: which of two ridge classifiers was chosen, and its last run's weights; one row more."""
+    """A study's `CandidateTrials`: which of two ridge classifiers was chosen, its last run's weights; one row more."""
     target = Target((0, 1))
     recipe = Recipe("ridge", {"intercept_scale": 0.0}, target, 1.0, Adjacency.ADD_OR_REMOVE_ONE)
     compared, trials, noises = agreement(target), (1.4, 1.4), (0.7, 0.7)
@@ -134,7 +134,7 @@ def portfolio() -> Subject:
         noises,
         covering([recipe.guarantee(noise) for noise in noises]),
     )
-    run = Portfolio([partial(fitted, recipe)] * 2, price, compared.cells)
+    run = CandidateTrials([partial(fitted, recipe)] * 2, price, compared.cells)
 
     def drawn(data: Table, random: RandomSource) -> float:
         model, (place,) = run({}, keyed_source(random.bytes(32)), data)  # spawns, and so takes a trial's own source

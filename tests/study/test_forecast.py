@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, StudyError
+from dpselect.searching import design_names
 from dpselect.study import check_study, forecast_study, parse_study
-from dpselect.study.forecast import SIGNALS, SIGNALS_A_WEIGHT, designs_of_studies
+from dpselect.study.forecast import SIGNALS, SIGNALS_A_WEIGHT
 from tests.study.test_schema import STUDY
 
 ONE = {key: copy.deepcopy(STUDY[key]) for key in ("name", "data", "privacy", "output")}
@@ -38,7 +39,7 @@ def test_the_table_that_is_shipped_is_whole_and_says_where_it_is_from():
     assert SHIPPED["made_by"] == "python -m benchmarks.planner"
     assert len(SHIPPED["tables"]) >= 5
     assert {each["group"] for each in SHIPPED["losses"]} <= set(range(len(SIGNALS_A_WEIGHT) + 1))
-    asked = set(product(designs_of_studies()[1:], ("maps", "rates"), range(len(SIGNALS) + 1)))
+    asked = set(product(design_names()[1:], ("maps", "rates"), range(len(SIGNALS) + 1)))
     assert {(each["design"], each["space"], each["group"]) for each in SHIPPED["gains"]} <= asked
     for each in (*SHIPPED["losses"], *SHIPPED["gains"]):
         assert each["releases"] >= 3

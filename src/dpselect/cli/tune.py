@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
@@ -15,11 +15,9 @@ from dpselect.cli.terminal import print_json, warn
 from dpselect.errors import ArgumentError, NothingFoundWarning
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy.nothing_found import nothing_found
+from dpselect.searching import DESIGNS
 
 __all__ = ["tune"]
-
-
-_WHOLE: Final = {"one-run": "run", "portfolio": "portfolio", "one-stage": "search", "two-stage": "search"}
 
 
 def _schema(asked: bool) -> None:
@@ -142,7 +140,7 @@ def _checked(found: dict[str, Any], runs: str) -> str:
         f"one run: epsilon {_shown(found['single_run_epsilon'])}; {learner}",
         f"number of runs: {runs}{_how_scored(found)}",
     ]
-    if found["design"] == "two-stage":
+    if found["stages"] is not None:
         first, second = found["stages"]
         trained = [
             f"first stage: a search, epsilon {_shown(first['epsilon'])}; one of its runs: epsilon "
@@ -151,7 +149,7 @@ def _checked(found: dict[str, Any], runs: str) -> str:
             f"second stage: one run on all rows with what won, epsilon {_shown(second['epsilon'])} by itself"
             f"{_settings(second['noise'])}",
         ]
-    if found["design"] == "portfolio":
+    if found["candidates"]:
         trained = [
             *(
                 f"tried; if it is chosen: {one['learner']}{_settings(_without_learner(one))}"
@@ -161,7 +159,7 @@ def _checked(found: dict[str, Any], runs: str) -> str:
         ]
     lines = [
         f"study {found['study']!r} is valid; no row was read, nothing was drawn or charged",
-        f"the whole {_WHOLE[found['design']]} will cost epsilon {_shown(found['epsilon'])} at delta "
+        f"the whole {DESIGNS[found['design']].whole} will cost epsilon {_shown(found['epsilon'])} at delta "
         f"{_shown(found['delta'])}, {found['adjacency']}",
         *trained,
         *_bought(found["preparation"]),
@@ -198,7 +196,7 @@ def _settings(found: dict[str, Any]) -> str:
 
 
 def _how_scored(found: dict[str, Any]) -> str:
-    compared = "" if found["design"] in ("one-run", "portfolio") else f", compared by {found['metric']}"
+    compared = f", compared by {found['metric']}" if DESIGNS[found["design"]].draws else ""
     shown = f" and its {found['metric']}, at no further price" if found["score_released"] else ""
     return f"{compared}; what is released: the model{shown}"
 
@@ -224,7 +222,7 @@ def _validated(release: dict[str, Any]) -> list[str]:
 def _released(release: dict[str, Any], folder: Path) -> str:
     from dpselect.report.cells import cells_in_words  # a check of a study needs no report
 
-    guarantee, whole = release["guarantee"], _WHOLE[release["design"]]
+    guarantee, whole = release["guarantee"], DESIGNS[release["design"]].whole
     chosen = 'none ("nothing found" is an outcome like another)'
     if release["cells"] is not None and release["cells"]["withheld"]:
         chosen = "the counts of cells alone"

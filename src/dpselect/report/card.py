@@ -10,11 +10,9 @@ from typing import Any, Final
 
 from dpselect.numerics.digits import rounded, rounded_up
 from dpselect.report.cells import cells_in_words
+from dpselect.searching import DESIGNS, Design, design_names
 
-__all__ = ["WITHOUT_LAW", "card", "shown"]
-
-WITHOUT_LAW: Final = {"one-run": "run", "portfolio": "portfolio"}
-"""Designs whose number of runs is public, and what the whole of them is called."""
+__all__ = ["card", "design_of", "shown"]
 
 _MOST_NAMES: Final = 12
 """So many categories of a column, or rows of the table of columns, are shown at once."""
@@ -29,6 +27,12 @@ _HINTS: Final = {
         "for the mean"
     ),
 }
+
+
+def design_of(release: Mapping[str, Any]) -> type[Design]:
+    """The design of a release. One from outside that nothing has imported here is shown as a search in one stage."""
+    name = release["design"]
+    return DESIGNS[name if name in design_names() else "one-stage"]
 
 
 def card(release: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,9 +93,9 @@ def _model(release: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "made from", f"{data['source']}{rows}"
     among = len(release["candidates"])
     how = f"the best of {among} candidates by its fit" if among else "one run"
-    if release["design"] not in WITHOUT_LAW:
+    if design_of(release).draws:
         how = "the best of a secret number of runs"
-    if release["design"] == "two-stage":
+    if design_of(release).follows:
         how += ", trained again on all rows"
     yield "learner", f"{release['learner']}, {how}"
     if release["card"]["license"] is not None:
@@ -129,7 +133,7 @@ def _quality(release: Mapping[str, Any]) -> Iterator[str]:
             f"The public rows by which runs were compared give it the score {shown(release['score'])}. It is the best "
             "of several on these very rows, so that it will do somewhat worse on others."
         )
-    elif release["found"] and release["test"] is None and release["design"] == "two-stage":
+    elif release["found"] and release["test"] is None and design_of(release).follows:
         yield "How good it is was not measured: the rows that compared settings trained it in the second stage."
     elif release["found"] and release["test"] is None:
         yield (
@@ -140,7 +144,7 @@ def _quality(release: Mapping[str, Any]) -> Iterator[str]:
 
 def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
     metric, low, high = found["metric"], found["low"], found["high"]
-    chosen = "" if release["design"] in WITHOUT_LAW else ", the choice among runs"
+    chosen = ", the choice among runs" if design_of(release).draws else ""
     less = " Less is better." if found["less_is_better"] else ""
     yield (
         f"On private rows that did not train it, its {metric} is {shown(found['value'])}, with noise. On further rows "
@@ -260,7 +264,7 @@ def _limits(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[st
         yield "Other releases from the same rows are not counted in: their prices add to this one."
     else:
         yield "Releases that are not entered in the ledger are not counted in: their prices add to this one."
-    if release["design"] not in WITHOUT_LAW:
+    if design_of(release).draws:
         yield "How long the search took is not covered: it may tell the number of runs."
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dpselect.numerics.digits import rounded
-from dpselect.report.card import card
-from dpselect.report.page import ENVIRONMENT, whole_of
+from dpselect.report.card import card, design_of
+from dpselect.report.page import ENVIRONMENT
 
 __all__ = ["render_model_card"]
 
@@ -36,7 +36,7 @@ def render_model_card(release: Mapping[str, Any], facts: Mapping[str, Any]) -> s
     """
     return ENVIRONMENT.get_template("model-card.md").render(
         release=release,
-        whole=whole_of(release),
+        whole=design_of(release).whole,
         card=card(release, facts),
         head="\n".join(_head(release)),
         markdown=_markdown,

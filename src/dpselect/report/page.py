@@ -11,10 +11,10 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dpselect.numerics.digits import rounded, rounded_down, rounded_up
-from dpselect.report.card import WITHOUT_LAW, card, shown
+from dpselect.report.card import card, design_of, shown
 from dpselect.report.plots import COLOURS, picture, plotting
 
-__all__ = ["ENVIRONMENT", "render_page", "whole_of"]
+__all__ = ["ENVIRONMENT", "render_page"]
 
 _WIDTH: Final = 4.2
 """Inches of a plot: on a phone its letters are then about as large as those beside it."""
@@ -38,7 +38,7 @@ def render_page(release: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
 
     It is a function of these alone, so it cannot depend on the number of runs that was drawn.
     """
-    searched, whole = release["design"] not in WITHOUT_LAW, whole_of(release)
+    searched, whole = design_of(release).draws, design_of(release).whole
     curve, law, budget = facts["curve"], facts["law"], facts["budget"]
     curve_rows = list(zip(curve["epsilon"], curve["one_run"], curve["search"], strict=True))
     plots = {"privacy": _privacy_plot(facts, f"whole {whole}", searched=searched)}
@@ -54,11 +54,6 @@ def render_page(release: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
         success_rows=list(zip(law["chances"], law["success"], strict=True))[::5],
         plots={**plots, "budget": None if budget is None else _budget_plot(budget)},
     )
-
-
-def whole_of(release: Mapping[str, Any]) -> str:
-    """What all that was done is called."""
-    return WITHOUT_LAW.get(release["design"], "search")
 
 
 def _privacy_plot(facts: Mapping[str, Any], whole: str, *, searched: bool) -> str:

@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import product
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from dpselect.accounting.planning.portfolio import MOST_CANDIDATES, trial_shares
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
 from dpselect.privacy import gaussian
 from dpselect.repetitions import Fixed
+from dpselect.searching import DESIGNS, FIRST_STAGE, listed
 from dpselect.study.schema import Study, Validation
 
 __all__ = ["ONE_RUN", "combinations", "default_map", "designed", "signals"]
 
-Design = Literal["one-run", "portfolio", "one-stage", "two-stage"]
-
 ONE_RUN: Final = {"law": "fixed", "count": 1}
 _SEARCH: Final = {"law": "harmonic", "limit": 10}
-_FIRST_STAGE: Final = {"law": "zero-truncated-poisson", "mean": 5.0}
 _FEW_SIGNALS: Final = 200.0
 """n mu below which a classification has directions beside cosines."""
 _TRIAL_SIGNALS: Final = 200.0
@@ -54,22 +51,25 @@ def designed(study: Study) -> Study:
     `[repetitions]` say a search themselves; with `[refit]` it is one in two stages.
     """
     asked = study.search.design
-    if asked == "portfolio" and study.repetitions:
-        return study  # it has been here
     if asked == "auto" and study.space:
         asked, study = _planned(study)
-    if asked == "portfolio":
-        listed = study.space or _unlike(study)
-        return _with(study, design="portfolio", space=listed, repetitions=ONE_RUN, validation=_figure(study))
-    if asked == "two-stage":
-        scored = study.validation.model_copy(update={"release_score": False})
-        return _with(study, design="two-stage", repetitions=study.repetitions or _FIRST_STAGE, validation=scored)
+    name = "one-stage" if asked == "auto" else asked
+    kind = DESIGNS[name]
+    if kind.tries:
+        if study.repetitions:
+            return study  # it has been here
+        space = study.space or _unlike(study)
+        return _with(study, design=name, space=space, repetitions=ONE_RUN, validation=_figure(study))
+    if kind.follows:
+        scored, first = study.validation.model_copy(update={"release_score": False}), FIRST_STAGE.describe()
+        return _with(study, design=name, repetitions=study.repetitions or first, validation=scored)
+    if study.space or study.repetitions not in ({}, ONE_RUN):
+        return _with(study, design=name if kind.draws else "one-stage", repetitions=study.repetitions or _SEARCH)
+    name = "one-run" if kind.draws else name
     if study.repetitions:
-        return _with(study, design="one-run" if study.repetitions == ONE_RUN and not study.space else "one-stage")
-    if study.space:
-        return _with(study, design="one-stage", repetitions=_SEARCH)
+        return _with(study, design=name)
     learner = study.learner.model_copy(update=default_map(study))
-    return _with(study, design="one-run", repetitions=ONE_RUN, validation=_figure(study), learner=learner)
+    return _with(study, design=name, repetitions=ONE_RUN, validation=_figure(study), learner=learner)
 
 
 def default_map(study: Study, *, several: bool = False) -> dict[str, str]:
@@ -106,14 +106,13 @@ def combinations(space: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]
     >>> combinations({"map": {"law": "categorical", "choices": ["cos4", "joint"]}})
     [{'map': 'cos4'}, {'map': 'joint'}]
     """
-    listed = [law.get("choices") if law.get("law") == "categorical" else None for law in space.values()]
-    choices = [each for each in listed if isinstance(each, (list, tuple)) and each]
-    if len(choices) < len(listed):
+    choices = {name: law.get("choices") if law.get("law") == "categorical" else None for name, law in space.items()}
+    if not all(isinstance(each, (list, tuple)) and each for each in choices.values()):
         return None
-    return [dict(zip(space, found, strict=True)) for found in product(*choices)]
+    return listed(choices)
 
 
-def _planned(study: Study) -> tuple[Design, Study]:
+def _planned(study: Study) -> tuple[str, Study]:
     """The design of a study with a space that names none, and the study with what is left to choose from.
 
     See docs/study-file.md.
@@ -125,18 +124,18 @@ def _planned(study: Study) -> tuple[Design, Study]:
         return "one-stage", study  # which says how runs are compared
     known = _BY_RULE.get(study.learner.name, frozenset())
     space = {name: law for name, law in study.space.items() if name not in known}
-    listed, kept = combinations(space), study.model_copy(update={"space": space})
+    found, kept = combinations(space), study.model_copy(update={"space": space})
     if "learner" in space:
         return "portfolio", kept  # which nothing else searches
-    if not space or listed is None or len(listed) > MOST_CANDIDATES:
+    if not space or found is None or len(found) > MOST_CANDIDATES:
         return ("one-stage", study) if space else ("one-run", kept)
-    unlike, size = not {each.get("map") for each in listed} <= {None, *_ALIKE}, signals(study)
+    unlike, size = not {each.get("map") for each in found} <= {None, *_ALIKE}, signals(study)
     if size is None or not (unlike or set(space) == {"map"}):
         return "one-stage", study
-    of_first = size * math.sqrt(trial_shares(len(listed))[0])
-    if unlike and len(listed) > 1 and of_first >= _TRIAL_SIGNALS:
+    of_first = size * math.sqrt(trial_shares(len(found))[0])
+    if unlike and len(found) > 1 and of_first >= _TRIAL_SIGNALS:
         return "portfolio", kept
-    return "one-run", _first(study, listed[0])
+    return "one-run", _first(study, found[0])
 
 
 def _first(study: Study, told: Mapping[str, Any]) -> Study:

@@ -12,18 +12,18 @@ import json
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import numpy as np
 
 from dpselect.errors import StudyError
-from dpselect.study.schema import SearchDesign, Study
+from dpselect.searching import design_names
+from dpselect.study.schema import Study
 from dpselect.study.settled import Place, Settled, settle
 
 __all__ = [
     "SIGNALS",
     "SIGNALS_A_WEIGHT",
-    "designs_of_studies",
     "forecast_study",
     "left_unsearched",
     "lost_by_searching",
@@ -78,7 +78,7 @@ def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = Non
         "delta": privacy.delta,
         "loss_to_noise": None if loss is None else {key: loss[key] for key in _FIGURES},
         "space": _kind(study),
-        "designs": [_gain(study, design, size) for design in designs_of_studies()],
+        "designs": [_gain(study, design, size) for design in design_names()],
         "design": settled.design,
         "why": _why(study, settled.design),
         "measured": {key: found[key] for key in ("made_by", "date", "tables")},
@@ -107,12 +107,6 @@ def lost_by_searching(settled: Settled) -> str | None:
         f"gained {median} thousandths of {score} in the median ({low} to {high} without a tenth at either end) over "
         "one default run, which a study without [space] and [repetitions] is (dpselect tune --forecast)"
     )
-
-
-def designs_of_studies() -> list[str]:
-    """The designs that a study can name, one run first."""
-    named = get_args(SearchDesign.model_fields["design"].annotation)
-    return ["one-run", *(design for design in named if design not in ("auto", "one-run"))]
 
 
 def _why(study: Study, design: str) -> str:

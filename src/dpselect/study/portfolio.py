@@ -1,4 +1,4 @@
-"""Portfolios of studies: by what candidates are compared, and what theirs costs. See `dpselect.selection.portfolio`."""
+"""Portfolios of studies: by what candidates are compared. See `dpselect.searching.portfolio`."""
 
 from __future__ import annotations
 
@@ -9,25 +9,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpselect.accounting.planning.portfolio import CHOICE, PortfolioPrice, portfolio_of
-from dpselect.errors import StudyError
 from dpselect.learners.dp_sgd import NoisyGradients
 from dpselect.learners.rows import public_weights
 from dpselect.mechanisms import ExponentialMechanism
 from dpselect.numerics.search import Array
-from dpselect.privacy import Adjacency, Guarantee
+from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
-from dpselect.selection.portfolio import Rows, TrialModel
-from dpselect.study.candidates import PortfolioCandidate
+from dpselect.searching import Rows, TrialModel
 from dpselect.study.learners.mapped import MappedLearner
 from dpselect.study.learners.recipe import Recipe
 from dpselect.study.metrics.accuracy import answers_of
 from dpselect.study.metrics.errors import absolute_shares
 from dpselect.study.metrics.row_metric import FINE_STEPS, RowMetric
-from dpselect.study.schema import Study
 from dpselect.study.target import Target
 
-__all__ = ["agreement", "beginning", "fitted", "portfolio_price", "size", "the_choice"]
+__all__ = ["agreement", "beginning", "fitted", "size", "the_choice"]
 
 _REACH: Final = 0.3
 """From this error on, of a label between -1 and 1, an answer counts nothing."""
@@ -101,25 +97,4 @@ def the_choice(compared: RowMetric, epsilon: float, adjacency: Adjacency) -> Exp
         epsilon=epsilon,
         monotonic=adjacency is Adjacency.ADD_OR_REMOVE_ONE,
         adjacency=adjacency,
-    )
-
-
-def portfolio_price(
-    study: Study, candidates: Sequence[PortfolioCandidate], beside: Guarantee | None = None
-) -> PortfolioPrice:
-    """The noises with which all of it, and what is paid `beside`, meets the study's total.
-
-    Raises `BudgetError` where none does, `StudyError` where the study says no total.
-    """
-    privacy, target = study.privacy, study.data.target
-    if privacy.epsilon is None:
-        raise StudyError("privacy.noise_multiplier: a portfolio has a noise for each candidate; give epsilon")
-    compared = agreement(target, candidates[0].recipe.shared.get("class_weights"))
-    choice = the_choice(compared, privacy.epsilon / CHOICE, privacy.adjacency)
-    return portfolio_of(
-        [each.recipe.guarantee for each in candidates],
-        choice,
-        epsilon=privacy.epsilon,
-        delta=privacy.delta,
-        beside=beside,
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 from dpselect.accounting.planning.portfolio import PortfolioPrice
@@ -16,14 +17,16 @@ from dpselect.mechanisms import NoisyCount
 from dpselect.numerics.digits import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
+from dpselect.searching import DesignPrice, PriceRequest
 from dpselect.study.bounds import Purchase, purchase_of
+from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.cell_counts import CellPrice, cell_price
 from dpselect.study.learners.recipe import Recipe
 from dpselect.study.metrics import ScoreNoise
-from dpselect.study.portfolio import portfolio_price
+from dpselect.study.portfolio import agreement, the_choice
 from dpselect.study.row_parts import SPLIT
 from dpselect.study.schema import Study
-from dpselect.study.second_stage import SHARE, SecondStage, second_stage
+from dpselect.study.second_stage import SecondStage
 from dpselect.study.settled import Settled
 from dpselect.tuning import SearchStore
 from dpselect.tuning.options import SearchRequest
@@ -112,21 +115,11 @@ class Priced:
 def price(settled: Settled) -> Priced:
     """Settle noise and price; raises `BudgetError` when no noise meets the total."""
     study, law, purchase = settled.study, settled.law, purchase_of(settled.study, settled.columns)
+    if not settled.candidates and settled.second is None:
+        return Priced(settled, price_study(study, settled.recipe, law, purchase))
     cells = cell_price(study, settled.columns, pure=settled.recipe.pure)
-    total, beside = study.privacy.epsilon, _paid(purchase, cells)
-    if settled.candidates:
-        portfolio = portfolio_price(study, settled.candidates, beside)
-        assert total is not None
-        parts, scores = _parts(study, law, portfolio.guarantee, None, total, beside)
-        noise = portfolio.noises[0]
-        return Priced(settled, _finished(study, law, noise, parts, scores, (purchase, cells), portfolio=portfolio))
-    if settled.second is not None:
-        assert total is not None
-        first = (1.0 - (SHARE if study.refit.share == "auto" else study.refit.share)) * total
-        noise, parts, scores = _searched("the first stage", study, settled.recipe, law, first, relative=1e-3)
-        second = second_stage(study, settled.second, (settled.recipe, noise), parts, law, beside)
-        return Priced(settled, _finished(study, law, noise, parts, scores, (purchase, cells), second=second))
-    return Priced(settled, price_study(study, settled.recipe, law, purchase))
+    found = _finished(study, settled.recipe, law, (purchase, cells), settled.candidates, settled.second)
+    return Priced(settled, found)
 
 
 def admit(priced: Priced) -> Priced:
@@ -149,21 +142,18 @@ def admit(priced: Priced) -> Priced:
 def price_study(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:
     """Calibrate the noise of training and of the score; raises `BudgetError` when no noise meets the total."""
     cells = cell_price(study, recipe.columns, pure=recipe.pure)
-    searched = _searched("the learner", study, recipe, law, study.privacy.epsilon, _paid(purchase, cells))
-    return _finished(study, law, *searched, (purchase, cells))
+    return _finished(study, recipe, law, (purchase, cells))
 
 
 def _searched(
-    what: str,
-    study: Study,
-    recipe: Recipe,
-    law: Repetitions,
-    total: float | None,
-    beside: Guarantee | None = None,
-    relative: float = 1e-4,
-) -> tuple[float, tuple[Guarantee, ...], float | None]:
-    """The noise of runs with which their search and what is paid `beside` meet a total, and the `_parts` of one run."""
-    privacy = study.privacy
+    study: Study, recipe: Recipe, beside: Guarantee | None, law: Repetitions | None, share: float
+) -> DesignPrice:
+    """The noise of runs with which their search, and what is paid beside it, meet a share of the total."""
+    assert law is not None
+    privacy, first = study.privacy, share < 1.0
+    if first:
+        beside = None  # the last run makes room for it
+    total = None if privacy.epsilon is None else share * privacy.epsilon
     scores = _scores_of_training(study, law, total)
     run = _run(study, recipe, scores)
 
@@ -171,6 +161,7 @@ def _searched(
         return SearchPrice((run(noise),), law, beside)
 
     if total is not None:
+        what, relative = ("the first stage", 1e-3) if first else ("the learner", 1e-4)
         noise = least_noise(what, whole, epsilon=total, delta=privacy.delta, relative=relative)
     else:
         assert privacy.noise_multiplier is not None
@@ -180,7 +171,8 @@ def _searched(
         total = whole(noise).epsilon(privacy.delta)
         if not total < float("inf"):
             raise BudgetError("privacy: nothing is guaranteed at this noise_multiplier and delta")
-    return noise, *_parts(study, law, run(noise), scores, total, beside)
+    parts, scores = _parts(study, law, run(noise), scores, total, beside)
+    return DesignPrice(repetitions=law, noise=noise, parts=parts, score_epsilon=scores)
 
 
 def _scores_of_training(study: Study, law: Repetitions, total: float | None) -> float | None:
@@ -236,26 +228,54 @@ def _parts(
 
 def _finished(
     study: Study,
+    recipe: Recipe,
     law: Repetitions,
-    noise: float,
-    parts: tuple[Guarantee, ...],
-    scored: float | None,
     before: tuple[Purchase | None, CellPrice | None],
-    *,
-    portfolio: PortfolioPrice | None = None,
-    second: SecondStage | None = None,
+    candidates: Sequence[PortfolioCandidate] = (),
+    last: Recipe | None = None,
 ) -> Price:
-    """With the price of all of it; raises `BudgetError` where that is above the total."""
-    privacy = study.privacy
-    search = SearchPrice(parts, law, _paid(*before, second))
+    """The price of the study's design, with all of it; raises `BudgetError` where that is above the total.
+
+    `last` is how a last run on all rows trains.
+    """
+    privacy, beside, share = study.privacy, _paid(*before), study.refit.share
+    compared = agreement(study.data.target, recipe.shared.get("class_weights"))
+    request = PriceRequest(
+        epsilon=privacy.epsilon,
+        delta=privacy.delta,
+        searched=partial(_searched, study, recipe, beside),
+        last=(last or recipe).guarantee,
+        trials=lambda: [each.recipe.guarantee for each in candidates],
+        choice=partial(the_choice, compared, adjacency=privacy.adjacency),
+        repetitions=law,
+        beside=beside,
+        scored=lambda paid: _parts(study, law, paid, None, privacy.epsilon or 0.0, beside),
+    )
+    found, second = study.search.kind.of(None if share == "auto" else share).priced(request), None
+    assert found.noise is not None
+    if found.repetitions != law:
+        raise StudyError(f"repetitions: must be {found.repetitions.describe()} with this search.design")
+    if found.final_noise is not None:
+        second = SecondStage(last or recipe, found.final_noise, recipe, found.noise)
+    search = SearchPrice(found.parts, found.repetitions, _paid(*before, second))
     epsilon = search.epsilon(privacy.delta)
     if privacy.epsilon is not None and epsilon > privacy.epsilon:
         raise BudgetError(
             f"the search costs epsilon {rounded_up(epsilon)} at delta {privacy.delta:g}, above the total "
             f"{privacy.epsilon:g}: raise epsilon or lower validation.score_epsilon"
         )
-    purchase, cells = before
-    return Price(noise, scored, parts, search.guarantee, epsilon, privacy.delta, purchase, portfolio, second, cells)
+    return Price(
+        noise=found.noise,
+        score_epsilon=found.score_epsilon,
+        parts=found.parts,
+        search=search.guarantee,
+        epsilon=epsilon,
+        delta=privacy.delta,
+        purchase=before[0],
+        portfolio=found.portfolio,
+        second=second,
+        cells=before[1],
+    )
 
 
 def _paid(*ones: Purchase | CellPrice | SecondStage | None) -> Guarantee | None:

@@ -71,7 +71,7 @@ def run_study(
     begins("reading the rows")
     opened = open_rows(priced)
     run = followed(opened, prepared(opened))
-    begins("searching" if settled.design in ("one-stage", "two-stage") else "training")
+    begins("searching" if settled.study.search.kind.draws else "training")
 
     def release(result: TuneResult) -> None:
         write(opened, refit(opened, result), result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import partial
-from typing import Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
@@ -18,6 +18,9 @@ from dpselect.study.target import Target
 from dpselect.tables import Written
 from dpselect.tables.kinds.declared import Scalar
 from dpselect.tables.numbers import restated
+
+if TYPE_CHECKING:
+    from dpselect.searching import Design
 
 __all__ = [
     "CLASHES",
@@ -62,6 +65,14 @@ def _metric(name: str | None) -> str | None:
 
     if name is not None:
         METRICS[name]
+    return name
+
+
+def _design(name: str) -> str:
+    from dpselect.searching import DESIGNS
+
+    if name != "auto":
+        DESIGNS[name]
     return name
 
 
@@ -330,10 +341,17 @@ class Card(_Strict):
 class SearchDesign(_Strict):
     """`[search]`: whether one model is trained, the best of a few unlike ones, or the best of a random number."""
 
-    design: Literal["auto", "one-run", "portfolio", "one-stage", "two-stage"] = "auto"
+    design: Annotated[str, AfterValidator(_design)] = "auto"
     """One run of settings that are given or follow from a rule; a portfolio of the candidates that the space lists,
     each tried once; a search of the space in one stage, or in two, of which the second is one run on all rows. auto is
     what the rule of docs/study-file.md chooses from public facts."""
+
+    @property
+    def kind(self) -> type[Design]:
+        """The class of the design; before the rule has chosen one, that of a search in one stage."""
+        from dpselect.searching import DESIGNS
+
+        return DESIGNS["one-stage" if self.design == "auto" else self.design]
 
 
 class Refit(_Strict):

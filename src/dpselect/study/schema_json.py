@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpselect.repetitions.by_name import law_names
+from dpselect.searching import design_names
 from dpselect.study.learners import LEARNERS
 from dpselect.study.metrics import METRICS
 from dpselect.study.schema import Study
@@ -24,7 +25,11 @@ def study_schema() -> dict[str, Any]:
     """
     found = _without_null(Study.model_json_schema())
     properties = found["properties"]
-    for table, key, names in (("Learner", "name", LEARNERS), ("Validation", "metric", METRICS)):
+    for table, key, names in (
+        ("Learner", "name", LEARNERS),
+        ("Validation", "metric", METRICS),
+        ("SearchDesign", "design", ("auto", *design_names())),
+    ):
         found["$defs"][table]["properties"][key]["enum"] = list(names)
     properties["space"]["additionalProperties"] = _law(PARAMETER_LAWS)
     properties["repetitions"] = {

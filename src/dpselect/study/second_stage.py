@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dpselect.accounting.planning.search_prices import SearchPrice, least_last
 from dpselect.numerics.search import Array
-from dpselect.privacy import Guarantee, compose
+from dpselect.privacy import Guarantee
 from dpselect.privacy.boundary import result_of
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Repetitions
 from dpselect.study.learners import LEARNERS
 from dpselect.study.learners.recipe import Recipe
-from dpselect.study.schema import Study
 
-__all__ = ["SHARE", "SecondStage", "second_stage"]
-
-SHARE: Final = 0.7
-"""The share of epsilon that is kept for the second stage, where the study says none."""
+__all__ = ["SecondStage"]
 
 
 @dataclass(frozen=True)
@@ -60,26 +54,3 @@ class SecondStage:
                 return [np.asarray(weights) for weights in model.weights_]
 
         return result_of(run, None)
-
-
-def second_stage(
-    study: Study,
-    recipe: Recipe,
-    searched: tuple[Recipe, float],
-    parts: Sequence[Guarantee],
-    law: Repetitions,
-    beside: Guarantee | None,
-) -> SecondStage:
-    """The stage whose noise is the least with which it, the search and what is paid `beside` meet the total.
-
-    Claim: whatever setting wins, the search and the run on all rows are covered by the composition of their guarantees.
-    Source: docs/theory/portfolio.md, Theorem 2.
-
-    `parts` are what one run of the search costs a row. Raises `BudgetError` where no noise does.
-    """
-    first = [SearchPrice((part,), law).guarantee for part in parts]
-    if beside is not None:
-        first = [compose(each, beside) for each in first]
-    total, delta = study.privacy.epsilon, study.privacy.delta
-    assert total is not None
-    return SecondStage(recipe, least_last(recipe.guarantee, first, epsilon=total, delta=delta), *searched)

@@ -182,7 +182,7 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         return None
     recipe = candidates[0].recipe
     check.of(lambda: _check_company(study, recipe, metric), "learner.name", "validation.metric")
-    portfolio, two = (study.search.design == design for design in ("portfolio", "two-stage"))
+    design = study.search.kind
     models = check.of(lambda: [_largest(each.recipe, space) for each in candidates], "data")
     if models is None:
         return None
@@ -203,8 +203,8 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         recipe=recipe,
         metric=metric,
         payload_bytes=len(encode_value((*largest, np.zeros(metric.noisy_shape, np.int64)))) + bought + _SPARE_BYTES,
-        candidates=tuple(candidates) if portfolio else (),
-        second=replace(recipe, nominal_rows=study.privacy.nominal_rows) if two else None,
+        candidates=tuple(candidates) if design.tries else (),
+        second=replace(recipe, nominal_rows=study.privacy.nominal_rows) if design.follows else None,
         left=left,
     )
 
@@ -233,7 +233,7 @@ def space_of(study: Study) -> Space:
             problems.append(f"space.{name}: {str(error).removeprefix(f'space parameter {name!r}: ')}")
     if problems:
         raise StudyError("\n  ".join(problems))
-    return parse_space({} if study.search.design == "portfolio" else study.space)
+    return parse_space({} if study.search.kind.tries else study.space)
 
 
 def law_of(study: Study) -> Repetitions:
@@ -255,7 +255,7 @@ def _law(study: Study) -> Repetitions:
 def _candidates(study: Study, columns: Mapping[str, Column] | None) -> tuple[PortfolioCandidate, ...]:
     """Those of a portfolio; of all others the one way to train."""
     rows = _trained_rows(study)
-    if study.search.design == "portfolio":
+    if study.search.kind.tries:
         return candidates_of(study, nominal_rows=rows, columns=columns)
     return (PortfolioCandidate({}, recipe_of(study, nominal_rows=rows, columns=columns)),)
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
-from dpselect.selection.portfolio import Portfolio
+from dpselect.searching import CandidateTrials, FirstStage
 from dpselect.study.bounds import buy, known_columns
 from dpselect.study.cell_counts import with_bounds
 from dpselect.study.learners.recipe import Recipe
@@ -25,12 +25,11 @@ from dpselect.study.portfolio import agreement, fitted, size
 from dpselect.study.priced import Priced
 from dpselect.study.row_parts import validation_mask
 from dpselect.study.schema import Study
-from dpselect.tuning.trial import Preparation, TrialOutput
+from dpselect.tuning.trial import Objective, Preparation, TrialOutput
 
 __all__ = ["NothingToTrain", "StudyObjective", "prepared", "split"]
 
 Array = NDArray[Any]
-KEY_BYTES: Final = 32
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,11 +53,10 @@ class StudyObjective:
     The score is that of the study's metric: with noise when the rows are private, without when they are public
     (`noise` None). One run alone need not be scored (`validation` None). The value is the tuple of weight arrays,
     before them the place of a candidate that was chosen, behind them the cells of the metric with their noise if the
-    score is to be released, and `beside`, which all runs share. With `keyed` a key stands for the weights: that of the
-    second stage. Nothing is drawn but from the trial's source.
+    score is to be released, and `beside`, which all runs share. Nothing is drawn but from the trial's source.
     """
 
-    train: OneModel | Portfolio
+    train: OneModel | CandidateTrials
     training: tuple[Array, Array]
     validation: tuple[Array, Array] | None
     score_rows: float
@@ -66,14 +64,11 @@ class StudyObjective:
     metric: Metric
     shows_score: bool
     beside: tuple[Array, ...] = ()
-    keyed: bool = False
 
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         """Train and score with these parameters."""
         model, told = self.train(params, random, self.training)
         weights = (*told, *(np.asarray(w) for w in model.weights_))
-        if self.keyed:
-            weights = (np.frombuffer(random.spawn("second").bytes(KEY_BYTES), dtype=np.uint8),)
         if self.validation is None:
             return TrialOutput(0.0, (*weights, *self.beside))
         features, labels = self.validation
@@ -83,6 +78,10 @@ class StudyObjective:
         score = self.metric.score(cells, rows=self.score_rows, noise=self.score_noise)
         shown = (cells,) if self.shows_score else ()
         return TrialOutput(score, (*weights, *shown, *self.beside))
+
+    def keyed(self, key: bytes) -> tuple[Array, ...]:
+        """The value of a run that a last run follows: a key in place of the weights."""
+        return (np.frombuffer(key, dtype=np.uint8), *self.beside)
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,13 +95,13 @@ class NothingToTrain:
         return TrialOutput(0.0, self.beside)
 
 
-def prepared(opened: Opened) -> StudyObjective | Preparation:
+def prepared(opened: Opened) -> Objective | Preparation:
     """One run of the search, or where bounds or counts are bought what buys them first; with the price of all else."""
     beside = opened.priced.price.beside
     return split(opened) if beside is None else Preparation(partial(_bought, opened), beside)
 
 
-def _bought(opened: Opened, random: RandomSource) -> StudyObjective | NothingToTrain:
+def _bought(opened: Opened, random: RandomSource) -> Objective:
     """One run of the search, with what every run carries along: bounds that are bought, then counts of cells."""
     known, beside = _with_bounds(opened, random)
     price = opened.priced.price.cells
@@ -111,7 +110,7 @@ def _bought(opened: Opened, random: RandomSource) -> StudyObjective | NothingToT
         beside = (*beside, noisy)
         if price.withheld(noisy):
             return NothingToTrain(beside)
-    return replace(split(known), beside=beside)
+    return split(known, beside)
 
 
 def _cells(opened: Opened) -> NDArray[np.int64]:
@@ -141,7 +140,7 @@ def _with_bounds(opened: Opened, random: RandomSource) -> tuple[Opened, tuple[Ar
     return known, (limits,)
 
 
-def split(opened: Opened) -> StudyObjective:
+def split(opened: Opened, beside: tuple[Array, ...] = ()) -> StudyObjective | FirstStage:
     """One run: on the parts of the private rows; or on all of them, scored by these, by public rows or not at all."""
     settled, rows = opened.priced.settled, opened.rows
     study = settled.study
@@ -156,7 +155,7 @@ def split(opened: Opened) -> StudyObjective:
         score_rows = _public_rows(study, validation[1], fraction)
     elif study.validation.data == "training":
         validation, score_rows = (rows.features, rows.labels), _public_rows(study, rows.labels, 1.0)
-    return StudyObjective(
+    run = StudyObjective(
         train=_training(opened.priced),
         training=(rows.features[~held_out], rows.labels[~held_out]),
         validation=validation,
@@ -164,8 +163,9 @@ def split(opened: Opened) -> StudyObjective:
         score_noise=opened.priced.score_noise,
         metric=settled.metric,
         shows_score=settled.shows_score,
-        keyed=settled.second is not None,
+        beside=beside,
     )
+    return run if opened.priced.price.second is None else FirstStage(run, "second", run.keyed)
 
 
 def _public_rows(study: Study, labels: Array, share: float) -> float:
@@ -175,10 +175,10 @@ def _public_rows(study: Study, labels: Array, share: float) -> float:
     return max(1.0, (study.privacy.nominal_rows or 1) * share)
 
 
-def _training(priced: Priced) -> OneModel | Portfolio:
+def _training(priced: Priced) -> OneModel | CandidateTrials:
     settled, price = priced.settled, priced.price
     if price.portfolio is None:
         return OneModel(settled.recipe, price.noise)
     compared = agreement(settled.study.data.target, settled.recipe.shared.get("class_weights"))
     fits = [partial(fitted, each.recipe) for each in settled.candidates]
-    return Portfolio(fits, price.portfolio, compared.cells, size, settled.recipe.nominal_rows)
+    return CandidateTrials(fits, price.portfolio, compared.cells, size, settled.recipe.nominal_rows)

@@ -36,36 +36,37 @@ def task_clashes(study: Study) -> Iterator[tuple[str, str]]:
 
 def design_clashes(study: Study) -> Iterator[tuple[str, str]]:
     """What does not go with one run, or with a search, key by key as `task_clashes` has it."""
-    design, compared = study.search.design, study.validation.data
+    kind, compared = study.search.kind, study.validation.data
     searched = [key for key in ("space", "repetitions") if getattr(study, key)]
-    refit, learners = "refit" in study.model_fields_set, "learner" in study.space
-    if learners and (refit or design in ("one-stage", "two-stage") or (design == "auto" and "repetitions" in searched)):
+    chosen, refit = study.search.design != "auto", "refit" in study.model_fields_set
+    follows = refit or kind.follows
+    if "learner" in study.space and (follows or (kind.draws if chosen else "repetitions" in searched)):
         yield "space.learner", 'only a portfolio chooses among learners: take search.design = "portfolio"'
         return
-    if refit and design in ("one-run", "portfolio", "one-stage"):
+    if refit and chosen and not kind.follows:
         yield "refit", 'goes with a search in two stages: leave it out, or take search.design = "two-stage"'
-    if refit or design == "two-stage":
-        yield from _two_stages(study)
-    if design == "one-run":
-        for key in searched:
-            yield key, 'goes with a search: leave it out, or take search.design = "one-stage"'
-    elif design == "portfolio" or learners:
+    if follows:
+        yield from _followed(study)
+    if kind.tries or (kind.draws and "learner" in study.space):
         if "repetitions" in searched:
             yield "repetitions", "a portfolio tries each candidate once: leave it out"
         if compared in ("public", "training"):
             yield "validation.data", 'a portfolio chooses by the rows that train it: "private" or "none"'
+        if study.privacy.noise_multiplier is not None:
+            yield "privacy.noise_multiplier", "a portfolio has a noise for each candidate: give epsilon"
         return
-    elif (
-        design != "two-stage" and not refit and (design == "one-stage" or "repetitions" in searched)
-    ) and "space" not in study.model_fields_set:
+    if not kind.draws:
+        for key in searched:
+            yield key, 'goes with a search: leave it out, or take search.design = "one-stage"'
+    elif not follows and (chosen or "repetitions" in searched) and "space" not in study.model_fields_set:
         yield "space", "needed for a search: the parameters that a run draws; without [repetitions] it is one run"
     if "space" in searched and compared == "none":
         yield "validation.data", "a search compares runs: private, training or public"
-    if compared == "training" and not searched and design not in ("one-stage", "two-stage"):
+    if compared == "training" and not searched and not (chosen and kind.draws):
         yield "validation.data", 'of one run nothing is compared, and a figure needs rows aside: "private"'
 
 
-def _two_stages(study: Study) -> Iterator[tuple[str, str]]:
+def _followed(study: Study) -> Iterator[tuple[str, str]]:
     if not study.space:
         yield "space", "needed for a search: the parameters that a run draws"
     if study.validation.release_score and "release_score" in study.validation.model_fields_set:

@@ -12,22 +12,31 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
-from typing import Any, Final, Literal, SupportsFloat
+from typing import Any, Final, SupportsFloat
 
 import numpy as np
 
-from dpselect.accounting.planning.portfolio import CHOICE, MOST_CANDIDATES, PortfolioPrice, covering, portfolio_of
-from dpselect.accounting.planning.search_prices import SearchPrice, least_last, least_noise
+from dpselect.accounting.planning.portfolio import MOST_CANDIDATES, PortfolioPrice, covering
+from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
 from dpselect.errors import ArgumentError, BudgetError, PromiseError, flag, number
 from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.promises import promise, promises, refusal
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.repetitions import Fixed, Repetitions, ZeroTruncatedPoisson
-from dpselect.repetitions.by_name import expect_law
-from dpselect.selection.portfolio import Portfolio
+from dpselect.repetitions import Repetitions
+from dpselect.searching import (
+    DESIGNS,
+    SHARE,
+    CandidateTrials,
+    Design,
+    DesignPrice,
+    FirstStage,
+    PriceRequest,
+    TwoStages,
+    design_names,
+    listed,
+)
 from dpselect.selection.rehearsal import Rehearsal, check_function
 from dpselect.tuning.limits import Limits, counting
 from dpselect.tuning.options import Execution, SearchRequest, SearchStore, TuneResult
@@ -35,12 +44,10 @@ from dpselect.tuning.rehearsal import rehearse_objective
 from dpselect.tuning.space import Categorical, Space
 from dpselect.tuning.trial import Followed, Objective, Preparation, TrialOutput, decode_value, encode_value
 
-__all__ = ["Design", "NoisyRun", "PortfolioDesign", "TwoStageDesign", "by_design"]
+__all__ = ["AnyDesign", "NoisyRun", "PortfolioDesign", "TwoStageDesign", "designed_search"]
 
 NoisyRun = Callable[[dict[str, Any], RandomSource, float], Any]
 _ARGUMENTS: Final = ("params", "random", "noise")
-_FIRST_STAGE: Final = ZeroTruncatedPoisson(mean=5.0)
-_KEY_BYTES: Final = 32
 _FAILED: Final = object()
 _AROUND: Final = 64
 """Bytes of a store for what a design keeps beside a value: a key, or the place of a setting."""
@@ -66,7 +73,7 @@ class TwoStageDesign:
 
     last: NoisyRun | None = None
     price: Callable[[float], Guarantee] | None = None
-    share: SupportsFloat = 0.7
+    share: SupportsFloat = SHARE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "share", number("share", self.share, above=0.0, below=1.0))
@@ -121,103 +128,191 @@ class PortfolioDesign:
                 raise ArgumentError("nominal_rows goes with weights: give both, or leave both out")
 
 
-Design = Literal["one-stage", "two-stage"] | TwoStageDesign | PortfolioDesign
+Base = Callable[[float], tuple[Guarantee, ...]]
+Shown = Callable[[Mapping[str, Any], Any], tuple[Mapping[str, Any], Any]]
+AnyDesign = str | TwoStageDesign | PortfolioDesign
+"""A design by its name, or with what `tune` needs beside the name."""
 
 
 @dataclass(frozen=True, repr=False)
-class _Designed:
-    """The search that a design is, and what of its result is released: parameters and value, or None."""
+class DesignedSearch:
+    """The search in one stage that a design is, and how its result reads: as parameters and a value."""
 
     objective: Objective | Followed
-    space: Space
-    base: tuple[Guarantee, ...]
-    repetitions: Repetitions
-    shown: Callable[[Mapping[str, Any], Any], tuple[Mapping[str, Any], Any]]
-    described: list[Any]
-    """What must be the same when the search is resumed, which its price need not tell: a guarantee may be unnamed."""
+    request: SearchRequest
+    store: SearchStore
+    shown: Shown | None = None
+
+    def released(self, result: TuneResult) -> TuneResult:
+        """The result with the parameters and the value that the design releases."""
+        if result.params is None or self.shown is None:
+            return result
+        params, value = self.shown(result.params, result.value)
+        return replace(result, params=params, value=value)
 
 
-def by_design(
-    tune: Callable[..., TuneResult],
+def designed_search(
     objective: Any,
-    design: Design,
+    design: AnyDesign,
     request: SearchRequest,
     store: SearchStore,
     *,
     execution: Execution,
     rehearse: Rehearsal,
-    release: Callable[[TuneResult], None] | None,
-) -> TuneResult:
-    """`tune` the search that a design is, and release what that says in the place of what the search found."""
-    found = _designed(objective, design, request, execution)
-    _rehearse(objective, design, rehearse, _space(request), payload_bytes=store.payload_bytes)
-
-    def shown(result: TuneResult) -> TuneResult:
-        if result.params is None:
-            return result
-        params, value = found.shown(result.params, result.value)
-        return replace(result, params=params, value=value)
-
-    result = tune(
-        found.objective,
-        space=found.space,
-        base=found.base,
-        repetitions=found.repetitions,
-        epsilon=request.epsilon,
-        delta=request.delta,
-        store=replace(
-            store,
-            fingerprint={**store.marks, "design and price": json.dumps(found.described)},
-            payload_bytes=store.payload_bytes + _AROUND,
-        ),
-        execution=execution,
-        rehearse=False,
-        release=None if release is None else lambda result: release(shown(result)),
-    )
-    return shown(result)
-
-
-def _space(request: SearchRequest) -> Space:
-    return request.space if isinstance(request.space, Space) else Space(request.space)
-
-
-def _designed(objective: Any, design: Design, request: SearchRequest, execution: Execution) -> _Designed:
-    """Choose the noises of a design for the total, and make its search; see `tune` for the arguments and the errors."""
-    if isinstance(design, str) and design == "two-stage":
-        design = TwoStageDesign()
-    if not isinstance(design, (TwoStageDesign, PortfolioDesign)):
-        raise ArgumentError(
-            f'design must be "one-stage", "two-stage", a TwoStageDesign or a PortfolioDesign, got {design!r}'
+) -> DesignedSearch:
+    """Choose the noises of a design for the total, and make its search. See `tune` for the arguments and the errors."""
+    kind = _kind(design)
+    base, epsilon, delta = _checked(objective, kind, request, execution)
+    space = request.space if isinstance(request.space, Space) else Space(request.space)
+    last = partial(_last_price, base, design)
+    for price_of in (base, last) if kind.follows else (base,):
+        _look_at(price_of)
+    price = kind.priced(
+        PriceRequest(
+            epsilon=epsilon,
+            delta=delta,
+            searched=partial(_searched, base, epsilon, delta),
+            last=last,
+            trials=lambda: [partial(_one, base)] * len(_listed(space)),
+            choice=partial(_choice, base, design),
+            repetitions=request.repetitions,
         )
+    )
+    _rehearse(objective, design, rehearse, space, payload_bytes=store.payload_bytes)
+    run, drawn, shown, described = _runs(objective, design, space, price, execution.limits)
+    request = replace(request, space=drawn, base=price.parts, repetitions=price.repetitions, beside=price.final)
+    store = replace(
+        store,
+        fingerprint={**store.marks, "design and price": json.dumps(described)},
+        payload_bytes=store.payload_bytes + _AROUND,
+    )
+    return DesignedSearch(run, request, store, shown)
+
+
+def _kind(design: AnyDesign) -> Design:
+    if isinstance(design, TwoStageDesign):
+        return TwoStages(share=design.share)
+    if isinstance(design, PortfolioDesign):
+        return DESIGNS["portfolio"].of()
+    names = [name for name in design_names() if not DESIGNS[name].tries]
+    if not isinstance(design, str) or design not in names:
+        shown = ", ".join(f'"{name}"' for name in names)
+        raise ArgumentError(f"design must be {shown}, a TwoStageDesign or a PortfolioDesign, got {design!r}")
+    return DESIGNS[design].of()
+
+
+def _checked(objective: Any, kind: Design, request: SearchRequest, execution: Execution) -> tuple[Base, float, float]:
+    """What a run promises at a noise, and the total."""
     if isinstance(objective, Preparation):
         raise ArgumentError("a Preparation goes with a search in one stage alone")
     if not callable(request.base) or isinstance(request.base, Guarantee):
         raise refusal("base", request.base, "a function from the noise to a Guarantee: a design chooses the noise")
-    two = isinstance(design, TwoStageDesign)
     given = {
         "proposal": request.proposal is not None,
         "declare_score": bool(request.declare_score),
-        "repetitions": request.repetitions is not None and not two,
-        "pad_seconds": execution.pad_seconds is not None and two,
+        "repetitions": request.repetitions is not None and not kind.draws,
+        "pad_seconds": execution.pad_seconds is not None and kind.follows,
     }
     for name, clashes in given.items():
         if clashes:
             raise ArgumentError(f"{name} does not go with this design: leave it out")
     if request.epsilon is None or request.delta is None:
-        raise ArgumentError(
-            "epsilon and delta must be given: a design has several noises, which are chosen for a total"
-        )
+        raise ArgumentError("epsilon and delta must be given: a design chooses its noises for a total")
     epsilon = number("epsilon", request.epsilon, above=0.0, rounding="down")
     delta = number("delta", request.delta, at_least=0.0, below=1.0, rounding="down")
-    space = _space(request)
-    base = partial(_parts, request.base)
-    _look_at(base)
-    if isinstance(design, TwoStageDesign):
-        return _two_stages(objective, design, space, base, request.repetitions, epsilon=epsilon, delta=delta)
-    return _portfolio(objective, design, space, base, epsilon=epsilon, delta=delta, limits=execution.limits)
+    return partial(_parts, request.base), epsilon, delta
 
 
-def _rehearse(objective: Any, design: Design, rehearse: Rehearsal, space: Space, *, payload_bytes: int) -> None:
+def _searched(base: Base, epsilon: float, delta: float, law: Repetitions | None, share: float) -> DesignPrice:
+    """The least noise with which a search meets its share of epsilon."""
+    if law is None:
+        raise ArgumentError("repetitions is needed: this design is a search")
+    noise = least_noise(
+        # a part that the noise does not change (a noisy score) must fit by itself
+        "the search (whose share of epsilon also pays for scores)",
+        lambda value: SearchPrice(base(value), law),
+        epsilon=share * epsilon,
+        delta=delta,
+        relative=1e-3 if share < 1.0 else 1e-4,
+    )
+    return DesignPrice(repetitions=law, noise=noise, parts=base(noise))
+
+
+def _last_price(base: Base, design: AnyDesign, noise: float) -> Guarantee:
+    """The caller's price of the last run, or the largest part of `base`."""
+    price = design.price if isinstance(design, TwoStageDesign) else None
+    return covering(base(noise)) if price is None else promise("what price returns", price(noise))
+
+
+def _one(base: Base, noise: float) -> Guarantee:
+    found = base(noise)
+    if len(found) != 1:
+        raise ArgumentError("base must return one Guarantee: every run of a portfolio takes all rows")
+    return found[0]
+
+
+def _choice(base: Base, design: AnyDesign, epsilon: float) -> ExponentialMechanism:
+    """The choice by the caller's score, whose sensitivity is rounded up to whole steps."""
+    assert isinstance(design, PortfolioDesign)
+    adjacency, sensitivity = _one(base, 1.0).adjacency, float(design.sensitivity)
+    return ExponentialMechanism(
+        sensitivity=math.ceil(sensitivity / _step(sensitivity)) * _step(sensitivity),
+        epsilon=epsilon,
+        monotonic=design.monotonic and adjacency is Adjacency.ADD_OR_REMOVE_ONE,
+        adjacency=adjacency,
+    )
+
+
+def _runs(
+    objective: NoisyRun, design: AnyDesign, space: Space, price: DesignPrice, limits: Limits | None
+) -> tuple[Objective | Followed, Space, Shown | None, list[Any]]:
+    """The objective and the space of the search, how its result reads, and what must not change before a resume.
+
+    The price alone need not tell of a change: a guarantee may be unnamed.
+    """
+    if price.portfolio is not None:
+        assert isinstance(design, PortfolioDesign)
+        settings, tried = _listed(space), price.portfolio
+        run = _PortfolioObjective(objective, design, settings, tried, limits)
+        described: list[Any] = ["portfolio", space.describe(), tried.trials, tried.noises]
+        return run, Space({}), partial(_chosen, settings), described
+    assert price.noise is not None
+    if price.final_noise is None:
+        return partial(_at, objective, price.noise, None), space, None, ["runs", price.noise]
+    last = design.last if isinstance(design, TwoStageDesign) else None
+    first = FirstStage(partial(_at, objective, price.noise, "search"), "last")
+    run_last = partial(_last_run, objective if last is None else last, last is None, price.final_noise)
+    described = ["two stages", price.noise, price.final_noise, last is None]
+    return Followed(first, run_last), space, None, described
+
+
+def _at(objective: NoisyRun, noise: float, stream: str | None, params: dict[str, Any], random: RandomSource) -> Any:
+    return objective(params, random if stream is None else random.spawn(stream), noise)
+
+
+def _last_run(last: NoisyRun, scored: bool, noise: float, params: Mapping[str, Any], key: bytes) -> Any:
+    """The value that these parameters and this key give, the same at every call."""
+    found = last(dict(params), keyed_source(key), noise)
+    if scored:
+        _, found = found
+    return found
+
+
+def _listed(space: Space) -> list[dict[str, Any]]:
+    found = []
+    if all(isinstance(law, Categorical) for law in space.parameters.values()):
+        found = listed({name: law.choices for name, law in space.parameters.items() if isinstance(law, Categorical)})
+    if not 2 <= len(found) <= MOST_CANDIDATES:
+        raise ArgumentError(
+            f"a portfolio is of 2 to {MOST_CANDIDATES} settings, each of which is tried once: the space must list "
+            "them, each parameter a Categorical; for others take a search in two stages"
+        )
+    if any(one in found[:place] for place, one in enumerate(found)):
+        raise ArgumentError("the space lists two settings that are the same")
+    return found
+
+
+def _rehearse(objective: Any, design: AnyDesign, rehearse: Rehearsal, space: Space, *, payload_bytes: int) -> None:
     """What `rehearse_objective` does, for runs that are told a noise (here 1), and for what else a design calls."""
     rehearse_objective(
         objective,
@@ -254,129 +349,6 @@ def _parts(base: Callable[[float], Any], noise: float) -> tuple[Guarantee, ...]:
     return promises("what base returns", (found,) if not isinstance(found, Sequence) else found)
 
 
-def _two_stages(
-    objective: NoisyRun,
-    design: TwoStageDesign,
-    space: Space,
-    base: Callable[[float], tuple[Guarantee, ...]],
-    law: Repetitions | None,
-    *,
-    epsilon: float,
-    delta: float,
-) -> _Designed:
-    """The least noise of a search at its share of epsilon, then the least of the last run that meets the total.
-
-    Claim: whatever parameters win, both are covered by the composition of their guarantees, part by part. Source:
-    docs/theory/portfolio.md, Theorem 2.
-    """
-    law = _FIRST_STAGE if law is None else law
-    expect_law(law)
-
-    def last(value: float) -> Guarantee:
-        if design.price is None:
-            return covering(base(value))
-        return promise("what price returns", design.price(value))
-
-    _look_at(last)
-    noise = least_noise(
-        "the search (whose share of epsilon also pays for scores)",
-        # a part that the noise does not change (a noisy score) must fit by itself
-        lambda value: SearchPrice(base(value), law),
-        epsilon=(1.0 - float(design.share)) * epsilon,
-        delta=delta,
-        relative=1e-3,
-    )
-    parts = base(noise)
-    paid = [SearchPrice((part,), law).guarantee for part in parts]
-    final = least_last(last, paid, epsilon=epsilon, delta=delta)
-    run = partial(_last_run, objective if design.last is None else design.last, design.last is None, final)
-    return _Designed(
-        objective=Followed(_SearchRun(objective, noise), run, last(final)),
-        space=space,
-        base=parts,
-        repetitions=law,
-        shown=lambda params, value: (params, value),
-        described=["two stages", noise, final, design.last is None],
-    )
-
-
-@dataclass(frozen=True, repr=False)
-class _SearchRun:
-    """A run of the search: its score, and the key of all that the last run draws if it wins."""
-
-    objective: NoisyRun
-    noise: float
-
-    def __call__(self, params: dict[str, Any], random: RandomSource) -> TrialOutput:
-        score, _ = self.objective(params, random.spawn("search"), self.noise)
-        return TrialOutput(score, random.spawn("last").bytes(_KEY_BYTES))
-
-
-def _last_run(last: NoisyRun, scored: bool, noise: float, params: Mapping[str, Any], key: bytes) -> Any:
-    """The value that these parameters and this key give, the same at every call."""
-    found = last(dict(params), keyed_source(key), noise)
-    if scored:
-        _, found = found
-    return found
-
-
-def _portfolio(
-    objective: NoisyRun,
-    design: PortfolioDesign,
-    space: Space,
-    base: Callable[[float], tuple[Guarantee, ...]],
-    *,
-    epsilon: float,
-    delta: float,
-    limits: Limits | None,
-) -> _Designed:
-    """The noises of the trials and of the last run with which all of it meets the total.
-
-    Claim: as `PortfolioPrice.guarantee` says. Source: docs/theory/portfolio.md, Theorem 1.
-    """
-    candidates = _listed(space)
-
-    def make(noise: float) -> Guarantee:
-        found = base(noise)
-        if len(found) != 1:
-            raise ArgumentError("base must return one Guarantee: every run of a portfolio takes all rows")
-        return found[0]
-
-    adjacency = make(1.0).adjacency
-    sensitivity = float(design.sensitivity)
-    choice = ExponentialMechanism(
-        sensitivity=math.ceil(sensitivity / _step(sensitivity)) * _step(sensitivity),
-        epsilon=epsilon / CHOICE,
-        monotonic=design.monotonic and adjacency is Adjacency.ADD_OR_REMOVE_ONE,
-        adjacency=adjacency,
-    )
-    price = portfolio_of([make] * len(candidates), choice, epsilon=epsilon, delta=delta)
-    return _Designed(
-        objective=_PortfolioObjective(objective, design, candidates, price, limits),
-        space=Space({}),
-        base=(price.guarantee,),
-        repetitions=Fixed(count=1),
-        shown=partial(_chosen, candidates),
-        described=["portfolio", space.describe(), price.trials, price.noises],
-    )
-
-
-def _listed(space: Space) -> tuple[dict[str, Any], ...]:
-    laws = space.parameters.values()
-    choices = [law.choices for law in laws if isinstance(law, Categorical)]
-    found = (
-        tuple(dict(zip(space, each, strict=True)) for each in product(*choices)) if len(choices) == len(laws) else ()
-    )
-    if not 2 <= len(found) <= MOST_CANDIDATES:
-        raise ArgumentError(
-            f"a portfolio is of 2 to {MOST_CANDIDATES} settings, each of which is tried once: the space must list "
-            "them, each parameter a Categorical; for others take a search in two stages"
-        )
-    if any(one in found[:place] for place, one in enumerate(found)):
-        raise ArgumentError("the space lists two settings that are the same")
-    return found
-
-
 @dataclass(frozen=True, repr=False)
 class _PortfolioObjective:
     """All of a portfolio as one run: the value of its last run, and the place of the setting."""
@@ -390,7 +362,7 @@ class _PortfolioObjective:
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         fits = [partial(self._fit, candidate) for candidate in self.candidates]
         rows = None if self.design.nominal_rows is None else float(self.design.nominal_rows)
-        value, (place,) = Portfolio(fits, self.price, self._score, self._size, rows)(params, random, (None, None))
+        value, (place,) = CandidateTrials(fits, self.price, self._score, self._size, rows)(params, random, (None, None))
         if value is _FAILED:
             raise RuntimeError("the last run failed")
         return TrialOutput(0.0, (int(place), encode_value(value)))

@@ -41,7 +41,7 @@ from dpselect.selection.rehearsal import Rehearsal
 from dpselect.storage.keys import key_place
 from dpselect.tuning.bond import bond_of, fresh_claim, new_master, release_hash
 from dpselect.tuning.clock import ticking, wait_for_a_multiple
-from dpselect.tuning.designs import Design, NoisyRun, by_design
+from dpselect.tuning.designs import AnyDesign, NoisyRun, designed_search
 from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, RunningExecutor
 from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.options import Execution, SearchRequest, SearchStore, TuneResult
@@ -80,7 +80,7 @@ def tune(  # noqa: PLR0913
     *,
     space: Space | Mapping[str, Any],
     base: Guarantee | Sequence[Guarantee] | Callable[[float], Guarantee | Sequence[Guarantee]],
-    design: Design = "one-stage",
+    design: AnyDesign = "one-stage",
     repetitions: Repetitions | None = None,
     epsilon: SupportsFloat | None = None,
     delta: SupportsFloat | None = None,
@@ -112,9 +112,10 @@ def tune(  # noqa: PLR0913
     row: training and validation rows, say. A row then pays the largest of the parts' prices for the whole search.
 
     `design`: how a total is spent. In "two-stage" (or a `TwoStageDesign`) a share of it pays for a search, the rest for
-    one run more with the parameters that won; in a `PortfolioDesign` each of a few settings is tried once. Both choose
-    the noise of their runs for `epsilon` and `delta`: `objective(params, random, noise)` takes it then, and
-    `base(noise)` says what a run with that noise promises.
+    one run more with the parameters that won. In a `PortfolioDesign` each of a few settings is tried once. "one-run" is
+    one run. You can register more names (`dpselect.searching.search_design`). All but "one-stage" choose the noise of
+    their runs for `epsilon` and `delta`: `objective(params, random, noise)` takes it then, and `base(noise)` says what
+    a run with that noise promises.
 
     Arguments beside these:
 
@@ -175,18 +176,13 @@ def tune(  # noqa: PLR0913
         declare_score=declare_score,
         beside=_beside(objective),
     )
-    ledger = asked_at(ledger, delta)
+    ledger, designed = asked_at(ledger, delta), None
     if not isinstance(design, str) or design != "one-stage":
-        return by_design(
-            partial(tune, executor=executor, ledger=ledger, label=label, random=random),
-            objective,
-            design,
-            request,
-            SearchStore.of(store),
-            execution=execution,
-            rehearse=rehearse,
-            release=release,
+        designed = designed_search(
+            objective, design, request, SearchStore.of(store), execution=execution, rehearse=rehearse
         )
+        objective, request, store = designed.objective, designed.request, designed.store
+        rehearse = False
     last = objective.last if isinstance(objective, Followed) else None
     objective = objective.objective if isinstance(objective, Followed) else objective
     plan = make_plan(request, SearchStore.of(store), execution, has_ledger=ledger is not None)
@@ -230,7 +226,9 @@ def tune(  # noqa: PLR0913
             _payment(opened, search, ledger).claim(search.bond.claim.hex(), release=release_hash(search))
         if execution.pad_seconds is not None and search.stage is Stage.CHOSEN:
             wait_for_a_multiple(float(execution.pad_seconds), since=started)
-        return _told(_close(plan, opened, search, ledger, release), plan)
+        shown = designed.released if designed is not None else (lambda result: result)
+        write = None if release is None else (lambda result: release(shown(result)))
+        return _told(shown(_close(plan, opened, search, ledger, write)), plan)
 
 
 def _beside(objective: Any) -> Guarantee | None:

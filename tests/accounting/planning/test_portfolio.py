@@ -12,7 +12,7 @@ from dpselect.accounting.planning.portfolio import PortfolioPrice, covering, por
 from dpselect.audit import FiniteSubject, exact_audit
 from dpselect.privacy import Adjacency, compose, gaussian, pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.selection.portfolio import Portfolio
+from dpselect.searching import CandidateTrials
 from dpselect.study.metrics import METRICS
 from dpselect.study.portfolio import agreement, the_choice
 from dpselect.study.target import Target
@@ -260,7 +260,7 @@ def test_the_candidate_that_agrees_most_is_trained_again():
             choice=the_choice(agreement(CLASSES), 100.0, ADD),
         )
         fits = [lambda noise, *_, name=name: (name, noise) for name in names]
-        run = Portfolio(fits, price, lambda model, *_: np.array(agreed[model[0]]))
+        run = CandidateTrials(fits, price, lambda model, *_: np.array(agreed[model[0]]))
         model, (place,) = run({}, keyed_source("".join(names)), (None, None))
         assert model == ("high", 2.0)
         assert names[int(place)] == "high"

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 from sklearn.base import clone
 
-from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, longest_within, score_epsilon
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer, number
-from dpselect.integrations.sklearn.distributions import spaces_of
+from dpselect.integrations.sklearn.designs import agreement_of, listed
+from dpselect.integrations.sklearn.distributions import spaces_of, with_params
 from dpselect.integrations.sklearn.guarantee import UnknownRows, fit_guarantee, mark_unknown_rows, searched_guarantee
 from dpselect.integrations.sklearn.trial import Settings, noise_parameter
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
-from dpselect.mechanisms import NoisyCount
+from dpselect.mechanisms import ExponentialMechanism, NoisyCount
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law
+from dpselect.searching import Design, DesignPrice, PriceRequest
+from dpselect.study.portfolio import the_choice
 from dpselect.tuning import Space
 
-__all__ = ["Request", "SearchPlan", "make_search_plan", "stated_score"]
+__all__ = ["Request", "SearchPlan", "make_search_plan"]
 
 _BY_RULE = ("learning_rate", "clip_norm", "averaged_share", "intercept_scale", "momentum")
 """Parameters of learners by noisy gradients that are chosen by a rule, or hardly matter beside it."""
@@ -31,26 +34,16 @@ _SCORE_SHARE = 0.1
 """Where one row pays for models of a run and for its score: of the price, by default."""
 
 
-@dataclass(frozen=True)
-class SearchPlan:
-    """A priced search: public through and through.
+@dataclass(frozen=True, kw_only=True)
+class SearchPlan(DesignPrice):
+    """A priced search, public: a design's price, and `guarantee`, which covers everything that is released.
 
-    `guarantee` is that of everything that is released. `parts` are what one run costs a row, by what the run does with
-    it (training and scoring rows), and `final` what the further run on all rows costs, if there is one. `noise` is the
-    noise multiplier (or one over epsilon) that was chosen for the total, None when the estimator's own stands. `note`
-    says so where one run would probably be better than this search. `final_noise` is that of a second stage;
-    `candidates` are those of a portfolio, `noise` then that of the first one's last run.
+    A noise is a noise multiplier or one over epsilon. `final` may be of a further run with the noise of the others.
+    `note` says so if one run would probably be better than this search. `candidates` are those of a portfolio.
     """
 
     guarantee: Guarantee
-    repetitions: Repetitions
-    parts: tuple[Guarantee, ...]
-    final: Guarantee | None
-    score_epsilon: float | None
-    noise: float | None
     note: str | None = None
-    final_noise: float | None = None
-    portfolio: PortfolioPrice | None = None
     candidates: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -76,6 +69,7 @@ class Request:
     final_rows: float | None
     trained: float
     own_scores: bool = False
+    scoring: Any = None
 
     @property
     def models(self) -> int | None:
@@ -101,6 +95,16 @@ class Request:
         replace(self, settings=replace(self.settings, nominal_rows=self.final_rows)).fit(noise, note)
         return found[0] if len(found) == 1 else worst_of(*found)
 
+    def last(self, noise: float) -> Guarantee:
+        """What the further run costs, which there is."""
+        found = self.final(noise)
+        assert found is not None
+        return found
+
+    def candidate(self, params: Mapping[str, Any], noise: float) -> Guarantee:
+        """What one fit with these parameters costs."""
+        return self.priced(with_params(self.estimator, params), noise)
+
     def parts(self, noise: float | None, score_epsilon: float | None) -> tuple[Guarantee, ...]:
         """What one run costs a row: one guarantee for each thing that a run can do with it."""
         if score_epsilon is None:
@@ -125,7 +129,7 @@ class Request:
         """Raise `ArgumentError` where the noise is searched, or a price follows from rows that were not given."""
         for place in self.settings.steps(clone(self.estimator)):
             name = f"{place.path}{noise_parameter(place)[0]}"
-            if name in self.searched:
+            if name in self.searched_names:
                 raise ArgumentError(
                     f"param_distributions[{name!r}] is the noise, which epsilon and repetitions together settle: leave "
                     "it out, or leave epsilon out"
@@ -161,7 +165,7 @@ class Request:
         return total
 
     @property
-    def searched(self) -> set[str]:
+    def searched_names(self) -> set[str]:
         """The names of the parameters that are searched."""
         return {name for space in spaces_of(self.space) for name in space.parameters}
 
@@ -174,13 +178,8 @@ class Request:
         return fit_guarantee(estimator, settings.base, columns=settings.columns)
 
 
-def make_search_plan(request: Request) -> SearchPlan:
-    """Choose the law, the noise and the score's noise, and price it all.
-
-    `epsilon` with a law: the least noise that meets it. `epsilon` alone: the longest harmonic law that the estimator's
-    own noise allows. (With a further run both are chosen by a quicker bound, a per cent above.) A law alone: the
-    price that results. The score's noise, unless given, is the least with which
-    the held-out rows pay no more than the training rows.
+def make_search_plan(request: Request, design: Design) -> SearchPlan:
+    """Choose the number of runs and the noises of a design, and price it all.
 
     Raises `ArgumentError` or `TypeError` for arguments, `BudgetError` when the total cannot be met.
     """
@@ -188,11 +187,59 @@ def make_search_plan(request: Request) -> SearchPlan:
     epsilon = None if request.epsilon is None else number("epsilon", request.epsilon, above=0.0, rounding="down")
     if request.score_epsilon is not None:
         number("score_epsilon", request.score_epsilon, above=0.0, rounding="down")
-    law, noise = request.repetitions, None
+    candidates = listed(request.space) if design.tries and request.epsilon is not None else []
+    trials = [partial(request.candidate, each) for each in candidates]
+
+    def choice(epsilon: float) -> ExponentialMechanism:
+        request.refuse_without_delta(delta, 1.0)
+        request.refuse_unpriced()
+        compared = agreement_of(request.estimator, request.scoring, None).metric
+        return the_choice(compared, epsilon, trials[0](1.0).adjacency)  # type: ignore[arg-type]
+
+    found = design.priced(
+        PriceRequest(
+            epsilon=epsilon,
+            delta=delta,
+            searched=partial(_searched, request, epsilon, delta),
+            last=request.last,
+            trials=lambda: trials,
+            choice=choice,
+            repetitions=request.repetitions,
+        )
+    )
+    total = request.as_asked(found.search.guarantee)
+    simple = found.portfolio is None and found.final_noise is None
+    if epsilon is not None and not found.search.within(epsilon, delta):
+        raise BudgetError(
+            f"the search costs epsilon {rounded_up(found.search.epsilon(delta))} at delta {delta:g}, "
+            f"above the total {epsilon:g}: raise epsilon or lower score_epsilon"
+        )
+    return SearchPlan(
+        **{part.name: getattr(found, part.name) for part in fields(found)},
+        guarantee=total,
+        note=_note(request, found.search, delta) if simple else None,
+        candidates=tuple(candidates),
+    )
+
+
+def _searched(
+    request: Request, total: float | None, delta: float, law: Repetitions | None, share: float
+) -> DesignPrice:
+    """The noises and the price of a search with a share of the total. Below 1 it is a first stage without further run.
+
+    `epsilon` with a law: the least noise that meets it. `epsilon` alone: the longest harmonic law that the estimator's
+    own noise allows. (With a further run both are chosen by a quicker bound, a per cent above.) A law alone: the
+    price that results. The score's noise, unless given, is the least with which
+    the held-out rows pay no more than the training rows.
+    """
+    first, epsilon = share < 1.0, None if total is None else share * total
+    if first:
+        request = replace(request, refit=False)
+    noise = None
     if law is not None:
         expect_law(law)
     request.refuse_without_delta(delta, None if law is None else 1.0)
-    score = stated_score(request, epsilon, law, delta)
+    score = _stated_score(request, epsilon, law, delta)
     training = score if request.models is not None else None
     if law is None:
         if epsilon is None:
@@ -207,25 +254,21 @@ def make_search_plan(request: Request) -> SearchPlan:
         request.refuse_unpriced()
         chosen = law
         noise = least_noise(
-            "the estimator",
+            "the first stage" if first else "the estimator",
             lambda value: request.price(chosen, request.parts(value, training)[:1], value, quick=True),
             epsilon=epsilon,
             delta=delta,
-            relative=1e-3 if request.refit else 1e-4,
+            relative=1e-3 if request.refit or first else 1e-4,
             unspent=5e-4 if request.refit else 1e-4,
         )
     if score is None and not request.public_scoring:
         trained = request.price(law, request.parts(noise, training)[:1], noise)
-        paid = epsilon if epsilon is not None and request.refit else trained.epsilon(delta)
+        paid = epsilon if epsilon is not None and (request.refit or first) else trained.epsilon(delta)
         score = _matching_score(request, law, noise, paid, delta)
-    price = request.price(law, request.parts(noise, score), noise)
-    total = request.as_asked(price.guarantee)
-    if epsilon is not None and not price.within(epsilon, delta):
-        raise BudgetError(
-            f"the search costs epsilon {rounded_up(price.epsilon(delta))} at delta {delta:g}, "
-            f"above the total {epsilon:g}: raise epsilon or lower score_epsilon"
-        )
-    return SearchPlan(total, law, price.parts, price.final, score, noise, _note(request, price, delta))
+    final = None if first else request.final(noise)
+    return DesignPrice(
+        repetitions=law, noise=noise, parts=request.parts(noise, score), score_epsilon=score, final=final
+    )
 
 
 def _note(request: Request, price: SearchPrice, delta: float) -> str | None:
@@ -233,7 +276,7 @@ def _note(request: Request, price: SearchPrice, delta: float) -> str | None:
     place = request.settings.steps(clone(request.estimator))[-1]
     if not isinstance(place.step, (DPSGDClassifier, DPSGDRegressor)):
         return None
-    if not request.searched <= {place.path + name for name in _BY_RULE}:
+    if not request.searched_names <= {place.path + name for name in _BY_RULE}:
         return None
     # the sharp price beside a further run takes as long as the rest
     whole = replace(price, bound="quick").epsilon(delta)
@@ -259,7 +302,7 @@ def _matching_score(request: Request, law: Repetitions, noise: float | None, tar
     return score_epsilon(law, adjacency, epsilon=target, delta=delta if final is None else 0.0)
 
 
-def stated_score(request: Request, epsilon: float | None, law: Repetitions | None, delta: float) -> float | None:
+def _stated_score(request: Request, epsilon: float | None, law: Repetitions | None, delta: float) -> float | None:
     """The score epsilon as given, or where rows pay for models and scores a tenth of the total or of a model's price.
 
     None where it follows from the price of training, and on public rows.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from sklearn.base import is_classifier, is_regressor
 
@@ -14,11 +14,9 @@ from dpselect.learners.rows import public_classes
 from dpselect.privacy import Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.promises import refusal
-from dpselect.repetitions import Fixed
+from dpselect.searching import DESIGNS, design_names
 
 __all__ = ["request_of"]
-
-_DESIGNS: Final = ("one-run", "portfolio", "one-stage", "two-stage")
 
 
 def request_of(search: Any, columns: int | None) -> Request:
@@ -46,7 +44,8 @@ def request_of(search: Any, columns: int | None) -> Request:
     share = 0.0
     if search.validation_fraction is not None:
         share = number("validation_fraction", search.validation_fraction, above=0.0, below=1.0)
-    one = search.design in ("one-run", "portfolio")
+    kind = DESIGNS[search.design]
+    one = not kind.draws
     own_scores = search.validation_fraction is None and not (public or one or folds)
     if own_scores and search.release_score:
         raise ArgumentError("release_score: with validation_fraction=None it is of rows that trained, and too good")
@@ -69,32 +68,36 @@ def request_of(search: Any, columns: int | None) -> Request:
         ),
         epsilon=search.epsilon,
         delta=search.delta,
-        repetitions=Fixed(count=1) if search.design == "one-run" else search.repetitions,
+        repetitions=search.repetitions,
         max_runs=search.max_runs,
         score_epsilon=search.score_epsilon,
         public_scoring=public or one,
         folds=folds,
-        refit=search.refit or search.design == "two-stage",
+        refit=search.refit or kind.follows,
         final_rows=nominal,
         trained=trained,
         own_scores=own_scores,
+        scoring=search.scoring,
     )
 
 
 def _refuse_clashes(search: Any) -> None:
     """What does not go with the design."""
-    if search.design not in _DESIGNS:
-        raise ArgumentError(f"design must be one of {', '.join(_DESIGNS)}, got {search.design!r}")
-    if search.design == "one-stage":
+    if search.design not in (names := design_names()):
+        raise ArgumentError(f"design must be one of {', '.join(names)}, got {search.design!r}")
+    kind = DESIGNS[search.design]
+    if kind.draws and not kind.follows:
         return
+    if kind.follows:
+        number("refit_share", search.refit_share, above=0.0, below=1.0)
     given = {
         "cv": search.cv is not None,
         "refit": search.refit,
         "release_score": search.release_score,
-        "repetitions": search.repetitions is not None and search.design != "two-stage",
-        "score_epsilon": search.score_epsilon is not None and search.design != "two-stage",
-        "public_validation": search.public_validation is not None and search.design != "two-stage",
-        "param_distributions": search.design == "one-run" and bool(search.param_distributions),
+        "repetitions": search.repetitions is not None and not kind.follows,
+        "score_epsilon": search.score_epsilon is not None and not kind.follows,
+        "public_validation": search.public_validation is not None and not kind.follows,
+        "param_distributions": not (kind.draws or kind.tries) and bool(search.param_distributions),
     }
     for name, clashes in given.items():
         if clashes:

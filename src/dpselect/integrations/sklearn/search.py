@@ -20,13 +20,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import validate_data
 
 from dpselect.errors import ArgumentError, integer
-from dpselect.integrations.sklearn.designs import (
-    PortfolioRun,
-    agreement_of,
-    one_by_one,
-    plan_portfolio,
-    plan_two_stages,
-)
+from dpselect.integrations.sklearn.designs import PortfolioRun, agreement_of, one_by_one
 from dpselect.integrations.sklearn.distributions import describe_value
 from dpselect.integrations.sklearn.free_steps import refuse_too_many_rows, usable_rows
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
@@ -53,6 +47,7 @@ from dpselect.privacy.paying import asked_at
 from dpselect.randomness import RandomSource
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
+from dpselect.searching import DESIGNS, SHARE, FirstStage
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.row_parts import SPLIT
 from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, Space, TuneResult, tune
@@ -172,7 +167,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     param_distributions: Any
     _: KW_ONLY
     design: str = "one-stage"
-    refit_share: float = 0.7
+    refit_share: float = SHARE
     epsilon: float | None = None
     delta: float = 0.0
     repetitions: Repetitions | None = None
@@ -245,7 +240,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             # the number of rows in one part is not what was declared public
             settings = replace(settings, nominal_rows=max(1.0, nominal * request.trained))
         refuse_too_many_rows(self.estimator, request.space, settings, count)
-        warn_if_unscaled(self.estimator, request.searched, columns)
+        warn_if_unscaled(self.estimator, request.searched_names, columns)
         public_like = None if isinstance(self.rehearse, bool) else self.rehearse
         tables = rehearsal_rows(X, classes, self.estimator, beside, public_like)
         own_entropy = draws_by_itself(self.estimator, request.space, settings, tables)
@@ -253,7 +248,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         scoring: Scoring | PublicScores | None = None
         if plan.portfolio is not None:
             scoring = agreement_of(self.estimator, self.scoring, classes)
-        elif self.design != "one-run":
+        elif DESIGNS[self.design].draws:
             scoring = scoring_of(
                 self.estimator,
                 self.scoring,
@@ -290,7 +285,6 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                     y=None if beside else y,  # what goes with a row may tell it apart
                 ),
                 scoring=scoring,
-                keyed=request.refit,
                 # of another model, or of several that are averaged, these rows say nothing that could be proved
                 shows_sums=self.release_score and public is None and request.folds is None and not request.refit,
             )
@@ -325,7 +319,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         if ledger is not None and plan.final is not None:
             ledger = whole_price(ledger, plan.guarantee)
         result = tune(
-            Followed(run, partial(run.last, final)) if isinstance(run, SearchRun) and run.keyed else run,
+            Followed(FirstStage(run, "refit"), partial(run.last, final))
+            if isinstance(run, SearchRun) and request.refit
+            else run,
             space=Space({}) if plan.candidates else request.space,
             base=plan.parts,
             repetitions=plan.repetitions,
@@ -351,11 +347,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         return (kept[0] if kept else finished(result)), sums
 
     def _planned(self, request: Request) -> SearchPlan:
-        if self.design == "portfolio":
-            return plan_portfolio(request, self.scoring)
-        if self.design == "two-stage":
-            return plan_two_stages(request, self.refit_share)
-        return make_search_plan(request)
+        return make_search_plan(request, DESIGNS[self.design].of(self.refit_share))
 
     def _room(self, size: int | None, models: int, scoring: Scoring | PublicScores | None) -> int:
         """Public room for one run's value: so many models, of which a rehearsal may have shown the size."""

@@ -42,8 +42,6 @@ from dpselect.tuning.trial import TrialOutput, ValuePickler
 
 __all__ = ["SearchRun", "Settings", "TrialRows", "noise_parameter", "pack", "train", "unpack"]
 
-_KEY_BYTES = 32
-
 
 @dataclass(frozen=True, repr=False)
 class Settings:
@@ -226,9 +224,8 @@ def _with_step(model: Any, path: str, step: Any) -> Any:
 class SearchRun:
     """The objective: train on each part's rows, score on those held out (or on public rows), with one noise for all.
 
-    The value is the packed model, or with `keyed` a key for the further run on all rows: 256 bits that nothing else is
-    drawn from, so that a resumed search trains the same final model. With `shows_sums` the noisy sums follow, of which
-    the score is made: they are what its noise pays for. One run alone is not scored (`scoring` None).
+    The value is the packed model. With `shows_sums` the noisy sums follow, of which the score is made: they are what
+    its noise pays for. One run alone is not scored (`scoring` None).
     """
 
     estimator: Any
@@ -236,7 +233,6 @@ class SearchRun:
     rows: TrialRows
     parts: Sequence[Part]
     scoring: Scoring | PublicScores | None
-    keyed: bool
     shows_sums: bool = False
 
     @of_any_type()
@@ -255,7 +251,7 @@ class SearchRun:
         ]
         model = models[0] if len(models) == 1 else average_of_folds(models)
         # before the model sees rows that it is to be scored on: what its predict may keep of them must not leave
-        value = random.spawn("refit").bytes(_KEY_BYTES) if self.keyed else pack(model)
+        value = pack(model)
         if self.scoring is None:
             return TrialOutput(0.0, value)
         if isinstance(self.scoring, PublicScores):
@@ -282,7 +278,7 @@ class SearchRun:
     def _carried(self, params: Mapping[str, Any], final: Settings) -> dict[str, Any]:
         """The parameters that won, those that depend on noise and rows changed as the learner's rule does."""
         found, carry = dict(params), LEARNERS["dp-sgd"].carry
-        if not self.keyed or final.noise == self.settings.noise:
+        if final.noise == self.settings.noise:
             return found
         first, second = (each.steps(with_params(self.estimator, found)) for each in (self.settings, final))
         for old, new in zip(first, second, strict=True):

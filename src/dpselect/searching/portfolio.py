@@ -4,18 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.planning.portfolio import PortfolioPrice
+from dpselect.accounting.planning.portfolio import CHOICE, PortfolioPrice, portfolio_of
 from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
+from dpselect.repetitions import Fixed
+from dpselect.searching.design import Design, DesignPrice, PriceRequest, search_design
 
-__all__ = ["Portfolio", "Rows", "TrialModel"]
+__all__ = ["CandidateTrials", "Portfolio", "Rows", "TrialModel"]
 
 Rows = tuple[Any, Any]
+
+
+@search_design("portfolio")
+@dataclass(frozen=True, kw_only=True)
+class Portfolio(Design):
+    """Each listed candidate is tried once at a small share of the total, and the best is trained with the rest."""
+
+    whole: ClassVar[str] = "portfolio"
+    draws: ClassVar[bool] = False
+    tries: ClassVar[bool] = True
+
+    def price(self, request: PriceRequest) -> DesignPrice:
+        """The noises of the trials and of the last run with which all of it meets the total.
+
+        Claim: as `PortfolioPrice.guarantee` says. Source: docs/theory/portfolio.md, Theorem 1.
+        """
+        epsilon, delta = request.total
+        trials, choice = request.trials(), request.choice(epsilon / CHOICE)
+        found = portfolio_of(trials, choice, epsilon=epsilon, delta=delta, beside=request.beside)
+        parts, score = request.scored(found.guarantee)
+        return DesignPrice(
+            repetitions=Fixed(count=1), noise=found.noises[0], parts=parts, score_epsilon=score, portfolio=found
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +56,7 @@ Fit = Callable[[float, RandomSource, Rows, TrialModel | None], Any]
 
 
 @dataclass(frozen=True, repr=False)
-class Portfolio:
+class CandidateTrials:
     """Tries every candidate on the rows, chooses, and trains that one. Nothing is drawn but from the source.
 
     `fits` train the candidates; `agreement` gives first, of a model, rows and labels, the sum that is compared. `size`

@@ -1,0 +1,147 @@
+"""What a design of a search is: a name, a price, and what follows from the price.
+
+`tune`, studies and `PrivateSearchCV` say in public facts what their runs cost (`PriceRequest`). The design chooses the
+noises (`DesignPrice`), and these say what is run: a last run if there is a `final_noise`, trials of listed candidates
+if there is a `portfolio`, else runs that draw their settings.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar, Final, SupportsFloat
+
+from dpselect.accounting.planning.portfolio import PortfolioPrice
+from dpselect.accounting.planning.search_prices import SearchPrice
+from dpselect.errors import ArgumentError
+from dpselect.mechanisms import ExponentialMechanism
+from dpselect.privacy import Guarantee
+from dpselect.registry import Registry
+from dpselect.repetitions import Repetitions
+
+__all__ = [
+    "DESIGNS",
+    "Design",
+    "DesignPrice",
+    "PriceRequest",
+    "design_names",
+    "listed",
+    "search_design",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignPrice:
+    """What the runs of a design cost and with which noise they run; public.
+
+    - `repetitions`: the distribution of the number of runs. `noise`: of one run, None if it is the caller's own.
+    - `parts`: the guarantees of one run, by what it does with a row. `score_epsilon`: what of them is the score's.
+    - `final`, `final_noise`: the guarantee and the noise of a last run on all rows.
+    - `portfolio`: the noises of listed candidates that are tried once each. `noise` is then the first one's last run's.
+    """
+
+    repetitions: Repetitions
+    noise: float | None
+    parts: tuple[Guarantee, ...]
+    score_epsilon: float | None = None
+    final: Guarantee | None = None
+    final_noise: float | None = None
+    portfolio: PortfolioPrice | None = None
+
+    def __post_init__(self) -> None:
+        if self.final_noise is not None and self.final is None:
+            raise ArgumentError("final is needed beside final_noise: what the last run promises")
+
+    @property
+    def search(self) -> SearchPrice:
+        """The price of the runs and of the last run."""
+        return SearchPrice(self.parts, self.repetitions, self.final)
+
+
+def _unscored(portfolio: Guarantee) -> tuple[tuple[Guarantee, ...], None]:
+    return (portfolio,), None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceRequest:
+    """What a front door says about its runs, in public facts.
+
+    - `epsilon`, `delta`: the total for everything that is released. Without epsilon the runs have a noise already.
+    - `repetitions`: the distribution of the number of runs, if the caller gives one.
+    - `beside`: what every row pays beside the design.
+    - `searched(repetitions, share)`: the price of a search with this share of epsilon. A last run follows if it is
+      below 1, and makes room for what is paid beside.
+    - `last(noise)`: what a run on all rows promises, whichever settings won.
+    - `trials()`: for each listed candidate, what training it promises at a noise. `choice(epsilon)`: among these.
+    - `scored(portfolio)`: from the price of all trials, what a run costs a row by parts, and epsilon of its score.
+    """
+
+    epsilon: float | None
+    delta: float
+    searched: Callable[[Repetitions | None, float], DesignPrice]
+    last: Callable[[float], Guarantee]
+    trials: Callable[[], Sequence[Callable[[float], Guarantee]]]
+    choice: Callable[[float], ExponentialMechanism]
+    repetitions: Repetitions | None = None
+    beside: Guarantee | None = None
+    scored: Callable[[Guarantee], tuple[tuple[Guarantee, ...], float | None]] = _unscored
+
+    @property
+    def total(self) -> tuple[float, float]:
+        """Epsilon and delta. Raises `ArgumentError` without epsilon."""
+        if self.epsilon is None:
+            raise ArgumentError("epsilon must be given: this design has several noises, which are chosen for a total")
+        return self.epsilon, self.delta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design(ABC):
+    """A way to spend a total on the choice of settings. A new one is a subclass under `search_design("its-name")`.
+
+    - `whole`: what people call all of it.
+    - `draws`: whether runs draw settings from the space and are compared by scores.
+    - `tries`: whether the space lists candidates that are tried once each.
+    - `follows`: whether a last run on all rows follows. Its class then has a field `share`, of epsilon.
+    """
+
+    whole: ClassVar[str] = "search"
+    draws: ClassVar[bool] = True
+    tries: ClassVar[bool] = False
+    follows: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, share: SupportsFloat | None = None) -> Design:
+        """The design with this share of epsilon for its last run, if it has one; None takes the design's own."""
+        return cls(share=share) if cls.follows and share is not None else cls()  # type: ignore[call-arg]
+
+    @abstractmethod
+    def price(self, request: PriceRequest) -> DesignPrice:
+        """Choose the noises for the total. Raises `BudgetError` if no noise meets it."""
+
+    def priced(self, request: PriceRequest) -> DesignPrice:
+        """The same. Raises `ArgumentError` if the price is of other runs than the class says."""
+        found = self.price(request)
+        if (found.final_noise is not None, found.portfolio is not None) != (self.follows, self.tries):
+            raise ArgumentError(f"{type(self).__name__}.price says another kind of runs than `follows` and `tries` do")
+        return found
+
+
+DESIGNS: Final = Registry[type[Design]]("design", room=__package__ or "")
+"""The classes of all designs by the names that `tune(design=)`, `PrivateSearchCV(design=)` and studies know."""
+search_design: Final = DESIGNS.register
+
+
+def design_names() -> tuple[str, ...]:
+    """The names of all designs, those without a search first."""
+    return tuple(sorted(DESIGNS, key=lambda name: (DESIGNS[name].draws, name)))
+
+
+def listed(choices: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every combination of the choices, those listed first before others.
+
+    >>> listed({"map": ["cos4", "joint"], "steps": [3]})
+    [{'map': 'cos4', 'steps': 3}, {'map': 'joint', 'steps': 3}]
+    """
+    return [dict(zip(choices, found, strict=True)) for found in product(*choices.values())]
