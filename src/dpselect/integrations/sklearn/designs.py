@@ -19,7 +19,8 @@ from dpselect.integrations.sklearn.distributions import Choices, MixedSpace, fin
 from dpselect.integrations.sklearn.scoring import RowScore, Scoring, label_bounds, row_metric
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train, unpack
 from dpselect.randomness import RandomSource
-from dpselect.searching import CandidateTrials, TrialModel, listed as combinations
+from dpselect.searching import listed as combinations
+from dpselect.searching.portfolio import CandidateTrials, TrialModel
 from dpselect.study.portfolio import agreement, beginning, size
 from dpselect.study.target import Target
 from dpselect.tuning import Space, TrialOutput
