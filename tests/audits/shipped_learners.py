@@ -29,7 +29,7 @@ from dpselect.learners.early_stopping import Reached
 from dpselect.mechanisms import NoisyCount, noisy_count
 from dpselect.privacy import Adjacency, pure_dp
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.searching import CandidateTrials
+from dpselect.searching.portfolio import CandidateTrials
 from dpselect.study.learners.recipe import Recipe
 from dpselect.study.portfolio import agreement, fitted, the_choice
 from dpselect.study.target import Target

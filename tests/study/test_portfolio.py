@@ -13,7 +13,7 @@ from dpselect.accounting.planning.portfolio import HEAD_START, OPTIMISM, TRIALS,
 from dpselect.errors import BudgetError, StudyError
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
-from dpselect.searching import TrialModel
+from dpselect.searching.portfolio import TrialModel
 from dpselect.study import check_study, load_model, parse_study, run_study
 from dpselect.study.designed import designed
 from dpselect.study.portfolio import fitted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +15,9 @@ from dpselect.cli.terminal import print_json, warn
 from dpselect.errors import ArgumentError, NothingFoundWarning
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy.nothing_found import nothing_found
-from dpselect.searching import DESIGNS
+
+if TYPE_CHECKING:
+    from dpselect.searching import Design
 
 __all__ = ["tune"]
 
@@ -130,6 +132,12 @@ def _bounds(preparation: dict[str, Any] | None) -> list[str]:
     ]
 
 
+def _design(found: dict[str, Any]) -> type[Design]:
+    from dpselect.searching import DESIGNS  # loads what prices a search, which help does without
+
+    return DESIGNS[found["design"]]
+
+
 def _shown(amount: float) -> str:
     return rounded_up(amount, digits=4)
 
@@ -159,7 +167,7 @@ def _checked(found: dict[str, Any], runs: str) -> str:
         ]
     lines = [
         f"study {found['study']!r} is valid; no row was read, nothing was drawn or charged",
-        f"the whole {DESIGNS[found['design']].whole} will cost epsilon {_shown(found['epsilon'])} at delta "
+        f"the whole {_design(found).whole} will cost epsilon {_shown(found['epsilon'])} at delta "
         f"{_shown(found['delta'])}, {found['adjacency']}",
         *trained,
         *_bought(found["preparation"]),
@@ -196,7 +204,7 @@ def _settings(found: dict[str, Any]) -> str:
 
 
 def _how_scored(found: dict[str, Any]) -> str:
-    compared = f", compared by {found['metric']}" if DESIGNS[found["design"]].draws else ""
+    compared = f", compared by {found['metric']}" if _design(found).draws else ""
     shown = f" and its {found['metric']}, at no further price" if found["score_released"] else ""
     return f"{compared}; what is released: the model{shown}"
 
@@ -222,7 +230,7 @@ def _validated(release: dict[str, Any]) -> list[str]:
 def _released(release: dict[str, Any], folder: Path) -> str:
     from dpselect.report.cells import cells_in_words  # a check of a study needs no report
 
-    guarantee, whole = release["guarantee"], DESIGNS[release["design"]].whole
+    guarantee, whole = release["guarantee"], _design(release).whole
     chosen = 'none ("nothing found" is an outcome like another)'
     if release["cells"] is not None and release["cells"]["withheld"]:
         chosen = "the counts of cells alone"

@@ -15,7 +15,7 @@ from dpselect.mechanisms import ExponentialMechanism
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
-from dpselect.searching import Rows, TrialModel
+from dpselect.searching.portfolio import Rows, TrialModel
 from dpselect.study.learners.mapped import MappedLearner
 from dpselect.study.learners.recipe import Recipe
 from dpselect.study.metrics.accuracy import answers_of

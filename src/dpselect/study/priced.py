@@ -17,7 +17,7 @@ from dpselect.mechanisms import NoisyCount
 from dpselect.numerics.digits import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
-from dpselect.searching import DesignPrice, PriceRequest
+from dpselect.searching.design import DesignPrice, PriceRequest
 from dpselect.study.bounds import Purchase, purchase_of
 from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.cell_counts import CellPrice, cell_price

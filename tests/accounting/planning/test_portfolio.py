@@ -12,7 +12,7 @@ from dpselect.accounting.planning.portfolio import PortfolioPrice, covering, por
 from dpselect.audit import FiniteSubject, exact_audit
 from dpselect.privacy import Adjacency, compose, gaussian, pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.searching import CandidateTrials
+from dpselect.searching.portfolio import CandidateTrials
 from dpselect.study.metrics import METRICS
 from dpselect.study.portfolio import agreement, the_choice
 from dpselect.study.target import Target

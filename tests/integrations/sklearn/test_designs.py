@@ -23,7 +23,7 @@ from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import Adjacency, compose, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic
-from dpselect.searching import TrialModel
+from dpselect.searching.portfolio import TrialModel
 from dpselect.study.portfolio import the_choice
 from dpselect.tuning import LogUniform
 from tests.audits.score_laws import exponential_law

@@ -22,7 +22,8 @@ from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law
-from dpselect.searching import Design, DesignPrice, PriceRequest
+from dpselect.searching import Design
+from dpselect.searching.design import DesignPrice, PriceRequest
 from dpselect.study.portfolio import the_choice
 from dpselect.tuning import Space
 
