@@ -13,8 +13,7 @@ import sys
 from pathlib import Path
 
 import kill_holdout as base
-from dpselect.holdout import Gate
-from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout import Gate, GateRules
 
 TASKS = 20
 STAKES = (0.02, 0.001, 0.001, 0.001)

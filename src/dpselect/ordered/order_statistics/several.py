@@ -10,8 +10,7 @@ from functools import cached_property
 from typing import Any, Literal, SupportsFloat, TypeVar, cast, get_args
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
-from dpselect.mechanisms import bounded_range
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import Mechanism, bounded_range
 from dpselect.ordered.order_statistics.by_slices import Slicing, plan_slices, slice_codes
 from dpselect.ordered.order_statistics.intervals import RankedColumn, draw_code
 from dpselect.ordered.order_statistics.joint import (
