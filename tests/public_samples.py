@@ -173,7 +173,6 @@ EXEMPT: dict[str, str] = {
             "study.load_model",
             "study.load_study",
             "study.parse_study",
-            "study.draft_study",
             "study.run_study",
             "tuning.tune",
             "integrations.optuna.tune",
