@@ -30,14 +30,16 @@ def test_a_former_public_name_loads_with_a_warning(package, name, module):
     assert found is getattr(importlib.import_module(f"dpselect.{module}"), name)
 
 
-@pytest.mark.parametrize("name", ["no_such_name", "_json", "machine"])
-def test_another_name_is_no_attribute(name):
-    """`machine` is a module: the import system loads it."""
-    tuning = importlib.import_module("dpselect.tuning")
+@pytest.mark.parametrize(
+    ("package", "name"), [("tuning", "no_such_name"), ("tuning", "_json"), ("tuning", "machine"), ("", "tune")]
+)
+def test_another_name_is_no_attribute(package, name):
+    """`machine` is a module, which the import system loads. The root never had the names of its packages."""
+    room = importlib.import_module(f"dpselect.{package}".rstrip("."))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(AttributeError):
-            tuning.__getattr__(name)
+            room.__getattr__(name)
 
 
 def test_each_public_name_is_in_the_reference():
