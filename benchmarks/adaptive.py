@@ -15,8 +15,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpselect.adaptive import ExponentialMedian, SearchMedian, choice_error, integer_grid, plan_blocks, required_samples
-from dpselect.adaptive.search_noise import SearchNoise
+from dpselect.adaptive import (
+    ExponentialMedian,
+    SearchMedian,
+    SearchNoise,
+    choice_error,
+    integer_grid,
+    plan_blocks,
+    required_samples,
+)
 from dpselect.randomness import keyed_source
 
 

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, gammaln
 
-from dpselect.holdout import Gate, advise_gate, plan_gate
-from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout import Gate, GateRules, advise_gate, plan_gate
 
 Array = NDArray[Any]
 FAILURE, TASKS, ASKS, BATCH = 0.05, 200, 100, 1000

@@ -126,8 +126,8 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as place,
         patch.dict(os.environ, XDG_STATE_HOME=place),
-        patch("dpselect.report.search_facts", lambda **_: {}),
-        patch("dpselect.report.render_page", lambda *_: ""),
+        patch("dpselect.study.written.search_facts", lambda **_: {}),
+        patch("dpselect.report.page.render_page", lambda *_: ""),
     ):
         found: dict[str, list[dict[str, float]]] = {way: [] for way in (AT_FIRST, *WAYS)}
         for seed in range(asked.seeds):

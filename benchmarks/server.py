@@ -32,8 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpselect.holdout import Gate, Holdout, HoldoutLabels, HoldoutRequest
-from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout import Gate, GateRules, Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.server.submitters import Submitters
 
 BARE = """

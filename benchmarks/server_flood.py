@@ -25,8 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.server import OURS, running
-from dpselect.holdout import Gate
-from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout import Gate, GateRules
 
 FLOOD = """
 import socket, sys, threading, time

@@ -21,8 +21,9 @@ import torch
 from sklearn.datasets import load_digits
 
 from dpselect.integrations.opacus import PrivateTraining
+from dpselect.mechanisms import discrete_laplace
 from dpselect.privacy import Guarantee, pure_dp
-from dpselect.randomness import RandomSource, discrete_laplace
+from dpselect.randomness import RandomSource
 from dpselect.repetitions import Harmonic, Repetitions
 from dpselect.storage.durable import write_atomically
 from dpselect.tuning import (

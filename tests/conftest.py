@@ -22,9 +22,9 @@ def state(tmp_path, monkeypatch):
 @pytest.fixture
 def no_page(monkeypatch):
     """Without the report, which takes seconds."""
-    monkeypatch.setattr("dpselect.report.search_facts", lambda **_: {})
-    monkeypatch.setattr("dpselect.report.render_page", lambda *_: "")
-    monkeypatch.setattr("dpselect.report.render_model_card", lambda *_: "")
+    monkeypatch.setattr("dpselect.study.written.search_facts", lambda **_: {})
+    monkeypatch.setattr("dpselect.report.page.render_page", lambda *_: "")
+    monkeypatch.setattr("dpselect.report.model_card.render_model_card", lambda *_: "")
 
 
 @pytest.fixture

@@ -41,5 +41,5 @@ RULE = Rule(
     "amounts",
     "use `rounded_up`, `rounded_down` or `rounded` of dpselect.numerics.digits",
     formatted_amounts,
-    outside=("numerics/digits.py", "reproduce/"),  # figures of papers are compared, not charged
+    outside=("numerics/digits.py",),
 )

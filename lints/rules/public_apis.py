@@ -10,8 +10,8 @@ from functools import cache
 from lints.rule import WholeRule
 from lints.source import LIBRARY, ROOT, Source
 
-LOOK_ANYWHERE = {"reproduce", "testing"}
-"""Packages that hold the inside of others against papers and exact laws."""
+LOOK_ANYWHERE = {"testing"}
+"""Packages that compare the inside of others with exact laws."""
 
 HEADING = "## What rooms share beyond their faces\n"
 

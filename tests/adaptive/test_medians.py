@@ -15,6 +15,7 @@ from scipy.stats import chisquare
 from dpselect.adaptive import (
     ExponentialMedian,
     SearchMedian,
+    SearchNoise,
     explicit_grid,
     float_grid,
     integer_grid,
@@ -22,7 +23,7 @@ from dpselect.adaptive import (
     uniform_grid,
 )
 from dpselect.adaptive.grids import read_grid
-from dpselect.adaptive.search_noise import SearchNoise, best_sharing, search_cost
+from dpselect.adaptive.search_noise import best_sharing, search_cost
 from dpselect.errors import ArgumentError
 from dpselect.randomness import keyed_source
 from tests.adaptive.adaptive_laws import data_sets, exponential_law, neighbours, search_law

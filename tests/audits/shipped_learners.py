@@ -24,8 +24,8 @@ from dpselect.learners import (
     PrivateRidgeClassifier,
     PrivateThresholdClassifier,
     PrivateValidation,
+    Reached,
 )
-from dpselect.learners.early_stopping import Reached
 from dpselect.mechanisms import NoisyCount, noisy_count
 from dpselect.privacy import Adjacency, pure_dp
 from dpselect.randomness import RandomSource, keyed_source

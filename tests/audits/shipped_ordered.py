@@ -13,7 +13,6 @@ import numpy as np
 from dpselect.audit import Subject
 from dpselect.mechanisms import noisy_count
 from dpselect.ordered import (
-    CumulativeInteriorPoint,
     Ordered,
     QuasiConcaveByInteriorPoint,
     ReorderSliceCompute,
@@ -28,6 +27,7 @@ from dpselect.ordered import (
     quantile_interval,
     quantiles,
 )
+from dpselect.ordered.interior_points.interior_point import CumulativeInteriorPoint
 from dpselect.ordered.interior_points.tree_log_tuning import tuned_cumulative
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource

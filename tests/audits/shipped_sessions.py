@@ -20,9 +20,9 @@ from dpselect.adaptive import (
     ExponentialMedian,
     MultiplicativeWeights,
     SearchMedian,
+    SearchNoise,
     integer_grid,
 )
-from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.audit import Subject
 from dpselect.holdout.block_medians import plan_block_medians
 from dpselect.holdout.checked import plan_checked

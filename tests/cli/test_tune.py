@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import dpselect.report
 import dpselect.study.priced
+import dpselect.study.written
 from dpselect.cli import progress
 from dpselect.cli.app import app, main
 from dpselect.ledger import Ledger
@@ -44,7 +44,7 @@ def price_once(monkeypatch):
             PRICES[facts] = original(study, recipe, law, purchase)
         return PRICES[facts]
 
-    facts_of = dpselect.report.search_facts
+    facts_of = dpselect.study.written.search_facts
 
     def remembered_facts(*, search, **public):
         if id(search) not in FACTS:
@@ -52,7 +52,7 @@ def price_once(monkeypatch):
         return FACTS[id(search)]
 
     monkeypatch.setattr("dpselect.study.priced.price_study", remembered)
-    monkeypatch.setattr("dpselect.report.search_facts", remembered_facts)
+    monkeypatch.setattr("dpselect.study.written.search_facts", remembered_facts)
 
 
 PRICES = {}

@@ -6,8 +6,7 @@ import sqlite3
 import pytest
 
 from dpselect.errors import StudyError
-from dpselect.holdout import Gate, Holdout
-from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout import Gate, GateRules, Holdout
 from dpselect.holdout.record import Record
 from tests.holdout.server.serving import make_gate, make_holdout
 

@@ -15,8 +15,7 @@ from sklearn.base import clone
 
 from dpselect.accounting import iterative
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError
-from dpselect.learners import DPSGDClassifier, EarlyStopping, NoGain, PrivateValidation, PublicValidation
-from dpselect.learners.early_stopping import Reached
+from dpselect.learners import DPSGDClassifier, EarlyStopping, NoGain, PrivateValidation, PublicValidation, Reached
 from dpselect.ledger import InteractionOpenError, Ledger
 from dpselect.privacy import compose, dp_sgd, gaussian, pure_dp
 from dpselect.randomness import keyed_source

@@ -11,13 +11,8 @@ import pytest
 
 from dpselect.adaptive.means import AdaptiveMeans
 from dpselect.errors import ArgumentError, BudgetError
-from dpselect.ledger import (
-    AdaptiveReservationError,
-    AlreadySettledError,
-    InsufficientBudget,
-    InteractionOpenError,
-    Ledger,
-)
+from dpselect.ledger import AlreadySettledError, InsufficientBudget, InteractionOpenError, Ledger
+from dpselect.ledger.refusals import AdaptiveReservationError
 from dpselect.mechanisms import InterquantileRange, SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Spender, approximate_dp, compose, gaussian, pure_dp, renyi_dp
 from dpselect.repetitions import Fixed, Harmonic

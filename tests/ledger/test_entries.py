@@ -16,16 +16,10 @@ from pathlib import Path
 import pytest
 
 from dpselect.errors import ArgumentError
-from dpselect.ledger import (
-    Ledger,
-    LedgerDamagedError,
-    LedgerError,
-    LedgerUnavailableError,
-    SchemaVersionError,
-    schema as ledger_schema,
-)
+from dpselect.ledger import Ledger, LedgerDamagedError, LedgerError, LedgerUnavailableError, schema as ledger_schema
 from dpselect.ledger.entries import Head, canonical, next_head
 from dpselect.ledger.places import file_of, network_file_system
+from dpselect.ledger.refusals import SchemaVersionError
 from dpselect.ledger.transfer import export_lines, import_lines
 from dpselect.privacy.release import Receipt
 from dpselect.testing.ledger_contract import GATE

@@ -17,14 +17,21 @@ import pytest
 import dpselect
 from dpselect.accounting import best_of, gated, iterative
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds
+from dpselect.adaptive.transfer import certifies_interval
 from dpselect.errors import AdjacencyError, ArgumentError, PromiseError
 from dpselect.learners import GatedRelease
 from dpselect.ledger import Ledger
 from dpselect.mechanisms import LaplaceReduction
+from dpselect.ordered.order_statistics.one import QuantileRelease
+from dpselect.ordered.order_statistics.several import QuantilesRelease
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, RealisedPrice, compose, pure_dp
 from dpselect.privacy.output.filter import OutputFilter, additive
+from dpselect.privacy.paying import Payment
 from dpselect.repetitions import Fixed, Logarithmic
+from dpselect.report.facts import search_facts
+from dpselect.selection.hyperparameters import TwoSetGuarantee, TwoSetRelease
 from dpselect.tuning import TwoStageDesign, Uniform, tune
+from dpselect.tuning.tuner import check_store
 
 GATE = OutputGuarantee(cell=lambda output: output is None, epsilons={True: 0.1, False: 1.0})
 PRICE = GATE.observed(None)
@@ -83,7 +90,6 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         mechanisms,
         ordered,
         privacy,
-        report,
         selection,
         tuning,
     )
@@ -120,7 +126,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         "accounting.threshold_stopping": (a.threshold_stopping, {"stop_probability": 0.1}),
         "accounting.tune_on_subset": (a.tune_on_subset, {"search": BASE, "final": BASE, "sampling_rate": 0.1}),
         "adaptive.certifies": (adaptive.certifies, {**ranks, "failure_probability": 0.05}),
-        "adaptive.certifies_interval": (adaptive.certifies_interval, intervals),
+        "adaptive.certifies_interval": (certifies_interval, intervals),
         "adaptive.trade_off_bound": (adaptive.trade_off_bound, {"probability": 0.5}),
         "adaptive.transfer_bound": (adaptive.transfer_bound, ranks),
         "audit.FiniteSubject": (audit.FiniteSubject, {"name": "s", "data": {0: 1.0}, "neighbour": {0: 1.0}}),
@@ -155,8 +161,8 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         ),
         "ledger.PricedBudget.reserve": (budget.at(delta=1e-6).reserve, {"label": "x", "identifier": "i"}),
         "mechanisms.GradualRelease": (mechanisms.GradualRelease, {"level": never, "replayable": False}),
-        "ordered.QuantileRelease": (ordered.QuantileRelease, quantile),
-        "ordered.QuantilesRelease": (ordered.QuantilesRelease, {"value": [], "plan": None, "domain_size": 4}),
+        "ordered.QuantileRelease": (QuantileRelease, quantile),
+        "ordered.QuantilesRelease": (QuantilesRelease, {"value": [], "plan": None, "domain_size": 4}),
         "ordered.RectanglePlan": (ordered.RectanglePlan, box),
         "ordered.ReorderSliceCompute": (
             ordered.ReorderSliceCompute,
@@ -164,8 +170,8 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         ),
         "ordered.SlicePrice": (ordered.SlicePrice, {"slice_epsilon": 0.05, "insertion": BASE, "slices": 4}),
         "privacy.OutputGuarantee": (privacy.OutputGuarantee, {"cell": never, "epsilons": {True: 1.0}}),
-        "privacy.Payment": (privacy.Payment, {"spender": Unspent(), "identifier": "i"}),
-        "privacy.Payment.open": (privacy.Payment.open, {"spender": Unspent(), "label": "x"}),
+        "privacy.Payment": (Payment, {"spender": Unspent(), "identifier": "i"}),
+        "privacy.Payment.open": (Payment.open, {"spender": Unspent(), "label": "x"}),
         "privacy.paid": (privacy.paid, {"run": never, "spender": Unspent(), "label": "x"}),
         "privacy.Release": (privacy.Release, {"value": None}),
         "privacy.compose": (compose, {}),
@@ -183,15 +189,15 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             {"pairs": []},
         ),
         "privacy.worst_of": (privacy.worst_of, {}),
-        "report.search_facts": (report.search_facts, {"parts": [BASE], "search": BASE, "law": LAW, "delta": 1e-6}),
+        "report.search_facts": (search_facts, {"parts": [BASE], "search": BASE, "law": LAW, "delta": 1e-6}),
         "selection.PercentileSparseVector": (selection.PercentileSparseVector, {"epsilon": 1.0}),
         "selection.PrivateCandidate": (selection.PrivateCandidate, {"run": never}),
         "selection.SampledSparseVector": (
             selection.SampledSparseVector,
             {"statistic": ODDS, "epsilon": 1.0, "max_queries": 2},
         ),
-        "selection.TwoSetGuarantee": (selection.TwoSetGuarantee, {**two, "total": BASE}),
-        "selection.TwoSetRelease": (selection.TwoSetRelease, {**two, "value": None, "guarantee": BASE}),
+        "selection.TwoSetGuarantee": (TwoSetGuarantee, {**two, "total": BASE}),
+        "selection.TwoSetRelease": (TwoSetRelease, {**two, "value": None, "guarantee": BASE}),
         "selection.SelectBest": (selection.SelectBest, {"repetitions": Fixed(count=2)}),
         "selection.SelectAbove": (selection.SelectAbove, {"threshold": 0.5, "stop_probability": 0.1}),
         "selection.amplified": (selection.amplified, {"mean": 0.5, "margin": 0.1, "failure_probability": 0.1}),
@@ -237,7 +243,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         ),
         "tuning.TuneResult": (tuning.TuneResult, {"value": None, "params": None}),
         "tuning.check_store": (
-            tuning.check_store,
+            check_store,
             {**tuned, **store, "store": tmp_path / "store.db", "has_ledger": False},
         ),
         "tuning.Preparation": (tuning.Preparation, {"objective": never}),

@@ -27,7 +27,6 @@ ROOMS = (
     "learners",
     "ledger",
     "mechanisms",
-    "numerics",
     "ordered",
     "preprocessing",
     "privacy",

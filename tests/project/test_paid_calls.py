@@ -357,7 +357,6 @@ UNPAID: dict[str, str] = {
     r"selection\.\w+\.(above|first|__call__)": _SESSION,
     r"selection\.(\w+_mixture|\w+_candidate|laplace_log_odds|log_odds)": _PART,
     r"(study|integrations|report)\..*": "a study pays for a whole search",
-    r"tables\..*": "files and cells, of whoever pays",
     r"tuning\.(tune|encode_value|split_rows|Preparation)": "`tune(ledger=)` pays for a whole search",
     r"tuning\.\w+\.sample": _PUBLIC,
 }

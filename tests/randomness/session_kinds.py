@@ -12,8 +12,7 @@ import numpy as np
 
 from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds
 from dpselect.adaptive import AdaptiveAnalysis, AdaptiveMeans, EffectiveRounds, MultiplicativeWeights
-from dpselect.holdout import Gate, SavedAnalysis
-from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout import Gate, GateRules, SavedAnalysis
 from dpselect.learners import EarlyStopping, PublicValidation
 from dpselect.learners.early_stopping import Run
 from dpselect.mechanisms import BrownianReduction, LaplaceReduction, ScoreChunks, SparseVector

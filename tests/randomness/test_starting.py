@@ -18,8 +18,8 @@ from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source, system_source
 from dpselect.repetitions import Fixed
-from dpselect.tuning import JoblibExecutor, ProcessExecutor, Uniform, tune
-from dpselect.tuning.trial import Preparation, decode_value, encode_value
+from dpselect.tuning import JoblibExecutor, Preparation, ProcessExecutor, Uniform, tune
+from dpselect.tuning.trial import decode_value, encode_value
 from tests.budgets import budget_at, charges
 
 TOP = """

@@ -5,7 +5,8 @@ import json
 from dpselect.accounting import best_of
 from dpselect.privacy import gaussian, pure_dp, worst_of
 from dpselect.repetitions import Harmonic
-from dpselect.report import render_page, search_facts
+from dpselect.report.facts import search_facts
+from dpselect.report.page import render_page
 
 LAW = Harmonic(limit=4)
 PARTS = (gaussian(noise_multiplier=6.0), pure_dp(epsilon=0.3))

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from dpselect.report import render_model_card
+from dpselect.report.model_card import render_model_card
 from dpselect.study.written import remake_report
 from tests.report.pages import FACTS, released, toy_release
 

@@ -15,7 +15,8 @@ from dpselect.errors import ArgumentError, StudyError
 from dpselect.numerics.digits import rounded, rounded_down, rounded_up
 from dpselect.privacy import compose, gaussian, pure_dp
 from dpselect.repetitions import Harmonic, TruncatedNegativeBinomial
-from dpselect.report import render_page, search_facts
+from dpselect.report.facts import search_facts
+from dpselect.report.page import render_page
 from dpselect.report.plots import check_plot_path, picture, plotting, save_plot
 from dpselect.study.written import remake_report
 from tests.report.pages import BUDGET, FACTS, LAW, PARTS, RELEASE, SEARCH, page, toy_release

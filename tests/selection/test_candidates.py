@@ -12,8 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from dpselect.accounting import best_of, mixture
 from dpselect.errors import AdjacencyError, ArgumentError
-from dpselect.learners import DPSGDClassifier, EarlyStopping, OutputPerturbationClassifier, PublicValidation
-from dpselect.learners.early_stopping import Reached
+from dpselect.learners import DPSGDClassifier, EarlyStopping, OutputPerturbationClassifier, PublicValidation, Reached
 from dpselect.ledger import Ledger
 from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import compose, laplace, pure_dp, zcdp

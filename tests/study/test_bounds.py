@@ -23,8 +23,7 @@ from dpselect.study.learners.recipe import recipe_of
 from dpselect.study.priced import price_study
 from dpselect.study.settled import Place, law_of, settle
 from dpselect.testing.learner_contract import unpriced
-from dpselect.tuning import Categorical, SearchStore, tune
-from dpselect.tuning.trial import Preparation
+from dpselect.tuning import Categorical, Preparation, SearchStore, tune
 from tests.budgets import budget_at, charges
 
 PRIVATE = {"bounds": "private"}

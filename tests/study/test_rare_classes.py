@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 import dpselect
 from dpselect.cli.app import app
 from dpselect.randomness import keyed_source
-from dpselect.report import render_page
+from dpselect.report.page import render_page
 from dpselect.study import check_study, parse_study, run_study
 from dpselect.testing.learner_contract import unpriced
 from tests.cli.test_app import toml

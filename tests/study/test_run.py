@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dpselect
-import dpselect.report
 import dpselect.study.priced
+import dpselect.study.written
 from dpselect.errors import BudgetError, ContentError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.report.card import shown
@@ -36,7 +36,7 @@ def price_once(monkeypatch):
             PRICES[facts] = original(study, recipe, law, purchase)
         return PRICES[facts]
 
-    facts_of = dpselect.report.search_facts
+    facts_of = dpselect.study.written.search_facts
 
     def remembered_facts(*, search, **public):
         if id(search) not in FACTS or public["budget"] is not None:
@@ -44,7 +44,7 @@ def price_once(monkeypatch):
         return FACTS[id(search)]
 
     monkeypatch.setattr("dpselect.study.priced.price_study", remembered)
-    monkeypatch.setattr("dpselect.report.search_facts", remembered_facts)
+    monkeypatch.setattr("dpselect.study.written.search_facts", remembered_facts)
 
 
 PRICES = {}

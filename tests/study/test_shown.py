@@ -15,7 +15,7 @@ import dpselect.study.searched
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.randomness import keyed_source
-from dpselect.report import render_page
+from dpselect.report.page import render_page
 from dpselect.study import check_study, load_study, parse_study, run_study
 from dpselect.study.shown import Constant, PublicTest
 from dpselect.study.target import Target

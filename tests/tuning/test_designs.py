@@ -22,13 +22,14 @@ from dpselect.tuning import (
     GaussianProcessProposer,
     Limits,
     PortfolioDesign,
+    Preparation,
     SearchStore,
     TwoStageDesign,
     Uniform,
     count,
     tune,
 )
-from dpselect.tuning.trial import Preparation, encode_value
+from dpselect.tuning.trial import encode_value
 
 pytestmark = pytest.mark.usefixtures("state")
 

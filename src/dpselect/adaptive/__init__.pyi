@@ -16,11 +16,9 @@ from .grids import (
 )
 from .means import AdaptiveMeans as AdaptiveMeans, plan_means as plan_means
 from .medians import ExponentialMedian as ExponentialMedian, SearchMedian as SearchMedian
-from .multiplicative_weights import (
-    MultiplicativeWeights as MultiplicativeWeights,
-    plan_multiplicative_weights as plan_multiplicative_weights,
-)
+from .multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
 from .planner import plan_analysis as plan_analysis, plan_concentrated as plan_concentrated
+from .search_noise import SearchNoise as SearchNoise
 from .spread import (
     cantelli_tail as cantelli_tail,
     error_from_mean_deviation as error_from_mean_deviation,

@@ -20,8 +20,7 @@ from dpselect.adaptive.grids import filled
 from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.errors import ArgumentError, expect, number, rational
-from dpselect.mechanisms import bounded_range
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import Mechanism, bounded_range
 from dpselect.mechanisms.scores import as_vector
 from dpselect.ordered.domains import Domain
 from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code

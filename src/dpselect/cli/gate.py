@@ -24,12 +24,12 @@ from dpselect.cli.terminal import print_json, say
 from dpselect.decoding.json_text import json_file
 from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.holdout import Gate, advise_gate, plan_gate
+from dpselect.holdout import Gate, GateRules, advise_gate, plan_gate
 from dpselect.holdout.files import submitted
 from dpselect.holdout.gate.certificates import NO_KEY, parse_key, pin_key, pinned_key, verify_certificate
 from dpselect.holdout.gate.files import read_groups, read_outcomes
 from dpselect.holdout.gate.outcomes import wins_and_losses
-from dpselect.holdout.gate.terms import GateRules, GateTerms
+from dpselect.holdout.gate.terms import GateTerms
 from dpselect.holdout.shared_record import name_of
 from dpselect.numerics.digits import rounded, rounded_down, rounded_up
 from dpselect.tables import Written

@@ -51,9 +51,8 @@ def init(
     In a terminal it asks for what is public and only a person can know; elsewhere it leaves blanks, which
     `dpselect tune --check` names.
     """
-    from dpselect.study import draft_study
     from dpselect.study.dictionary import described_columns, described_label, read_dictionary
-    from dpselect.study.drafted import Facts, guessed_columns
+    from dpselect.study.drafted import Facts, draft_study, guessed_columns
     from dpselect.tables import Written
     from dpselect.tables.header import absent
     from dpselect.tables.table import open_table

@@ -45,7 +45,8 @@ from dpselect.mechanisms import sparse_vector_guarantee
 from dpselect.numerics.search import root_between
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.profile import GaussianProfile
-from dpselect.randomness import RandomSource, discrete_laplace
+from dpselect.randomness import RandomSource
+from dpselect.randomness.whole_numbers import discrete_laplace
 
 __all__ = ["CheckedPlan", "mu_of_pure", "mu_of_run", "plan_checked"]
 

@@ -3,6 +3,7 @@ from .early_stopping import (
     NoGain as NoGain,
     PrivateValidation as PrivateValidation,
     PublicValidation as PublicValidation,
+    Reached as Reached,
 )
 from .estimators import (
     DPSGDClassifier as DPSGDClassifier,

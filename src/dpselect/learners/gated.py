@@ -20,9 +20,8 @@ from dpselect.learners.estimators import OutputPerturbationClassifier
 from dpselect.learners.fixed_point import exact_products
 from dpselect.learners.rows import class_numbers, labels_of, number_table, public_classes, unit_rows
 from dpselect.learners.strongly_convex import LogisticProblem
-from dpselect.mechanisms import discrete_laplace
+from dpselect.mechanisms import Mechanism, discrete_laplace
 from dpselect.mechanisms.grid import grid_at_most
-from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Release
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.boundary import result_of

@@ -2,7 +2,6 @@ from .accounting import Amounts as Amounts
 from .budget import Budget as Budget
 from .ledger import Ledger as Ledger
 from .refusals import (
-    AdaptiveReservationError as AdaptiveReservationError,
     AlreadySettledError as AlreadySettledError,
     InsufficientBudget as InsufficientBudget,
     InteractionOpenError as InteractionOpenError,
@@ -11,7 +10,6 @@ from .refusals import (
     LedgerMissingError as LedgerMissingError,
     LedgerUnavailableError as LedgerUnavailableError,
     LostLedgerWarning as LostLedgerWarning,
-    SchemaVersionError as SchemaVersionError,
     StaleRecordError as StaleRecordError,
     UnwitnessedWarning as UnwitnessedWarning,
 )

@@ -6,7 +6,13 @@ from .flipping import PermuteAndFlip as PermuteAndFlip, permute_and_flip as perm
 from .generalised_exponential import GeneralisedExponentialMechanism as GeneralisedExponentialMechanism
 from .interquantile_range import InterquantileRange as InterquantileRange
 from .large_margin import LargeMarginMechanism as LargeMarginMechanism
-from .noise_reduction import LaplaceReduction as LaplaceReduction, ReleaseUntilAbove as ReleaseUntilAbove
+from .mechanism import Mechanism as Mechanism
+from .noise_reduction import (
+    GradualRelease as GradualRelease,
+    LaplaceReduction as LaplaceReduction,
+    NoiseReduction as NoiseReduction,
+    ReleaseUntilAbove as ReleaseUntilAbove,
+)
 from .noisy_counts import (
     NoisyCount as NoisyCount,
     discrete_gaussian as discrete_gaussian,

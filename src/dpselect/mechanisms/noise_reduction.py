@@ -31,10 +31,10 @@ from dpselect.privacy.boundary import result_of
 from dpselect.privacy.output.amounts import charged_amount, charged_price, epsilon_used
 from dpselect.privacy.paying import PaidSession, Payment
 from dpselect.privacy.promises import output_promise
-from dpselect.randomness import RandomSource, discrete_laplace, resolve
+from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure
 from dpselect.randomness.session import answers
-from dpselect.randomness.whole_numbers import discrete_laplace_array
+from dpselect.randomness.whole_numbers import discrete_laplace, discrete_laplace_array
 
 __all__ = ["GradualRelease", "LaplaceReduction", "NoiseReduction", "ReleaseUntilAbove", "read_levels"]
 

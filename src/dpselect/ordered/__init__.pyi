@@ -1,8 +1,4 @@
-from .interior_points.interior_point import (
-    CumulativeInteriorPoint as CumulativeInteriorPoint,
-    InteriorPoint as InteriorPoint,
-    interior_point as interior_point,
-)
+from .interior_points.interior_point import InteriorPoint as InteriorPoint, interior_point as interior_point
 from .interior_points.optimisation_reduction import QuasiConcaveByInteriorPoint as QuasiConcaveByInteriorPoint
 from .interior_points.quasi_concave import (
     QuasiConcave as QuasiConcave,
@@ -15,6 +11,7 @@ from .labelled_rows.rectangle_plan import RectanglePlan as RectanglePlan
 from .labelled_rows.rectangles import RectangleLearner as RectangleLearner, learn_rectangle as learn_rectangle
 from .labelled_rows.thresholds import ThresholdLearner as ThresholdLearner, learn_threshold as learn_threshold
 from .order_statistics.cell_counts import (
+    CellCounts as CellCounts,
     CountedCells as CountedCells,
     count_cells as count_cells,
     count_epsilon as count_epsilon,
@@ -22,6 +19,7 @@ from .order_statistics.cell_counts import (
 from .order_statistics.one import Quantile as Quantile, median as median, quantile as quantile
 from .order_statistics.private_range import private_range as private_range, quantile_interval as quantile_interval
 from .order_statistics.several import Quantiles as Quantiles, quantiles as quantiles
+from .public_domain import PublicDomain as PublicDomain
 from .slices.price import SlicePrice as SlicePrice
 from .slices.price_comparison import noise_pays_from as noise_pays_from, slice_prices as slice_prices
 from .slices.reorder_slice_compute import (

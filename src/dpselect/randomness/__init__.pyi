@@ -4,9 +4,4 @@ from .source import (
     resolve as resolve,
     system_source as system_source,
 )
-from .whole_numbers import (
-    discrete_gaussian as discrete_gaussian,
-    discrete_gaussian_array as discrete_gaussian_array,
-    discrete_laplace as discrete_laplace,
-    geometric as geometric,
-)
+from .whole_numbers import discrete_gaussian_array as discrete_gaussian_array, geometric as geometric

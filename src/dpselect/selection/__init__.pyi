@@ -1,7 +1,7 @@
 from .above import SelectAbove as SelectAbove, select_above as select_above
 from .amplification import amplified as amplified
 from .best import SelectBest as SelectBest, select_best as select_best
-from .candidates import PrivateCandidate as PrivateCandidate
+from .candidates import PrivateCandidate as PrivateCandidate, Selector as Selector
 from .conditional import SelectAcceptable as SelectAcceptable
 from .dummies import SelectWithDummies as SelectWithDummies
 from .hyperparameters import SelectHyperparameters as SelectHyperparameters, two_set_guarantee as two_set_guarantee

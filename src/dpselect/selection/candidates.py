@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import Mechanism
 from dpselect.privacy import Guarantee, Release
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.nothing_found import warn_if_nothing_found

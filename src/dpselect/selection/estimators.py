@@ -17,9 +17,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from dpselect.errors import ArgumentError, number
-from dpselect.mechanisms import NoisyCount, discrete_laplace
+from dpselect.mechanisms import Mechanism, NoisyCount, discrete_laplace
 from dpselect.mechanisms.grid import grid_at_most, round_to_grid
-from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.privacy import Adjacency, Guarantee, compose, pure_dp, worst_of
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.privacy.promises import promise

@@ -9,8 +9,7 @@ from typing import Any, SupportsFloat
 
 from dpselect.accounting import best_of
 from dpselect.errors import flag, integer, number
-from dpselect.mechanisms import NoisyCount
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import Mechanism, NoisyCount
 from dpselect.privacy import Guarantee, Release, compose, worst_of
 from dpselect.privacy.promises import promise, refusal
 from dpselect.randomness import RandomSource

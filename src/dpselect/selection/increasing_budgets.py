@@ -18,7 +18,7 @@ import numpy as np
 
 from dpselect.accounting.best_of_k.bounds.pure import pure_shift
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import Mechanism
 from dpselect.numerics.cells import supremum_over_cells
 from dpselect.numerics.logs import ROUND_UP, sum_up
 from dpselect.numerics.search import Array

@@ -1,5 +1,4 @@
 from .checked import check_study as check_study
-from .drafted import draft_study as draft_study
 from .exported import export_model as export_model
 from .forecast import forecast_study as forecast_study
 from .model_file import load_model as load_model

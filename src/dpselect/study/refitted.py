@@ -21,8 +21,8 @@ from dpselect.study.opened import Opened
 from dpselect.study.priced import Priced
 from dpselect.study.second_stage import SecondStage
 from dpselect.study.settled import Settled
-from dpselect.tuning import TuneResult
-from dpselect.tuning.trial import Followed, Objective, Preparation
+from dpselect.tuning import Preparation, TuneResult
+from dpselect.tuning.trial import Followed, Objective
 
 __all__ = ["Refitted", "Withheld", "followed", "refit"]
 

@@ -14,8 +14,8 @@ from dpselect.privacy.output.amounts import charged_amount
 from dpselect.randomness import RandomSource
 from dpselect.study.priced import Priced
 from dpselect.study.settled import budget_of
-from dpselect.tuning import Execution, TuneResult, tune
-from dpselect.tuning.trial import Followed, Objective, Preparation
+from dpselect.tuning import Execution, Preparation, TuneResult, tune
+from dpselect.tuning.trial import Followed, Objective
 
 __all__ = ["search"]
 

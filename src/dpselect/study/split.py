@@ -26,7 +26,8 @@ from dpselect.study.portfolio import agreement, fitted, size
 from dpselect.study.priced import Priced
 from dpselect.study.row_parts import validation_mask
 from dpselect.study.schema import Study
-from dpselect.tuning.trial import Objective, Preparation, TrialOutput
+from dpselect.tuning import Preparation
+from dpselect.tuning.trial import Objective, TrialOutput
 
 __all__ = ["NothingToTrain", "StudyObjective", "prepared", "split"]
 

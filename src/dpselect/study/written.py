@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import dpselect
-from dpselect import report
 from dpselect.decoding.json_text import json_file
 from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import ContentError, StudyError
 from dpselect.privacy.release import Receipt
 from dpselect.report.cells import withheld_in_words
+from dpselect.report.facts import search_facts
 from dpselect.storage.durable import write_atomically
 from dpselect.study.columns.column import Column
 from dpselect.study.opened import Opened
@@ -48,7 +48,7 @@ def write(opened: Opened, released: Refitted | Withheld | None, result: TuneResu
         release["cells"] = price.cells.released(released.counts, price.delta)
     if (why := withheld_in_words(release)) is not None:
         release |= {"score": None, "notes": [*release["notes"], why]}
-    facts = report.search_facts(
+    facts = search_facts(
         parts=price.parts,
         search=price.search,
         law=settled.law,
@@ -66,7 +66,10 @@ def write(opened: Opened, released: Refitted | Withheld | None, result: TuneResu
 
 
 def _pages(release: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str]:
-    return {REPORT: report.render_page(release, facts), CARD: report.render_model_card(release, facts)}
+    from dpselect.report.model_card import render_model_card  # Jinja and Matplotlib: for a report alone
+    from dpselect.report.page import render_page
+
+    return {REPORT: render_page(release, facts), CARD: render_model_card(release, facts)}
 
 
 def remake_report(folder: Path, output: Path | None = None) -> Path:

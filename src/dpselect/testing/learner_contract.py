@@ -31,9 +31,11 @@ import numpy as np
 
 import dpselect.integrations.sklearn.trial
 import dpselect.learners
-import dpselect.report
+import dpselect.report.model_card
+import dpselect.report.page
 import dpselect.study.opened
 import dpselect.study.priced
+import dpselect.study.written
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource, keyed_source
@@ -163,9 +165,9 @@ def unpriced() -> Iterator[None]:
 
     with (
         patch.object(dpselect.study.priced, "price_study", price),
-        patch.object(dpselect.report, "search_facts", lambda **_: {}),
-        patch.object(dpselect.report, "render_page", lambda *_: ""),
-        patch.object(dpselect.report, "render_model_card", lambda *_: ""),
+        patch.object(dpselect.study.written, "search_facts", lambda **_: {}),
+        patch.object(dpselect.report.page, "render_page", lambda *_: ""),
+        patch.object(dpselect.report.model_card, "render_model_card", lambda *_: ""),
     ):
         yield
 

@@ -6,8 +6,7 @@ import itertools
 
 import pytest
 
-from dpselect.holdout import Gate
-from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout import Gate, GateRules
 from dpselect.testing.gate_contract import HALF, GateContract
 
 

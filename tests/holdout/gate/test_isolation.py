@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dpselect.holdout import Gate
-from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout import Gate, GateRules
 
 JUDGE, AGENT = 61001, 61002
 pytestmark = pytest.mark.skipif(

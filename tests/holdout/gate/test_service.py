@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
-from dpselect.holdout import Gate
+from dpselect.holdout import Gate, GateRules
 from dpselect.holdout.gate import service
 from dpselect.holdout.gate.outcomes import Layout
-from dpselect.holdout.gate.terms import GateRules
 
 TASKS = 200
 QUICK = GateRules(answer_seconds=0)

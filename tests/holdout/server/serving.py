@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from dpselect.holdout import Gate, Holdout, HoldoutLabels, HoldoutRequest
-from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout import Gate, GateRules, Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.server.submitters import Submitters
 
 ROWS, TASKS = 2000, 100

@@ -15,8 +15,7 @@ import pytest
 
 from dpselect.cli import main
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
-from dpselect.holdout import Gate, Holdout
-from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout import Gate, GateRules, Holdout
 from dpselect.holdout.server import HoldoutClient, ServerError, ServerSettings, serve
 from dpselect.holdout.server.boards import open_boards
 from dpselect.holdout.server.submitters import Submitters

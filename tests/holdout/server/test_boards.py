@@ -9,8 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from dpselect.errors import ArgumentError, BudgetError, StudyError
-from dpselect.holdout import Gate, Holdout
-from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout import Gate, GateRules, Holdout
 from dpselect.holdout.server.boards import open_boards
 from dpselect.holdout.server.uploads import Upload
 from tests.holdout.server.serving import POSTGRES, fresh_database, invited, make_gate, make_holdout, served

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from dpselect.errors import BudgetError, StudyError
-from dpselect.holdout import Gate
-from dpselect.holdout.gate.terms import GateRules
+from dpselect.holdout import Gate, GateRules
 from dpselect.integrations.gates import GateMetric, codabench_score, inspect_outcomes
 from dpselect.integrations.gates.competitions import answer_file
 from tests.holdout.server.serving import invited, make_gate, make_holdout, served

@@ -19,9 +19,9 @@ from dpselect.numerics.search import first_true
 from dpselect.ordered.domains import Codes, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code
 from dpselect.privacy.output.amounts import epsilon_used
-from dpselect.randomness import RandomSource, discrete_laplace, resolve
+from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
-from dpselect.randomness.whole_numbers import discrete_laplace_array
+from dpselect.randomness.whole_numbers import discrete_laplace, discrete_laplace_array
 
 __all__ = ["SecretDraws"]
 

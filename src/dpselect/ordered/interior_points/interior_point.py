@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, integer, number
-from dpselect.mechanisms import NoisyCount, bounded_range, noisy_count
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import Mechanism, NoisyCount, bounded_range, noisy_count
 from dpselect.ordered.domains import Codes, Domain, WholeNumbers
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.dyadic import DyadicParameters, draw_dyadic

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import Mechanism
 from dpselect.ordered.domains import Codes
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.interior_point import CumulativeInteriorPoint

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer
-from dpselect.mechanisms import ExponentialMechanism
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import ExponentialMechanism, Mechanism
 from dpselect.mechanisms.scores import as_vector
 from dpselect.numerics.search import first_true
 from dpselect.ordered.order_statistics.equal_scores import draw_from_runs, relative_coin, weight_at_least

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms import noisy_count
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import Mechanism, noisy_count
 from dpselect.ordered.domains import Domain
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.labelled_rows.rectangle_plan import MOST_NOISY, RectanglePlan, Slicing, plan_rectangle

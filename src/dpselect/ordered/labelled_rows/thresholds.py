@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms import bounded_range
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import Mechanism, bounded_range
 from dpselect.ordered.domains import Domain, WholeNumbers
 from dpselect.ordered.interior_points.interior_point import InteriorPoint
 from dpselect.ordered.interior_points.rows import Method

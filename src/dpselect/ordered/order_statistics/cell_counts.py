@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Final, NamedTuple, SupportsFloat
 
 from dpselect.errors import expect, number
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import Mechanism
 from dpselect.numerics.logs import fraction_up
 from dpselect.ordered.order_statistics.one import parse_epsilon
 from dpselect.ordered.sources.declared import Column
@@ -17,7 +17,8 @@ from dpselect.privacy import Adjacency, Guarantee, Release, Spender, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.public_api import options_of
-from dpselect.randomness import RandomSource, discrete_laplace
+from dpselect.randomness import RandomSource
+from dpselect.randomness.whole_numbers import discrete_laplace
 
 __all__ = ["CellCounts", "CountedCells", "count_cells", "count_epsilon"]
 

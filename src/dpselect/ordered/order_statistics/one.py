@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any, Literal, SupportsFloat, cast, get_args
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, number
-from dpselect.mechanisms import bounded_range
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import Mechanism, bounded_range
 from dpselect.ordered.domains import exact_decimal
 from dpselect.ordered.order_statistics.intervals import draw_code
 from dpselect.ordered.order_statistics.small_domain import MOST_CODES, draw_flipped

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, SupportsFloat
 
 from dpselect.errors import number
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import Mechanism
 from dpselect.ordered.domains import Binades
 from dpselect.ordered.order_statistics.intervals import draw_code
 from dpselect.ordered.order_statistics.one import Quantile, parse_epsilon, parse_quantile, quantile_rate, rank_error

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Final, SupportsFloat, TypeVar, cast
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms import Mechanism
 from dpselect.ordered.order_statistics.by_slices import Slicing
 from dpselect.ordered.order_statistics.methods.method import (
     CHOICES,
