@@ -20,7 +20,7 @@ from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic
 from dpselect.searching import DESIGNS, design_names
 from dpselect.searching.design import DesignPrice
-from dpselect.searching.two_stages import FirstStage
+from dpselect.searching.stages import FirstStage
 from dpselect.study import load_model, parse_study, run_study
 from dpselect.study.metrics import METRICS, ScoreNoise
 from dpselect.study.opened import open_rows

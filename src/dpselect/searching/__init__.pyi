@@ -5,4 +5,4 @@ from .design import (
     listed as listed,
     search_design as search_design,
 )
-from .two_stages import FIRST_STAGE as FIRST_STAGE, SHARE as SHARE, TwoStages as TwoStages
+from .stages import FIRST_STAGE as FIRST_STAGE, SHARE as SHARE, TwoStages as TwoStages

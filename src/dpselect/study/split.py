@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.searching.portfolio import CandidateTrials
-from dpselect.searching.two_stages import FirstStage
+from dpselect.searching.stages import FirstStage
 from dpselect.study.bounds import buy, known_columns
 from dpselect.study.cell_counts import with_bounds
 from dpselect.study.learners.recipe import Recipe

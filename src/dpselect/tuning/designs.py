@@ -28,7 +28,7 @@ from dpselect.repetitions import Repetitions
 from dpselect.searching import DESIGNS, SHARE, Design, TwoStages, design_names, listed
 from dpselect.searching.design import DesignPrice, PriceRequest
 from dpselect.searching.portfolio import CandidateTrials
-from dpselect.searching.two_stages import FirstStage
+from dpselect.searching.stages import FirstStage
 from dpselect.selection.rehearsal import Rehearsal, check_function
 from dpselect.tuning.limits import Limits, counting
 from dpselect.tuning.options import Execution, SearchRequest, SearchStore, TuneResult

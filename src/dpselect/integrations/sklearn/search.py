@@ -48,7 +48,7 @@ from dpselect.randomness import RandomSource
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.searching import DESIGNS, SHARE
-from dpselect.searching.two_stages import FirstStage
+from dpselect.searching.stages import FirstStage
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.row_parts import SPLIT
 from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, Space, TuneResult, tune
