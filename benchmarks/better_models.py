@@ -42,7 +42,7 @@ from dpselect.errors import StudyError
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
-from dpselect.searching import design_names
+from dpselect.searching.design import design_names
 from dpselect.study import parse_study, run_study
 
 DELTA = 1e-5

@@ -37,7 +37,7 @@ from benchmarks.better_models import (
 from benchmarks.model_tables import ModelTable, tables
 from dpselect.accounting import calibrate
 from dpselect.privacy import gaussian
-from dpselect.searching import design_names
+from dpselect.searching.design import design_names
 from dpselect.study.forecast import SIGNALS, SIGNALS_A_WEIGHT
 
 HELD_OUT: Final = ("waves", "orders", "rents")

@@ -279,10 +279,17 @@ def test_an_executor_says_so_when_its_workers_end_while_they_start(monkeypatch):
 def test_what_was_charged_for_a_preparation_is_not_denied_when_workers_end_while_they_start(tmp_path, monkeypatch):
     from dpselect.tuning import executors
 
-    monkeypatch.setattr(executors._Pool, "_receive", staticmethod(lambda worker: None))
     budget = budget_at(tmp_path / "budget.db")
     prepared = Preparation(lambda random: objective, pure_dp(epsilon=0.25))
     options = {"space": {"x": Uniform(0.0, 1.0)}, "base": pure_dp(epsilon=0.25), "repetitions": Fixed(count=2)}
+    receive = executors._Pool._receive
+    monkeypatch.setattr(executors._Pool, "_receive", staticmethod(lambda worker: None))
+    with pytest.raises(StartingProcessError, match="has drawn and charged nothing"):
+        tune(prepared, executor=ProcessExecutor(workers=1), ledger=budget, **options)
+    assert budget.spent().epsilon == 0
+    monkeypatch.setattr(  # workers start before the price is reserved, and end after
+        executors._Pool, "_receive", staticmethod(lambda w: None if budget.spent().epsilon else receive(w))
+    )
     with pytest.raises(StartingProcessError, match="the price is charged, and a store can be resumed"):
         tune(prepared, executor=ProcessExecutor(workers=1), ledger=budget, **options)
     assert budget.spent().epsilon > 0

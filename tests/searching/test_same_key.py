@@ -18,8 +18,7 @@ from dpselect.mechanisms import NoisyCount
 from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic
-from dpselect.searching import DESIGNS, design_names
-from dpselect.searching.design import DesignPrice
+from dpselect.searching.design import DESIGNS, DesignPrice, design_names
 from dpselect.searching.stages import FirstStage
 from dpselect.study import load_model, parse_study, run_study
 from dpselect.study.metrics import METRICS, ScoreNoise

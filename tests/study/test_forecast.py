@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, StudyError
-from dpselect.searching import design_names
+from dpselect.searching.design import design_names
 from dpselect.study import check_study, forecast_study, parse_study
 from dpselect.study.forecast import SIGNALS, SIGNALS_A_WEIGHT
 from tests.study.test_schema import STUDY

@@ -159,7 +159,7 @@ def test_their_names_are_in_the_schema_and_in_messages():
 
 
 def test_a_source_that_nobody_opens_names_those_that_are(tmp_path):
-    for source in ("rows.xls", "Made-up:corners/8", "made-upcorners"):
+    for source in ("rows.nothing", "Made-up:corners/8", "made-upcorners"):
         study = parse_study({**DOCUMENT, "data": {**DOCUMENT["data"], "source": source}})
         with pytest.raises(StudyError, match=r"data.source .*a path ending in \.csv.*made-up:.*sklearn:"):
             check_study(study, base_folder=tmp_path, folder=tmp_path / "out")

@@ -14,7 +14,7 @@ from .grids import (
     logarithmic_grid as logarithmic_grid,
     uniform_grid as uniform_grid,
 )
-from .means import AdaptiveMeans as AdaptiveMeans, plan_means as plan_means
+from .means import AdaptiveMeans as AdaptiveMeans
 from .medians import ExponentialMedian as ExponentialMedian, SearchMedian as SearchMedian
 from .multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
 from .planner import plan_analysis as plan_analysis, plan_concentrated as plan_concentrated

@@ -133,7 +133,7 @@ def _bounds(preparation: dict[str, Any] | None) -> list[str]:
 
 
 def _design(found: dict[str, Any]) -> type[Design]:
-    from dpselect.searching import DESIGNS  # loads what prices a search, which help does without
+    from dpselect.searching.design import DESIGNS
 
     return DESIGNS[found["design"]]
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import SupportsFloat
 
-from dpselect.adaptive import plan_means
-from dpselect.adaptive.means import MeanPlan
+from dpselect.adaptive.means import MeanPlan, plan_means
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.scores import BITS, Scored
 from dpselect.mechanisms.grid import gaussian_steps

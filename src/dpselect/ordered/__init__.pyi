@@ -29,6 +29,5 @@ from .slices.reorder_slice_compute import (
     ReorderSliceCompute as ReorderSliceCompute,
     Steps as Steps,
 )
-from .sources.adapters import SqlTable as SqlTable
 from .sources.declared import Column as Column
 from .sources.opening import column_source as column_source, open_column as open_column

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from dpselect.numerics.digits import rounded, rounded_up
 from dpselect.report.cells import cells_in_words
-from dpselect.searching import DESIGNS, Design, design_names
+from dpselect.searching import Design
+from dpselect.searching.design import DESIGNS, design_names
 
 __all__ = ["card", "design_of", "shown"]
 

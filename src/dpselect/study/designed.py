@@ -16,7 +16,8 @@ from dpselect.accounting.planning.portfolio import MOST_CANDIDATES, trial_shares
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
 from dpselect.privacy import gaussian
 from dpselect.repetitions import Fixed
-from dpselect.searching import DESIGNS, FIRST_STAGE, listed
+from dpselect.searching.design import DESIGNS, listed
+from dpselect.searching.stages import FIRST_STAGE
 from dpselect.study.schema import Study, Validation
 
 __all__ = ["ONE_RUN", "combinations", "default_map", "designed", "signals"]

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.errors import StudyError
-from dpselect.searching import design_names
+from dpselect.searching.design import design_names
 from dpselect.study.schema import Study
 from dpselect.study.settled import Place, Settled, settle
 

@@ -69,7 +69,7 @@ def _metric(name: str | None) -> str | None:
 
 
 def _design(name: str) -> str:
-    from dpselect.searching import DESIGNS
+    from dpselect.searching.design import DESIGNS
 
     if name != "auto":
         DESIGNS[name]
@@ -349,7 +349,7 @@ class SearchDesign(_Strict):
     @property
     def kind(self) -> type[Design]:
         """The class of the design; before the rule has chosen one, that of a search in one stage."""
-        from dpselect.searching import DESIGNS
+        from dpselect.searching.design import DESIGNS
 
         return DESIGNS["one-stage" if self.design == "auto" else self.design]
 

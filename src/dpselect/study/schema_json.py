@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpselect.repetitions.by_name import law_names
-from dpselect.searching import design_names
+from dpselect.searching.design import design_names
 from dpselect.study.learners import LEARNERS
 from dpselect.study.metrics import METRICS
 from dpselect.study.schema import Study

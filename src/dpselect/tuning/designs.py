@@ -25,10 +25,10 @@ from dpselect.privacy.boundary import result_of
 from dpselect.privacy.promises import promise, promises, refusal
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Repetitions
-from dpselect.searching import DESIGNS, SHARE, Design, TwoStages, design_names, listed
-from dpselect.searching.design import DesignPrice, PriceRequest
+from dpselect.searching import Design
+from dpselect.searching.design import DESIGNS, DesignPrice, PriceRequest, design_names, listed
 from dpselect.searching.portfolio import CandidateTrials
-from dpselect.searching.stages import FirstStage
+from dpselect.searching.stages import SHARE, FirstStage, TwoStages
 from dpselect.selection.rehearsal import Rehearsal, check_function
 from dpselect.tuning.limits import Limits, counting
 from dpselect.tuning.options import Execution, SearchRequest, SearchStore, TuneResult

@@ -202,16 +202,14 @@ def tune(  # noqa: PLR0913
         if search.stage in _BEFORE_THE_CHOICE:
             begin = partial(_begin, plan, opened, search, ledger, label, source)
             begun = None
-            if isinstance(objective, Preparation):  # its runs are known once it is paid for
-                if executor is not None and search.stage is Stage.NEW:
-                    with executor.session(Job(_nothing, plan.space, plan.shape.payload_bytes, execution.limits)):
-                        pass  # workers that cannot be reached are found before anything is charged
-                begun = begin()
-                objective = _made(objective, keyed_source(preparation_key(begun.master)))
-            job = Job(
-                cast(Objective, objective), plan.space, plan.shape.payload_bytes, execution.limits, execution.reads
-            )
             try:
+                if isinstance(objective, Preparation):  # its runs are known once it is paid for
+                    if executor is not None and search.stage is Stage.NEW:
+                        _reach(executor, plan)
+                    begun = begin()
+                    objective = _made(objective, keyed_source(preparation_key(begun.master)))
+                runs = cast(Objective, objective)
+                job = Job(runs, plan.space, plan.shape.payload_bytes, execution.limits, execution.reads)
                 with (executor or InlineExecutor()).session(job) as session:
                     search = _run_trials(plan, begun or begin(), opened, session)
             except StartingProcessError as error:
@@ -241,6 +239,12 @@ def _beside(objective: Any) -> Guarantee | None:
 def _made(preparation: Preparation, random: RandomSource) -> Objective:
     """The objective of the runs. Whether it can be made is private: where not, every run fails."""
     return result_of(lambda: preparation.objective(random), _nothing)
+
+
+def _reach(executor: Executor, plan: Plan) -> None:
+    """Find workers that cannot be reached before anything is charged."""
+    with executor.session(Job(_nothing, plan.space, plan.shape.payload_bytes, plan.execution.limits)):
+        pass
 
 
 def _nothing(params: Mapping[str, Any], random: RandomSource) -> TrialOutput:  # noqa: ARG001

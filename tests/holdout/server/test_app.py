@@ -16,8 +16,9 @@ import pytest
 from dpselect.cli import main
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
 from dpselect.holdout import Gate, GateRules, Holdout
-from dpselect.holdout.server import HoldoutClient, ServerError, ServerSettings, serve
+from dpselect.holdout.server import HoldoutClient, ServerSettings, serve
 from dpselect.holdout.server.boards import open_boards
+from dpselect.holdout.server.client import ServerError
 from dpselect.holdout.server.submitters import Submitters
 from tests.holdout.server.serving import invited, make_gate, make_holdout, served
 

@@ -11,7 +11,8 @@ import pytest
 
 from dpselect.errors import ContentError
 from dpselect.holdout import Gate, Holdout
-from dpselect.holdout.server import HoldoutClient, ServerError
+from dpselect.holdout.server import HoldoutClient
+from dpselect.holdout.server.client import ServerError
 from dpselect.holdout.server.submitters import Submitters
 from tests.holdout.server.serving import POSTGRES, fresh_database, make_gate, make_holdout, served
 

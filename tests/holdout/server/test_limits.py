@@ -10,8 +10,9 @@ import pytest
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
 from dpselect.holdout import Holdout
-from dpselect.holdout.server import HoldoutClient, ServerError, ServerSettings
+from dpselect.holdout.server import HoldoutClient, ServerSettings
 from dpselect.holdout.server.boards import BoardAnswer, open_boards
+from dpselect.holdout.server.client import ServerError
 from dpselect.holdout.server.submitters import Submitters
 from tests.holdout.server.serving import invited, make_gate, make_holdout
 from tests.holdout.server.test_app import Broken, call, scope_of

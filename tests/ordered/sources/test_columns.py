@@ -10,19 +10,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpselect.errors import ArgumentError
-from dpselect.ordered import (
-    SqlTable,
-    learn_rectangle,
-    learn_threshold,
-    open_column,
-    private_range,
-    quantile,
-    quantiles,
-)
+from dpselect.ordered import learn_rectangle, learn_threshold, open_column, private_range, quantile, quantiles
 from dpselect.ordered.domains import Binades, Grid, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import SortedColumn
 from dpselect.ordered.order_statistics.small_domain import rows_below
-from dpselect.ordered.sources.adapters import read_values
+from dpselect.ordered.sources.adapters import SqlTable, read_values
 from dpselect.ordered.sources.columns import ChunkedColumn
 from dpselect.ordered.sources.declared import Column
 from dpselect.randomness import keyed_source

@@ -15,7 +15,8 @@ from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.files import read_columns
 from dpselect.ledger import Ledger
-from dpselect.ordered import SqlTable, median, open_column, quantile
+from dpselect.ordered import median, open_column, quantile
+from dpselect.ordered.sources.adapters import SqlTable
 from dpselect.study.data import load
 from dpselect.study.schema import Data
 from dpselect.tables.table import open_table

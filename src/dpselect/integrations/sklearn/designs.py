@@ -20,7 +20,7 @@ from dpselect.integrations.sklearn.scoring import RowScore, Scoring, label_bound
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train, unpack
 from dpselect.learners.column_types import of_any_type
 from dpselect.randomness import RandomSource
-from dpselect.searching import listed as combinations
+from dpselect.searching.design import listed as combinations
 from dpselect.searching.portfolio import CandidateTrials, TrialModel
 from dpselect.study.portfolio import agreement, beginning, size
 from dpselect.study.target import Target

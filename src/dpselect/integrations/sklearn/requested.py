@@ -14,7 +14,7 @@ from dpselect.learners.rows import public_classes
 from dpselect.privacy import Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.promises import refusal
-from dpselect.searching import DESIGNS, design_names
+from dpselect.searching.design import DESIGNS, design_names
 
 __all__ = ["request_of"]
 

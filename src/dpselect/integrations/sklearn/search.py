@@ -47,8 +47,8 @@ from dpselect.privacy.paying import asked_at
 from dpselect.randomness import RandomSource
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
-from dpselect.searching import DESIGNS, SHARE
-from dpselect.searching.stages import FirstStage
+from dpselect.searching.design import DESIGNS
+from dpselect.searching.stages import SHARE, FirstStage
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.row_parts import SPLIT
 from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, Space, TuneResult, tune
