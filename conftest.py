@@ -92,7 +92,7 @@ def _spent() -> float:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """What took longer than the budget is run again: whoever comes first pays for what is remembered."""
+    """What took longer than the budget is run again: anyone who comes first pays for what is remembered."""
     if item.config.getoption("--budget") is None:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)

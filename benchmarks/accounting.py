@@ -13,7 +13,7 @@ outside:
 - calibrate: the noise that meets a total of (3, 1e-5), by dp-accounting's own calibration to the same tolerance.
 
 Ours by three bounds: "published" is what dp-accounting computes, the closed forms; "renyi" adds the numeric Lemma 7;
-"all" is the default of `best_of`. "looser" counts the orders at which our curve lies above dp-accounting's.
+"all" is the default of `best_of`. "looser" counts the orders at which our curve is above dp-accounting's.
 """
 
 from __future__ import annotations

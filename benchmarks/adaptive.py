@@ -65,7 +65,7 @@ def blocks() -> None:
 
 def choice() -> None:
     """Win shares lost by `choose`, at a failure probability of 0.05."""
-    print("| mechanism | questions | blocks | candidates | behind the best on the blocks | on fresh rows |")
+    print("| mechanism | questions | blocks | candidates | behind the best on the blocks | on new rows |")
     print("|---|---:|---:|---:|---:|---:|")
     for mechanism in ("binary_search", "exponential"):
         for queries, times in ((10, 1), (10, 10), (100, 1), (100, 10)):

@@ -15,7 +15,7 @@ times to average noise away. `collusion`: votes of as many
 accounts as there are asks, which tell each other everything. The `honest` searcher
 has experiments of which a tenth are better by 0.1 and the others not at all, and builds on what leads.
 
-`false` is the share of arenas in which something led that was not better than what it replaced, with its 99 per cent
+`false` is the share of arenas in which something led that was not better than what it replaced, with its 99 %
 upper confidence bound; `over-fitting` the leader's score on the tasks less its worth on fresh ones; `improvement` the
 leader's worth less the first one's. Every number is drawn from a fixed seed.
 """
@@ -243,7 +243,7 @@ ATTACKS: dict[str, Callable[[Board, np.random.Generator], None]] = {
 
 
 def arena(name: str, attack: str, options: argparse.Namespace) -> tuple[float, float, float]:
-    """The share of arenas with a false accept, the leader's over-fitting and its improvement, in the mean."""
+    """The share of arenas with a false accept, the leader's over-fitting and its improvement, on average."""
     found = []
     for number in range(options.arenas):
         random = np.random.default_rng([17, number])

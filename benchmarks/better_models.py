@@ -108,7 +108,7 @@ class Case:
 
 @contextmanager
 def without_reports() -> Iterator[None]:
-    """Nor notes: whoever searches here has heard what searches lose."""
+    """Nor notes: anyone who searches here has heard what searches lose."""
     log = logging.getLogger("dpselect.study")
     level = log.level
     log.setLevel(logging.ERROR)

@@ -2,10 +2,10 @@
 
     python -m benchmarks.certificates [--rows 10000] [--questions 1000] [--answers 10] [--runs 200] [--page FILE]
 
-Labels are coin flips, so that everything scores one half on fresh rows; the error of a way is how far from it anything
+Labels are coin flips, so that everything scores one half on new rows; the error of a way is how far from it anything
 is that it shows. `certified` is the bound on the largest error of all answers that holds but for a probability of 0.05,
-whatever is asked; `measured` the 95 per cent quantile of the largest error in the runs of the worst of the attacks,
-`missed` the share of its runs in which an interval (or the bound) missed one half, with its 99 per cent upper
+whatever is asked; `measured` the 95 % quantile of the largest error in the runs of the worst of the attacks,
+`missed` the share of its runs in which an interval (or the bound) missed one half, with its 99 % upper
 confidence bound.
 
 - fixed models, Bonferroni: all scores, Hoeffding's inequality for models that were fixed before; for `adaptive models`

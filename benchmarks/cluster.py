@@ -6,7 +6,7 @@ All contenders run in one process, one after another, on the same two workers, a
 this library in its sealed store, Optuna in SQLite (its workers are threads of this process), Ray Tune in its folder.
 `start` is the wall time of a search of two trials, the shorter of two; `ms/trial` is the rest of the long search's time
 divided by its other trials. Run it on a quiet machine: starting workers takes seconds, which differ by more than a few
-trials take. Clusters are started beforehand and their start is not counted. Ray Tune takes seconds for a trial, so it
+trials take. Clusters are started in advance and their start is not counted. Ray Tune takes seconds for a trial, so it
 runs fewer of them (--ray-tune-trials). The peers keep every trial in the clear and give no privacy.
 """
 

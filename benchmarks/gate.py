@@ -108,7 +108,7 @@ def probes(gates: Gates, random: np.random.Generator, share: Callable[..., Array
 
 
 def upper(failed: int, count: int) -> float:
-    """The 99 per cent upper confidence bound of Clopper and Pearson (1934)."""
+    """The 99 % upper confidence bound of Clopper and Pearson (1934)."""
     return float(betaincinv(failed + 1, count - failed, 0.99)) if failed < count else 1.0
 
 
@@ -126,7 +126,7 @@ def attacks(count: int) -> dict[str, float]:
                 failed += int(gates.failed.sum())
             name = f"{attack.__name__}, {'even' if share is even else 'random'} stakes"
             found[name] = failed / count
-            print(f"  {name}: {found[name]:.4f}, 99 per cent upper bound {upper(failed, count):.4f}")
+            print(f"  {name}: {found[name]:.4f}, 99 % upper bound {upper(failed, count):.4f}")
     return found
 
 
@@ -336,7 +336,7 @@ WAYS: dict[str, tuple[Callable[[Loop, int], None], bool]] = {
 def loop(count: int) -> dict[tuple[float, str], float]:
     """Loops of 100 experiments, by several ways to accept; means over many such loops."""
     tails, found = log_tails(LOOP_TASKS), {}
-    print(f"100 experiments, 10 per cent of them better by the gain; {LOOP_TASKS} tasks, as many development tasks")
+    print(f"100 experiments, 10 % of them better by the gain; {LOOP_TASKS} tasks, as many development tasks")
     print(f"true improvement, loops with a false accept, improvement claimed less true one; {count} loops")
     for gain in (0.1, 0.05):
         for name, (step, fresh) in WAYS.items():

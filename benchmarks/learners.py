@@ -54,7 +54,7 @@ def breast_cancer() -> tuple[Any, Any]:
 
 
 def noise_for(epsilon: float, sampling_rate: float, steps: int) -> float:
-    """The smallest noise multiplier, to 0.1 per cent, at which the run costs at most epsilon."""
+    """The smallest noise multiplier, to 0.1 %, at which the run costs at most epsilon."""
     low, high = 0.1, 1000.0
     while high / low > 1.001:
         middle = (low * high) ** 0.5

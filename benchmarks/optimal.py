@@ -7,7 +7,7 @@
     python benchmarks/optimal.py table                   against dp-accounting's repeat-and-select, as a Markdown table
     python benchmarks/optimal.py table --write docs/optimal-vs-repeat-and-select.md
 
-Times are processor time of this process (all its threads), with the base's privacy-loss distribution built beforehand.
+Times are processor time of this process (all its threads), with the base's privacy-loss distribution built in advance.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def relative_width(lower: float, upper: float) -> float:
 
 
 def width(part: int, parts: int) -> None:
-    """Every `parts`-th case, printed as it is done; what lies outside [0.05, 20] is printed but not counted."""
+    """Every `parts`-th case, printed as it is done; what is outside [0.05, 20] is printed but not counted."""
     bases: dict[str, Guarantee] = {}
     found, seconds, outside = [], [], 0
     for base, law, mean, delta in itertools.islice(cases(), part - 1, None, parts):
@@ -289,7 +289,7 @@ bounds on the same thing: epsilon at delta = {delta:g}, add or remove one. DP-SG
 steps) with Poisson sampling. "Attained" is an epsilon that some mechanism with that base needs, so nothing valid lies
 below it. "Ratio" is here over there.
 
-Seconds are processor time of one epsilon; the privacy-loss distribution of the base is built beforehand and not
+Seconds are processor time of one epsilon; the privacy-loss distribution of the base is built in advance and not
 counted, while on the other side the Renyi curve of the base is.
 
 {table}

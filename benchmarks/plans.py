@@ -2,7 +2,7 @@
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.plans [--rounds 3]
 
-Each price is worked out in an interpreter of its own, imports aside: the least of the rounds. The second time is that
+Each price is computed in an interpreter of its own, imports aside: the least of the rounds. The second time is that
 of the same question, asked of new objects. The last column is what was wished for.
 """
 

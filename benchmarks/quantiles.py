@@ -70,7 +70,7 @@ def speed(rows: int) -> None:
                 quantile(whole, q=0.5, lower=-m, upper=m - 1, epsilon=1.0, assume_sorted=True) for _ in range(50)
             ]
         )
-        print(f"assume_sorted, whole numbers, domain 2^{bits}: {once / 50 * 1000:.3f} ms")
+        print(f"assume_sorted, integers, domain 2^{bits}: {once / 50 * 1000:.3f} ms")
     import tracemalloc
 
     tracemalloc.start()
@@ -103,7 +103,7 @@ def peers(rows: int) -> None:
     print(f"dpselect: {clocked(lambda: quantile(values, q=0.5, epsilon=1.0, lower=-10.0, upper=10.0)):.4f} s")
     print(f"numpy.sort: {clocked(lambda: np.sort(values)):.4f} s", flush=True)
     listed = values.tolist()
-    print(f"OpenDP, the list made beforehand: {clocked(lambda: mechanism(listed), 2):.4f} s", flush=True)
+    print(f"OpenDP, the list made in advance: {clocked(lambda: mechanism(listed), 2):.4f} s", flush=True)
     taken = clocked(lambda: diffprivlib_quantile(values, 0.5, epsilon=1.0, bounds=(-10.0, 10.0)), 1)
     print(f"diffprivlib: {taken:.4f} s")
 

@@ -16,7 +16,7 @@ public grid of about 2000 values (whole years for ages). Both adjacencies are ru
 
 OpenDP: make_private_quantile for up to 9 quantiles (epsilon divided by their number), counts in a b-ary tree from 9 on.
 Row i of every library is from the same rows, so that differences are paired. The interval in the table is that of the
-mean paired difference, ours less the best peer's, at 99 per cent by the normal law; best is the peer with the least
+mean paired difference, ours less the best peer's, at 99 % by the normal law; best is the peer with the least
 mean error of the cell.
 """
 

@@ -1,4 +1,4 @@
-"""What class weights are worth where 2 per cent of the rows are positive: the default model with them and without.
+"""What class weights are worth where 2 % of the rows are positive: the default model with them and without.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.rare_classes [--rows 30000] [--seeds 5] [--epsilon 3]
 
@@ -50,7 +50,7 @@ WAYS: Mapping[str, tuple[Mapping[str, Any], str]] = {
 
 
 def made(rows: int, seed: int) -> dict[str, Any]:
-    """Rows of which 2 per cent, in the mean, are ill."""
+    """Rows of which 2 %, on average, are ill."""
     random = np.random.default_rng(seed)
     age, marker = random.uniform(18, 100, rows), np.minimum(random.exponential(12, rows), 100)
     pressure, income = random.normal(125, 18, rows), np.exp(random.normal(10, 1.2, rows))

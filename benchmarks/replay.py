@@ -15,9 +15,9 @@ asked is hardly better or worse, as in a search by hand. The ways to accept are 
 `python -m benchmarks.gate --only loop`.
 
 `accepted`: candidates that led. `not better`: those of them that are not better than what they replaced, on the images
-that are neither held out nor the searcher's. `over-fitting`: the last leader's share of right answers on the held-out
-images less that on those. `improvement`: its share on those, and on the new ones, less that of the first model. Means
-over replays, with their standard errors for the last three; seeds are fixed.
+that are neither held out nor the searcher's. `over-fitting`: the last leader's share of correct predictions on the
+held-out images less that on those. `improvement`: its share on those, and on the new ones, less that of the first
+model. Means over replays, with their standard errors for the last three; seeds are fixed.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A clustering is fitted on one half of a block and scored by the log-likelihood of the other half (one Gaussian for each
 cluster, with a common spherical variance). Scored on the rows that it was fitted to, more clusters always look better,
-and the number that the analyst then reports cannot be reached on fresh rows. Here `choose` ranks the candidates on
-hundreds of small blocks, for the price of one question whatever their number, and `estimate` answers how good the
-winner is on fresh rows.
+and the number that the analyst then reports cannot be reached on new rows. Here `choose` ranks the candidates on
+hundreds of small blocks, for the price of one question regardless of their number, and `estimate` answers how good the
+winner is on new rows.
 
     python examples/choose_clustering.py
 """

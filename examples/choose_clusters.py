@@ -33,7 +33,7 @@ PENALTY = 0.02  # for each cluster: an idle one should not win by the noise of t
 
 
 def clip_to_disc(rows: np.ndarray) -> np.ndarray:
-    """Each row by itself: not a number becomes 0, and what lies outside the unit disc is drawn back to it."""
+    """Each row by itself: not a number becomes 0, and what is outside the unit disc is drawn back to it."""
     finite = np.nan_to_num(rows, nan=0.0, posinf=1e9, neginf=-1e9)
     length = np.maximum(np.hypot(finite[:, 0], finite[:, 1]), 1.0)
     return finite / length[:, None]
@@ -45,7 +45,7 @@ def distances(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 
 def private_k_means(rows: np.ndarray, clusters: int, random: RandomSource) -> np.ndarray:
-    """Lloyd's steps on noisy sums and counts (Blum, Dwork, McSherry, Nissim 2005). `rows` lie in the unit disc.
+    """Lloyd's steps on noisy sums and counts (Blum, Dwork, McSherry, Nissim 2005). `rows` are in the unit disc.
 
     In each step a row adds its two coordinates and a one to the entries of a single cluster. That vector has a squared
     length of at most 2, or 2 + 3/UNITS once the coordinates are rounded to the grid, so a step with discrete Gaussian
@@ -75,7 +75,7 @@ def noisy_silhouette(rows: np.ndarray, centres: np.ndarray, random: RandomSource
 
 
 def price() -> Guarantee:
-    """What one run costs: the k-means steps and the score, whatever the number of clusters."""
+    """What one run costs: the k-means steps and the score, regardless of the number of clusters."""
     squared_length = 2.0 + 3.0 / UNITS
     return compose(zcdp(rho=STEPS * squared_length / (2.0 * DEVIATION**2)), pure_dp(epsilon=SCORE_EPSILON))
 

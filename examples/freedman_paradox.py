@@ -3,7 +3,7 @@
 One hundred features are pure noise. An analyst looks at the correlation of each with the outcome and then asks for that
 of the score that adds all features with the signs just seen. On the rows that the signs came from it is many standard
 errors from zero; the truth is zero. `AdaptiveAnalysis` answers the same questions of the same rows, and its last answer
-is as good as on fresh rows: within the quartiles of the correlation of a fresh block.
+is as good as on new rows: within the quartiles of the correlation of a fresh block.
 
     python examples/freedman_paradox.py
 
@@ -64,7 +64,7 @@ def main(random: RandomSource | None = None) -> Study:
     print("correlation of the combined score with the outcome (the truth is 0)")
     print(f"  same rows, naive    {naive:+.3f}   {naive / found.standard_error:.1f} standard errors from 0")
     print(f"  same rows, ours     {ours:+.3f}   within {HALF_WIDTH:.3f} of the truth, certified")
-    print(f"  fresh rows          {fresh:+.3f}   {abs(fresh) / found.standard_error:.1f} standard errors from 0")
+    print(f"  new rows          {fresh:+.3f}   {abs(fresh) / found.standard_error:.1f} standard errors from 0")
     print(analysis.certificate.statement)
     return found
 

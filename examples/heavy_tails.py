@@ -1,4 +1,4 @@
-"""Estimators whose variance is infinite: no bound, no variance, and answers that keep their promise all the same.
+"""Estimators whose variance is infinite: no bound, no variance, and answers that keep their promise anyway.
 
 Twenty segments of customers spend by the same Pareto law with tail index 1.5: the mean is 3, the variance infinite. The
 analyst asks which segment spends most and by how much, and looks at its tail afterwards. The sample mean of the segment

@@ -3,8 +3,8 @@
 # %% [markdown]
 # # What did last year's search cost?
 #
-# Last year somebody trained models on private rows, by DP-SGD with noise multiplier 1.1, sampling rate 0.01 and 2,000
-# steps each, and published the best. Nobody counted the search. What is its price? It depends on how the settings were
+# Last year someone trained models on private rows, by DP-SGD with noise multiplier 1.1, sampling rate 0.01 and 2,000
+# steps each, and published the best. No one counted the search. What is its price? It depends on how the settings were
 # chosen and on what became known: a grid and a random search are different mechanisms.
 #
 # A notebook as a script: `python examples/last_years_search.py [--quick]`; `--quick` trains less, for tests.
@@ -44,11 +44,11 @@ prices["grid, half of it stopped at half time by plan"] = compose(*halves).epsil
 # %% [markdown]
 # ## A random search: 24 independent draws, as many as planned
 #
-# Every setting was drawn from one law, with replacement, by a generator nobody knows the seed of, and nobody saw more
+# Every setting was drawn from one law, with replacement, by a generator no one knows the seed of, and no one saw more
 # than the winner. Then it is the best of 24 draws of one mechanism; that is cheaper, though not by much.
 
 # %%
-prices["random search, 24 fixed beforehand"] = best_of(training, Fixed(count=RUNS)).epsilon(DELTA)
+prices["random search, 24 fixed in advance"] = best_of(training, Fixed(count=RUNS)).epsilon(DELTA)
 
 # %% [markdown]
 # ## Until one was good enough
@@ -61,7 +61,7 @@ stopping = threshold_stopping(training, stop_probability=0.01)
 prices["first above a threshold"] = stopping.epsilon(DELTA)
 
 # %% [markdown]
-# "Until it looked good", with no rule fixed beforehand, has no price.
+# "Until it looked good", with no rule fixed in advance, has no price.
 #
 # ## What it should have been
 #

@@ -4,7 +4,7 @@ The labels are coin flips, so no submission is better than one half. The attacke
 little about the held-out labels from every score, and lets those that did well vote (those that did badly vote against
 themselves). On a leaderboard that shows exact scores the vote is far above one half after some hundred submissions, and
 means nothing. Ours answers a planned number of scores, each with an interval that holds what the predictions are worth
-on fresh rows, and stops when one more would not be certified.
+on new rows, and stops when one more would not be certified.
 
     python examples/leaderboard.py
 """
@@ -61,7 +61,7 @@ def attack_ours(holdout: Holdout, claim: float | None, generator: np.random.Gene
             holdout.score(ids=range(ROWS), predictions=generator.integers(0, 2, ROWS))
     except BudgetError as error:
         print(f"  in the end: {error}")
-    return f"{found.value:.3f} after {asked} questions, on fresh rows between {low:.3f} and {high:.3f}", found.value
+    return f"{found.value:.3f} after {asked} questions, on new rows between {low:.3f} and {high:.3f}", found.value
 
 
 def main(seed: int = 1) -> dict[str, float]:

@@ -82,7 +82,7 @@ def private_training(max_grad_norm: float = 1.0) -> PrivateTraining:
 
 
 class Objective:
-    """One run: train, count right answers on the scoring rows, add noise to the count."""
+    """One run: train, count correct predictions on the scoring rows, add noise to the count."""
 
     def __init__(self) -> None:
         self.images, self.labels, self.scores = load()

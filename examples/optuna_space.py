@@ -44,7 +44,7 @@ def model(trial: IndependentTrial) -> DPSGDClassifier:
 
 
 def objective(trial: IndependentTrial) -> tuple[float, DPSGDClassifier]:
-    """One run: train, and count right answers with noise."""
+    """One run: train, and count correct predictions with noise."""
     fitted = model(trial).fit(PIXELS[~SCORES], LABELS[~SCORES])
     right = np.count_nonzero(fitted.predict(PIXELS[SCORES]) == LABELS[SCORES])
     return noisy_count(right, epsilon=SCORE_EPSILON, random=trial.random.spawn("score")), fitted
@@ -57,7 +57,7 @@ def parts() -> list[Guarantee]:
 
 def main(random: RandomSource | None = None, law: Repetitions | None = None) -> TuneResult:
     """Rehearse, search, and print what was found and what it costs."""
-    rehearse(objective)  # on your own data, do this with public or made-up rows: errors show here and nowhere else
+    rehearse(objective)  # on your own data, do this with public or synthetic rows: errors show here and nowhere else
     result = tune(
         objective,
         direction="maximize",

@@ -62,7 +62,7 @@ def main(random: RandomSource | None = None, **options: float) -> PrivateSearchC
     print(f"one run alone:   epsilon {plan.parts[0].epsilon(DELTA):.3f}, noise multiplier {plan.noise:.2f}")
     found.fit(X, y)
     print(f"chosen:          {found.best_params_}")
-    print(f"accuracy on rows that nobody trained on: {found.score(X_public, y_public):.3f}")
+    print(f"accuracy on rows that no one trained on: {found.score(X_public, y_public):.3f}")
     return found
 
 

@@ -27,7 +27,7 @@ HOLDOUT_ROWS = BLOCK * BLOCKS
 
 @dataclass(frozen=True)
 class Study:
-    """The accuracy that each holdout reports for its own model, and that of the same models on fresh rows."""
+    """The accuracy that each holdout reports for its own model, and that of the same models on new rows."""
 
     naive: float
     naive_fresh: float
@@ -79,7 +79,7 @@ def main(random: RandomSource | None = None) -> Study:
         ours_fresh=float(right(fresh, our_weights).mean()),
         standard_error=0.5 / math.sqrt(HOLDOUT_ROWS),
     )
-    print("accuracy of the selected vote    holdout says   fresh rows say")
+    print("accuracy of the selected vote    holdout says   new rows say")
     print(f"  ordinary holdout               {naive:12.3f}   {found.naive_fresh:14.3f}")
     print(f"  ours                           {ours:12.3f}   {found.ours_fresh:14.3f}")
     excess = (naive - 0.5) / found.standard_error

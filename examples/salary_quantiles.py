@@ -1,7 +1,7 @@
 """Private medians, quantiles, intervals and bounds of salaries."""
 
 # %% [markdown]
-# # Salaries: a median, a pay gap, and bounds that nobody knows
+# # Salaries: a median, a pay gap, and bounds that no one knows
 #
 # A notebook as a script: `python examples/salary_quantiles.py [--quick]`; `--quick` is for tests.
 
@@ -33,7 +33,7 @@ print(f"median {middle.value:,.0f}, at most {middle.rank_error(0.05):.0f} ranks 
 # %% [markdown]
 # ## Where it surely lies
 #
-# The interval holds the median of the rows with the stated probability, whatever the rows are.
+# The interval holds the median of the rows with the stated probability, regardless of the rows.
 
 # %%
 low, high = quantile_interval(salaries, q=0.5, lower=0, upper=1e7, epsilon=0.5, granularity=100, random=random).value
@@ -52,7 +52,7 @@ found = quantiles(salaries, qs=deciles, lower=0, upper=1e7, epsilon=1.0, granula
 print("deciles", [f"{value:,.0f}" for value in found.value])
 
 # %% [markdown]
-# The released deciles lie on the curve of the rows. (The rows are made up, so the curve may be shown.)
+# The released deciles are on the curve of the rows. (The rows are made up, so the curve may be shown.)
 
 # %%
 shares = np.linspace(0.02, 0.98, 200)
@@ -78,7 +78,7 @@ gap = 1 - medians[1].value / medians[0].value
 print(f"gap {gap:.1%}, total epsilon {compose(*[m.guarantee for m in medians]).epsilon(delta=0):.2f}")
 
 # %% [markdown]
-# ## Bounds that nobody knows
+# ## Bounds that no one knows
 #
 # Amounts in an unknown currency: find a range first, and pay for it too.
 

@@ -81,7 +81,7 @@ def _one_delta(context: Context) -> Part:  # noqa: ARG001 exact in both modes
         Row(
             name="leak when a propose-test-release of delta 0.001 is retried 100 times, charged for answers only",
             ours=1.0 - 0.999**100,
-            note="why delta is paid in full whatever the outcome",
+            note="why delta is paid in full regardless of the outcome",
         ),
     )
     return Part(source="Theorem 7, Lemma 10", rows=rows)

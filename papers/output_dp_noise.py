@@ -1,7 +1,7 @@
 """Figures 1 and 2 of Hartmann et al. (2022): the noise of a sparse vector's values, and of a private test.
 
 The text gives all parameters of the first figure and some of the second, but no values. Where a formula fixes a
-number, the paper's column is that formula, worked out apart from this library.
+number, the paper's column is that formula, computed apart from this library.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _unit(rows: int, strength: float, *, tight: bool = False) -> float:
 
 
 def noise_on_the_test(context: Context) -> Part:
-    """Figure 2, and what the test costs: 70 per cent of the rows to train, 30 to test."""
+    """Figure 2, and what the test costs: 70 % of the rows to train, 30 to test."""
     rows = [
         Row(
             name=f"95th percentile, n = {n}, epsilon_2 = {epsilon:g}, Lambda = 1",

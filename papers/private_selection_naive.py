@@ -94,7 +94,7 @@ def naive_selectors(context: Context) -> Part:  # noqa: ARG001 exact in both mod
     figure = Figure(
         name="naive",
         title=f"Log-ratios of naive selectors, each draw {base:.4f}-private",
-        x_label="draws (best of K: in the mean)",
+        x_label="draws (best of K: on average)",
         y_label="log-ratio of the worst event",
         curves=(
             Curve("best of all", counts, [base * count for count in counts]),

@@ -2,7 +2,7 @@
 Optimization": Reorder-Slice-Compute and TreeLog.
 
 Pure theory, without an experiment and with constants hidden in O( ). The paper's column has the constants that its
-proofs give, worked out apart from this library; simulations are ours.
+proofs give, computed apart from this library; simulations are ours.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Feldman, Steinke (2017), "Generalization for Adaptively-chosen Estimators via Stable Median".
 
 The paper has neither an experiment nor a table. Its column is its theorems with the constants that they print or that
-their proofs give, worked out apart from this library; attacks and coverage are ours.
+their proofs give, computed apart from this library; attacks and coverage are ours.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _sample_sizes(context: Context) -> Part:
             ours=float(break_even(grid_size=size, failure_probability=_BETA, mechanism="paper")),
             optimal=float(break_even(grid_size=size, failure_probability=_BETA)),
             tolerance=0.02 * known,
-            note="where it crosses, to 2 per cent, as fresh blocks come in whole numbers",
+            note="where it crosses, to 2 %, as fresh blocks come in integers",
         )
         for size, known in _BREAK_EVEN.items()
         if size == 1001 or not context.quick

@@ -28,7 +28,7 @@ _BETA = 0.05
 
 
 def statements(context: Context) -> Part:  # noqa: ARG001 exact in both modes
-    """Everything at failure probability 0.05; the paper's column was worked out apart from this library."""
+    """Everything at failure probability 0.05; the paper's column was computed apart from this library."""
     rows = (*_medians(), *_generalisation(), *_errors(), *_concentrated(), *_verification())
     open_ = (
         "Theorem 4.7 states the rank beta t/(4kn), its proof needs beta/(10km) (used here)",

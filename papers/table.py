@@ -43,14 +43,14 @@ class Row:
 
     `paper` is the paper's value, None where the paper leaves it unspecified (`note` then says what). `known` says how
     it is known: "printed" or read off a plot; "formula", as most are, where the paper prints a formula and its settings
-    and plots the curve, so that the value is theirs, worked out apart from this library; "claim", a sentence of the
+    and plots the curve, so that the value is theirs, computed apart from this library; "claim", a sentence of the
     text turned into a number, as the row's name says. `ours` is computed from the statement as published, `optimal` by
     the sharpest sound method of this library, where there is one.
 
     The row is reproduced if `ours` and `paper` are in the `relation` that the paper states (equal; at least; at most),
     to within `tolerance` (absolute), which must have a reason: printed digits, reading a plot, or the spread of a
     simulation. Where they are known not to be, `reason` says why and `corrected` is the value that ours must have
-    instead, from another source than `ours`: a row whose value is neither fails, whatever its reason.
+    instead, from another source than `ours`: a row whose value is neither fails, regardless of its reason.
     `note` is a remark that excuses nothing.
     """
 
@@ -128,7 +128,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A plot as data, so that it can be tested, written as JSON and drawn by whoever likes."""
+    """A plot as data, so that it can be tested, written as JSON and drawn by anyone who likes."""
 
     name: str
     title: str

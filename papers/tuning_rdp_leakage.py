@@ -89,7 +89,7 @@ def leakage(context: Context) -> Part:
         f"class sizes (20 and 20), start (0), step ({_STEP:g}, constant), {_EPOCHS} epochs of single rows in a fresh "
         f"order, weights {', '.join(f'{w:g}' for w in _WEIGHTS)}; means over {machines} draws of rows and orders",
         "the searched base: a weight drawn at random, its accuracy with Laplace noise of scale "
-        f"{1 / _BASE_EPSILON:g} (accuracies differ by at most 1, whatever the rows)",
+        f"{1 / _BASE_EPSILON:g} (accuracies differ by at most 1, regardless of the rows)",
     )
     return Part(source="Figure 1", rows=rows, figures=(figure,), unspecified=open_ends)
 

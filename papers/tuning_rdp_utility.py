@@ -17,7 +17,7 @@ __all__ = ["expected_quantile", "success_probability"]
 Utility = Callable[[Repetitions], float]
 
 _QUICK_MEANS: Final = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0, 10_000.0)  # those of Figure 4 and one more
-_BETWEEN: Final = "which E[K] were drawn (our optimal values lie between the drawn ones by interpolation)"
+_BETWEEN: Final = "which E[K] were drawn (our optimal values are between the drawn ones by interpolation)"
 
 _FIGURE_5: Final = {
     3.0: (0.6444, 0.6461, 0.6197, 0.6029, 0.7086),

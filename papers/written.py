@@ -47,7 +47,7 @@ def describe(done: Reproduction) -> dict[str, Any]:
 
 
 def tables(done: Reproduction) -> list[Table]:
-    """One table a part; "(f)" marks a paper's value worked out from its formula, "(c)" a claim of its text."""
+    """One table a part; "(f)" marks a paper's value computed from its formula, "(c)" a claim of its text."""
     return [_table(f"{part.source}: {name}", part.rows) for name, part in done.parts.items() if part.rows]
 
 

@@ -95,4 +95,4 @@ def corner(path):
         length, kind = struct.unpack(">I4s", data[at : at + 8])
         packed += data[at + 8 : at + 8 + length] if kind == b"IDAT" else b""
         at += 12 + length
-    return tuple(zlib.decompress(packed)[1:4])  # whatever the filter, nothing is before it
+    return tuple(zlib.decompress(packed)[1:4])  # regardless of the filter, nothing is before it

@@ -1,4 +1,4 @@
-"""The folder of the project, wherever a test lies in it."""
+"""The folder of the project, wherever a test is in it."""
 
 from pathlib import Path
 

@@ -18,7 +18,7 @@ from sphinx.util import logging
 PAGE = "references"
 NAME = r"(?:[A-ZÀ-Ý][\w'\u2019-]*[a-zà-ÿ][\w'\u2019-]*)"
 CITATION = re.compile(rf"{NAME}(?:(?:,\s+(?:and\s+)?|\s+and\s+){NAME})*(?:\s+et\s+al\.)?,?\s+\(?((?:19|20)\d\d)\b")
-# what may stand before a year and is nobody's name
+# what may stand before a year and is no one's name
 NO_NAMES = frozenset({"NeurIPS", "ICML", "STOC", "November", "Schema"})
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ def join_lines(doctree: nodes.document) -> None:
 
 
 def inside(node: nodes.Node, *kinds: type[nodes.Node]) -> bool:
-    """Whether a node lies in one of some kinds."""
+    """Whether a node is in one of some kinds."""
     while node.parent is not None:
         node = node.parent
         if isinstance(node, kinds):

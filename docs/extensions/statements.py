@@ -75,7 +75,7 @@ def evidence(app: Sphinx, page: str, name: str) -> Iterator[nodes.paragraph]:
             yield nodes.paragraph("", f"No test of its own: {reason}.", classes=["evidence"])
         return
     line = nodes.paragraph("", classes=["evidence"])
-    for what, places in (("Code", entry.used), ("exact test", entry.exact), ("fails one per cent lower", entry.sharp)):
+    for what, places in (("Code", entry.used), ("exact test", entry.exact), ("fails 1 % lower", entry.sharp)):
         if places:
             line += nodes.Text(f"{'; ' if len(line) else ''}{what}: ")
             for i, place in enumerate(places):

@@ -6,7 +6,7 @@ for one of our own, "Source: docs/theory/noise-reduction.md, Theorem 2." A test 
     @pytest.mark.theorem("Liu, Talwar 2019, Theorem 4.4", exact=True, sharp=True)
 
 `exact`: the bound is compared with the exact law of what it is about. `sharp`: the test fails when the bound is made
-one per cent smaller; where nothing attains a statement, `loose="why"` stands instead. A statement that a docstring
+1 % smaller; where nothing attains a statement, `loose="why"` stands instead. A statement that a docstring
 names elsewhere must have an entry of a work that its file names, and so must every statement of docs/theory; the
 exceptions stand in `NO_ENTRY`. The directive `{theorem-index}` puts all together, and warns of what is missing. Sources
 and tests are read, never imported.
@@ -64,7 +64,7 @@ NO_ENTRY = {
     ("privacy/mechanisms/pure.py", "Proposition 3.3"): "a weaker bound, named beside the exact curve",
     ("randomness/whole_numbers.py", "Corollary 9"): "a remark on the variance; no price rests on it",
     ("docs/theory/adaptive-proposals.md", "Lemma 1"): "a step in the proof of the bounds, which are held by Lemma 2",
-    ("docs/theory/adaptive-proposals.md", "Lemma 3"): "an identity: weights are whole numbers that add up",
+    ("docs/theory/adaptive-proposals.md", "Lemma 3"): "an identity: weights are integers that add up",
     ("docs/theory/noise-reduction.md", "Theorem 3"): "an identity of Gaussian covariances; a test draws both laws",
 }
 """What is named without an entry, by the file that names it (or proves it), and why."""
@@ -155,7 +155,7 @@ def index(
                 entry.loose = entry.loose or mark.get("loose", "")
     for key, entry in entries.items():
         wrong += [f"{', '.join(key)}: no exact test"] if not entry.exact else []
-        wrong += [f"{', '.join(key)}: no test fails one per cent lower"] if not (entry.sharp or entry.loose) else []
+        wrong += [f"{', '.join(key)}: no test fails 1 % lower"] if not (entry.sharp or entry.loose) else []
     return dict(sorted(entries.items(), key=lambda item: in_order(*item[0]))), wrong
 
 
@@ -260,7 +260,7 @@ def table(rows: list[nodes.row], names: tuple[str, ...]) -> nodes.table:
     return nodes.table("", group)
 
 
-HEAD = ("Statement", "Rests on it", "Exact test", "Fails one per cent lower")
+HEAD = ("Statement", "Rests on it", "Exact test", "Fails 1 % lower")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -1,4 +1,4 @@
-"""Rows that a limit is wrong about, against the limit: none at the true one, and the released limit lies next to
+"""Rows that a limit is wrong about, against the limit: none at the true one, and the released limit is next to
 it.
 """
 

@@ -27,7 +27,7 @@ _KEPT: Final = 4096
 
 
 class CopiedByFields:
-    """The base of a dataclass whose cached properties can be worked out again from its fields."""
+    """The base of a dataclass whose cached properties can be computed again from its fields."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -43,7 +43,7 @@ class _Content(pickle.Pickler):
 
 
 def content(asked: Any) -> bytes | None:
-    """What tells public values apart; None where somebody's own code is part of one, which no bytes stand for."""
+    """What tells public values apart; None where someone's own code is part of one, which no bytes stand for."""
     buffer = io.BytesIO()
     try:
         _Content(buffer, protocol=5).dump(asked)
@@ -55,7 +55,7 @@ def content(asked: Any) -> bytes | None:
 class remembered:
     """A function of public values whose answers, small ones, are kept by what its arguments are made of.
 
-    Arguments without a `content` are answered anew each time.
+    Arguments without a `content` are answered again each time.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:

@@ -126,7 +126,7 @@ def number(
     """Parse a public number at the boundary: `1`, `1.0` and `Fraction(1)` mean the same thing.
 
     An exact number that is no double (`Fraction(1, 3)`) becomes the nearest, or with `rounding` the next one up
-    or down: "up" for what is charged, "down" for the noise that a price is worked out from.
+    or down: "up" for what is charged, "down" for the noise that a price is computed from.
 
     Raises `TypeError` when the value is not a number, and `ArgumentError` (a `ValueError`) when it is out of range.
 
@@ -176,24 +176,24 @@ def _directed(value: SupportsFloat, nearest: float, *, up: bool) -> float:
 
 
 def integer(name: str, value: SupportsIndex | float, *, at_least: int | None = None, at_most: int | None = None) -> int:
-    """Parse a public whole number; `3.0` is accepted, `3.5` and `True` are not.
+    """Parse a public integer; `3.0` is accepted, `3.5` and `True` are not.
 
     >>> integer("count", 3.0, at_least=1)
     3
     """
     if type(value) is not int and isinstance(value, _NOT_NUMBERS):
-        raise TypeError(f"{name} must be a whole number, got {value!r}")
+        raise TypeError(f"{name} must be an integer, got {value!r}")
     try:
         whole = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         parsed = number(name, value)  # type: ignore[arg-type]
         if parsed != math.floor(parsed):
-            raise ArgumentError(f"{name} must be a whole number, got {value!r}") from None
+            raise ArgumentError(f"{name} must be an integer, got {value!r}") from None
         whole = int(parsed)
     if (at_least is not None and whole < at_least) or (at_most is not None and whole > at_most):
         limits = [f"{w} {_shown(v)}" for w, v in (("at least", at_least), ("at most", at_most)) if v is not None]
         got = _shown(value) if isinstance(value, int) else repr(value)
-        raise ArgumentError(f"{name} must be a whole number {' and '.join(limits)}, got {got}")
+        raise ArgumentError(f"{name} must be an integer {' and '.join(limits)}, got {got}")
     return whole
 
 
@@ -256,8 +256,8 @@ def expect(name: str, value: object, *kinds: type) -> None:
 def secret_number(name: str, value: SupportsFloat | None) -> float:
     """Parse a number that comes from the data: NaN and infinities pass, and the error does not show it.
 
-    What is missing (None) is NaN, as a signalling NaN is, and a number beyond the range of a double is cut off to an
-    infinity. Raises `TypeError` for what is no number.
+    What is missing (None) is NaN, as a signalling NaN is, and a number beyond the range of a double is clipped to an
+    infinity. Raises `TypeError` for what is not a number.
 
     >>> secret_number("score", 10**400)
     inf

@@ -208,7 +208,7 @@ def _takes(call: Callable[..., Any]) -> Iterator[str]:
 
 
 def advice_for(foreign: str, ours: Iterable[str], *, name: str, given: object) -> str | None:
-    """What to type in the place of an argument that the callable of this name does not have; None if nobody knows.
+    """What to type in the place of an argument that the callable of this name does not have; None if no one knows.
 
     `ours` are the arguments that it has. What was given is shown only where it sets a law of the number of runs.
 

@@ -30,7 +30,7 @@ _OPTIONS: Final = "_dpselect_options"
 def attach_public(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """As `lazy_loader.attach_stub`, for a package whose names users call: each is `answered` when it is loaded.
 
-    So is what comes along: a budget is made by a ledger, and nobody need ask for its class. A name that is public no
+    So is what comes along: a budget is made by a ledger, and no one need ask for its class. A name that is public no
     more comes from its module, with a `DeprecationWarning`.
     """
     load, listed, names = attach_stub(package, file)

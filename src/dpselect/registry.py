@@ -1,6 +1,6 @@
 """Things by name: laws of the number of runs, base mechanisms, bounds.
 
-A thing lies in one file, which registers it. The file is found by its room: it is enough that it lies there. A file
+A thing is in one file, which registers it. The file is found by its room: it is enough that it is there. A file
 from anywhere else registers its own in the same way, as soon as it is imported.
 """
 

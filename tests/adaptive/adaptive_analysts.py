@@ -1,6 +1,6 @@
 """Simulated adaptive analysts on populations without any signal, at the level of block values.
 
-Every analyst gets `answer(values)`, which stands for the mechanism, and returns whether each of its answers lies in
+Every analyst gets `answer(values)`, which stands for the mechanism, and returns whether each of its answers is in
 the inter-quartile interval of its estimator, and its last claim. The truth is always zero (one half for accuracies).
 """
 

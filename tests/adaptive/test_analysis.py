@@ -46,8 +46,8 @@ def test_answers_are_close_and_counted(mechanism: str) -> None:
 def test_it_states_what_it_certifies_before_it_starts() -> None:
     session = analysis(verifications=10, refusals=1, data=normal_rows(600_000))
     statement = session.certificate.statement
-    assert "5 adaptive answers lie between the 25 and 75 per cent quantiles" in statement
-    assert "20 fresh rows" in statement
+    assert "5 adaptive answers are between the 25 and 75 % quantiles" in statement
+    assert "20 new rows" in statement
     assert "except with probability 0.025" in statement
     assert "10 guesses" in statement
     described = json.loads(json.dumps(session.certificate.describe(delta=1e-6)))
@@ -297,13 +297,13 @@ def test_sessions_do_not_copy_fork_or_show_data() -> None:
 
 
 def test_another_quantile_than_the_median() -> None:
-    """Exponential rows, blocks of one: answers lie between the 60 and 95 per cent quantiles of a row."""
+    """Exponential rows, blocks of one: answers are between the 60 and 95 % quantiles of a row."""
     rows = np.random.default_rng(2).exponential(1.0, 30_000)
     session = analysis(rows, subsample_size=1, rank=0.6, upper_rank=0.95)
     plan = session.certificate.plan
     assert 0.6 < float(plan.quantile) < 0.95
     assert plan.certified
-    assert "between the 60 and 95 per cent quantiles" in session.certificate.statement
+    assert "between the 60 and 95 % quantiles" in session.certificate.statement
     for _ in range(5):
         value = session.estimate(lambda rows, axis: rows[:, 0], lower=0, upper=10, granularity=0.01, axis=True).value
         assert -math.log(0.4) < value < -math.log(0.05)

@@ -61,7 +61,7 @@ TABLE = [
 @pytest.mark.cases(4)
 @pytest.mark.parametrize(("size", "queries", "paper", "exponential", "search", "split"), TABLE)
 def test_required_blocks(size: int, queries: int, paper: int, exponential: int, search: int, split: int) -> None:
-    """Within 0.5 per cent of an independent optimisation; with shared noise and shortfalls at most 0.64 of it for a
+    """Within 0.5 % of an independent optimisation; with shared noise and shortfalls at most 0.64 of it for a
     search, with shortfalls at most 0.91 for the exponential mechanism."""
     public = {"queries": queries, "grid_size": size, "failure_probability": 0.05}
     assert required_samples(**public, accounting="paper") == paper
@@ -157,7 +157,7 @@ def test_splitting() -> None:
     pytest.param(2**64, 1_330_000, 2_790, 1_450, marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_break_even_against_splitting(size: int, paper: int, exponential: int, search: int) -> None:
-    """Splitting grows by whole blocks, so the crossing is known to one or two per cent."""
+    """Splitting grows by whole blocks, so the crossing is known to one or 2 %."""
     common = {"grid_size": size, "failure_probability": 0.05}
     assert math.isclose(break_even(**common, mechanism="paper"), paper, rel_tol=0.02)
     assert math.isclose(break_even(**common, mechanism="exponential", refined=False), exponential, rel_tol=0.02)
@@ -218,7 +218,7 @@ def test_the_interval_version_agrees_with_the_median() -> None:
     assert not certifies_interval(
         wide, sample=(0.3675, 0.6325), population=(0.25, 0.75), failure_probability=0.05, accuracy_failure=0.0005
     )
-    # the 90 per cent quantile, with a narrow upper side
+    # the 90 % quantile, with a narrow upper side
     assert certifies_interval(
         guarantee, sample=(0.88, 0.92), population=(0.6, 0.97), failure_probability=0.05, accuracy_failure=0.0005
     )
@@ -281,7 +281,7 @@ def test_planner_for_a_data_set() -> None:
 
 @pytest.mark.full
 def test_it_chooses_for_means_of_bounded_functions() -> None:
-    """Gaussian answers where they are better, fresh rows for few questions when no row needs privacy; and says why."""
+    """Gaussian answers where they are better, new rows for few questions when no row needs privacy; and says why."""
     common = {"failure_probability": 0.05, "grid_size": 1001, "statistic": "bounded_mean"}
     found = plan_analysis(rows=330_000, queries=1000, **common)
     assert found.best is not None

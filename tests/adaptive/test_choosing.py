@@ -36,7 +36,7 @@ BITS = 30
 
 class Scripted(RandomSource):
     """A uniform real that the test sets, a third of the last of its `BITS` bits above it, since a bound may be a binary
-    fraction and is never decided then. A whole number below a bound is zero, and the bound is kept."""
+    fraction and is never decided then. An integer below a bound is zero, and the bound is kept."""
 
     def __init__(self) -> None:
         super().__init__(bytes(32))

@@ -59,7 +59,7 @@ def coverage(analyst: Analyst, answer: Answer, plan: BlockPlan, trials: int, see
 
 
 def upper_limit(failures: int, trials: int) -> float:
-    """Clopper-Pearson, 95 per cent one-sided."""
+    """Clopper-Pearson, 95 % one-sided."""
     return float(beta.ppf(0.95, failures + 1, trials - failures)) if failures < trials else 1.0
 
 
@@ -74,7 +74,7 @@ def plan_for(analyst: Analyst, queries: int, mechanism: str = "best") -> tuple[B
 @pytest.mark.parametrize("analyst", [sign_aggregation, random_walk])
 @pytest.mark.parametrize("mechanism", ["binary_search", "exponential"])
 def test_certified_answers_are_valid(analyst: Analyst, mechanism: str) -> None:
-    """12 seeded analysts. The certificate allows 5 per cent of them to fail: 5 or more failures have a chance below
+    """12 seeded analysts. The certificate allows 5 % of them to fail: 5 or more failures have a chance below
     3e-4 if it holds and above 0.99 if half of all analyses fail."""
     plan, grid = plan_for(analyst, 40, mechanism)
     assert plan.certified
@@ -142,8 +142,8 @@ def test_splitting_is_valid_too() -> None:
 
 @pytest.mark.statistical
 def test_verifications_are_right_outside_the_undecided_band() -> None:
-    """Guesses at the population's 12 and 26 per cent quantiles, both sides: no, then yes. 10 seeded sessions of 40
-    checks; the certificate allows each to fail with 5 per cent: 4 or more failures have a chance below 2e-3, and a
+    """Guesses at the population's 12 and 26 % quantiles, both sides: no, then yes. 10 seeded sessions of 40
+    checks; the certificate allows each to fail with 5 %: 4 or more failures have a chance below 2e-3, and a
     threshold at the wrong end of the band would fail all."""
     plan = plan_verification(queries=40, refusals=4, failure_probability=0.05, rank=0.25, margin=0.125)
     failures = 0
@@ -176,7 +176,7 @@ def split(rng: np.random.Generator, analyst: Analyst, blocks: int, queries: int)
 def test_coverage_over_a_thousand_analysts(analyst: Analyst) -> None:
     """The table of docs/adaptive.md (`pytest -m slow -s tests/adaptive/test_coverage.py`).
 
-    At 5 per cent stated, failures stay below it with their confidence interval for both mechanisms and for data
+    At 5 % stated, failures stay below it with their confidence interval for both mechanisms and for data
     splitting. A tenth of the blocks breaks it. Beside them, on the blocks of the search: the mean over all rows and the
     median of the blocks without noise, which certify nothing; the former claims 2 to 5 of its own standard errors.
     """
@@ -202,7 +202,7 @@ def test_coverage_over_a_thousand_analysts(analyst: Analyst) -> None:
     each = splitting_blocks(queries, FAILURE)
     failures = sum(not split(np.random.default_rng((10, i)), analyst, each, queries) for i in range(trials))
     report("fresh blocks", failures, trials, 0.0, queries * each)
-    # its blocks are the fewest that keep 5 per cent, so it fails nearly as often: 81 or more have a chance below 2e-5
+    # its blocks are the fewest that keep 5 %, so it fails nearly as often: 81 or more have a chance below 2e-5
     assert failures <= 80
 
 

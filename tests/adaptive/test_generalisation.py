@@ -1,5 +1,5 @@
 """The numbers of Feldman and Steinke (2017), "Generalization for Adaptively-chosen Estimators via Stable Median":
-constants worked out from its theorems and proofs by an independent calculation."""
+constants computed from its theorems and proofs by an independent calculation."""
 
 from __future__ import annotations
 

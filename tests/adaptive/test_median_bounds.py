@@ -1,6 +1,6 @@
 """The tables of required blocks, rows and attacks: columns that our own planners do not fill, and the simulations.
 
-The numbers were worked out from Feldman and Steinke (2017) by an independent calculation and independent simulations.
+The numbers were computed from Feldman and Steinke (2017) by an independent calculation and independent simulations.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BETA = 0.05
 ])  # fmt: skip
 def test_steps_between_the_paper_and_ours(size: int, queries: int, solved: int, composed: int) -> None:
     """ "Solved": the least m that the paper's own proof allows (equation 5 and Theorem 4.2). "Composed": the transfer
-    bound with Theorems 2.4 and 3.1, the best point of an independent search to 0.5 per cent."""
+    bound with Theorems 2.4 and 3.1, the best point of an independent search to 0.5 %."""
     half = BETA / 2
     logarithm = math.log(queries * size / half)
     root = math.sqrt(2 * queries * math.log(256 / half))
@@ -93,7 +93,7 @@ def test_composed_worst_pairs_instead_of_concentrated_privacy(queries: int, know
 ])  # fmt: skip
 def test_rows_for_means(queries: int, paper: float, quartiles: float, exponential: float, splitting: float) -> None:
     """Means of functions into [-1, 1] to 0.1, in rows: known to two or three digits. The exponential column is that of
-    a local search, for 10 questions 4 per cent above what is found here."""
+    a local search, for 10 questions 4 % above what is found here."""
     public = {"queries": queries, "grid_size": 201, "failure_probability": BETA}
     assert math.isclose(444 * paper_blocks(**public), paper, rel_tol=0.03)
     # Cantelli at the quartiles: sqrt(3)/sqrt(t) <= 0.095... times the deviation 1, with half a grid step of 0.005
@@ -269,7 +269,7 @@ def select_and_report(
 @pytest.mark.parametrize(("kept", "train", "plain"), [(100, 0.588, 0.560), (300, 0.622, 0.603), (500, 0.634, 0.631)])
 def test_the_reusable_holdout_without_signal(kept: int, train: float, plain: float) -> None:
     """Two trials each; an accuracy has deviation 0.005, so 0.02 is above 5 deviations of their mean. The plain holdout
-    reproduces an illusion of up to 63 per cent, ours reports one half up to a step of 0.1 and selects a model that is
+    reproduces an illusion of up to 63 %, ours reports one half up to a step of 0.1 and selects a model that is
     hardly over-fitted; exact medians of 50 rows without noise leak."""
     found = [
         select_and_report(np.random.default_rng((14, i)), lambda v: float(v.mean()), size=10, kept=kept, least=0.01)

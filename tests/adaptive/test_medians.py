@@ -234,7 +234,7 @@ def test_refusals() -> None:
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("deviation", [0.02, 1.0, 300.0, 1e6])
 def test_the_noise_has_its_deviation(deviation: float) -> None:
-    """Two thousand searches: the sample deviation is within 10 per cent but for a chance below 1e-9."""
+    """Two thousand searches: the sample deviation is within 10 % but for a chance below 1e-9."""
     source, noise = keyed_source(7), SearchNoise.of_deviation(8, deviation)
     drawn = np.array([noise.draw(source) for _ in range(2000)]) / noise.scale
     assert math.isclose(float(drawn.std()), deviation, rel_tol=0.1)

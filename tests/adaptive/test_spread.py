@@ -65,7 +65,7 @@ def test_the_mean_of_a_function_that_was_chosen_by_looking(rank, epsilon, blocks
     "Feldman, Steinke 2017, Theorem 4.2", exact=True, loose="a tail bound, and a union over what may be asked"
 )
 def test_medians_of_the_sample_are_quartiles_of_fresh_rows():
-    """The answer 1 is below the upper quartile as soon as fewer than a quarter of fresh rows are 1."""
+    """The answer 1 is below the upper quartile as soon as fewer than a quarter of new rows are 1."""
     needed = transfer_blocks(queries=1, failure_probability=BETA)
 
     def failure(blocks):
@@ -76,7 +76,7 @@ def test_medians_of_the_sample_are_quartiles_of_fresh_rows():
 
 
 def median_failure(blocks, epsilon, rank):
-    """That the exponential median on {0, 1} says 1 although fewer than `rank` of fresh rows are 1."""
+    """That the exponential median on {0, 1} says 1 although fewer than `rank` of new rows are 1."""
     ones, mass = counts(blocks, rank * (1.0 - 1e-12))
     # badness of 1: the zeros; of 0: the ones
     return float(np.sum(mass * expit(epsilon / 2.0 * (2.0 * ones - blocks))))

@@ -151,7 +151,7 @@ def test_multiplicative_weights_answer_and_refuse() -> None:
         session.estimate(np.arange(10), lower=0, upper=10, granularity=1)
     with pytest.raises(ArgumentError, match="needs"):
         MultiplicativeWeights(data[:100], universe=11, queries=5, grid_size=11, failure_probability=0.05)
-    with pytest.raises(ContentError, match="whole numbers"):
+    with pytest.raises(ContentError, match="integers"):
         MultiplicativeWeights([0, 99], universe=11, queries=5, grid_size=11, failure_probability=0.05)
     for _ in range(3):
         session.estimate(np.arange(11), lower=0, upper=10, granularity=1)

@@ -1,4 +1,4 @@
-"""Statements on adaptive analysis and on slices beside exact laws that come within one per cent of them.
+"""Statements on adaptive analysis and on slices beside exact laws that come within 1 % of them.
 
 As in `tests/privacy/test_statements.py`; the marks make the theorem index of the documentation.
 """
@@ -37,7 +37,7 @@ def test_blocks_for_an_approximate_median(grid_size, epsilon, accuracy):
 def test_answers_that_are_invalid_on_fresh_rows(rank, delta):
     """Two blocks, each with one of 1/rank values: with probability delta each, the question is about its value.
 
-    The answer, 1, is what this block has and the other has not; fresh rows reach it with probability `rank` only.
+    The answer, 1, is what this block has and the other has not; new rows reach it with probability `rank` only.
     Else a question is asked that everybody answers alike. So one block changes the law of the questions by delta.
     """
     values = round(1.0 / rank)

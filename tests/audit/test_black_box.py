@@ -256,7 +256,7 @@ class TestOutputs:
     )
 
     def test_what_a_function_returns_is_read_by_itself(self):
-        """NumPy would make floats of whole numbers beside a fraction, and no rows of rows beside a failure.
+        """NumPy would make floats of integers beside a fraction, and no rows of rows beside a failure.
 
         Then the judging counts are not binomial: a rare output of another kind once made 10 false alarms of 60 audits
         of one law on both sides, at a promised 0.1, where none or one is usual.

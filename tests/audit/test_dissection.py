@@ -208,7 +208,7 @@ class TestDissection:
             np.testing.assert_array_equal(together.columns[place], alone.columns[0])
 
     def test_numbers_that_numpy_made_alike_have_no_type(self):
-        """An array of whole numbers becomes one of floats where a draw has a fraction."""
+        """An array of integers becomes one of floats where a draw has a fraction."""
         whole, mixture = np.array([1, 2]), np.array([1, 2.5])
         strange = np.array([1, None], dtype=object)
         features = [dissect(as_outputs(array).objects()[0]) for array in (whole, mixture, strange)]

@@ -66,13 +66,13 @@ def best_of_all_candidates(epsilon: float = 0.5, count: int = 10, gamma: float =
 
 
 def best_of_rare_candidates(epsilon: float = 0.1, count: int = 10_000, delta: float = 1e-6) -> Defect:
-    """The same where a delta is allowed (B.1): candidates that seldom pass the one, log(1/delta)/count of the time."""
+    """The same where a delta is allowed (B.1): candidates that rarely pass the one, log(1/delta)/count of the time."""
     often = math.log(1.0 / delta) / count
-    seldom = often * math.exp(-epsilon)
+    rarely = often * math.exp(-epsilon)
     rest = count / (count + 1.0)
-    mixture = [(rest * (1.0 - p), 1.0 - rest, rest * p) for p in (often, seldom)]
+    mixture = [(rest * (1.0 - p), 1.0 - rest, rest * p) for p in (often, rarely)]
     return Defect(
-        broken=two(math.exp(count * math.log1p(-often)), math.exp(count * math.log1p(-seldom))),
+        broken=two(math.exp(count * math.log1p(-often)), math.exp(count * math.log1p(-rarely))),
         corrected=finite_pair(*mixture).best_of(Geometric(gamma=1.0 / count)),
         epsilon=3.0 * epsilon,
         delta=delta,

@@ -1,7 +1,7 @@
-"""Exact laws of propose-test-release on small whole-number data, right and wrong.
+"""Exact laws of propose-test-release on small integer data, right and wrong.
 
 Outputs of the trimmed mean are the noisy sum of the middle, those of the interquantile range (stage, noisy level);
-None is none. `reach` = (low, high) must enclose every centre of both data sets that are compared: what lies beyond is
+None is none. `reach` = (low, high) must enclose every centre of both data sets that are compared: what is beyond is
 put together as low - 1 and high + 1, where the ratio of two such laws is constant, so that nothing is lost. The wrong
 variants claim what the right one does.
 """
@@ -92,7 +92,7 @@ def local_sensitivity_tested(mechanism: TrimmedMean, rows: Units, reach: Reach) 
 
 
 def flat_data_refused(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
-    """Data whose middle is one value are refused beforehand, as "nothing to estimate"."""
+    """Data whose middle is one value are refused in advance, as "nothing to estimate"."""
     trimmed = mechanism.trimmed(len(rows))
     if rows[trimmed - 1] == rows[len(rows) - trimmed]:
         return {None: 1.0}

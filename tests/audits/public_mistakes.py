@@ -104,7 +104,7 @@ def threshold_counts_its_own_value(scale: float = 1.0, threshold: int = 5) -> De
 def range_claimed_for_exponential_noise(epsilon: float = 2.0) -> Defect:
     """Noisy max with exponential noise, charged as range epsilon, which is a property of Gumbel noise.
 
-    Range epsilon means that the log-ratios of all outcomes lie within epsilon of each other, so that where one
+    Range epsilon means that the log-ratios of all outcomes are within epsilon of each other, so that where one
     outcome's is positive all stay below epsilon minus it; two outcomes then have log-ratios t and t - epsilon, and the
     delta at epsilon 0 is at most tanh(epsilon/4). Corrected: Gumbel noise, the exponential mechanism.
     """

@@ -140,7 +140,7 @@ def best_of_some() -> Subject:
 
 @audited(SELECTORS, "repetitions.split_counts", draws=500, planted=0.5)
 def best_of_split_counts() -> Subject:
-    """`split_counts`: the K runs of a mixture of two candidates, counted beforehand."""
+    """`split_counts`: the K runs of a mixture of two candidates, counted in advance."""
     law = Geometric(gamma=0.2)
 
     def run(better: bool, random: RandomSource) -> float:
@@ -149,7 +149,7 @@ def best_of_split_counts() -> Subject:
         found += [2.0 * response(better, random)[0] for _ in range(counts[1])]
         return max(found, default=math.nan)
 
-    return looped("best of K, counted beforehand", run, (False, True), best_of(BASE, law))
+    return looped("best of K, counted in advance", run, (False, True), best_of(BASE, law))
 
 
 @audited(SELECTORS, "selection.select_above", draws=1000, planted=0.8)
@@ -162,7 +162,7 @@ def above_a_threshold() -> Subject:
 
 @audited(SELECTORS, "selection.select_above", draws=200, many=8_000, planted=0.5)
 def above_a_threshold_with_a_limit() -> Subject:
-    """`select_above` with a limit, below which the number of tries is drawn anew."""
+    """`select_above` with a limit, below which the number of tries is drawn again."""
     options: dict[str, Any] = {"threshold": 1.0, "stop_probability": 0.1, "max_runs": 5, "guarantee": BASE}
     return selector("first above a threshold, limited", select_above, *TRIES, **options)
 

@@ -77,7 +77,7 @@ def coin(random: RandomSource, probability: float = 0.5) -> bool:
 
 
 def below(random: RandomSource, bound: int) -> int:
-    """A whole number below `bound`."""
+    """An integer below `bound`."""
     return int(random.words(1)[0] >> np.uint64(11)) % bound
 
 

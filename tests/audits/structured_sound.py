@@ -42,7 +42,7 @@ def sound_json(data: Sequence[str], random: RandomSource) -> Any:
 
 
 def sound_rounding(data: Sequence[str], random: RandomSource) -> Any:
-    """A whole number with its type: an `int` where the noisy count is positive."""
+    """An integer with its type: an `int` where the noisy count is positive."""
     counted = count(data, random)
     return int(counted) if counted > 0 else counted
 

@@ -122,7 +122,7 @@ def single_precision(data: Sequence[str], random: RandomSource) -> Any:
 
 
 def int_or_float(data: Sequence[str], random: RandomSource) -> Any:
-    """A whole number, as an `int` or a `float`."""
+    """An integer, as an `int` or a `float`."""
     counted = round(count(data, random))
     return counted if "b" in data else float(counted)
 
@@ -138,7 +138,7 @@ def members_of_a_set(data: Sequence[str], random: RandomSource) -> Any:
 
 
 def size_of_a_set(data: Sequence[str], random: RandomSource) -> Any:
-    """Two numbers that are drawn twice where somebody is there."""
+    """Two numbers that are drawn twice where someone is there."""
     numbers = [below(random, 10**6) for _ in range(2)]
     return frozenset(numbers if told(data, random) else numbers[:1])
 
@@ -194,7 +194,7 @@ def name_of_a_key(data: Sequence[str], random: RandomSource) -> Any:
 
 
 def default_value(data: Sequence[str], random: RandomSource) -> Any:
-    """-1 where nobody is there, else noise."""
+    """-1 where no one is there, else noise."""
     return {"a": noise(random), "b": 1.0 + noise(random) if "b" in data else -1.0}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import house
 
-CODE = '''"""Whoever reads this; pays."""
+CODE = '''"""Anyone who reads this; pays."""
 def wide(self, a, b, c, d, e, f, g, h, i): return getattr(a, "b")
 class Two_stage:
     def __init__(self, a, b, c, d, e, f, g, h, i): ...

@@ -65,7 +65,7 @@ def line(module, text):
 
 @pytest.mark.slow
 def test_lethal_mutants_die():
-    """Of the weights of a tilted law, and of the limit of a uniform one: whoever draws or prices by it would see it."""
+    """Of the weights of a tilted law, and of the limit of a uniform one: draws and prices would show it."""
     for module, text, test in (
         ("repetitions/truncation", "tilted.append(weight * power)", "tests/repetitions/test_law.py"),
         ("repetitions/beta_binomial", "return 0.5 * self.limit", "tests/repetitions/test_law.py"),

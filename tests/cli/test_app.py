@@ -52,7 +52,7 @@ def test_account_prints_one_json_object():
     result = json.loads(done.stdout)
     assert done.stdout.count("\n") == 1
     assert result["single_run_epsilon"] == pytest.approx(1.0607, abs=1e-4)
-    # Papernot, Steinke 2022 give 1.902; nothing valid lies below 1.474
+    # Papernot, Steinke 2022 give 1.902; nothing valid is below 1.474
     assert 1.4735 < result["epsilon"] <= 1.9021
     assert result["epsilon_lower"] <= result["epsilon"]
 

@@ -100,7 +100,7 @@ def test_a_check_says_the_price_and_leaves_nothing(monkeypatch, capsys, nothing_
     status, out, _ = dpselect_command(monkeypatch, capsys, "tune", "--check", "toy.toml")
     assert status == 0
     assert "will cost epsilon 3 at delta 1e-05" in out
-    assert "1.64 runs in the mean, at most 3" in out
+    assert "1.64 runs on average, at most 3" in out
 
 
 @pytest.mark.full
@@ -164,7 +164,7 @@ def test_a_check_asks_the_budget_and_takes_nothing_from_it(monkeypatch, capsys, 
 
 @pytest.mark.full
 def test_a_check_of_arrays_reads_their_headers_only(nothing_runs):
-    """The values are cut away: whoever read one would fail."""
+    """The values are cut away: anyone who read one would fail."""
     import numpy as np
 
     np.savez("rows.npz", X=np.zeros((50_000, 2)), target=np.zeros(50_000))
@@ -243,8 +243,8 @@ def test_the_bars_speak_of_stages_and_the_law_only(monkeypatch):
     _, text = shown(monkeypatch, Harmonic(limit=20), stages=("reading the rows", "searching"))
     said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[━╸╺]|\d:\d\d:\d\d|-:--:--", "", text)
     words = {line.strip() for line in re.split(r"[\r\n]", said)} - {""}
-    assert words == {"reading the rows", "searching: 5.56 runs in the mean, at most 20"}
-    assert progress.law_in_words(Poisson(mean=3)) == "3 runs in the mean, no hard limit"
+    assert words == {"reading the rows", "searching: 5.56 runs on average, at most 20"}
+    assert progress.law_in_words(Poisson(mean=3)) == "3 runs on average, no hard limit"
 
 
 def test_nothing_is_shown_where_nobody_looks(monkeypatch):
@@ -271,7 +271,7 @@ def test_an_operator_is_warned_once(monkeypatch, capsys):
     result = CliRunner().invoke(app, ["tune", written(), "--operator-progress"])
     assert result.exit_code == 0
     text = result.stderr + stream.getvalue()
-    assert text.count("no privacy guarantee covers whoever sees") == 1
+    assert text.count("no privacy guarantee covers anyone who sees") == 1
     assert "operator only: 1 of " in text
 
 
@@ -281,7 +281,7 @@ def test_an_interrupted_search_says_how_to_go_on(monkeypatch, capsys):
     status, out, err = dpselect_command(monkeypatch, capsys, "tune", written())
     assert status == 130
     assert out == ""
-    assert "--resume goes on with this search" in err
+    assert "--resume continues with this search" in err
     monkeypatch.undo()
 
 

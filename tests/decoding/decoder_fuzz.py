@@ -151,7 +151,7 @@ def shrunk(decoder: Decoder, document: bytes, failure: str) -> bytes:
 
 
 def mutated(parts: Parts, draw: random.Random, words: Sequence[bytes], kept: Sequence[Parts]) -> Parts:
-    """Some parts changed a few times; seldom a part dropped, doubled or put beside one of another document."""
+    """Some parts changed a few times; rarely a part dropped, doubled or put beside one of another document."""
     several = list(parts)
     for _ in range(draw.choice((0, 1, 1, 1, 2, 3, 6))):
         at = draw.randrange(len(several))
@@ -191,7 +191,7 @@ def changed(content: bytes, draw: random.Random, words: Sequence[bytes]) -> byte
 
 
 def _times(draw: random.Random, size: int) -> int:
-    """Mostly a few; sometimes around a limit; seldom so often that a megabyte comes of it."""
+    """Mostly a few; sometimes around a limit; rarely so often that a megabyte comes of it."""
     most = max(2, MIB // max(1, size))
     few = draw.choice((2, 2, 3, 5, 9, 17, 33, 65, 301))
     return min(most, few if draw.random() < 0.97 else draw.choice((4301, 5000, 20_000, MIB)))

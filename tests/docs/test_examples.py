@@ -132,7 +132,7 @@ def test_freedman_paradox(capsys):
     """The naive claim is far from its truth in its own errors; ours is within what was certified of the truth."""
     example = load("freedman_paradox")
     found = example.main(keyed_source(1))
-    assert found.naive > 5 * found.standard_error  # expected 0.039, where the truth is 0 and fresh rows say so
+    assert found.naive > 5 * found.standard_error  # expected 0.039, where the truth is 0 and new rows say so
     assert abs(found.fresh) < 4 * found.standard_error
     assert abs(found.ours) < example.HALF_WIDTH
     as_shown("freedman_paradox", capsys.readouterr().out)
@@ -236,7 +236,7 @@ def test_notebook_last_years_search(tmp_path, monkeypatch, capsys):
     """The order of the prices follows from which search tells more; the noise for the grid's price is less."""
     cells = notebook("last_years_search", tmp_path, monkeypatch)
     prices = cells["prices"]
-    grid, fixed = prices["grid of 24, composed"], prices["random search, 24 fixed beforehand"]
+    grid, fixed = prices["grid of 24, composed"], prices["random search, 24 fixed in advance"]
     assert prices["one training"] < prices["logarithmic, 24 on average"] < fixed < grid
     assert prices["grid, half of it stopped at half time by plan"] < grid
     assert 0.3 < cells["noise"] < 1.1

@@ -1,4 +1,4 @@
-"""The built documentation in a browser: as wide as a phone, dark, silent, asking nobody, with a search that finds.
+"""The built documentation in a browser: as wide as a phone, dark, silent, asking no one, with a search that finds.
 
     sphinx-build docs site
     DPSELECT_TEST_SITE=site pytest -m full tests/docs/test_site_browser.py --basetemp=shots

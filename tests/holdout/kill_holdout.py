@@ -218,7 +218,7 @@ def hammer(root: Path, processes: int, each: int) -> None:
 
 @contextmanager
 def planned_once() -> Iterator[None]:
-    """Each plan is worked out once; forked children inherit it, which are about writes."""
+    """Each plan is computed once; forked children inherit it, which are about writes."""
     plan = HoldoutRequest.plan
     HoldoutRequest.plan = functools.cache(plan)
     try:

@@ -227,7 +227,7 @@ def scales_of(plan, monkeypatch, defect=1.0):
 def largest_loss(threshold_scale, query_scale, confirmed=12):
     """The largest log-ratio of the probability of yes, ..., yes, no between neighbours, summed over a fine grid.
 
-    Many claims at distance 80 are confirmed, so the threshold's noise is large, and one at -80 is refused all the same:
+    Many claims at distance 80 are confirmed, so the threshold's noise is large, and one at -80 is refused anyway:
     then its loss is nearly that of the threshold's shift and of twice the claim's.
     """
     noise = np.linspace(-40, 60, 400_001) * threshold_scale
@@ -271,7 +271,7 @@ def test_the_tail_of_a_check_is_that_of_two_laplace_noises():
 def test_lucky_runs_confirm_no_far_claim_more_often_than_is_counted():
     """An analyst that keeps a run only once it has confirmed claims at the tolerance, and then claims too much.
 
-    20,000 runs at a tail of 1 per cent: 200 expected at the most, 250 or more has a chance below 5e-4.
+    20,000 runs at a tail of 1 %: 200 expected at the most, 250 or more has a chance below 5e-4.
     """
     epsilon, runs, generator = 1.0, 20_000, np.random.default_rng(9)
     a, b = 1 / (epsilon * checked._SPLIT), 2 / (epsilon * (1 - checked._SPLIT))
@@ -284,7 +284,7 @@ def test_lucky_runs_confirm_no_far_claim_more_often_than_is_counted():
 
 
 def test_answers_have_the_noise_that_is_charged():
-    """Empirical deviation of 2,000 noisy scores: within 7 per cent of the plan's but for a chance of 1e-5."""
+    """Empirical deviation of 2,000 noisy scores: within 7 % of the plan's but for a chance of 1e-5."""
     plan = plan_gaussian(questions=100, rows=1000, failure_probability=0.05, tolerance=0.01)
     scored = Scored(METRICS["accuracy"], np.zeros(1000), np.repeat([0.0, 1.0], 500), 1.0)
     values = [plan.answer(scored, None, Draws(bytes(32), str(i), "q", 0))[1] for i in range(2000)]

@@ -138,7 +138,7 @@ def voted(plan, rows, questions, chance, seed):
 
 @pytest.mark.full
 def test_votes_do_not_break_the_certificate_of_f1_and_break_that_of_more_rows():
-    """Labels of coin flips, three tenths positive: what is right on fresh rows is known for all guesses."""
+    """Labels of coin flips, three tenths positive: what is right on new rows is known for all guesses."""
     public = {"questions": 40, "answers": 40, "failure_probability": 0.25, "tolerance": 0.005}
     right, wrong = (RatioPlan(counting=plan_counting(**public, rows=rows)) for rows in (2800, 300_000))
     failures = sum(voted(right, 10_000, 40, 0.3, seed) for seed in range(12))

@@ -171,7 +171,7 @@ def test_the_library_itself():
     assert found.epsilon(1e-5) == dp_sgd(noise_multiplier=1, sampling_rate=0.1, steps=100).epsilon(1e-5)
 
 
-# clipped gradients on made-up rows
+# clipped gradients on synthetic rows
 
 
 def made_up(count):

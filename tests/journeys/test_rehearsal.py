@@ -1,4 +1,4 @@
-"""What would make every run fail in silence is found before anything is charged, and an empty release says so."""
+"""What would make every run fail silently is found before anything is charged, and an empty release says so."""
 
 from __future__ import annotations
 
@@ -418,7 +418,7 @@ def test_a_decorated_objective_is_taken_by_its_own_arguments():
 
 
 class WholeNumberSeeds(ClassifierMixin, BaseEstimator):
-    """As interpret's DP-EBM: `random_state` goes to compiled code as a whole number."""
+    """As interpret's DP-EBM: `random_state` goes to compiled code as an integer."""
 
     def __init__(self, noise_multiplier=1.0, random_state=None):
         self.noise_multiplier = noise_multiplier
@@ -440,13 +440,13 @@ def test_an_estimator_that_takes_whole_number_seeds_only_is_refused_before_anyth
         WholeNumberSeeds(), {}, base=pure_dp(epsilon=1.0), repetitions=Fixed(count=2), nominal_rows=60,
         classes=[0, 1], rehearse=rehearse, ledger=budget,
     )  # fmt: skip
-    with pytest.raises(ArgumentError, match="random_state takes whole numbers only"):
+    with pytest.raises(ArgumentError, match="random_state takes integers only"):
         tried.fit(np.linspace(0, 1, 60)[:, None], np.arange(60) % 2)
     assert charges(tmp_path / "budget.db") == []
 
 
 class OwnEntropy(ClassifierMixin, BaseEstimator):
-    """As interpret's DP-EBM: None is the system's entropy, anything else must be a whole number."""
+    """As interpret's DP-EBM: None is the system's entropy, anything else must be an integer."""
 
     def __init__(self, noise_multiplier=1.0, random_state=None):
         self.noise_multiplier = noise_multiplier

@@ -1,6 +1,6 @@
 """What was once wrong, a test a finding: each docstring says in one sentence what went wrong.
 
-The bodies use names that the library had from the first on (or `named`, where a name lies elsewhere by now), so that
+The bodies use names that the library had from the first on (or `named`, where a name is elsewhere by now), so that
 each test can be run against an older version and fails there for the reason that it states.
 """
 
@@ -206,7 +206,7 @@ def test_an_emptied_ledger_is_no_fresh_one(ledger):
 
 
 def test_sums_edited_by_sql_are_found_at_the_next_spend(ledger):
-    """The sums that the ledger keeps were trusted by `reserve`, whoever had written them."""
+    """The sums that the ledger keeps were trusted by `reserve`, anyone who had written them."""
     with sqlite3.connect(ledger) as connection:
         connection.execute("""UPDATE ledger_account SET state = replace(state, '"1"', '"0"')""")
     connection.close()
@@ -232,7 +232,7 @@ DUCKDB = {
 
 @pytest.mark.parametrize("kind", DUCKDB)
 def test_the_type_of_a_column_is_looked_at_before_it_is_paid_for(kind):
-    """Types that are no numbers (with INT in their name, some of them) ended in a traceback, with epsilon spent."""
+    """Types that are not numbers (with INT in their name, some of them) ended in a traceback, with epsilon spent."""
     duckdb, purse = pytest.importorskip("duckdb"), Purse()
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE t AS SELECT {DUCKDB[kind]}::{kind} AS x FROM range(20)")

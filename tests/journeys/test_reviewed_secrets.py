@@ -33,7 +33,7 @@ def table_of(path, kind, cells):
 
 
 def test_bounds_beyond_what_sqlite_holds(tmp_path):
-    """Whole numbers with an upper bound above 2**63 ended in a traceback of the driver."""
+    """Integers with an upper bound above 2**63 ended in a traceback of the driver."""
     url = table_of(tmp_path / "x.db", "INTEGER", [*range(100), 2**63 - 1, -(2**63)])
     with open_column(url, "x", table="t") as column:
         assert 0 <= quantile(column, q=0.5, lower=0, upper=2**70, epsilon=1.0).value <= 2**70
@@ -107,14 +107,14 @@ def test_nothing_of_a_losing_run_leaves(kind, capfd):
 
 @pytest.mark.parametrize("odd", [2**64, 10**400, None, Decimal("NaN"), math.nan])
 def test_one_odd_score_does_not_raise(odd):
-    """A list of scores with one whole number of 2**64 or one None among them raised, and so told of a row."""
+    """A list of scores with one integer of 2**64 or one None among them raised, and so told of a row."""
     for monotonic in (False, True):
         assert exponential_mechanism([1, 2, odd], sensitivity=1, epsilon=1, monotonic=monotonic) in (0, 1, 2)
     assert 0 <= interior_point([1, 2, 3, odd], domain_size=8, epsilon=1).value < 8
 
 
 def test_chunks_may_differ_in_type():
-    """A chunk of whole numbers had doubles where one cell was missing, which was refused, and told of that cell."""
+    """A chunk of integers had doubles where one cell was missing, which was refused, and told of that cell."""
     chunks = [np.arange(50), np.array([1.0, math.nan]), np.arange(50)]
     assert 0 <= median(lambda: iter(chunks), lower=0, upper=49, epsilon=1.0).value <= 49
     scores = ScoreChunks(lambda: iter([np.array([1]), np.array([None, 2], dtype=object)]))
@@ -141,7 +141,7 @@ def test_an_error_of_the_test_of_a_model_stays():
 
 
 def test_batches_clip_as_single_queries_do():
-    """`above_many` raised for huge whole numbers, which `above` cuts off."""
+    """`above_many` raised for huge integers, which `above` cuts off."""
     make = lambda: SparseVector(epsilon_threshold=9.0, epsilon_queries=9.0, max_positives=9)  # noqa: E731
     assert make().above(10**400, 0.0)
     assert make().above_many([10**400, -(10**400)], 0.0)[0]

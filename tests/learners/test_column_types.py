@@ -73,7 +73,7 @@ TAKEN = {
     "numpy text": np.array([["1", "x"]] * 8),
     "pandas objects": pandas(pd.Series(pd.to_datetime(DAYS)).astype(object)),
     "pandas text": pandas(pd.Series(DAYS, dtype="string")),
-    "pandas truth values": pandas(pd.array([True, None] * 4, dtype="boolean")),
+    "pandas booleans": pandas(pd.array([True, None] * 4, dtype="boolean")),
     "pandas sparse": pandas(pd.arrays.SparseArray(np.arange(8.0))),
     "pandas numbers of Arrow": pandas(pd.Series(range(8), dtype="int64[pyarrow]")),
     "polars text": polars(DAYS, pl.String),

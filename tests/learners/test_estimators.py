@@ -402,7 +402,7 @@ def test_an_audit_of_one_row_stays_below_the_guarantee_and_finds_half_the_noise(
 @pytest.mark.statistical
 def test_output_perturbation_adds_the_noise_that_it_charges_for() -> None:
     """The radius is Gamma(dimension) in units of sensitivity/epsilon, the direction uniform. False alarm 3e-6; a scale
-    3 per cent too small is detected (asserted on the same draws)."""
+    3 % too small is detected (asserted on the same draws)."""
     source = keyed_source("spherical")
     draws = np.array([_add_spherical_noise(np.full((3, 1), 0.3), 2.0, 0.5, source)[:, 0] for _ in range(20_000)]) - 0.3
     radii = np.linalg.norm(draws, axis=1) / (2.0 / 0.5)

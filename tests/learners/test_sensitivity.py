@@ -85,7 +85,7 @@ GradientSum = Callable[[Model, Any, Array, Any, float], list[Any]]
 
 
 def gradient_sum(model: Model, weights: Any, rows: Array, numbers: Any, clip_norm: float) -> list[Any]:
-    """The learner's own sum, as whole numbers of steps."""
+    """The learner's own sum, as integers of steps."""
     return list(clipped_gradient_sum(model.layers(weights, rows, numbers), clip_norm, grid_at_most(clip_norm) * STEP))
 
 
@@ -215,7 +215,7 @@ def test_unclipped_gradients_are_those_of_the_loss(model: Model) -> None:
 
 
 def one_step_weights(X: Any, y: Any, **changed: Any) -> Array:
-    """One step at sampling rate 1 with a fixed key: the same noise whatever the table, so only the data moves it."""
+    """One step at sampling rate 1 with a fixed key: the same noise for all tables, so only the data moves it."""
     parameters = {"noise_multiplier": 1.0, "steps": 1, "sampling_rate": 1.0, "clip_norm": 0.5, "learning_rate": 1.0}
     model = DPSGDClassifier(**{**parameters, **changed}, classes=[0, 1, 2], nominal_rows=4, random=keyed_source(1))
     return np.concatenate([w.ravel() for w in model.fit(X, y).weights_])

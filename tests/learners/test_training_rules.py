@@ -53,7 +53,7 @@ def test_steps_and_rate_are_those_of_the_formulae(learner, n, mu):
     _, steps, clip = by_hand(learner, n, mu)
     model = learner(noise_multiplier=math.sqrt(steps) / mu, nominal_rows=n)
     found = model._schedule(1.0)
-    # a whole number of steps more or less changes mu by half its share, and so what the formulae ask for
+    # an integer of steps more or less changes mu by half its share, and so what the formulae ask for
     assert abs(found.steps - steps) <= 1
     reached = math.sqrt(found.steps) / found.noise_multiplier
     assert found.steps >= by_hand(learner, n, reached)[1]
@@ -111,7 +111,7 @@ def test_the_price_is_that_of_the_noise_that_is_drawn(public, noise, steps, monk
     spent, priced = spent_by_draws(model, monkeypatch)
     assert spent <= priced <= spent * (1.0 + 1e-12)
     spent, priced = spent_by_draws(model, monkeypatch, less=0.99)
-    assert spent > priced, "the mutation: noise one per cent smaller is not paid for"
+    assert spent > priced, "the mutation: noise 1 % smaller is not paid for"
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

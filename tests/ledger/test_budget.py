@@ -67,7 +67,7 @@ def test_deltas_of_guarantees_without_an_epsilon_of_their_own(path):
 
 
 def test_a_sequence_fixed_in_advance(path):
-    """Tighter than any filter, and nothing else than it: the natural filter on loss distributions is not valid."""
+    """Tighter than any filter, and only it: the natural filter on loss distributions is not valid."""
     steps = [gaussian(noise_multiplier=5), pure_dp(epsilon=0.2), gaussian(noise_multiplier=5)]
     with Ledger.open(path) as ledger:
         exact = compose(*steps).epsilon(1e-6)
@@ -206,7 +206,7 @@ def test_cells_are_told_as_they_were_declared(path):
         {"epsilon": 1, "delta": 1e-6, "accounting": "renyi", "filter": "pld"},
         {"epsilon": 1, "delta": 1e-6, "accounting": "renyi", "orders": [1.0]},
         {"epsilon": 1, "delta": 1e-6, "accounting": "renyi", "orders": [1.01]},
-        {"epsilon": 1, "parent": "nobody"},
+        {"epsilon": 1, "parent": "no one"},
         {"epsilon": 1, "part": "north"},
         {"epsilon": 1, "adjacency": "friends"},
     ],
@@ -297,8 +297,8 @@ def test_bad_arguments_of_reserve(path):
             budget.reserve(pure_dp(epsilon=0.1), label=3)
         with pytest.raises(ArgumentError, match="already"):
             ledger.create_budget("b", epsilon=1)
-        with pytest.raises(ArgumentError, match="nobody"):
-            ledger.budget("nobody")
+        with pytest.raises(ArgumentError, match="no one"):
+            ledger.budget("no one")
         assert budget.spent().epsilon == 0
 
 

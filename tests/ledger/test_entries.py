@@ -67,7 +67,7 @@ def test_a_missing_entry_is_named(written, sequence):
 
 
 def test_a_rewritten_chain_breaks_the_rules_where_it_lies(written):
-    """Whoever hashes anew can still not write a refund that the reservation does not allow."""
+    """Anyone who hashes again can still not write a refund that the reservation does not allow."""
     with Ledger.open(written) as ledger:
         entries = [body for _, _, body in ledger.entries()]
     entries[5]["epsilon"] = "0"
@@ -124,7 +124,7 @@ def test_an_unknown_schema_version(written):
 
 
 def test_an_entry_of_a_later_kind_is_refused(written):
-    """In a record that fits otherwise: by an import, and by whoever verifies the file."""
+    """In a record that fits otherwise: by an import, and by anyone who verifies the file."""
     with Ledger.open(written) as ledger:
         lines = list(export_lines(ledger))
     last = json.loads(lines[-1])

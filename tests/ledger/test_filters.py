@@ -17,7 +17,7 @@ from dpselect.numerics.search import last_true
 from dpselect.privacy import gaussian, pure_dp, renyi_dp
 
 EPSILON, DELTA = 16, Fraction(1, 10**3)
-"""Levels of the odometer are the whole numbers: its steps are a sixteenth of epsilon."""
+"""Levels of the odometer are the integers: its steps are a sixteenth of epsilon."""
 SCALE = 10**7
 
 
@@ -55,7 +55,7 @@ def squares():
 
 @pytest.mark.theorem("docs/theory/odometer.md, Theorem 1", exact=True, sharp=True)
 def test_the_failures_of_all_levels_add_up_to_delta(squares):
-    """The exact delta of level k, at the most that reads as k, is its share; a reading one per cent lower breaks delta.
+    """The exact delta of level k, at the most that reads as k, is its share; a reading 1 % lower breaks delta.
 
     A level's share is at most 6 / (pi k)^2, whose sum over all k is one: so the levels above these fit into delta too.
     """

@@ -223,7 +223,7 @@ def test_a_ledger_cut_while_it_is_open(path):
         os.truncate(path, 0)
         with pytest.raises(LedgerError):
             spend_all()
-        ledger.close()  # the connection is opened anew
+        ledger.close()  # the connection is opened again
         with pytest.raises(LedgerDamagedError):
             spend_all()
 

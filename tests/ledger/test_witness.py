@@ -53,7 +53,7 @@ def test_an_older_copy_put_back_under_an_open_ledger(written, tmp_path):
     old = shutil.copy(written, tmp_path / "old.db")
     with Ledger.open(written) as ledger:
         ledger.budget("b").reserve(pure_dp(epsilon=1), label="s")
-        ledger.close()  # closes the connection; what is there is opened anew
+        ledger.close()  # closes the connection; what is there is opened again
         os.replace(old, written)
         with pytest.raises(StaleRecordError):
             ledger.budget("b")
@@ -210,7 +210,7 @@ def test_a_witness_that_cannot_be_raised_refuses(written, monkeypatch):
 
 
 class FullDisk:
-    """A disk on which no file grows: what lies on it already can be written again."""
+    """A disk on which no file grows: what is on it already can be written again."""
 
     def __init__(self, monkeypatch):
         self._write = os.write

@@ -106,7 +106,7 @@ def normal_cells(draws: np.ndarray, deviation: float) -> float:
 @pytest.mark.statistical
 @pytest.mark.parametrize("deviation", [2.0**24, 1.4 * 2.0**32, 1.42 * 2.0**32, 2.0**56])
 def test_gaussian_steps_have_the_normal_law(deviation: float) -> None:
-    """False alarm 1e-6; a deviation off by 2 per cent is detected (asserted on the same draws, power above 0.999)."""
+    """False alarm 1e-6; a deviation off by 2 % is detected (asserted on the same draws, power above 0.999)."""
     draws = gaussian_steps(deviation, 200_000, keyed_source("gaussian steps")).astype(float)
     assert normal_cells(draws, deviation) > FALSE_ALARM
     assert normal_cells(draws, 1.02 * deviation) < FALSE_ALARM
@@ -148,7 +148,7 @@ def whole_number_p_value(draws: list[int], weight: object) -> float:
 @pytest.mark.statistical
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(10)])
 def test_discrete_laplace_law(scale: Fraction) -> None:
-    """False alarm 1e-6; a scale off by 15 per cent is detected (asserted on the same draws)."""
+    """False alarm 1e-6; a scale off by 15 % is detected (asserted on the same draws)."""
     source = keyed_source("discrete laplace")
     draws = [discrete_laplace(scale, source) for _ in range(12_000)]
     assert whole_number_p_value(draws, lambda x: math.exp(-abs(x) / scale)) > FALSE_ALARM
@@ -159,7 +159,7 @@ def test_discrete_laplace_law(scale: Fraction) -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(5, 2), Fraction(49)])
 def test_discrete_gaussian_law(variance: Fraction) -> None:
-    """False alarm 1e-6; a variance off by 20 per cent is detected (asserted on the same draws)."""
+    """False alarm 1e-6; a variance off by 20 % is detected (asserted on the same draws)."""
     source = keyed_source("discrete gaussian")
     draws = [discrete_gaussian(variance, source) for _ in range(12_000)]
     assert whole_number_p_value(draws, lambda x: math.exp(-x * x / (2 * variance))) > FALSE_ALARM

@@ -28,11 +28,11 @@ from dpselect.privacy.output.oracle import output_delta
 from dpselect.randomness import keyed_source
 from tests.audits.broken_sparse_vectors import corrected
 
-# --- exact: whole-number noise --------------------------------------------------------------------------------------
+# --- exact: integer noise --------------------------------------------------------------------------------------
 
 
 def two_sided_geometric(rate, x):
-    """P(X = x) proportional to exp(-rate |x|), for an array of whole numbers."""
+    """P(X = x) proportional to exp(-rate |x|), for an array of integers."""
     return math.tanh(rate / 2.0) * np.exp(-rate * np.abs(x))
 
 
@@ -141,7 +141,7 @@ def test_every_released_path_is_a_post_processing_of_its_last_level():
 
 
 def continuous_coin(coarse, fine):
-    """Right for real-valued Laplace noise, wrong for whole numbers."""
+    """Right for real-valued Laplace noise, wrong for integers."""
     return (coarse / fine) ** 2
 
 
@@ -291,7 +291,7 @@ def test_choosing_the_level_after_the_fact_is_not_free():
 
 
 def test_the_coin_of_staying_is_enclosed():
-    """(sinh(coarse/2) / sinh(fine/2))**2 lies between both ends at every number of bits, also of nearly equal rates."""
+    """(sinh(coarse/2) / sinh(fine/2))**2 is between both ends at every number of bits, also of nearly equal rates."""
     rates = itertools.product((1e-5, 3e-3, 0.37, 1.0, 7.3, 19.0), (1e-9, 1e-4, 0.3, 2.0), (4, 9, 64))
     with mpmath.workdps(100):
         for rate, more, bits in rates:

@@ -1,4 +1,4 @@
-"""Report noisy max with Laplace noise and permute-and-flip: their profiles against laws that are worked out."""
+"""Report noisy max with Laplace noise and permute-and-flip: their profiles against laws that are computed."""
 
 import itertools
 import math

@@ -95,7 +95,7 @@ def test_the_sensitivity_of_the_middle_and_its_distance_by_brute_force(count, tr
 @pytest.mark.parametrize(("count", "ratio"), [(5, 1.5), (6, 2.0), (4, 3.0)])
 @pytest.mark.parametrize("shifted", [False, True])
 def test_the_distance_to_another_bin_by_brute_force(count, ratio, shifted):
-    """The bins are intervals of real numbers here, and whole numbers in the mechanism."""
+    """The bins are intervals of real numbers here, and integers in the mechanism."""
     universe = (-FAR, *range(9), FAR)
     mechanism = interquantile_range(ratio=ratio)
     low, high = mechanism.ranks(count)
@@ -133,7 +133,7 @@ def test_rows_are_rounded_one_by_one():
 @pytest.mark.cases(1)
 @pytest.mark.parametrize(("count", "trim", "width"), [(5, 0.5, 1), (6, 0.5, 2), (7, 0.3, 1)])
 def test_trimmed_means_need_their_delta_and_no_more(count, trim, width):
-    """All pairs of neighbours over a universe with an outlier, by the exact laws: delta is attained within 1 per cent.
+    """All pairs of neighbours over a universe with an outlier, by the exact laws: delta is attained within 1 %.
 
     Data with distance 0, whose middle jumps to the outlier, need all of it.
     """

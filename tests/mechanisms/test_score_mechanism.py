@@ -149,7 +149,7 @@ def test_the_error_of_the_exponential_mechanism() -> None:
         q = np.full(count, -error)
         q[0] = 0.0
         assert 1.0 - exponential_law(q, 0.5)[0] <= beta
-    # nor would less do: scores that are off by one per cent less are drawn too often
+    # nor would less do: scores that are off by 1 % less are drawn too often
     assert 1.0 - exponential_law(0.99 * q, 0.5)[0] > beta
 
 
@@ -313,7 +313,7 @@ def test_smooth_sensitivity_noise_is_as_wide_as_each_bound(monkeypatch: pytest.M
 
 @pytest.mark.full
 def test_smooth_sensitivity_draws() -> None:
-    """Against a plain simulation of its law, 500 of each; and whatever the numbers are."""
+    """Against a plain simulation of its law, 500 of each; and regardless of the numbers."""
     m = SmoothSensitivityMechanism(
         candidates=3, smoothness=1e-3, base_epsilon=1.0, base_delta=1e-3, failure_probability=0.9
     )

@@ -389,7 +389,7 @@ def test_nan_and_minus_infinity_are_never_selected(name: str) -> None:
 
 @pytest.mark.parametrize("name", SELECTORS)
 def test_storage_does_not_matter(name: str, tmp_path: Any) -> None:
-    """The same draw from an array, a memory map, parts cut anywhere, an Arrow column and whole numbers."""
+    """The same draw from an array, a memory map, parts cut anywhere, an Arrow column and integers."""
     pyarrow = pytest.importorskip("pyarrow")
     q = np.random.default_rng(3).integers(0, 9, size=CHUNK + 500)
     path = tmp_path / "scores.npy"

@@ -140,7 +140,7 @@ def worst_loss(law: SparseVectorLaw, c: int) -> float:
 @pytest.mark.cases(2)
 @pytest.mark.parametrize("variant", BROKEN, ids=lambda v: v.__name__)
 def test_broken_variants_exceed_what_they_claim(variant: Callable[..., SparseVectorLaw]) -> None:
-    """By exact probabilities: every one attains a loss above epsilon_threshold + epsilon_queries by 10 per cent."""
+    """By exact probabilities: every one attains a loss above epsilon_threshold + epsilon_queries by 10 %."""
     assert worst_loss(variant(0.5, 0.5, 2), 2) > 1.1
 
 

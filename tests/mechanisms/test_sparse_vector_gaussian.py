@@ -30,7 +30,7 @@ def test_the_polygon_lies_around_the_gaussian_curve(shift):
     gap = np.interp(ndtr(u), path[:, 0], path[:, 1]) - ndtr(u + shift)
     assert gap.min() >= -1e-14
     assert gap.max() < 0.01 * (ndtr(shift / 2) - ndtr(-shift / 2))
-    # one per cent less of a move leaves points of the curve outside
+    # 1 % less of a move leaves points of the curve outside
     path = vertices(0.99 * shift)
     assert (np.interp(ndtr(u), path[:, 0], path[:, 1]) - ndtr(u + shift)).min() < -1e-3 * shift
 

@@ -1,4 +1,4 @@
-"""Where a sparse vector is part of another algorithm: its price as a game, against laws that are worked out exactly."""
+"""Where a sparse vector is part of another algorithm: its price as a game, against laws that are computed exactly."""
 
 import dataclasses
 import math
@@ -104,7 +104,7 @@ def test_statistics_that_are_seldom_far_apart(failure):
         laws.append(failure * first_positive([sign * far, *gaps], epsilon=epsilon) + (1 - failure) * near)
     attained = np.array([hockey_stick(*laws, e) for e in epsilons])
     assert np.all(attained <= guarantee.delta(epsilons) + 1e-9)
-    assert attained[-1] > 0.99 * guarantee.delta(1.0)  # a bound one per cent smaller is false
+    assert attained[-1] > 0.99 * guarantee.delta(1.0)  # a bound 1 % smaller is false
     forgotten = price(epsilon, tests=60).delta(epsilons)
     assert attained[-1] > forgotten[-1]
     found = guarantee.epsilon(delta=2 * failure)
@@ -229,7 +229,7 @@ def test_updates_are_runs_followed_by_counts():
     assert compose(*[pure_dp(epsilon=0.04)] * 20).epsilon(1e-6) < with_counts.epsilon(1e-6)
 
 
-# ---- noise on whole numbers on both sides ----------------------------------------------------------------------------
+# ---- noise on integers on both sides ----------------------------------------------------------------------------
 
 
 def lattice(rate, reach=60):
@@ -252,7 +252,7 @@ def test_a_whole_number_shift_lies_within_a_slightly_larger_one(scale, steps):
 
     assert np.all(points[:, 1] <= edge(steps + 0.25 / scale) + 1e-12)
     assert np.any(points[:, 1] > edge(steps) + 1e-9)
-    # what is added is 2 l log cosh(1/(2 l)): one per cent less leaves points outside
+    # what is added is 2 l log cosh(1/(2 l)): 1 % less leaves points outside
     assert np.any(points[:, 1] > edge(steps + 0.99 * 2 * scale * math.log(math.cosh(0.5 / scale))) + 1e-15)
 
 

@@ -111,7 +111,7 @@ def test_fact_14_and_27_prices_by_positives():
 
 
 def test_zoo_a_threshold_noise_shared_by_two_sessions():
-    """Ten negatives, then ten positives of another session with the same noise: together dearer than both prices.
+    """Ten negatives, then ten positives of another session with the same noise: together above both prices.
 
     By positives alone the two would be covered: the noise moves once, in one direction. The refined prices let each
     session choose its own.

@@ -1,4 +1,4 @@
-"""No conversion of a time stamp, a duration or a whole number wraps around, whatever its unit and its container."""
+"""No conversion of a time stamp, a duration or an integer wraps around, regardless of its unit and its container."""
 
 from __future__ import annotations
 

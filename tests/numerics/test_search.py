@@ -1,4 +1,4 @@
-"""Searches return the safe endpoint, whatever they are asked; suprema lie in what is returned."""
+"""Searches return the safe endpoint, whatever they are asked; suprema are in what is returned."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def counted(holds: Callable) -> tuple[Callable, list]:
     return ask, asked
 
 
-# Whole numbers.
+# Integers.
 
 
 @given(low=WHOLE, length=st.integers(0, 1 << 100), place=WHOLE, start=st.none() | WHOLE)

@@ -86,7 +86,7 @@ class EnumeratedDraws:
 
 @cache
 def noise_tail(r, k):
-    """P(noise >= k) for whole-number noise with P(x) proportional to r^|x|."""
+    """P(noise >= k) for integer noise with P(x) proportional to r^|x|."""
     return r**k / (1 + r) if k > 0 else 1 - r ** (1 - k) / (1 + r)
 
 

@@ -64,7 +64,7 @@ def test_the_test_of_figure_2(parts):
     worse = [row.ours / row.optimal for row in part.rows if row.name.startswith("the noise's unit")]
     assert worse == pytest.approx([1.0, 4.0578, 4.6378, 4.0578], rel=1e-4)
     slopes = [np.polyfit(np.log(c.x), np.log(c.y), 1)[0] for c in part.figures[0].curves[:2]]
-    assert slopes == pytest.approx([-1.0, -1.0], abs=1e-2)  # parts of 70 and 30 per cent are rounded to whole rows
+    assert slopes == pytest.approx([-1.0, -1.0], abs=1e-2)  # parts of 70 and 30 % are rounded to whole rows
 
 
 @pytest.mark.full

@@ -27,7 +27,7 @@ from dpselect.selection import (
 from dpselect.tuning import Space, Uniform, tune
 
 BASE = pure_dp(epsilon=0.1)
-SECRET = "a cell of somebody"
+SECRET = "a cell of someone"
 
 
 def tuned(run):
@@ -87,7 +87,7 @@ def failing_with(kind, calls):
         print(SECRET, file=sys.stderr)
         warnings.warn(SECRET, stacklevel=1)
         for level in (logging.WARNING, logging.CRITICAL, 99):
-            logging.getLogger("somebody").log(level, SECRET)
+            logging.getLogger("someone").log(level, SECRET)
         raise kind(SECRET)
 
     return run
@@ -180,14 +180,14 @@ def test_a_run_that_closes_its_output_or_the_null_device_does_not_matter_to_late
     one = {"repetitions": Fixed(count=1), "guarantee": BASE}
     assert select_best(closing(lambda: sys.stdout.close()), **one).value == "found"
     assert select_best(closing(lambda: os.close(sys.stdout.fileno())), **one).value == "found"
-    with open(tmp_path / "somebody's", "w") as other:  # which may have the number now
+    with open(tmp_path / "someone's", "w") as other:  # which may have the number now
         os.dup2(other.fileno(), descriptors[-1])
         try:
             assert select_best(closing(lambda: sys.stdout.flush()), **one).value == "found"
         finally:
             if descriptors[-2] != other.fileno():
                 os.close(descriptors[-2])
-    assert (tmp_path / "somebody's").read_text() == ""
+    assert (tmp_path / "someone's").read_text() == ""
 
 
 def test_a_silence_that_cannot_begin_leaves_the_next_one_silent(monkeypatch, capfd):

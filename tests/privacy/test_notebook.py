@@ -51,7 +51,9 @@ def test_a_release_shows_what_was_released():
     receipt = Receipt(account=HOSTILE, identifier="i", charged={"epsilon": 1.0})
     assert "&lt;script&gt;" in html(Release(value=HOSTILE, guarantee=guarantee, receipt=receipt))
     assert "nothing" in html(Release(value=None, guarantee=guarantee))
-    assert "promises nothing to whoever knows that key" in html(Release(value=1, guarantee=guarantee, replayable=True))
+    assert "promises nothing to anyone who knows that key" in html(
+        Release(value=1, guarantee=guarantee, replayable=True)
+    )
     assert "a dict_keys" in html(Release(value={}.keys(), guarantee=guarantee))
     assert "0.5" in html(Release(value=np.float64(0.5), guarantee=guarantee))
 

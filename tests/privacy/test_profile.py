@@ -343,7 +343,7 @@ def test_a_delta_that_total_variation_cannot_exceed_costs_nothing():
             first, second = chance.dirichlet(np.full(size, 0.3), size=2)
             distance = np.abs(first - second).sum() / 2.0
             assert least_delta_at_no_cost(RenyiOfPair(first, second)) >= distance
-    # a point against almost nothing of it: attained within one per cent, as its divergence grows
+    # a point against almost nothing of it: attained within 1 %, as its divergence grows
     assert 0.0 <= least_delta_at_no_cost(RenyiOfPair([1.0, 0.0], [0.01, 0.99])) - 0.99 < 0.01 * 0.99
 
 

@@ -1,6 +1,6 @@
-"""Statements on privacy itself, its composition and conversion, beside laws that come within one per cent of them.
+"""Statements on privacy itself, its composition and conversion, beside laws that come within 1 % of them.
 
-Each test computes exact divergences of finite laws: `0.99 * bound < truth <= bound`. A statement that is one per cent
+Each test computes exact divergences of finite laws: `0.99 * bound < truth <= bound`. A statement that is 1 %
 smaller would be false. The marks make the theorem index of the documentation.
 """
 
@@ -50,7 +50,7 @@ def within_one_per_cent(truth, bound):
 
 @pytest.mark.theorem("Hartmann et al. 2022, Lemma 3", "Hartmann et al. 2022, Lemma 4", exact=True, sharp=True)
 def test_every_partition_has_the_price_of_the_whole_and_back():
-    """Randomised response: with an epsilon one per cent smaller, or a delta, the prices do not hold."""
+    """Randomised response: with an epsilon 1 % smaller, or a delta, the prices do not hold."""
     upper, lower = response(0.7, 0.03)
     guarantee = from_dp(epsilon=0.7, delta=0.03, cell=lambda y: "abab"[y], cells="ab")
     assert within_one_per_cent(needed_delta(upper, lower, "abab", guarantee.epsilons), guarantee.delta)
@@ -143,7 +143,7 @@ def test_conversion_from_renyi_divergence(order):
 @pytest.mark.parametrize("multiplier", [0.8, 3.0])
 @pytest.mark.parametrize("order", [2.0, 5.0])
 def test_discrete_gaussian_noise(multiplier, order):
-    """On whole numbers up to 25 deviations, which holds all that a double can see."""
+    """On integers up to 25 deviations, which holds all that a double can see."""
     count = np.arange(-round(25 * multiplier), round(25 * multiplier) + 2)
     masses = [np.exp(-0.5 * ((count - centre) / multiplier) ** 2) for centre in (0, 1)]
     divergence = float(renyi_divergence(*(m / m.sum() for m in masses), order))
@@ -153,7 +153,7 @@ def test_discrete_gaussian_noise(multiplier, order):
 @pytest.mark.theorem("Bun, Steinke 2016, Proposition 1.4", exact=True, sharp=True)
 @pytest.mark.parametrize("order", [1.5, 2.0, 8.0])
 def test_concentrated_privacy_of_a_pure_mechanism(order):
-    """Randomised response at a small epsilon; the ledger's filter charges half of its square, whatever the order."""
+    """Randomised response at a small epsilon; the ledger's filter charges half of its square, in any order."""
     epsilon = 0.01
     upper, lower = response(epsilon)
     rho = float(_Concentrated.charge(pure_dp(epsilon=epsilon), [])["rho"])
@@ -233,7 +233,7 @@ def test_advanced_composition(count, epsilon, slack):
 def test_a_block_that_escapes_its_own_question():
     """The block holds one of 10,000 values; a question about a pair of values is e times likelier if it holds one.
 
-    The question's function is -1 and 1 on its two values and 0 elsewhere, so that they lie outside of its quantiles.
+    The question's function is -1 and 1 on its two values and 0 elsewhere, so that they are outside of its quantiles.
     """
     values, epsilon = 10_000, 1.0
     questions = values // 2

@@ -40,7 +40,7 @@ PUBLIC: set[str] = {
 _SESSION = "a session: tests/randomness/test_session.py raises everything in it"
 _RUN = "a search or an audit: tests/privacy/test_boundary.py, tests/audit/test_one_run.py and tuners' tests raise in it"
 _KEPT = "a constructor that keeps the code; what calls it stands in a list of its own"
-_LOOK = "progress, rehearsal on made-up rows, or what is called with a release: sees nothing private"
+_LOOK = "progress, rehearsal on synthetic rows, or what is called with a release: sees nothing private"
 _FRAME = "code of this library, or an adapter to another"
 
 ELSEWHERE: dict[str, str] = {

@@ -86,7 +86,7 @@ def open_postgres() -> object:
     """A ledger on PostgreSQL."""
     from dpselect.ledger import Ledger
 
-    return Ledger.open("postgresql://nobody@localhost/nothing")
+    return Ledger.open("postgresql://no one@localhost/nothing")
 
 
 def gate_as_a_tool() -> object:

@@ -112,7 +112,7 @@ class ValidCall:
 
 
 def apply(function: Callable[..., Any], signature: inspect.Signature, arguments: dict[str, Any]) -> Any:
-    """Call with arguments by name, whatever their kinds."""
+    """Call with arguments by name, regardless of their kinds."""
     bound = inspect.BoundArguments(signature, {})  # type: ignore[arg-type]
     for name, parameter in signature.parameters.items():
         if name in arguments:

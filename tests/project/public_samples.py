@@ -193,7 +193,7 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys(("audit.FiniteSubject", "audit.Subject", "audit.command_subject", "audit.sampled"), _SUBJECT),
     **dict.fromkeys(("ordered.EachRow", "ordered.Kept", "ordered.Steps"), "holds functions of the caller as they are"),
     **dict.fromkeys(("tuning.InlineExecutor", "tuning.ProcessExecutor", "tuning.JoblibExecutor"), "starts processes"),
-    "selection.SelectWithoutThreshold.by_theorem": "asks for more runs than anybody can make, in its example too",
+    "selection.SelectWithoutThreshold.by_theorem": "asks for more runs than anyone can make, in its example too",
     "adaptive.break_even": "half a minute; `plan_blocks` for many grids, which is tried",
     "privacy.Adjacency": "an enumeration",
     **dict.fromkeys(

@@ -270,7 +270,7 @@ def test_a_session_that_is_closed_gives_back_what_was_not_used(tmp_path):
 
 
 def test_a_sparse_vector_is_paid_by_its_negatives_too(tmp_path, monkeypatch):
-    """At `refined_guarantee`, and in full once an answer was interrupted: then nobody knows how many there were."""
+    """At `refined_guarantee`, and in full once an answer was interrupted: then no one knows how many there were."""
     budget = Ledger.open(tmp_path / "b.db").create_budget("rows", epsilon=9)
     answers = []
     with m.SparseVector(**SV, refined=True, spender=budget, random=keyed_source(1)) as session:

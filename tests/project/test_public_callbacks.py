@@ -21,7 +21,7 @@ from dpselect.randomness import keyed_source
 from tests.project.callback_kinds import CONFINED, ELSEWHERE, PASSES, PUBLIC, ROOMS_OF_FUNCTIONS
 from tests.project.test_public_contract import DEAR, NAMES, TRIED, makes_nothing, valid
 
-SECRET = "a cell of somebody"
+SECRET = "a cell of someone"
 KINDS = [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError]
 ALL_KINDS = [RuntimeError, StopIteration, RecursionError, MemoryError, *KINDS]
 

@@ -169,7 +169,7 @@ def test_ranking_refines_until_it_knows(monkeypatch: pytest.MonkeyPatch) -> None
     assert ranking([], 3) == []
 
 
-# ---- whole numbers --------------------------------------------------------------------------------------------------
+# ---- integers --------------------------------------------------------------------------------------------------
 
 
 def chi_square(drawn: np.ndarray, law: dict[int, float]) -> float:
@@ -316,7 +316,7 @@ def test_a_tail_proposal_that_is_accepted_gets_its_number(monkeypatch: pytest.Mo
 def test_normal_doubles_are_the_discrete_gaussian_on_a_fine_grid() -> None:
     whole = discrete_gaussian_array(2.0**116, (3, 1000), keyed_source("fine"))
     np.testing.assert_array_equal(keyed_source("fine").normal((3, 1000)), whole * 2.0**-58)
-    # low bits of the whole numbers are fair: 3000 draws, six standard errors
+    # low bits of the integers are fair: 3000 draws, six standard errors
     for bit in (0, 7, 20, 45):
         assert abs(np.mean((whole >> bit) & 1) - 0.5) < 6 * 0.5 / 3000**0.5
 

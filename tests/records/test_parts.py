@@ -145,7 +145,7 @@ def test_the_later_of_both_witnesses_of_a_shared_record_counts(tmp_path, monkeyp
 
 @pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")
 def test_a_schema_made_later_hides_no_ledger_and_no_quota(tmp_path):
-    """Else a budget, or a quota, would begin anew in the schema that now comes first on the search path."""
+    """Else a budget, or a quota, would begin again in the schema that now comes first on the search path."""
     psycopg = pytest.importorskip("psycopg")
     with fresh_database() as url:
         with Ledger.open(url) as ledger:

@@ -1,6 +1,6 @@
 """Laws of K against published values: Papernot and Steinke (2022), Definition 1 and the statements named below.
 
-The digits were worked out from the printed formulas, apart from this library.
+The digits were computed from the printed formulas, apart from this library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The report in a browser: it is drawn, says nothing on the console and asks nobody for anything.
+"""The report in a browser: it is drawn, says nothing on the console and asks no one for anything.
 
 Needs Chromium from the distribution's package and is skipped where there is none.
 """

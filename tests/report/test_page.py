@@ -196,7 +196,7 @@ def test_text_and_lines_stand_out(scheme):
 def test_a_release_of_nothing_and_a_replayable_one_say_so():
     text = page(release={**RELEASE, "found": False, "parameters": None, "model": None, "replayable": True})
     assert "Nothing was found" in text
-    assert "It promises nothing to whoever knows that key" in text
+    assert "It promises nothing to anyone who knows that key" in text
 
 
 @pytest.mark.full

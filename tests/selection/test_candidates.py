@@ -69,7 +69,7 @@ def test_weights_are_drawn_exactly(weights, whole):
 
 
 def test_a_double_weight_is_taken_at_its_exact_value():
-    """0.1 is not a tenth: the total of 0.1 and 0.9 is a whole number of units of 2**-55."""
+    """0.1 is not a tenth: the total of 0.1 and 0.9 is an integer of units of 2**-55."""
     source = Scripted(0)
     weighted_mixture([constant(0), constant(1)], [0.1, 0.9])(source)
     assert Fraction(0.1) + Fraction(0.9) == Fraction(source.bounds[0], Fraction(0.1).denominator)
@@ -301,7 +301,7 @@ def test_a_mechanism_and_its_noisy_value():
 @pytest.mark.cases(1)
 @pytest.mark.parametrize(("sensitivity", "epsilon"), [(1.0, 1.0), (0.3, 0.1), (1e-9, 20.0), (1e12, 1e-3)])
 def test_noise_on_a_value_covers_its_rounding(sensitivity, epsilon, monkeypatch):
-    """Steps apart on two neighbours times epsilon/scale stays below epsilon, whatever the two values round to."""
+    """Steps apart on two neighbours times epsilon/scale stays below epsilon, regardless of the two values round to."""
     scales = []
     monkeypatch.setattr(
         "dpselect.selection.estimators.discrete_laplace", lambda scale, random: scales.append(scale) or 0

@@ -106,7 +106,7 @@ def response(epsilon):
 
 
 def adversary(epsilons, tiny=1e-7, silent=0):
-    """All levels but the last answer at the worst odds; the last clears so seldom that it is in nobody's way.
+    """All levels but the last answer at the worst odds; the last clears so rarely that it is in no one's way.
 
     The first `silent` levels never clear.
     """
@@ -164,7 +164,7 @@ def broken_pays_the_last_budget_only():
 
 
 def broken_prefers_the_largest_budget():
-    """The best score over all levels, at the price of the released level: dearer losers decide about a cheap winner."""
+    """The best score over all levels, at the price of the released level: losers at higher prices decide."""
     epsilons = [0.1, 3.0]
     ours, theirs = ([0.01, 0.99], response(3.0)[0]), ([0.01, 0.99], response(3.0)[1])
     law = Logarithmic.with_mean(mean=100)
@@ -253,7 +253,7 @@ def test_closed_forms():
 
 
 ONE_OR_SIXTY = Tabulated(probabilities=[0.0, 0.7, *[0.0] * 58, 0.3])
-"""Its worst u lies inside a cell of the search's first grid, so the bound inside cells matters."""
+"""Its worst u is inside a cell of the search's first grid, so the bound inside cells matters."""
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_proposals_of_the_exponential_mechanism(shape, monkeypatch):
 @pytest.mark.parametrize("how", [permute_and_flip, report_noisy_max], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("shape", shapes())
 def test_scores_are_read_twice(how, shape):
-    """Once for the largest and once to draw, whatever the scores."""
+    """Once for the largest and once to draw, regardless of the scores."""
     passes, scores = [], shapes()[shape]
 
     def read():

@@ -2,7 +2,7 @@
 
 Run as `python -m tests.storage.kill_copies FOLDER MODE COUNT SEED [URL]`. MODE says what the copies share: `ledger` (at
 URL, or a file), `folder` (a ledger that is copied with the store), `plain` (a spender that knows nothing of claims) or
-`none`. With `broken-` before it nobody is asked when a search is resumed or settled.
+`none`. With `broken-` before it no one is asked when a search is resumed or settled.
 
 The key is in a variable that never goes, so every copy can be opened for ever. Kills are exceptions, raised before or
 after a write becomes durable, or with `real-` before the mode of forked children; a run can also be halted there while
@@ -255,7 +255,7 @@ def names_of_searches(world: Callable[[], World]) -> None:
 
 
 def break_tuner() -> None:
-    """Nobody is asked."""
+    """No one is asked."""
     paying.BoundPayment.claim = lambda *_, **__: None
     paying.BoundPayment.settle = lambda self, *_: None if self.spender is None else self.spender.settle(self.identifier)
 

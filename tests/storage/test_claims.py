@@ -343,7 +343,7 @@ def test_noise_is_never_used_on_two_sets_of_rows(tmp_path, drawn):
         else:
             drawn_for.setdefault(each, set()).add(rows)
     assert all(len(used) == 1 for used in drawn_for.values())
-    assert len(drawn_for) == 2 + 1 + 3  # of the first rows two, of the others one, then all three anew
+    assert len(drawn_for) == 2 + 1 + 3  # of the first rows two, of the others one, then all three again
 
 
 @pytest.mark.usefixtures("kept_key")

@@ -82,7 +82,7 @@ def attempt(here, *, resume=False, at=None, after=False):
 
 
 def released(here):
-    """What somebody sees who loads the model, but for the receipt, which names the place in a ledger."""
+    """What someone sees who loads the model, but for the receipt, which names the place in a ledger."""
     document = json.loads((here / "out" / "release.json").read_text())
     document.pop("receipt", None)
     with np.load(here / "out" / "model.npz") as arrays:

@@ -94,9 +94,9 @@ def test_a_study_is_resumed_on_other_rows_with_fresh_noise(tmp_path, monkeypatch
     """Nothing is refused for what the rows are; the same rows go on where the search was."""
     with Ledger.open(tmp_path / "budget.db", witness=False) as ledger:
         ledger.create_budget("b", epsilon=8)
-    anew = []
+    again = []
     real = Search.begin_anew
-    monkeypatch.setattr(Search, "begin_anew", lambda *a, **k: anew.append(1) or real(*a, **k))
+    monkeypatch.setattr(Search, "begin_anew", lambda *a, **k: again.append(1) or real(*a, **k))
 
     def run(count, *, resume, killed):
         write_rows(tmp_path, count)
@@ -112,11 +112,11 @@ def test_a_study_is_resumed_on_other_rows_with_fresh_noise(tmp_path, monkeypatch
 
     run(150, resume=False, killed=True)
     run(150, resume=True, killed=True)
-    assert anew == []
+    assert again == []
     run(149, resume=True, killed=True)
-    assert anew == [1]
+    assert again == [1]
     assert run(149, resume=True, killed=False).release["found"]
-    assert anew == [1]
+    assert again == [1]
 
 
 class Interrupted(OutputPerturbationClassifier):
@@ -132,15 +132,15 @@ class Interrupted(OutputPerturbationClassifier):
 @pytest.mark.full
 @pytest.mark.parametrize("rows", [500, 499])
 def test_a_search_of_scikit_learn_is_resumed_on_other_rows_with_fresh_noise(tmp_path, monkeypatch, rows):
-    anew = []
+    again = []
     real = Search.begin_anew
-    monkeypatch.setattr(Search, "begin_anew", lambda *a, **k: anew.append(1) or real(*a, **k))
+    monkeypatch.setattr(Search, "begin_anew", lambda *a, **k: again.append(1) or real(*a, **k))
     stored = {"store": tmp_path / "s", "estimator": Interrupted(epsilon=2.0), "rehearse": False}
     Interrupted.times = 1
     with pytest.raises(KeyboardInterrupt):
         search(**stored).fit(X, Y)
     assert search(**stored, resume=True, release=lambda _: None).fit(X[:rows], Y[:rows]).best_estimator_ is not None
-    assert anew == [1] * (rows < 500)
+    assert again == [1] * (rows < 500)
 
 
 @pytest.mark.full

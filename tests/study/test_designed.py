@@ -82,7 +82,7 @@ def test_a_figure_is_released_where_a_part_of_the_rows_validates(tmp_path):
 
 
 def test_the_model_of_one_run_is_good_and_the_page_speaks_of_no_search(tmp_path):
-    """Iris with bounds that nobody looked for: a class in three is a third, a line between two reaches two."""
+    """Iris with bounds that no one looked for: a class in three is a third, a line between two reaches two."""
     release = run_study(parsed(test={"source": "sklearn:iris"}), base_folder=tmp_path, random=keyed_source(7)).release
     assert release["score"] is None  # no rows gave it one
     assert release["parameters"] == {}
@@ -96,7 +96,7 @@ def test_the_model_of_one_run_is_good_and_the_page_speaks_of_no_search(tmp_path)
 
 
 def assert_that_an_interrupted_one_goes_on(parsed, tmp_path, monkeypatch):
-    """The release and its model are those of a study that nobody interrupted."""
+    """The release and its model are those of a study that no one interrupted."""
 
     def interrupted(*_):
         raise KeyboardInterrupt

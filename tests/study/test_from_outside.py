@@ -168,7 +168,7 @@ def test_a_source_that_nobody_opens_names_those_that_are(tmp_path):
 
 
 def test_one_row_moves_a_total_by_its_steps_at_most():
-    """What a metric's function says beyond that is cut off, whatever the row."""
+    """What a metric's function says beyond that is cut off, regardless of the row."""
 
     class Wrong:
         def predict(self, X):

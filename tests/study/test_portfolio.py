@@ -59,7 +59,7 @@ def priced(**tables):
         ({"space": {**MAPS, **STUDY["space"]}}, "portfolio"),  # of the maps: a rule knows the rate
         ({"privacy": {"epsilon": 3.0, "delta": 1e-6, "nominal_rows": 5000, "adjacency": "replace_one"}}, "portfolio"),
         ({"privacy": {"noise_multiplier": 3.0, "delta": 1e-6, "nominal_rows": 5000}}, "one-stage"),
-        ({"validation": {"metric": "balanced-accuracy"}}, "one-stage"),  # a portfolio compares right answers
+        ({"validation": {"metric": "balanced-accuracy"}}, "one-stage"),  # a portfolio compares correct predictions
         ({"validation": {"data": "public", "source": "sklearn:iris"}}, "one-stage"),
         ({"repetitions": {"law": "harmonic", "limit": 4}}, "one-stage"),
         ({"space": STUDY["space"]}, "one-run"),
@@ -152,7 +152,7 @@ def test_a_candidate_with_more_weights_is_put_back(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("told", [{"map": "cos4"}, {"hidden_units": 3}, {"name": "ridge", "map": "bins"}])
 def test_the_last_run_of_a_linear_model_begins_at_a_part_of_its_trial(told):
-    """As large a part as its noise is of the trial's; a network and noisy sums begin anew."""
+    """As large a part as its noise is of the trial's; a network and noisy sums begin again."""
     study = parsed(learner=told, space={}, search={"design": "one-run"})
     recipe = settle(study, Place(Path(), Path("out"))).recipe
     rows = np.linspace(0.0, 1.0, 24).reshape(6, 4), np.array([0, 1, 2, 0, 1, 2])
@@ -160,9 +160,9 @@ def test_the_last_run_of_a_linear_model_begins_at_a_part_of_its_trial(told):
     last = fitted(recipe, 10.0, keyed_source(2), rows, TrialModel(trial, 40.0))
     goes_on = {"initial_weights": [0.25 * trial.weights_[0]]} if told == {"map": "cos4"} else {}
     expected = recipe.estimator(10.0, {}, keyed_source(2)).fit(*rows, **goes_on)
-    anew = fitted(recipe, 10.0, keyed_source(2), rows, None)
+    again = fitted(recipe, 10.0, keyed_source(2), rows, None)
     assert all(map(np.array_equal, last.weights_, expected.weights_))
-    assert all(map(np.array_equal, last.weights_, anew.weights_)) == (not goes_on)
+    assert all(map(np.array_equal, last.weights_, again.weights_)) == (not goes_on)
 
 
 @pytest.mark.full

@@ -25,7 +25,7 @@ def own_state(tmp_path, monkeypatch):
 
 @pytest.fixture
 def table(tmp_path):
-    """2 per cent of the rows are ill, by a score of two of four features."""
+    """2 % of the rows are ill, by a score of two of four features."""
     random = np.random.default_rng(1)
     X = random.uniform(-1.0, 1.0, (ROWS, 4))
     hidden = X[:, 0] + X[:, 1] + 0.3 * random.normal(size=ROWS)
@@ -104,7 +104,7 @@ def test_a_metric_that_counts_classes_asks_for_weights(tmp_path, table, metric, 
 
 @pytest.mark.full
 def test_the_card_says_that_the_model_is_no_better_than_one_answer(tmp_path, table):
-    """Accuracy 0.98 with 2 per cent of positives, as public shares tell: on top, in a warning and beside the figure."""
+    """Accuracy 0.98 with 2 % of positives, as public shares tell: on top, in a warning and beside the figure."""
     release = run(tmp_path, document(shares={"ill": 0.02}), "out")
     assert release["validation"]["value"] > 0.95
     assert release["validation"]["constant"] == {"value": 0.98, "answer": "well", "from": "declared"}

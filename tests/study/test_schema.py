@@ -268,12 +268,12 @@ SAID = (
     "none.db",
     "validation.metric: unknown metric 'acuracy'; one of absolute-error, accuracy, ",
     "cannot read validation.source 'test.csv'",
-    "learner.steps: must be a whole number at least 1",
+    "learner.steps: must be an integer at least 1",
     "learner.momentum: must be a finite number at least 0 and below 1",
     "learner.sampling_rates: unknown key for dp-sgd; there are activation, ",
     "learner.class_weights: 'perhaps' is none of data.classes, 'no', 'yes'",
     "space.learning_rate: low must be a finite number above 0",
-    "space.hidden_units: must be a whole number at least 0",
+    "space.hidden_units: must be an integer at least 0",
     "space.map: no such map; one of bins, ",
     "space.rate: unknown key for dp-sgd; there are ",
     "repetitions: unknown law 'harmonical'; one of ",
@@ -334,7 +334,7 @@ def test_a_mistake_hides_no_other_mistake_of_its_table():
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no such file system here")
 def test_a_folder_that_cannot_be_made_is_found_beforehand(tmp_path):
-    """Root may write everywhere, by the permissions; nobody makes folders in /proc."""
+    """Root may write everywhere, by the permissions; no one makes folders in /proc."""
     with pytest.raises(StudyError, match=r"output.folder '/proc/x' is not writable: nothing can be made in '/proc'"):
         check_study(parse_study(changed("output.folder", "/proc/x")), base_folder=tmp_path)
 

@@ -61,7 +61,7 @@ _ORDINARY = {
 }
 NAMES = (*COLUMNS, "label", "key")
 _DECLARED = ("no cell that can", "another form", "other separators")
-"""Refusals of a column that is evidently not what it is declared to be; they are facts that no guarantee covers."""
+"""Refusals of a column that is not what it is declared to be; they are facts that no guarantee covers."""
 Row = dict[str, Any]
 
 

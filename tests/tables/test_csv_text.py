@@ -291,7 +291,7 @@ def test_whole_numbers_among_objects_are_read_however_they_are_stored():
 def test_numbers_with_decimal_places_among_objects_are_not_lost_in_silence():
     with pytest.raises(TypeError, match=r"values\.astype"):
         block_of(np.array([1.5, 2.5, 3, 4, None], dtype=object))
-    # a row that a column of whole numbers has no place for is missing, and refuses nothing
+    # a row that a column of integers has no place for is missing, and refuses nothing
     assert present_in(block_of(np.array([*range(5), 0.5], dtype=object))).tolist() == [0, 1, 2, 3, 4]
 
 

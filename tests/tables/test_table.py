@@ -236,7 +236,7 @@ def test_a_matrix_is_refused_by_name_before_anything_is_paid(tmp_path):
 
 @pytest.mark.parametrize("write", [parquet.write_table, feather.write_feather])
 def test_a_missing_key_changes_no_other_row_s_part(write, tmp_path):
-    """Whole numbers beside a missing cell became doubles, whose texts are others: every row was dealt anew."""
+    """Integers beside a missing cell became doubles, whose texts are others: every row was dealt again."""
     name = {parquet.write_table: "t.parquet", feather.write_feather: "t.feather"}[write]
     keys = [1, 2, 2**53 + 1, 4]
     facts = {"x": {"bounds": (0, 9), "missing": 0}, "group": {"categories": (1, 2**53, 2**53 + 1)}}

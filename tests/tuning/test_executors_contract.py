@@ -35,7 +35,7 @@ class TestProcesses(ExecutorContract):
         return ProcessExecutor(workers=2)
 
 
-@pytest.mark.slow  # loky starts all its workers anew after each that dies
+@pytest.mark.slow  # loky starts all its workers again after each that dies
 class TestLoky(ExecutorContract):
     @pytest.fixture
     def executor(self):
@@ -135,7 +135,7 @@ def test_a_job_is_not_run_in_the_process_that_sends_it():
 
 @pytest.mark.parametrize("parent", ["/tmp", "long"])
 def test_a_ray_of_our_own_leaves_nothing_and_fits_its_sockets(parent, tmp_path, monkeypatch):
-    """A path of 107 bytes at most; and logs that count tasks are for nobody else's eyes, then or later."""
+    """A path of 107 bytes at most; and logs that count tasks are for no one else's eyes, then or later."""
     parent = parent if parent != "long" else str(tmp_path / ("x" * 100))
     os.makedirs(parent, exist_ok=True)
     monkeypatch.setattr(tempfile, "tempdir", parent)

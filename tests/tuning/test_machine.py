@@ -23,14 +23,14 @@ from dpselect.tuning.machine import (
 LEGAL = {
     ("new", "seal", "sealed"),
     ("sealed", "reserve", "reserved"),
-    ("sealed", "begin anew", "sealed"),
+    ("sealed", "begin again", "sealed"),
     ("reserved", "start", "running"),
-    ("reserved", "begin anew", "reserved"),
+    ("reserved", "begin again", "reserved"),
     ("running", "resume", "running"),
     ("running", "finish trial", "running"),
     ("running", "lose trial", "running"),
     ("running", "interrupt", "reserved"),
-    ("running", "begin anew", "reserved"),
+    ("running", "begin again", "reserved"),
     ("running", "choose", "chosen"),
     ("chosen", "settle", "settled"),
     ("settled", "release", "released"),
@@ -112,10 +112,10 @@ def test_nothing_is_chosen_before_the_last_turn():
 def test_with_other_rows_every_run_is_made_again_with_another_key():
     """The number of runs stays, and what the reservation is bound to."""
     begun = running(slots=2, counted=3).finish(0, candidate()).finish(1, None).lose(2)
-    anew = begun.begin_anew(master=b"n" * 32, rows=b"r" * 32)
-    assert (anew.counted, anew.executed, anew.master, anew.bond.rows) == (3, 3, b"n" * 32, b"r" * 32)
-    assert (anew.best, anew.rounds_done, sum(anew.done), sum(anew.losses)) == (None, 0, 0, 0)
-    assert anew.bond.binding == begun.bond.binding
+    again = begun.begin_anew(master=b"n" * 32, rows=b"r" * 32)
+    assert (again.counted, again.executed, again.master, again.bond.rows) == (3, 3, b"n" * 32, b"r" * 32)
+    assert (again.best, again.rounds_done, sum(again.done), sum(again.losses)) == (None, 0, 0, 0)
+    assert again.bond.binding == begun.bond.binding
 
 
 @given(slots=st.integers(1, 5), executed=st.integers(0, 17), order=st.randoms())

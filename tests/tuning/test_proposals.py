@@ -41,7 +41,7 @@ class TestBox:
         upper=st.floats(1.0, 1e6),
     )
     def test_weights_are_in_the_box_whatever_is_wanted(self, wanted, lower, upper):
-        """In exact arithmetic: whole numbers against the ratios' own binary fractions."""
+        """In exact arithmetic: integers against the ratios' own binary fractions."""
         count = len(wanted)
         weights = project(np.array(wanted), count, lower_ratio=lower, upper_ratio=upper)
         assert sum(weights) == count * 2**32

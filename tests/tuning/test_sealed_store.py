@@ -1,4 +1,4 @@
-"""The sealed store: what lies on disk, what opens it, and what is left after wiping."""
+"""The sealed store: what is on disk, what opens it, and what is left after wiping."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def path(tmp_path, keys):
 
 
 def test_an_attempt_in_this_process_does_not_let_other_processes_in(path, keys):
-    """Whoever closes a file loses, on POSIX, every lock that its process holds on it."""
+    """Anyone who closes a file loses, on POSIX, every lock that its process holds on it."""
     code = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('SELECT stage FROM search')"
     with opened(path, keys, resume=True) as store:
         store.load()

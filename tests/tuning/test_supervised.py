@@ -214,7 +214,7 @@ def test_a_search_that_ends_leaves_the_trials_of_another_alone(tmp_path):
         go.touch()
         thread.join()
         assert found[0] is not None
-        stop_children(ending)  # an idle child that nobody is left to end
+        stop_children(ending)  # an idle child that no one is left to end
         assert not supervised._children
     finally:
         stop_children()

@@ -34,7 +34,7 @@ class Verified:
 
 
 class AdaptiveAnalysis(Session):
-    """One data set, many adaptive questions, every answer as good as one on fresh rows.
+    """One data set, many adaptive questions, every answer as good as one on new rows.
 
     The rows are cut once, without looking at them, into m blocks of `subsample_size` rows. A question is any function
     of that many rows to a number; its answer is a private approximate median of its m values. Answers that are private
@@ -42,7 +42,7 @@ class AdaptiveAnalysis(Session):
 
     Args:
         data: a NumPy array, a list, a pandas or polars frame, or a tuple of such with equally many rows. The rows must
-            be independent draws from one population (the caller must ensure it); keep rows that belong together out, or
+            be independent draws from one population (you must ensure this); keep rows that belong together out, or
             in one row.
         queries: how many questions may be asked (estimates and choices together).
         subsample_size: rows a block. Larger ones answer more precisely and leave fewer blocks.
@@ -50,9 +50,9 @@ class AdaptiveAnalysis(Session):
         grid_size: the most grid points that a question may have, 4096 unless told: a public choice, made before the
             first question, of which the noise and the blocks needed depend by the logarithm. A question with a finer
             grid is refused, and costs nothing.
-        rank: answers lie in qi(rank, 1 - rank) of the estimator on fresh rows; 1/4 is the inter-quartile interval. A
+        rank: answers are in qi(rank, 1 - rank) of the estimator on new rows; 1/4 is the inter-quartile interval. A
             small rank is cheaper per row for estimators with light tails (`plan_concentrated`).
-        upper_rank: answers lie in qi(rank, upper_rank) instead, around another quantile than the median: the plan's
+        upper_rank: answers are in qi(rank, upper_rank) instead, around another quantile than the median: the plan's
             `quantile`, chosen to need the fewest blocks. By the binary search.
         mechanism: "binary_search", "exponential", "splitting" (exact medians of fresh blocks) or "best".
         accounting: "optimal", or "paper" for the constants of Theorem 4.3.
@@ -164,7 +164,7 @@ class AdaptiveAnalysis(Session):
     def resume(self, *, asked: int, random: RandomSource) -> None:
         """Go on where another process stopped: `asked` questions were asked, and the next draws come from `random`.
 
-        For whoever keeps count durably (`dpselect.holdout.SavedAnalysis`). No two questions may draw the same (the
+        For anyone who keeps count durably (`dpselect.holdout.SavedAnalysis`). No two questions may draw the same (the
         caller must ensure it).
         """
         self._asked = integer("asked", asked, at_least=0, at_most=self._plan.queries)
@@ -191,7 +191,7 @@ class AdaptiveAnalysis(Session):
         answers. An interval that holds qi(rank, 1 - rank) of the estimator costs no validity.
 
         `axis=True`: the estimator is called once, with all blocks along the first axis and `axis=1`. It must treat each
-        block by itself and keep nothing between blocks (the caller must ensure it). A block on which it fails counts as
+        block by itself and keep nothing between blocks (you must ensure this). A block on which it fails counts as
         the lowest grid point.
 
         Raises `BudgetError` when no question is left or the spender refuses, `ArgumentError` for a grid that is larger
@@ -246,7 +246,7 @@ class AdaptiveAnalysis(Session):
 
     @answers
     def verify(self, estimator: Estimator, guess: SupportsFloat, *, axis: bool = False) -> Release:
-        """Whether the guess is a plausible value of the estimator on fresh rows: True or False.
+        """Whether the guess is a plausible value of the estimator on new rows: True or False.
 
         True: within qi(rank - margin, 1 - rank + margin); False: outside qi(rank, 1 - rank); in between either. Only
         False uses up a refusal. The guarantee is that of the run up to its refusal, paid once for all its answers.

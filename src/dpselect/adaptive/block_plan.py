@@ -60,7 +60,7 @@ def log_bad_odds(size: int, short: Any, exponent: Any) -> Array:
 class BlockPlan:
     """A certified way to answer `queries` median questions from `blocks` blocks.
 
-    Every answer lies in qi(rank, upper_rank) of its estimator on fresh rows (1 - rank when None), all of them with
+    Every answer is in qi(rank, upper_rank) of its estimator on new rows (1 - rank when None), all of them with
     probability at least 1 - failure_probability. On any blocks every answer has a share of more than `sample_rank` of
     the values on its left and of more than 1 - (2 quantile - sample_rank) on its right, all of them with probability
     at least 1 - accuracy_failure, or their expected shortfall is at most accuracy_failure times the larger of the two
@@ -84,7 +84,7 @@ class BlockPlan:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ranks between which answers lie on fresh rows."""
+        """The ranks between which answers are on new rows."""
         return self.rank, 1.0 - self.rank if self.upper_rank is None else self.upper_rank
 
     @property
@@ -176,7 +176,7 @@ class BlockPlan:
 
 
 def paper_plan(queries: int, grid_size: int, failure_probability: float) -> BlockPlan:
-    """Theorem 4.3 of Feldman, Steinke 2017, with a whole number of blocks.
+    """Theorem 4.3 of Feldman, Steinke 2017, with an integer of blocks.
 
     Its medians are accurate at epsilon = 16 ln(k|T|/beta)/m.
     """

@@ -167,14 +167,14 @@ def plan_blocks(
 ) -> BlockPlan:
     """The fewest blocks that certify `queries` answers on grids of at most `grid_size` points, and how.
 
-    Answers lie in qi(rank, upper_rank) of their estimators, medians in qi(rank, 1 - rank) without an `upper_rank`;
+    Answers are in qi(rank, upper_rank) of their estimators, medians in qi(rank, 1 - rank) without an `upper_rank`;
     with one, the plan's `quantile` is the one to ask for (the interval may be anywhere, and costs the more blocks the
     narrower it is).
 
     `mechanism="best"` takes the better of the two private medians; data splitting promises no privacy to a row, so it
     has to be asked for. `accounting="paper"` is Feldman and Steinke's Theorem 4.3 as it stands. `refined=False` is the
     same transfer bound with independent noise and a union bound over answers, for comparison: sharing noise and
-    counting shortfalls need about 40 per cent fewer blocks for a search, the latter alone 25 per cent fewer for the
+    counting shortfalls need about 40 % fewer blocks for a search, the latter alone 25 % fewer for the
     exponential mechanism. Raises `ArgumentError`.
 
     >>> plan = plan_blocks(queries=100, grid_size=1001, failure_probability=0.05)
@@ -227,7 +227,7 @@ def required_samples(
     accounting: Literal["optimal", "paper"] = "optimal",
     rank: SupportsFloat = 0.25,
 ) -> int:
-    """Rows that certify `queries` adaptive questions, each as good as one run on `subsample_size` fresh rows.
+    """Rows that certify `queries` adaptive questions, each as good as one run on `subsample_size` new rows.
 
     All answers are in the inter-quartile interval (or qi(rank, 1 - rank)) of their estimators except with probability
     `failure_probability`. "paper": the constants of Feldman and Steinke, Theorem 4.3, at the quartiles only.

@@ -33,7 +33,7 @@ def no_promise() -> Guarantee:
 class Certificate:
     """The two guarantees of an analysis, from public numbers alone.
 
-    Validity: a statement about fresh rows, for rows that are independent draws from one population (the caller must
+    Validity: a statement about new rows, for rows that are independent draws from one population (the caller must
     ensure it). Privacy: a statement about any rows. A small failure probability of the first says nothing about the
     second.
     """
@@ -49,8 +49,8 @@ class Certificate:
         plan = self.plan
         low, high = plan.interval
         text = (
-            f"All of up to {plan.queries} adaptive answers lie between the {100 * low:g} and "
-            f"{100 * high:g} per cent quantiles of their estimator on {self.subsample_size} fresh rows "
+            f"All of up to {plan.queries} adaptive answers are between the {100 * low:g} and "
+            f"{100 * high:g} per cent quantiles of their estimator on {self.subsample_size} new rows "
             f"(so within {error_from_standard_deviation(low, high):.3g} of its standard deviations of its mean), "
             f"except with probability {plan.failure_probability:g}."
         )
@@ -58,7 +58,7 @@ class Certificate:
             return text
         check = self.verification
         return text + (
-            f" Of up to {check.queries} guesses, all confirmed ones lie within the "
+            f" Of up to {check.queries} guesses, all confirmed ones are within the "
             f"{100 * (check.rank - check.margin):g} and {100 * (1 - check.rank + check.margin):g} per cent quantiles "
             f"and no refused one within the {100 * check.rank:g} and {100 - 100 * check.rank:g} per cent quantiles, "
             f"except with probability "

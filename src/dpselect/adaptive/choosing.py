@@ -54,7 +54,7 @@ def choice_guarantee(plan: BlockPlan) -> Guarantee:
 def draw_choice(ranks: NDArray[np.int64], blocks: int, plan: BlockPlan, random: RandomSource) -> int:
     """The position drawn; the first of the best when the plan has no noise. A block moves a sum by 2 (K - 1) at most.
 
-    Whole numbers up to 2**53 are scores without rounding (`ArgumentError` beyond).
+    Integers up to 2**53 are scores without rounding (`ArgumentError` beyond).
     """
     spread = 2 * (len(ranks) - 1)
     if spread * blocks > 1 << 53:
@@ -88,11 +88,11 @@ def choice_error(plan: BlockPlan, *, candidates: int) -> ChoiceError:
 
     With probability at least 1 - plan.failure_probability every choice has a win share within `on_blocks` of the best
     on the blocks; with the same probability (together: twice the failure) every choice has one within `on_fresh_rows`
-    of the best on fresh rows. 1.0 or more says nothing: more blocks, or fewer questions, are needed.
+    of the best on new rows. 1.0 or more says nothing: more blocks, or fewer questions, are needed.
 
     *Proof.* On the blocks: the best has weight one and each of the others, d behind, exp(-L d) with L = epsilon m/2, so
     a choice is d behind with odds (K-1) exp(-L d) at most (McSherry, Talwar 2007), and E(behind - d)_+ is at most
-    W((K-1) exp(-L d - 1))/L. On fresh rows: let f be (1 + win of the chosen - win of the best on fresh rows)/2, in
+    W((K-1) exp(-L d - 1))/L. On new rows: let f be (1 + win of the chosen - win of the best on new rows)/2, in
     [0, 1]. In the proof of the transfer bound the mean of f over the blocks is at least c = (1 - d)/2 less half of that
     shortfall, and its population mean r or less where the choice is 1 - 2r behind. So c beta - k W/(2L) > h(r beta)
     makes that impossible with probability beta. QED

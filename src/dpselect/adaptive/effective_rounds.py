@@ -33,8 +33,8 @@ class EffectiveRounds(Session):
 
     One part of the blocks verifies, the others are the sets. An answer is the plain median on the current set and is
     shown once it is verified there; when it is refused, the question is answered from the next set, which no question
-    has touched. With probability at least 1 - failure_probability every answer lies in qi(rank - margin,
-    1 - rank + margin) of its estimator on fresh rows.
+    has touched. With probability at least 1 - failure_probability every answer is in qi(rank - margin,
+    1 - rank + margin) of its estimator on new rows.
 
     Raises `ArgumentError` when the rows are too few. `estimate` raises `BudgetError` when the sets are used up.
     """
@@ -60,7 +60,7 @@ class EffectiveRounds(Session):
         plan = plan_verification(
             queries=queries, refusals=self._sets - 1, failure_probability=beta / 2.0, rank=rank, margin=margin
         )
-        # the first question on each set sees fresh rows; its plain median is then in qi(rank, 1 - rank)
+        # the first question on each set sees new rows; its plain median is then in qi(rank, 1 - rank)
         each = splitting_blocks(self._sets, beta / 2.0, plan.rank)
         blocks = cut_into_blocks(data, subsample_size=subsample_size, order=order, random=source)
         needed = plan.blocks + self._sets * each

@@ -100,7 +100,7 @@ def transfer_blocks(*, queries: int, failure_probability: SupportsFloat, epsilon
 
     `failure_probability` is the theorem's beta (its conclusion fails with 2 beta at most), for an interaction that is
     (epsilon, beta/256)-private with epsilon at most ln(9/8)/2 = 0.0588915; the paper takes 1/20 and 2560 ln(2k/beta).
-    Its monitor puts out a single function, so `queries=1` is enough whatever the number of questions is.
+    Its monitor puts out a single function, so `queries=1` is enough regardless of the number of questions.
     Source: Feldman, Steinke 2017, Theorem 4.2.
 
     >>> round(transfer_blocks(queries=100, failure_probability=0.05), 3)
@@ -165,7 +165,7 @@ def projection_grid_size(granularity: SupportsFloat, *, half_range: SupportsFloa
 
 
 def single_block_escape(*, rank: SupportsFloat, epsilon: SupportsFloat, delta: SupportsFloat = 0.0) -> float:
-    """The probability that a block's own value lies outside qi(rank, 1 - rank) of a chosen estimator.
+    """The probability that a block's own value is outside qi(rank, 1 - rank) of a chosen estimator.
 
     At most 2 rank exp(epsilon) + delta. Source: Feldman, Steinke 2017, Theorem 4.6.
     """
@@ -232,7 +232,7 @@ def verification_blocks(
 ) -> tuple[float, float]:
     """Theorem 5.1: (blocks for its generalisation step, blocks for its sparse vector); the larger is needed.
 
-    A yes means that the guess lies in qi(rank - margin, 1 - rank + margin), a no that it is outside qi(rank, 1 - rank).
+    A yes means that the guess is in qi(rank - margin, 1 - rank + margin), a no that it is outside qi(rank, 1 - rank).
     epsilon = ln(1 + margin/(8 rank))/2, delta = margin beta/384, m_1 = 96 ln(16k/beta)/(epsilon margin). Source:
     Feldman, Steinke 2017, Theorem 5.1.
 

@@ -87,7 +87,7 @@ class ExplicitGrid:
 
 @dataclass(frozen=True)
 class IntegerGrid(Grid):
-    """The whole numbers of a uniform grid of step one, released as Python integers."""
+    """The integers of a uniform grid of step one, released as Python integers."""
 
     def decode(self, code: int) -> int:
         return self.first + code

@@ -135,7 +135,7 @@ class AdaptiveMeans(Session):
     """Adaptive questions "what is the mean of this bounded function of a row?" with a certificate for all of them.
 
     `plan.error`, times the width of a question's bounds, is the certified distance from the population's mean. Rows
-    must be independent draws (the caller must ensure it). Privacy of a row (replace-one) is that of Gaussian noise,
+    must be independent draws (you must ensure this). Privacy of a row (replace-one) is that of Gaussian noise,
     exactly.
 
     >>> from dpselect.randomness import keyed_source
@@ -178,9 +178,9 @@ class AdaptiveMeans(Session):
 
     @answers
     def mean(self, function: Callable[[Any], Any], *, lower: SupportsFloat, upper: SupportsFloat) -> Release:
-        """The noisy mean of `function(data)`, one value a row, cut off at the public bounds.
+        """The noisy mean of `function(data)`, one value a row, clipped at the public bounds.
 
-        Each value must depend on its own row only (the caller must ensure it). NaN counts as `lower`. Should the
+        Each value must depend on its own row only (you must ensure this). NaN counts as `lower`. Should the
         function raise, or give something else than one number a row, it is given the rows one at a time, and those on
         which it fails count as `lower`: one row never decides over the others.
 
@@ -204,7 +204,7 @@ class AdaptiveMeans(Session):
         return paid(run, guarantee, spender=self._spender, label=self._label, replayable=replayable)
 
     def _noisy_share(self, function: Callable[[Any], Any], low: float, high: float) -> float:
-        """The mean of the values as shares of the range: a sum of whole numbers with whole noise, so exact."""
+        """The mean of the values as shares of the range: a sum of integers with whole noise, so exact."""
         rows = self._plan.rows
         values = row_values(function, self._data, rows)
         shares = np.clip(np.nan_to_num((values - low) / (high - low), nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)

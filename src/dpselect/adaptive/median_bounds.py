@@ -89,7 +89,7 @@ def least_exponential_blocks(
 ) -> int:
     """The least number of blocks whose exact worst failure is at most `failure_probability`.
 
-    A few larger numbers may fail again, since a failure is a whole number of blocks: check the number that you use.
+    A few larger numbers may fail again, since a failure is an integer of blocks: check the number that you use.
 
     >>> least_exponential_blocks(grid_size=1001, failure_probability=0.05, epsilon=0.1, accuracy=0.25)
     1461

@@ -62,8 +62,8 @@ class ExponentialMedian(BlockMedian):
 
     badness(v) = max(#{x < v} - q m, #{x > v} - (1 - q) m) with q = `quantile`; for the median, up to a constant, the
     larger of the two counts. It moves by at most one when a value is replaced (Feldman, Steinke 2017, Theorem 3.1).
-    Runs of equal badness are grouped: O(m log m) whatever the size of the grid, which may be 2**64; the draw is decided
-    by as many bits as it takes, so no rounding enters the law.
+    Runs of equal badness are grouped: O(m log m) regardless of the size of the grid, which may be 2**64; the draw is
+    decided by as many bits as it takes, so no rounding enters the law.
 
     >>> from dpselect.adaptive.grids import integer_grid
     >>> from dpselect.randomness import keyed_source

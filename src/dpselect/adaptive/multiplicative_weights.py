@@ -2,8 +2,8 @@
 
 Feldman and Steinke 2017, Theorem 5.4 (after Hardt, Rothblum 2010). A public law p over the universe of blocks answers
 counting queries until the data contradict it; a contradiction costs an update, and there are at most
-ln|universe|/(2 gap^2) of them whatever the number of questions. Median questions are answered by binary search. The
-constants are ours: by a rough estimate asking by `AdaptiveAnalysis` needs fewer blocks up to some ten million
+ln|universe|/(2 gap^2) of them regardless of the number of questions. Median questions are answered by binary search.
+The constants are ours: by a rough estimate asking by `AdaptiveAnalysis` needs fewer blocks up to some ten million
 questions. Time and memory per question grow with the universe.
 """
 
@@ -154,7 +154,7 @@ class MultiplicativeWeights(Session):
         )
         codes = np.asarray(data)
         if codes.ndim != 1 or codes.dtype.kind not in "iu" or np.any((codes < 0) | (codes >= plan.universe)):
-            raise ContentError("data must be whole numbers from 0 to universe - 1")
+            raise ContentError("data must be integers from 0 to universe - 1")
         if len(codes) < plan.blocks:
             raise ArgumentError(f"data has {len(codes)} blocks, and this certificate needs {plan.blocks}")
         self._plan = replace(plan, blocks=len(codes))

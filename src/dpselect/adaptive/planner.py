@@ -63,7 +63,7 @@ def plan_analysis(
     `statistic="any"`: any function of a block, so the way with the largest blocks is best. "bounded_mean": only means
     of functions of a row into [0, 1] (scale by the width of yours), so the way with the smallest certified error is:
     Gaussian noise on the mean over all rows ("gaussian_means", `AdaptiveMeans`), medians of block means at the
-    quartiles or at the best rank ("concentrated": give its `rank` to `AdaptiveAnalysis`), or fresh rows each time.
+    quartiles or at the best rank ("concentrated": give its `rank` to `AdaptiveAnalysis`), or new rows each time.
     Data splitting counts only when `validity_only`, since it promises no privacy to a row.
 
     >>> plan = plan_analysis(rows=1_000_000, queries=100, failure_probability=0.05, grid_size=1001)
@@ -104,7 +104,7 @@ def _option(name: str, plan: BlockPlan, rows: int) -> AnalysisOption:
         deviations = error_from_standard_deviation(plan.rank) / math.sqrt(size)
         # a block's mean is off by more with probability at most rank: by Cantelli at deviation 1/2, or by Hoeffding
         error = min(0.5 * deviations, math.sqrt(-math.log(plan.rank) / (2.0 * size)))
-    if name == "splitting" and each:  # the plain mean of all fresh rows
+    if name == "splitting" and each:  # the plain mean of all new rows
         error = math.sqrt(math.log(2.0 * plan.queries / plan.failure_probability) / (2.0 * each))
     return AnalysisOption(
         name=name,
@@ -112,7 +112,7 @@ def _option(name: str, plan: BlockPlan, rows: int) -> AnalysisOption:
         subsample_size=size,
         private=name != "splitting",
         deviations=deviations,
-        error=error if error is not None and error < 0.5 else None,  # one half is known beforehand
+        error=error if error is not None and error < 0.5 else None,  # one half is known in advance
         rank=plan.rank,
     )
 
@@ -169,7 +169,7 @@ def plan_concentrated(
     """The rank at which the fewest rows keep every answer within the error that `subsample_for` stands for.
 
     `subsample_for(rank)`: rows a block for which qi(rank, 1 - rank) of the estimator is within the wanted error of the
-    truth; `hoeffding_subsample`, or your own tail bound (the caller must ensure it). The idea of Feldman and Steinke's
+    truth; `hoeffding_subsample`, or your own tail bound (you must ensure this). The idea of Feldman and Steinke's
     Theorem 4.7 at every rank: at a small one the whole interaction may have an epsilon of ln(1/(2 rank)), so few blocks
     are enough.
 

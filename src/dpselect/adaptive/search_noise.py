@@ -104,7 +104,7 @@ class SearchNoise:
         return 1 << max(_FRACTION_BITS - math.frexp(self.fresh)[1] + 1, 0)
 
     def draw(self, random: RandomSource | None = None) -> NDArray[np.int64]:
-        """The noise of the steps of one search, in 1/`scale` of a count; whole numbers, so that nothing is rounded.
+        """The noise of the steps of one search, in 1/`scale` of a count; integers, so that nothing is rounded.
 
         Both parts are discrete Gaussians, exactly. The mixture over the shared one is the continuous mixture up to a
         factor 1 +- exp(-2 pi^2 2^50) (Poisson summation, its deviation given the answers being above 2^25 steps); for

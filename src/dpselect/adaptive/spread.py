@@ -49,7 +49,7 @@ def error_from_standard_deviation(lower_rank: SupportsFloat, upper_rank: Support
 
 
 def rank_from_standard_deviation(error: SupportsFloat) -> float:
-    """The largest rank r such that qi(r, 1 - r) lies within `error` standard deviations: 1/(1 + error^2)."""
+    """The largest rank r such that qi(r, 1 - r) is within `error` standard deviations: 1/(1 + error^2)."""
     return cantelli_tail(number("error", error, at_least=1.0))
 
 
@@ -68,7 +68,7 @@ def error_from_mean_deviation(lower_rank: SupportsFloat, upper_rank: SupportsFlo
 
 
 def rank_from_mean_deviation(error: SupportsFloat) -> float:
-    """The largest rank r such that qi(r, 1 - r) lies within `error` mean absolute deviations."""
+    """The largest rank r such that qi(r, 1 - r) is within `error` mean absolute deviations."""
     return 0.5 / number("error", error, at_least=1.0)
 
 
@@ -82,7 +82,7 @@ def gaussian_half_width(rank: SupportsFloat) -> float:
 def hoeffding_subsample(*, rank: SupportsFloat, error: SupportsFloat, width: SupportsFloat = 2.0) -> int:
     """Rows for the mean of values in an interval of this width to be within `error` outside probability `rank`.
 
-    One side, Hoeffding: t >= width^2 ln(1/rank) / (2 error^2). Then qi(rank, 1 - rank) lies within `error` of the mean.
+    One side, Hoeffding: t >= width^2 ln(1/rank) / (2 error^2). Then qi(rank, 1 - rank) is within `error` of the mean.
 
     >>> hoeffding_subsample(rank=1e-6, error=0.1)
     2764

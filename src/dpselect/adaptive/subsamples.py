@@ -107,7 +107,7 @@ def evaluate(estimator: Estimator, blocks: Blocks, *, axis: bool = False, jobs: 
     """The estimator's value on every block, NaN where it raised or gave no number.
 
     `axis=True`: the estimator takes an array of shape (blocks, rows, ...) and `axis=1` and returns a value a block;
-    each must depend on its own block only (the caller must ensure it, and that an estimator keeps no state between
+    each must depend on its own block only (you must ensure this, and that an estimator keeps no state between
     blocks). Should it raise or give another shape, the blocks are given to it one at a time. `jobs`: joblib processes
     over the blocks, -1 for all cores.
     """

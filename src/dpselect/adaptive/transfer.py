@@ -1,12 +1,12 @@
 """From stability to validity: the direct transfer bound, for any guarantee.
 
-An interaction with blocks S_1..S_m answers questions with v_1, v_2, ... . Suppose that, whatever the blocks are, with
+An interaction with blocks S_1..S_m answers questions with v_1, v_2, ... . Suppose that, regardless of the blocks, with
 probability at least 1 - accuracy_failure every v_j has a share of at least c of the block values at most v_j and at
 least v_j, and that the interaction is private for a block (replace-one) with trade-off bound h: P(M(s) in E) <=
 h(P(M(s') in E)), h concave and increasing.
 
-**Theorem.** If c (beta - accuracy_failure) > h(rank beta), then with probability above 1 - beta every v_j lies in
-qi(rank, 1 - rank) of its estimator on fresh rows.
+**Theorem.** If c (beta - accuracy_failure) > h(rank beta), then with probability above 1 - beta every v_j is in
+qi(rank, 1 - rank) of its estimator on new rows.
 
 *Proof.* Suppose the set F of transcripts with an invalid answer has probability at least beta; thin it by an
 independent coin until it has exactly beta. For y in F let f_y be the first predicate 1(f_j <= v_j) or 1(f_j >= v_j)
@@ -15,7 +15,7 @@ blocks fixed, Jensen's inequality and the exchangeability of S_i and Z give P(F,
 <= h(rank beta). On accurate transcripts the mean of f_y over the blocks is at least c, so the mean over i of the left
 side is at least c (beta - accuracy_failure). QED
 
-The last step needs less: it is enough that the expected shortfall of the worst share below c, whatever the blocks are,
+The last step needs less: it is enough that the expected shortfall of the worst share below c, regardless of the blocks,
 is at most c accuracy_failure. A share is hardly ever far below c, so this is much cheaper than a probability.
 
 After Jung, Ligett, Neel, Roth, Sharifi-Malvajerdi and Shenfeld (2020); for medians it replaces Feldman and Steinke's
@@ -135,7 +135,7 @@ def transfer_bound(
 ) -> float:
     """The smallest proved probability that some released answer is outside qi(rank, 1 - rank) of the population.
 
-    `guarantee` is that of the whole interaction, per block and for replacement (the caller must ensure it: of adjacency
+    `guarantee` is that of the whole interaction, per block and for replacement (you must ensure this: of adjacency
     add-or-remove it says something else, `ArgumentError`). `sample_rank` c and `accuracy_failure` are what its answers
     satisfy on every data set. 1.0 when nothing is proved. Source: docs/theory/generalisation.md, Theorem 1.
 
@@ -239,7 +239,7 @@ def gaussian_mu_of_range(epsilon: SupportsFloat) -> float:
     """A mu such that every mechanism of range `epsilon` has a trade-off at least as good as N(0,1) against N(mu,1).
 
     So it composes adaptively with Gaussian noise without loss. The worst pairs of range epsilon have two outcomes
-    (see `bounded_range`), and their trade-off curves are two chords; a Gaussian curve, which is convex, lies below
+    (see `bounded_range`), and their trade-off curves are two chords; a Gaussian curve, which is convex, is below
     both when it passes below their common vertex. The vertex of the pair with largest ratio exp(t) is at
     q = (1 - exp(t - epsilon))/(exp(t) - exp(t - epsilon)), p = exp(t) q; the largest ndtri(p) - ndtri(q) is needed,
     which is at the even pair t = epsilon/2: mu = 2 ndtri(1/(1 + exp(-epsilon/2))). Rounded up.

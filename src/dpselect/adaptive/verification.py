@@ -69,8 +69,8 @@ class Verification(Session):
     def resume(self, *, asked: int, refused: int, random: RandomSource) -> None:
         """Go on where another process stopped, with a new run that draws from `random`.
 
-        An open run of that process counts as refused, since its threshold is gone. For whoever keeps count durably
-        (`dpselect.holdout.SavedAnalysis`); two runs must not draw the same (the caller must ensure it).
+        An open run of that process counts as refused, since its threshold is gone. For anyone who keeps count durably
+        (`dpselect.holdout.SavedAnalysis`); two runs must not draw the same (you must ensure this).
         """
         self._asked = integer("asked", asked, at_least=0, at_most=self._plan.queries)
         self._refused = integer("refused", refused, at_least=0, at_most=self._plan.refusals)

@@ -32,7 +32,7 @@ def function_subject(
     value counts. A call that raises has the type of the exception as its output: whether a mechanism fails is part of
     what it tells. If the function has an argument `random`, it is given a `RandomSource`.
 
-    The function must not change its data or keep anything from call to call (the caller must ensure it; data that
+    The function must not change its data or keep anything from call to call (you must ensure this; data that
     differ after some draws are refused). Raises `ArgumentError` where the function cannot be called with the data
     alone.
 
@@ -62,7 +62,7 @@ def function_subject(
 def collected(outputs: Sequence[Any]) -> NDArray[Any]:
     """Outputs of single calls as one array: of floats, else of objects whose types count (`Exact`).
 
-    NumPy would make one kind of whatever it is given: whole numbers beside a fraction become floats, and rows are no
+    NumPy would make one kind of whatever it is given: integers beside a fraction become floats, and rows are no
     rows beside a failure. How an output is read may depend on no other (`dpselect.audit.outputs`), so that only floats,
     which NumPy leaves as they are, become an array of their own kind.
     """
@@ -103,5 +103,5 @@ def _same(one: Any, other: Any) -> bool:
         if isinstance(one, np.ndarray):
             return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
         return bool(one == other) or repr(one) == repr(other)  # NaN is not equal to itself
-    except (TypeError, ValueError):  # a table, say, that does not compare: the caller must ensure it
+    except (TypeError, ValueError):  # a table, say, that does not compare: you must ensure this
         return True

@@ -61,11 +61,11 @@ class OutputEvent:
     reading: Reading
 
     def count(self, outputs: Outputs) -> int:
-        """How many of these outputs lie in it."""
+        """How many of these outputs are in it."""
         return int(np.count_nonzero(self.holds(outputs)))
 
     def holds(self, outputs: Outputs) -> NDArray[np.bool_]:
-        """Which of these outputs lie in it."""
+        """Which of these outputs are in it."""
         size = _AT_ONCE if self.reading.structured else max(len(outputs), 1)
         parts = [outputs.take(slice(start, start + size)) for start in range(0, len(outputs), size)]
         scores = np.concatenate([self.score(self.reading(part).with_features(self.features)) for part in parts])

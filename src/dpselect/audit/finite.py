@@ -121,7 +121,7 @@ def _masses(law: Mapping[Hashable, Fraction | float], labels: Sequence[Hashable]
     if any(not isinstance(value, Real) for value in values):
         raise ArgumentError(f"{name}: probabilities must be numbers")
     if not labels or any(not 0 <= value <= 1 + 1e-9 for value in values):
-        raise ArgumentError(f"{name}: probabilities must lie between 0 and 1, and there must be some")
+        raise ArgumentError(f"{name}: probabilities must be between 0 and 1, and there must be some")
     if all(isinstance(value, (Fraction, int)) for value in values):
         masses = np.array([Fraction(value) for value in values], dtype=object)
         right = sum(masses) == 1

@@ -133,7 +133,7 @@ def audit_guesses(
     With probability at least `confidence` no true claim is called violated and `epsilon_lower` is below every true
     epsilon at `delta`, both together: each errs only when the number of right guesses reaches a mark, and the lower of
     two marks is reached with probability at most 1 - confidence. How many guesses there are must have been fixed
-    beforehand. `delta` is where the measured epsilon stands, `reported_delta` unless told.
+    in advance. `delta` is where the measured epsilon stands, `reported_delta` unless told.
     """
     said, truth = np.asarray(guesses), np.asarray(included)
     if said.ndim != 1 or not np.all(np.isin(said, (-1, 0, 1))):

@@ -32,7 +32,7 @@ __all__ = [
 
 Keys = NDArray[np.uint64]
 
-_FLOAT: Final = np.uint64(0x5851F42D4C957F2D)  # sets the bits of a fraction apart from a whole number
+_FLOAT: Final = np.uint64(0x5851F42D4C957F2D)  # sets the bits of a fraction apart from an integer
 _TEXT: Final = np.uint64(0x14057B7EF767814F)  # and a text from a number
 
 
@@ -163,14 +163,14 @@ def _mix(keys: Keys, part: Keys) -> Keys:
 
 
 def _number_keys(numbers: Array) -> Keys:
-    """A whole number as such, so that it meets its equal among integers; the bits of any other."""
+    """An integer as such, so that it meets its equal among integers; the bits of any other."""
     bits = bit_keys(numbers)
     whole = (np.floor(numbers) == numbers) & (np.abs(numbers) < 2.0**63) & ~((numbers == 0.0) & np.signbit(numbers))
     return np.where(whole, np.where(whole, numbers, 0.0).astype(np.int64).astype(np.uint64), bits ^ _FLOAT)
 
 
 def _whole_keys(numbers: NDArray[Any]) -> Keys:
-    """Whole numbers, modulo 2**64; those that no signed integer holds as the floats that they are near to."""
+    """Integers, modulo 2**64; those that no signed integer holds as the floats that they are near to."""
     keys = numbers.astype(np.uint64)
     if numbers.dtype.kind == "u" and np.any(large := numbers >= np.uint64(2**63)):
         keys[large] = _number_keys(numbers[large].astype(np.float64))
@@ -237,7 +237,7 @@ def consists_of_numbers(value: Any) -> bool:
 
 
 def as_plain_numbers(value: Any) -> float | tuple[float, ...] | None:
-    """Such an output as a float or a row of floats, whatever its types are; None for another."""
+    """Such an output as a float or a row of floats, regardless of its types; None for another."""
     numbers = tuple(map(_as_float, _numbers(value)))
     if not numbers:
         return None

@@ -132,8 +132,8 @@ def planted_power(
     power, weakest = math.inf, None
     forms: list[_Form] | list[None] = _forms(pool, share, random) or [None]
     for form in forms:
-        if (seldom := _power(trial.seen(form, shares), shares, sizes, question, random)) < power:
-            power, weakest = seldom, form
+        if (rarely := _power(trial.seen(form, shares), shares, sizes, question, random)) < power:
+            power, weakest = rarely, form
         if power < POWER:  # no verdict, whatever the others have
             break
     gross = trial.seen(weakest, (1.0, 0.0))  # the event that shows this form best
@@ -158,7 +158,7 @@ def _read(pool: Outputs, judges: Outputs) -> tuple[Outputs, Outputs]:
 
 
 def _told(event: OutputEvent, form: _Form, judges: Outputs, random: RandomSource) -> _Seen:
-    """Shares that the counts allow (Jeffreys): those of an event that was seen seldom are not taken for certain."""
+    """Shares that the counts allow (Jeffreys): those of an event that was seen rarely are not taken for certain."""
     chosen, planted = event.holds(judges), form.holds(judges)
     inside, outside = (
         betaincinv(

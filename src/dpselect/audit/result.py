@@ -112,7 +112,7 @@ class Audit:
         return [*found, _NO_PROOF]
 
     def _power_lines(self) -> list[str]:
-        """How often a planted leak is seen and, where that is too seldom, what would do."""
+        """How often a planted leak is seen and, where that is too rarely, what would do."""
         planted = self.shown.get("planted")
         if self.power is None or planted is None:
             return []

@@ -96,7 +96,7 @@ class CellScore:
         return np.where(self.known[place] == keys, self.ratios[place], self.rare)
 
     def words(self, threshold: float, at_least: bool) -> str:
-        """The cells, each by an output that lies in it."""
+        """The cells, each by an output that is in it."""
         inside = self.ratios >= threshold if at_least else self.ratios <= threshold
         others = self.rare >= threshold if at_least else self.rare <= threshold
         few = [shortened(example) for example in self.examples[inside][:4]]
@@ -206,12 +206,12 @@ def _low_bits(place: int, outputs: Outputs) -> Keys:
 
 
 def _taming(columns: Array) -> Callable[[Array], Array]:
-    """Numbers that a classifier takes: deviations from the median, cut off, beside columns for what is not finite.
+    """Numbers that a classifier takes: deviations from the median, clipped, beside columns for what is not finite.
 
     In units of the quartiles, which outliers do not move.
     """
     finite = np.nan_to_num(columns, nan=0.0, posinf=0.0, neginf=0.0)
-    with np.errstate(over="ignore", invalid="ignore"):  # a width that is no number is taken to be 1
+    with np.errstate(over="ignore", invalid="ignore"):  # a width that is not a number is taken to be 1
         low, centre, high = np.nan_to_num(np.quantile(finite, [0.25, 0.5, 0.75], axis=0))
         spread = np.where(high > low, high - low, finite.std(axis=0))
     width = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)

@@ -57,13 +57,13 @@ def account(
     ] = None,
     planned: Annotated[
         int | None,
-        typer.Option(help=_STUDY_ONLY + "a number of runs, fixed beforehand, that it would not have passed."),
+        typer.Option(help=_STUDY_ONLY + "a number of runs, fixed in advance, that it would not have passed."),
     ] = None,
     fixed_beforehand: Annotated[
-        bool, typer.Option("--fixed-beforehand", help=_STUDY_ONLY + "declare that the number of runs was.")
+        bool, typer.Option("--fixed-in advance", help=_STUDY_ONLY + "declare that the number of runs was.")
     ] = False,
     only_winner_seen: Annotated[
-        bool, typer.Option("--only-winner-seen", help=_STUDY_ONLY + "declare that nobody saw more than the winner.")
+        bool, typer.Option("--only-winner-seen", help=_STUDY_ONLY + "declare that no one saw more than the winner.")
     ] = False,
     rows: Annotated[
         int | None, typer.Option(help="Also print the epsilon for a person with this many rows, at the same delta.")

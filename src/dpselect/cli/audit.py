@@ -154,7 +154,7 @@ def _run(subject: Auditable, draws: int, how: dict[str, Any], *, low_bits: bool)
 def _output_to_stderr() -> Iterator[None]:
     """What the mechanism prints, and what its C code and child processes write to standard output."""
     with ExitStack() as undone:
-        if sys.stdout is sys.__stdout__ and sys.stdout is not None:  # else somebody took it already
+        if sys.stdout is sys.__stdout__ and sys.stdout is not None:  # else someone took it already
             sys.stdout.flush()
             kept = os.dup(1)
             undone.callback(os.close, kept)
@@ -166,7 +166,7 @@ def _output_to_stderr() -> Iterator[None]:
 
 @contextmanager
 def _current_folder() -> Iterator[None]:
-    """Let the mechanism import what lies in the current folder, as `python -m` does."""
+    """Let the mechanism import what is in the current folder, as `python -m` does."""
     sys.path.insert(0, folder := os.getcwd())
     try:
         yield

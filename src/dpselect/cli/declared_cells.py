@@ -28,7 +28,7 @@ _LIKE: Final = {
 
 
 def bound_in(flag: str, text: str | None, code: str, declared: Declared) -> Any:
-    """The bound that somebody typed, for a column whose values have a type of this code.
+    """The bound that someone typed, for a column whose values have a type of this code.
 
     A date may be written in the declared format or in ISO 8601; without an offset it is in the declared time zone.
     Raises `ArgumentError`.

@@ -102,7 +102,7 @@ def create(
 ) -> None:
     """Seal the incumbent's outcomes into a gate: everything that is tested is fixed here.
 
-    INCUMBENT.csv should be deleted or moved away from whoever shapes candidates.
+    INCUMBENT.csv should be deleted or moved away from anyone who shapes candidates.
     """
     form = Written(delimiter, encoding, decimal, thousands, skip_rows)
     rules = GateRules(
@@ -263,7 +263,7 @@ def verify(
         typer.Option(
             "--key",
             "--public-key",
-            help="The gate's public key, from somebody who is trusted: its digits, or a file with them.",
+            help="The gate's public key, from someone who is trusted: its digits, or a file with them.",
         ),
     ] = None,
     pin: Annotated[
@@ -310,5 +310,5 @@ def _refuse(reason: str, as_json: bool) -> NoReturn:
     if as_json:
         print_result({"valid": False, "reason": reason}, as_json)
         raise typer.Exit(1)
-    what = f"{reason}; anybody can sign with a key of their own. Give --key or --gate" if reason == NO_KEY else reason
+    what = f"{reason}; anyone can sign with a key of their own. Give --key or --gate" if reason == NO_KEY else reason
     raise ContentError(f"not valid: {what}")

@@ -85,7 +85,7 @@ def create(
 ) -> None:
     """Seal labels into a holdout: what may be asked and what is certified is fixed here.
 
-    LABELS.csv may be deleted afterwards; whoever can read it can score without us.
+    LABELS.csv may be deleted afterwards; anyone who can read it can score without us.
     """
     if (ledger is None) != (budget is None):
         raise ArgumentError("--ledger and --budget: give both or neither")
@@ -204,7 +204,7 @@ def plan(
     subsample_size: _Size = None,
     as_json: AsJson = False,
 ) -> None:
-    """Before there are any labels: what is certified for how many rows, beside fresh rows for every score."""
+    """Before there are any labels: what is certified for how many rows, beside new rows for every score."""
     if (rows is None) == (error is None):
         raise ArgumentError("give --rows or --error, one of them")
     if rows is None and (rarer is not None or subsample_size is not None):
@@ -225,7 +225,7 @@ def plan(
     choice = request.plan(rows=rows, rarer=rarer)
     chosen = choice.plan
     name = request.metrics[0]
-    alone = (rarer or rows // 2) if name in ("auc", "f1") else rows  # rows that one score of fresh rows is a mean over
+    alone = (rarer or rows // 2) if name in ("auc", "f1") else rows  # rows that one score of new rows is a mean over
     even = most_fresh_answers(alone, chosen.error, failure_probability) if chosen.error is not None else None
     found = {
         "rows": rows,
@@ -244,12 +244,12 @@ def plan(
     few = "" if chosen.answers == chosen.questions else f", at most {chosen.answers} of them answered by a score"
     lines = [f"{rows} rows, {chosen.questions} adaptive questions{few}: mechanism {chosen.mechanism}"]
     if hasattr(chosen, "subsample_size"):
-        lines.append(f"quartiles of the {name} on {chosen.subsample_size} fresh rows")
+        lines.append(f"quartiles of the {name} on {chosen.subsample_size} new rows")
     else:
         lines.append(f"certified error: {chosen.error:.4f} ({choice.reason})")
         lines += [f"certified error of the {other}: {plan.error:.4f}" for other, plan in choice.further.items()]
-    lines.append(f"for comparison, one question to fresh rows: {found['one_question_error']:.4f}")
-    lines.append(f"fresh rows for every question (splitting): {found['splitting_error']:.4f}")
+    lines.append(f"for comparison, one question to new rows: {found['one_question_error']:.4f}")
+    lines.append(f"new rows for every question (splitting): {found['splitting_error']:.4f}")
     if even is not None:
         lines.append(f"break-even: splitting is as exact up to {even} questions")
     print_result(found, as_json, *lines, _row_privacy(found))

@@ -155,6 +155,6 @@ def _score(found: dict[str, Any], claim: float | None) -> str:
     lines = [said if found["agrees"] or claim is None else f"no: {said}"]
     if found["interval"] is not None:
         low, high = found["interval"]
-        lines.append(f"on fresh rows it is between {low:.4g} and {high:.4g}")
+        lines.append(f"on new rows it is between {low:.4g} and {high:.4g}")
     again = "asked before, not charged again; " if found["repeated"] else ""
     return "\n".join([*lines, f"{again}{found['questions_left']} questions left, {found['answers_left']} with a score"])

@@ -103,7 +103,7 @@ def verify(
 def export_(
     ledger: Where, output: Annotated[Path | None, typer.Argument(help="A file; standard output by default.")] = None
 ) -> None:
-    """Write the record as JSON lines. Whoever reads it sees the outputs' cells: it is as private as they are."""
+    """Write the record as JSON lines. Anyone who reads it sees the outputs' cells: it is as private as they are."""
     with Ledger.open(ledger, create=False) as record:
         if output is None:
             for line in export_lines(record):

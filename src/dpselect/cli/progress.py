@@ -58,9 +58,9 @@ def law_in_words(law: Repetitions) -> str:
 
     >>> from dpselect.repetitions import Harmonic
     >>> law_in_words(Harmonic(limit=20))
-    '5.56 runs in the mean, at most 20'
+    '5.56 runs on average, at most 20'
     """
     if law.limit == 1 == law.minimum:
         return "one run"
     limit = "no hard limit" if law.limit is None else f"at most {law.limit}"
-    return f"{law.mean:.3g} runs in the mean, {limit}"
+    return f"{law.mean:.3g} runs on average, {limit}"

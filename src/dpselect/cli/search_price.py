@@ -77,7 +77,7 @@ def priced(
     if name == GRID:
         count = settings.get("count")
         if set(settings) != {"count"} or not isinstance(count, int) or count < 1:
-            raise ArgumentError("repetitions 'grid': give count=, a whole number of at least 1")
+            raise ArgumentError("repetitions 'grid': give count=, an integer of at least 1")
         if ratio is not None:
             raise ArgumentError("a grid runs every candidate once: proposal_ratio does not go with it")
         if bound not in (None, "composition"):

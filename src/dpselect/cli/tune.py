@@ -94,7 +94,7 @@ def tune(
         print_result(found, as_json, _checked(found, law_in_words(law)))
         return
     if operator_progress:
-        warn("warning: trial counts are shown; no privacy guarantee covers whoever sees them")
+        warn("warning: trial counts are shown; no privacy guarantee covers anyone who sees them")
         warnings.filterwarnings("ignore", message="operator_progress")  # said above, in the user's words
     warnings.filterwarnings("ignore", category=NothingFoundWarning)  # said below
     from dpselect.study import run_study
@@ -110,7 +110,7 @@ def tune(
                 operator_progress=shown.operator_progress,
             )
     except KeyboardInterrupt as interruption:
-        warn("interrupted: --resume goes on with this search, and charges nothing again")
+        warn("interrupted: --resume continues with this search, and charges nothing again")
         raise typer.Exit(status_of(interruption)) from None
     withheld = bool(finished.release["cells"]) and bool(finished.release["cells"]["withheld"])
     if not finished.release["found"] and not withheld:
@@ -223,7 +223,7 @@ def _validated(release: dict[str, Any]) -> list[str]:
     if found is None:
         return [] if release["score"] is None else [f"released score: {release['score']:.3f}"]
     ends = ["no bound" if end is None else f"{end:.4g}" for end in (found["low"], found["high"])]
-    interval = f"between {ends[0]} and {ends[1]} on further rows, with probability {found['confidence']:g}"
+    interval = f"between {ends[0]} and {ends[1]} on new rows, with probability {found['confidence']:g}"
     return [f"{found['metric']} on private rows, with noise: {found['value']:.4g}; {interval}"]
 
 

@@ -176,7 +176,7 @@ def _header(file: IO[bytes], what: str) -> tuple[Header, int]:
     length = int.from_bytes(file.read(width), "little")
     found = _HEADER.fullmatch(file.read(length).decode("latin-1")) if length <= _LONGEST_HEADER else None
     if found is None:
-        raise ContentError(f"{what} is no plain array: of numbers, text, truth values or dates")
+        raise ContentError(f"{what} is no plain array: of numbers, text, booleans or dates")
     try:
         dtype = np.dtype(found[1])
     except (TypeError, ValueError):
@@ -184,7 +184,7 @@ def _header(file: IO[bytes], what: str) -> tuple[Header, int]:
     shape = tuple(int(part) for part in found[3].split(",") if part.strip())
     if len(shape) > 32 or math.prod(part or 1 for part in shape) * max(1, dtype.itemsize) >= 1 << 62:
         raise ContentError(f"{what} has a shape that no array has")
-    if not dtype.itemsize and all(shape):  # as many as anybody writes, out of no bytes
+    if not dtype.itemsize and all(shape):  # as many as anyone writes, out of no bytes
         raise ContentError(f"{what} has cells of no width")
     return Header(dtype, shape, found[2] == "True"), 8 + width + length
 
@@ -199,7 +199,7 @@ def _cells(file: IO[bytes], header: Header, size: int, limits: DecodingLimits, w
     while len(content) <= size and (piece := file.read(min(_CHUNK, size + 1 - len(content)))):
         content += piece
     if len(content) != size:
-        raise ContentError(f"{what} is cut off")
+        raise ContentError(f"{what} is clipped")
     if not size:
         return np.ndarray(header.shape, dtype=header.dtype)
     flat: NDArray[Any] = np.frombuffer(content, dtype=header.dtype)

@@ -21,7 +21,7 @@ def fraction_of(text: str, *, what: str = "the number", limits: DecodingLimits =
     """The exact number that a text says: 3, 0.1, 1e-6 or 1/3.
 
     Raises `LimitError` for more digits, as it stands or as a fraction, or a larger exponent than the limits take, and
-    `ArgumentError` for what is no number.
+    `ArgumentError` for what is not a number.
 
     >>> fraction_of("0.1"), fraction_of(" 1/3 "), fraction_of("1e-3")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000))

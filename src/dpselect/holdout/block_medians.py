@@ -1,7 +1,7 @@
 """Areas under the curve by private medians over blocks: `AdaptiveAnalysis`'s mechanism, for a private holdout.
 
 An area is no mean over rows, and one row of a rare class can move it far. The median of the areas in m blocks of rows
-moves by one rank. It is certified to lie within the quartiles of the area on a block's number of fresh rows.
+moves by one rank. It is certified to be within the quartiles of the area on a block's number of new rows.
 """
 
 from __future__ import annotations

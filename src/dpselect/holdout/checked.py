@@ -1,12 +1,12 @@
 """Claims checked by a sparse vector, few noisy answers: a private holdout for many claims.
 
 A claim v is confirmed when the distance of the rows' mean S from it, with noise, is below a tolerance, with noise; the
-tolerance's noise is drawn anew after every answer. Without a confirmed claim the answer is S with Gaussian noise,
+tolerance's noise is drawn again after every answer. Without a confirmed claim the answer is S with Gaussian noise,
 rounded.
 
 **Privacy.** A run of checks up to its refusal is a sparse vector with one positive (the distance moves by one row),
-whose noises are drawn on whole numbers in units of 2**-BITS. Its privacy profile is that of the game of coins
-(docs/theory/sparse-vector.md, Theorem 7), and lies below that of N(0,1) against N(mu_c,1); `mu_of_run` compares them.
+whose noises are drawn on integers in units of 2**-BITS. Its privacy profile is that of the game of coins
+(docs/theory/sparse-vector.md, Theorem 7), and is below that of N(0,1) against N(mu_c,1); `mu_of_run` compares them.
 There are at most B runs and B answers, one after the other; Gaussian trade-offs compose adaptively with mu^2 adding up
 (Dong, Roth, Su 2022; Smith, Thakurta 2022).
 
@@ -53,7 +53,7 @@ __all__ = ["CheckedPlan", "mu_of_pure", "mu_of_run", "plan_checked"]
 _SPLIT = 1.0 / (1.0 + 2.0 ** (2.0 / 3.0))
 """The share of a run's epsilon for the threshold (Lyu, Su, Li 2017, for queries that do not move together)."""
 _SAFE = 1.0 + 1e-6
-"""Beyond what whole-number Laplace noise in units of 2**-BITS differs from the continuous one."""
+"""Beyond what integer Laplace noise in units of 2**-BITS differs from the continuous one."""
 _MU_EACH = 0.55
 """About the mu of a run over its epsilon."""
 _POINTS = 2000

@@ -16,7 +16,7 @@ __all__ = ["Draws", "class_codes", "fingerprint"]
 
 
 def fingerprint(key: bytes, *parts: bytes) -> str:
-    """A name for content that nobody without the key can check a guess against."""
+    """A name for content that no one without the key can check a guess against."""
     digest = hmac.new(key, b"dpselect question", hashlib.sha256)
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)

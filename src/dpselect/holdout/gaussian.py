@@ -20,7 +20,7 @@ __all__ = ["GaussianPlan", "noisy_mean", "plan_gaussian"]
 
 
 def noisy_mean(scored: Scored, deviation: float, random: RandomSource) -> float:
-    """The mean with Gaussian noise of this deviation: whole numbers added, so exact."""
+    """The mean with Gaussian noise of this deviation: integers added, so exact."""
     noise = int(gaussian_steps(deviation * scored.rows * 2.0**BITS, 1, random)[0])
     return min(max((scored.total() + noise) / (scored.rows << BITS), 0.0), 1.0)
 

@@ -1,7 +1,7 @@
 """The life of a holdout as a pure state machine: what was asked, what may still be asked. No input, no output.
 
 An entry is one answer, or a note that answers were lost. Folding all entries gives the state; an entry is appended
-durably before its answer is shown, so the state is never behind what anybody was told.
+durably before its answer is shown, so the state is never behind what anyone was told.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many rows a holdout needs, and what fresh rows for every question would give."""
+"""How many rows a holdout needs, and what new rows for every question would give."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fresh_error(rows: int, questions: int, failure_probability: float) -> float:
 
 
 def most_fresh_answers(rows: int, error: float, failure_probability: float) -> int:
-    """For how many questions fresh rows are at least as exact as `error`.
+    """For how many questions new rows are at least as exact as `error`.
 
     >>> most_fresh_answers(10_000, 0.0716, 0.05)
     15

@@ -1,6 +1,6 @@
 """What predictions score on held-out labels: means of bounded values, areas under the curve. All of it secret.
 
-`BITS` fixes the form of a row's value: whole multiples of 2**-BITS, so that sums and noise are whole numbers.
+`BITS` fixes the form of a row's value: whole multiples of 2**-BITS, so that sums and noise are integers.
 """
 
 from __future__ import annotations

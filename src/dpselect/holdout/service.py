@@ -64,7 +64,7 @@ class HoldoutLabels:
     Args:
         ids: one public name a row, all different.
         labels: classes for accuracy (`class_names` says which are the same), numbers for errors, two classes for auc.
-            The rows must be independent draws from one population (the caller must ensure it).
+            The rows must be independent draws from one population (you must ensure this).
         positive: for auc, f1 and log-loss: the class that predictions are about. How many rows it has becomes public,
             but for log-loss alone.
         id_column, label_column: what both are called in errors, and later the ids of predictions.
@@ -163,7 +163,7 @@ class Holdout(Unrepeatable):
 
         Args:
             path: the new file, or postgresql://...#NAME (docs/server.md); its key goes to the per-user state folder.
-            labels: nobody may have seen them (the caller must ensure it).
+            labels: no one may have seen them (you must ensure this).
             request: what may be asked; errors need its `bound`.
             spender: charged for the whole holdout, before the file appears; needs epsilon. A crash in between leaves
                 the charge.

@@ -3,7 +3,7 @@
 A turn holds an advisory lock of the database's, so that servers take turns; each entry is one transaction, durable
 before what it says is shown. The chain and what counts are one table, so that they cannot be at odds. That the database
 itself is an older copy, one that was restored, each server can tell for its own answers: the state folder has the last
-of them, and a chain without it is refused. Put the latest copy back then; nothing is mended.
+of them, and a chain without it is refused. Put the latest copy back then; nothing is fixed.
 
 The key is not in the database: give `key_variable`, whose value all servers have, or it is in the state folder of who
 made the record.

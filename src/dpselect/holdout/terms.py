@@ -41,7 +41,7 @@ MECHANISMS = tuple(_PLANS)
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """Everything about a holdout that anybody may know."""
+    """Everything about a holdout that anyone may know."""
 
     metric: HoldoutMetric
     """The first one, which is asked for where no other is named."""
@@ -54,7 +54,7 @@ class Terms:
     delta: float = 1e-6
     """With which the privacy of a row is described."""
     further: Mapping[str, PlannedMechanism] = field(default_factory=dict)
-    """Metrics that may be asked for too. All questions count together, whatever their metric is."""
+    """Metrics that may be asked for too. All questions count together, regardless of their metric."""
 
     def of(self, name: str | None) -> tuple[HoldoutMetric, PlannedMechanism]:
         """A metric with its plan; the first one for None. Raises `ArgumentError` for one that was not declared."""
@@ -76,8 +76,8 @@ class Terms:
         chance = f"except with probability {plan.failure_probability:g}"
         if isinstance(plan, BlockMedianPlan):
             return (
-                f"All of up to {plan.questions} adaptive answers lie between the 25 and 75 per cent quantiles of the "
-                f"{self.metric.name} on {plan.subsample_size} fresh rows, {chance}."
+                f"All of up to {plan.questions} adaptive answers are between the 25 and 75 % quantiles of the "
+                f"{self.metric.name} on {plan.subsample_size} new rows, {chance}."
             )
         few = "" if plan.answers == plan.questions else f", at most {plan.answers} of them scores,"
         error = plan.error * self.scale(self.metric)

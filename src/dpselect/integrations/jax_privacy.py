@@ -34,8 +34,8 @@ _ADJACENCIES: Final[Mapping[NeighboringRelation, Adjacency]] = {
 def event_guarantee(event: dp_event.DpEvent, *, neighboring_relation: NeighboringRelation) -> Guarantee:
     """The guarantee of a DpEvent, such as `jax_privacy.experimental.accounting.dpsgd_event(...)` gives.
 
-    `neighboring_relation` is the one that clipping and noise were set up for. Whole numbers as noise multipliers are
-    read as floats: where several Gaussians lie in one sample, dp-accounting 0.6.0 counts one if the noise is an int.
+    `neighboring_relation` is the one that clipping and noise were set up for. Integers as noise multipliers are
+    read as floats: where several Gaussians are in one sample, dp-accounting 0.6.0 counts one if the noise is an int.
 
     Raises `ArgumentError` for REPLACE_SPECIAL (a row is replaced by nothing, and the number of rows stays known),
     which is none of dpselect's adjacencies, and what `from_dp_event` raises.
@@ -118,7 +118,7 @@ def params_guarantee(params: Any, *, steps: int, size_is_public: bool) -> Guaran
 
 
 def check_clipped_gradient(gradient: Callable[[Any], Any], example: Callable[[int], Any], *, max_norm: float) -> None:
-    """Try a clipped gradient on made-up rows: it must be the sum of what each row gives alone, at most `max_norm` long.
+    """Try a clipped gradient on synthetic rows: the sum of what each row gives alone, each at most `max_norm` long.
 
     A guarantee is of that sum: with rows on another axis than the first, a loss or a normalisation across the batch, or
     a division by its size, one row moves it by more than the noise was made for.
@@ -127,7 +127,7 @@ def check_clipped_gradient(gradient: Callable[[Any], Any], example: Callable[[in
         gradient: of a batch, the sum of clipped gradients without noise, such as
             `lambda batch: jax_privacy.clipped_grad(loss, l2_clip_norm=1.0, batch_argnums=1)(params, batch)[0]`: arrays
             in dicts, lists and tuples.
-        example: `example(count)` makes a batch of `count` made-up rows, arrays with rows on the first axis in dicts,
+        example: `example(count)` makes a batch of `count` synthetic rows, arrays with rows on the first axis in dicts,
             lists and tuples; never rows of the data.
         max_norm: the length that clipping leaves of one row's gradient at most, which the noise is made for.
 
@@ -150,13 +150,13 @@ def check_clipped_gradient(gradient: Callable[[Any], Any], example: Callable[[in
     alone = np.array([of([place]) for place in range(_ROWS)])
     lengths = np.linalg.norm(alone, axis=1)
     if not np.all(lengths <= max_norm * (1.0 + 1e-3)):
-        raise ArgumentError("gradient: one made-up row alone gives a gradient longer than max_norm, or not finite")
+        raise ArgumentError("gradient: one synthetic row alone gives a gradient longer than max_norm, or not finite")
     if not np.any(alone != alone[0]):
-        raise ArgumentError("example: all made-up rows give the same gradient: make rows that differ")
+        raise ArgumentError("example: all synthetic rows give the same gradient: make rows that differ")
     for order in _ORDERS:
         if not np.allclose(of(order), alone[list(order)].sum(axis=0), rtol=0.0, atol=_ROUNDING * lengths.max()):
             raise ArgumentError(
-                f"gradient: of a batch of {len(order)} made-up rows it is not the sum of what each row gives alone, so "
+                f"gradient: of {len(order)} synthetic rows it is not the sum of what each row gives alone, so "
                 "one row could move it by more than max_norm. Keep rows on the first axis, compute nothing across it, "
                 "divide by a public number only, and keep nothing from call to call"
             )

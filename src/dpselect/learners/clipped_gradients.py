@@ -55,7 +55,7 @@ class SoftmaxRegression:
 
 @dataclass(frozen=True)
 class HiddenLayerNetwork:
-    """One hidden layer (tanh, or relu cut off at 16) and linear scores; both layers have a constant input."""
+    """One hidden layer (tanh, or relu clipped at 16) and linear scores; both layers have a constant input."""
 
     features: int
     classes: int
@@ -81,7 +81,7 @@ class HiddenLayerNetwork:
         return np.asarray(self._hidden(weights, rows) @ self._output_weights(weights))
 
     def layers(self, weights: Weights, rows: Array, numbers: NDArray[np.intp]) -> tuple[Layer, ...]:
-        """The factors of every row's gradient, first layer first; back-propagated errors are cut off at 8."""
+        """The factors of every row's gradient, first layer first; back-propagated errors are clipped at 8."""
         hidden, output_weights = self._hidden(weights, rows), self._output_weights(weights)
         errors = _softmax_errors(hidden @ output_weights, numbers)
         active = hidden[:, :-1]
@@ -113,7 +113,7 @@ class LinearRegression:
         return (np.zeros((self.features, 1)),)
 
     def layers(self, weights: Weights, rows: Array, targets: Array) -> tuple[Layer, ...]:
-        """The factors of every row's gradient; errors are cut off at 8. Targets are multiples of STEP."""
+        """The factors of every row's gradient; errors are clipped at 8. Targets are multiples of STEP."""
         errors = exact_products(rows, weights[0]) - targets[:, None]
         return (Layer(rows, truncate(np.clip(errors, -_MOST_ERROR, _MOST_ERROR))),)
 

@@ -1,4 +1,4 @@
-"""Whether an answer for a row depends on the rows beside it: tried on made-up rows."""
+"""Whether an answer for a row depends on the rows beside it: tried on synthetic rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 __all__ = ["ROWS", "depends_on_company", "sum_depends_on_company"]
 
 ROWS: Final = 32
-"""How many made-up rows `depends_on_company` asks about."""
+"""How many synthetic rows `depends_on_company` asks about."""
 
 _BATCHES: Final = (
     tuple(range(ROWS)),
@@ -26,7 +26,7 @@ def depends_on_company(answers: Callable[[NDArray[np.intp]], Any]) -> bool:
     """Whether answers change with what else is asked, in which order, or what was asked before.
 
     Args:
-        answers: gives one answer for each of the made-up rows at these places, from 0 to `ROWS` - 1.
+        answers: gives one answer for each of the synthetic rows at these places, from 0 to `ROWS` - 1.
 
     >>> depends_on_company(lambda places: places % 3), depends_on_company(lambda places: places - places.mean())
     (False, True)
@@ -39,7 +39,7 @@ def sum_depends_on_company(total: Callable[[NDArray[np.intp]], Any]) -> bool:
     """The same of a sum: whether it is another one than that of the rows alone.
 
     Args:
-        total: gives the sum over the made-up rows at these places, a number or an array.
+        total: gives the sum over the synthetic rows at these places, a number or an array.
     """
     alone = np.array([total(np.array([place])) for place in range(ROWS)], dtype=np.float64)
     allowed = 1e-6 * float(np.abs(alone).max())

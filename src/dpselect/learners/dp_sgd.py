@@ -223,7 +223,7 @@ class DPSGDClassification(NoisyGradients, Classifier):
 
     Args:
         noise_multiplier: the standard deviation of a step's noise in units of `clip_norm`, at least 0.01. With
-            `steps=None` up to 1.3 per cent more is taken, as the number of steps is rounded up.
+            `steps=None` up to 1.3 % more is taken, as the number of steps is rounded up.
         sampling_rate: the probability with which a row is taken at a step, in (0, 1].
         steps: the number of steps. None: 40 to 250, the more the more rows and the less noise.
         clip_norm: the bound on one row's gradient norm. Without clipping softmax regression reaches 2. None: 0.3, or 1
@@ -232,7 +232,7 @@ class DPSGDClassification(NoisyGradients, Classifier):
         momentum: in [0, 1).
         averaged_share: the share of the steps, counted from the end, whose weights are averaged; 0 is the last alone.
         hidden_units: 0 for softmax regression, else the width of the hidden layer.
-        activation: "tanh", or "relu" (cut off at 16).
+        activation: "tanh", or "relu" (clipped at 16).
         row_norm: a public bound on the rows' L2 norm; longer rows are scaled down.
         intercept_scale: the constant that is appended to each row, up to 1. None: 0.3, or 1 where there is a
             `learning_rate`.
@@ -244,7 +244,7 @@ class DPSGDClassification(NoisyGradients, Classifier):
         adjacency: "add_or_remove_one".
         early_stopping: an `EarlyStopping` whose last stop is `steps`, or None. At each of its stops the average of the
             last iterates up to there is scored, and may be where training ends; the price is that of the stop.
-        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
+        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it again.
 
     Attributes:
         classes_, n_features_in_: as in scikit-learn.

@@ -25,7 +25,7 @@ __all__ = ["DPSGDRegression"]
 class DPSGDRegression(NoisyGradients, Regressor):
     """A linear regression trained by noisy sums of clipped gradients over all rows, as `DPSGDClassifier` trains.
 
-    Labels are cut off at their bounds and scaled to [-1, 1]; the loss is half the square of the error. The gradient of
+    Labels are clipped at their bounds and scaled to [-1, 1]; the loss is half the square of the error. The gradient of
     each row is scaled to norm at most `clip_norm`, all are summed exactly, and Gaussian noise of standard deviation
     `noise_multiplier * clip_norm` is added, at each of the steps. `guarantee()` is exact: T steps are one Gaussian
     mechanism of noise multiplier `noise_multiplier`/sqrt(T), under adding or removing a row. By default the steps, the
@@ -36,9 +36,9 @@ class DPSGDRegression(NoisyGradients, Regressor):
     no number contributes nothing. It never fails on a value, and no row is a table too.
 
     Args:
-        label_bounds: the least and the largest label, public; labels beyond are cut off, and so are answers.
+        label_bounds: the least and the largest label, public; labels beyond are clipped, and so are answers.
         noise_multiplier: the standard deviation of a step's noise in units of `clip_norm`, at least 0.01. With
-            `steps=None` up to 1.3 per cent more is taken, as the number of steps is rounded up.
+            `steps=None` up to 1.3 % more is taken, as the number of steps is rounded up.
         steps: the number of steps. None: 40 to 300, the more the more rows and the less noise.
         clip_norm: the bound on one row's gradient norm. None: 0.1, or 1 where there is a `learning_rate`.
         learning_rate: the factor of the mean gradient. None: such that all steps together reach far enough.
@@ -49,7 +49,7 @@ class DPSGDRegression(NoisyGradients, Regressor):
         nominal_rows: a public guess of the number of rows. None takes the number itself, with a
             `PublicRowCountWarning`, and steps as for a thousand rows.
         adjacency: "add_or_remove_one".
-        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
+        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it again.
 
     Attributes:
         n_features_in_: as in scikit-learn.

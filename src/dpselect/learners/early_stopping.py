@@ -97,8 +97,8 @@ class PrivateValidation:
         nominal_rows: a public guess of their number.
         epsilon, noise_multiplier: the noise on the number of right predictions (see `NoisyCount`); give one. This is
             the price of every look, at each stopping point but the last.
-        disjoint: whether nobody is in both these rows and the training rows, by a rule on a single row (the caller must
-            ensure it). A row then pays for training or for validation, whichever is dearer, and not for both.
+        disjoint: whether no one is in both these rows and the training rows, by a rule on a single row (the caller must
+            ensure it). A row then pays for training or for validation, whichever is more expensive, and not for both.
         adjacency: which data sets are neighbours.
     """
 
@@ -120,7 +120,7 @@ class PrivateValidation:
         self.guarantee = self._noise.guarantee
 
     def __call__(self, model: Any, random: RandomSource) -> float:
-        """The noisy share, which may lie outside [0, 1]."""
+        """The noisy share, which may be outside [0, 1]."""
         right = _right(model, self._rows, self._labels)
         return float(self._noise.draw(right, random=random) / self._nominal)
 
@@ -182,7 +182,7 @@ class EarlyStopping:
         """The price by stopping point of training whose steps have these guarantees (see `iterative`).
 
         A private score on the same rows is one more step at every stop but the last. On disjoint rows training and
-        scores are two runs, of which a row is in one: the dearer price and the larger delta at every stop.
+        scores are two runs, of which a row is in one: the more expensive price and the larger delta at every stop.
         """
         check = self.score.guarantee
         together = check is not None and not self.score.disjoint
@@ -203,12 +203,12 @@ class EarlyStopping:
         # the last stop shows no look that the one before it has not paid for
         last = len(self.stops) - 1
         looks = iterative([check] * last, stops=range(1, last + 1), delta=self.delta)
-        dearer: dict[Hashable, float] = {
+        costlier: dict[Hashable, float] = {
             stop: max(run.price(stop), looks.price(min(i + 1, last))) for i, stop in enumerate(self.stops)
         }
-        if self.worst_epsilon is not None and max(dearer.values()) > run.worst_epsilon:
+        if self.worst_epsilon is not None and max(costlier.values()) > run.worst_epsilon:
             raise BudgetError("worst_epsilon is too small for the private looks")
-        return replace(run, epsilons=dearer)
+        return replace(run, epsilons=costlier)
 
     def open(self, price: OutputGuarantee, *, random: RandomSource | None = None) -> Run:
         """A run at this price (from `guarantee`), to be used as a context around the training loop.
@@ -234,8 +234,8 @@ class EarlyStopping:
 class Run(Session):
     """One run of a training loop: ask `stop` after every step; leaving the context settles what it cost.
 
-    Whoever leaves the loop at another step than `stop` says pays for the next stopping point; that must not depend on
-    anything but released outputs, and every step that was trained must have been counted (the caller must ensure it).
+    Anyone who leaves the loop at another step than `stop` says pays for the next stopping point; that must not depend
+    on anything but released outputs, and every step that was trained must have been counted (you must ensure this).
     An exception leaves the reservation unsettled.
 
     Attributes after the context: `steps` that ran, `scores` (released), `guarantee`, what the run promised before it

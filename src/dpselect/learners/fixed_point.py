@@ -24,10 +24,10 @@ STEP = 2.0**-16
 """The spacing of features, activations and error terms; all are of order one."""
 
 EXACT = 2.0**53
-"""Whole numbers up to this magnitude are doubles."""
+"""Integers up to this magnitude are doubles."""
 
 WEIGHT_LIMIT = 2.0**12
-"""Weights are cut off here before they meet the data; a unit row then has scores in the thousands."""
+"""Weights are clipped here before they meet the data; a unit row then has scores in the thousands."""
 
 
 def truncate(values: Array, step: float = STEP) -> Array:

@@ -42,15 +42,15 @@ class GatedRelease(Mechanism):
 
     `guarantee` is `gated` of the other parameters (Hartmann et al. 2022, Theorem 17 and its proof for other models):
     what the shifts and `disjoint` mean and what the caller must ensure of them stands there. The error is rounded to a
-    public grid of a millionth of the noise and the noise is a whole number of its steps, drawn exactly; the shifts are
+    public grid of a millionth of the noise and the noise is an integer of its steps, drawn exactly; the shifts are
     charged with that rounding.
 
     With a `spender` the worst case is reserved before `train` is called and settled at the price of the outcome.
     Nothing that `train` and `error` print, warn, log or raise leaves them. If either raises, or the model cannot be
-    copied, the value is None at the price of a model; `training` must cover that (the caller must ensure it). That a
+    copied, the value is None at the price of a model; `training` must cover that (you must ensure this). That a
     model was withheld is the release; asking again is another run at another price. The release's guarantee is what the
-    run promises, whatever the outcome; its `realised` price is that of the outcome, which counts only where a ledger
-    reserved the worst case.
+    run promises, regardless of the outcome; its `realised` price is that of the outcome, which counts only where a
+    ledger reserved the worst case.
 
     >>> from dpselect.privacy import pure_dp
     >>> gate = GatedRelease(training=pure_dp(epsilon=1), max_error=0.1, test_epsilon=0.1, test_shift=0.001,
@@ -148,7 +148,7 @@ class GatedLogisticRegression(Mechanism):
     `test_epsilon`: a failed test gives the difference back. The rest of the price is the held-out rows, which the
     training does not see.
 
-    Nobody may be in both tables. Sizes, threshold and parameters are fixed without the data (the caller must ensure
+    No one may be in both tables. Sizes, threshold and parameters are fixed without the data (the caller must ensure
     it).
 
     Args:

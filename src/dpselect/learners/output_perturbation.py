@@ -48,7 +48,7 @@ class OutputPerturbation(Classifier):
         nominal_rows: a public guess of the number of rows, the normaliser of the loss. None: the number of rows, which
             is public under `replace_one`; under `add_or_remove_one` a `PublicRowCountWarning` says what that assumes.
         adjacency: "add_or_remove_one" or "replace_one".
-        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
+        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it again.
 
     Attributes:
         classes_, n_features_in_: as in scikit-learn.

@@ -20,7 +20,7 @@ __all__ = ["PrivateRectangleClassifier"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateRectangleClassifier(RuleClassifier):
-    """The second class lies in an axis-aligned rectangle: `learn_rectangle` as a scikit-learn classifier.
+    """The second class is in an axis-aligned rectangle: `learn_rectangle` as a scikit-learn classifier.
 
     Args:
         lower, upper, granularity: the public domain, one value or one for each column; values beyond the bounds
@@ -30,7 +30,7 @@ class PrivateRectangleClassifier(RuleClassifier):
         classes: the two class labels, public. None takes them from y, with a `DataDependentClassesWarning`.
         adjacency: "add_or_remove_one" or "replace_one".
         spender, label: where each fit is paid, before it looks at a row, and its name in the record.
-        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
+        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it again.
 
     Attributes:
         classes_, n_features_in_: as in scikit-learn.

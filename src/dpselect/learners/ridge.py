@@ -88,7 +88,7 @@ class _Ridge(PrivateLearner):
 class RidgeRegression(_Ridge, Regressor):
     """Least squares from X'X and X'y with Gaussian noise: one release, whatever is done with it afterwards.
 
-    Rows are divided by `row_norm` and scaled into the unit ball, a constant is appended, labels are cut off at their
+    Rows are divided by `row_norm` and scaled into the unit ball, a constant is appended, labels are clipped at their
     bounds and scaled to [-1, 1]. X'X and X'y get noise (`dpselect.learners.sufficient_statistics` holds the theorem,
     its proof and the source, Wang 2018), and the eigenvalues of the noisy X'X are raised to `floor` times the size that
     the noise alone gives them. No number of rows enters, and `floor` does not enter the guarantee.
@@ -96,17 +96,17 @@ class RidgeRegression(_Ridge, Regressor):
     It is the better the more rows there are for each column. With few, `DPSGDRegressor` is better.
 
     What `fit` does to the data. Each row alone is looked at; a cell that is missing, infinite or not a number counts as
-    zero; a row whose label is no number contributes nothing. It never fails on a value, and no row is a table too.
+    zero; a row whose label is not a number contributes nothing. It never fails on a value, and no row is a table too.
 
     Args:
-        label_bounds: the least and the largest label, public; labels beyond are cut off, and so are answers.
+        label_bounds: the least and the largest label, public; labels beyond are clipped, and so are answers.
         noise_multiplier: one over the Gaussian differential privacy parameter mu of one fit, from 0.05 to 100,000.
         floor: what eigenvalues are raised to, in units of s sqrt(2 p): s the noise on the diagonal, p the columns.
         gram_share: the part of mu squared that pays for X'X, from 0.01 to 0.99; the rest pays for X'y.
         row_norm: a public bound on the rows' L2 norm; longer rows are scaled down.
         intercept_scale: the constant that is appended to each row, from 0 (none) to 1. It counts in the norm.
         adjacency: "add_or_remove_one" or "replace_one".
-        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
+        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it again.
 
     Attributes:
         n_features_in_: as in scikit-learn.
@@ -162,7 +162,7 @@ class RidgeClassification(_Ridge, Classifier):
         classes: the class labels, public, 2 to 128. None takes them from y, with a `DataDependentClassesWarning`.
         class_weights: what rows of a class count, for classes that are to count more or less than 1; public.
         adjacency: "add_or_remove_one" or "replace_one".
-        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
+        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it again.
 
     Attributes:
         classes_, n_features_in_: as in scikit-learn.

@@ -122,7 +122,7 @@ def same_names(trained: list[Any] | None, X: Any) -> None:
 def doubles(X: Any) -> Array:
     """Every cell as a double, shape of X: NaN for what is not a number at all.
 
-    A cell's value is `double_of(cell)`, whatever the others are: letting NumPy find one type for the whole table would
+    A cell's value is `double_of(cell)`, regardless of the others: letting NumPy find one type for the whole table would
     let one row's text change how the others are read. A cell that is masked is missing.
     """
     if hasattr(X, "column_names") and callable(getattr(X, "column", None)):
@@ -161,7 +161,7 @@ def unit_rows(X: Any, row_norm: float, *, intercept: float) -> Array:
 
 
 def targets_of(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
-    """Numbers to predict, cut off at the bounds and scaled to [-1, 1], in fixed point; NaN for what is no number.
+    """Numbers to predict, clipped at the bounds and scaled to [-1, 1], in fixed point; NaN for what is not a number.
 
     Shape (rows,). Raises `ArgumentError` for another shape.
     """
@@ -257,7 +257,7 @@ def _refuse_other_types(classes: NDArray[Any], labels: np.dtype[Any]) -> None:
         return
     raise ArgumentError(
         f"classes={classes.tolist()!r} and y have nothing in common: y's type is {labels}, so that no row would have a "
-        "class and nothing could be learnt. Give classes as the labels are, such as classes=[0, 1] for whole numbers, "
+        "class and nothing could be learnt. Give classes as the labels are, such as classes=[0, 1] for integers, "
         "or change y's type"
     )
 

@@ -26,6 +26,6 @@ EXPECTED_FAILED_REGRESSOR_CHECKS = {
     "check_regressor_data_not_an_array": _FRESH_NOISE,
     "check_regressors_int": _FRESH_NOISE,
     "check_supervised_y_2d": _FRESH_NOISE,
-    "check_supervised_y_no_nan": "a label that is no number leaves its row out: an error would reveal it",
+    "check_supervised_y_no_nan": "a label that is not a number leaves its row out: an error would reveal it",
 }
 """The same for regressors."""

@@ -45,7 +45,7 @@ class LogisticProblem:
 
     @property
     def tolerance(self) -> float:
-        """The gradient norm that `minimise` certifies, a public number: 0.1 per cent of L/N where doubles allow it."""
+        """The gradient norm that `minimise` certifies, a public number: 0.1 % of L/N where doubles allow it."""
         rows = MOST_ROWS_PER_NOMINAL * self.nominal_rows
         # the loss at zero is log C a row and J >= 0, hence |W*|^2 <= 2 (n/N) log(C) / regularization
         norm = math.sqrt(2.0 * MOST_ROWS_PER_NOMINAL * math.log(max(self.classes, 2)) / self.regularization)

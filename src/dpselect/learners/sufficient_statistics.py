@@ -13,7 +13,7 @@ Frobenius norm |z|^2 <= R^2, and T by v t', of norm |v| |t| <= R L. A row in the
 z z' - w w', whose squared norm is |z|^4 + |w|^4 - 2 (z.w)^2 <= 2 R^4, and T by at most 2 R L. In each case the square
 of the whole is at most D_G^2 / s^2 + D_T^2 / r^2 = a / sigma^2 + (1 - a) / sigma^2 = 1 / sigma^2.
 
-Rounding. Rows and targets are fixed-point numbers, so that each term is a whole number of grid steps and the sums are
+Rounding. Rows and targets are fixed-point numbers, so that each term is an integer of grid steps and the sums are
 exact; the noise is a rounded Gaussian on the same grid (`gaussian_steps`). Rounding is thus done to the noise alone and
 adds nothing to what one row can do. R, L and the deviations are rounded upwards.
 
@@ -79,7 +79,7 @@ class SufficientStatistics:
         """Noisy G, shape (columns, columns), and T, shape (columns, targets).
 
         `rows` (z) and `moved` (v), shape (rows, columns), are multiples of `STEP`, and `targets` of `target_step`,
-        shape (rows, targets), all within their norms: the caller must ensure it.
+        shape (rows, targets), all within their norms: you must ensure this.
         """
         columns, outputs = rows.shape[1], targets.shape[1]
         # the noise of T must be many steps wide: where its terms are coarse, the grid is finer than they are

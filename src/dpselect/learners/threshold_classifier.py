@@ -32,7 +32,7 @@ class PrivateThresholdClassifier(RuleClassifier):
         classes: the two class labels, public. None takes them from y, with a `DataDependentClassesWarning`.
         adjacency: "add_or_remove_one" or "replace_one".
         spender, label: where each fit is paid, before it looks at a row, and its name in the record.
-        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
+        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it again.
 
     Attributes:
         classes_, n_features_in_: as in scikit-learn.

@@ -1,4 +1,4 @@
-"""One budget of a ledger: what is left, reserve, settle; a charge in the hands of whoever runs the mechanism."""
+"""One budget of a ledger: what is left, reserve, settle; a charge in the hands of anyone who runs the mechanism."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class Budget:
         - `label`: public text, like all names here 1 to 200 printable characters. `identifier`: chosen by the caller,
           so that a repeat after a crash finds its reservation and charges nothing more; by default random. What is
           repeated must be the same run: one that gives the same output again, or of which nothing was released
-          (the caller must ensure it). A settled identifier is not reserved again.
+          (you must ensure this). A settled identifier is not reserved again.
         - `part`: the part of the data that the mechanism sees, under the budget's `partition`; parts do not add up.
         - `interactive`: the mechanism answers queries that may depend on other outputs (a sparse vector, a run with
           stopping points): until it is settled nothing else may run on the budget's tree, and nothing may be running.
@@ -195,7 +195,7 @@ class Budget:
         - `binding`, `claim`: texts that bind the reservation to one search, so that copies of it release once: see
           `ClaimSpender`. Reserving again with the same binding and another claim takes the reservation over.
 
-        What runs must be fixed when it is reserved, and use no data before (the caller must ensure it).
+        What runs must be fixed when it is reserved, and use no data before (you must ensure this).
 
         Raises `InsufficientBudget` with both amounts, `AdjacencyError`, `InteractionOpenError`,
         `AdaptiveReservationError`, `StaleRecordError`, `AlreadySettledError`, `ClaimError` for another binding,

@@ -94,7 +94,7 @@ def exact(amount: str) -> Fraction:
 def cell_text(cell: Hashable) -> str:
     """A cell as it stands in the record: readers of a ledger see the cells that occurred.
 
-    Raises `ArgumentError`, without quoting the cell, unless it is text, a whole number, a truth value, None, or a
+    Raises `ArgumentError`, without quoting the cell, unless it is text, an integer, a boolean, None, or a
     tuple of these.
 
     >>> cell_text(("answers", 3)), cell_text(True)
@@ -112,4 +112,4 @@ def _plain(cell: Any) -> Any:
         return int(cell)
     if isinstance(cell, tuple):
         return [_plain(part) for part in cell]
-    raise ArgumentError("a cell in a ledger must be text, a whole number, a truth value, None, or a tuple of these")
+    raise ArgumentError("a cell in a ledger must be text, an integer, a boolean, None, or a tuple of these")

@@ -101,7 +101,7 @@ class RenyiAccounting(Accounting):
 
         Levels k epsilon / 16, each a filter with its own share 6 / (pi k)^2 of delta; the reading is the first level
         that the charges fit (Lecuyer 2021, Rogers et al. 2016). It holds at every adaptively chosen stop, which the
-        filter's own promise does not, and near the end may lie above the budget, which the filter keeps.
+        filter's own promise does not, and near the end may be above the budget, which the filter keeps.
         Source: docs/theory/odometer.md, Theorem 1, and Theorem 2 for charges that fall as divergences come back.
         """
         totals = account.totals()

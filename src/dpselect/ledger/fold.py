@@ -300,7 +300,7 @@ def _reserve(books: Books, sequence: int, body: Body) -> None:
     if set(charge) != set(terms["limits"]) or any(amount < 0 for amount in charge.values()):
         raise ArgumentError("the charge is not in the units of the budget")
     if body["cells"] and max(exact(price) for price in body["cells"].values()) > charge["epsilon"]:
-        raise ArgumentError("a cell is dearer than what is reserved")
+        raise ArgumentError("a cell is more expensive than what is reserved")
     if terms["sequence"] is not None:
         _check_next(account, body["mechanism"])
     _check_claim(body, "binding", "claim")
@@ -376,7 +376,7 @@ def _refund(reserved: Body, body: Body) -> Fraction:
         raise ArgumentError("the cell is not in the reservation's partition, or has another price there")
     refund = exact(reserved["charge"]["epsilon"]) - price
     if refund < 0 or price < 0:
-        raise ArgumentError("the cell is dearer than what was reserved")
+        raise ArgumentError("the cell is more expensive than what was reserved")
     return refund
 
 

@@ -205,7 +205,7 @@ class Ledger:
 
         Checks the chain of hashes, every entry against the rules, and the kept sums against the record; with a
         `receipt`, that the record holds its entry. An unkeyed chain shows damage and restored copies, not a record
-        that someone with write access made anew from the start: compare heads kept elsewhere.
+        that someone with write access made again from the start: compare heads kept elsewhere.
 
         Raises `LedgerDamagedError` (with `.sequence`) and, for a receipt, `StaleRecordError`.
         """

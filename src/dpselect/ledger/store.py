@@ -188,7 +188,7 @@ class Store:
             self._advance(witness, ledger, tip)
         except LedgerUnavailableError as error:
             raise LedgerUnavailableError(
-                f"{error}. Entry {tip.sequence} is in the ledger all the same: once the witness can be written, the "
+                f"{error}. Entry {tip.sequence} is in the ledger anyway: once the witness can be written, the "
                 "same call with the same identifier finds it and charges nothing more"
             ) from None
 

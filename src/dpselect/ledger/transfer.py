@@ -1,7 +1,7 @@
 """The record as JSON lines: one entry a line, with its number and head.
 
 An export is the whole record; importing it gives a copy with the same heads. Two copies can both be spent from: after a
-move retire the old one. Whoever reads an export sees the cells that occurred.
+move retire the old one. Anyone who reads an export sees the cells that occurred.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Primitives on scores and queries, and noise: exact laws wherever a comparison or a whole number leaves."""
+"""Primitives on scores and queries, and noise: exact laws wherever a comparison or an integer leaves."""
 
 from dpselect.public_api import attach_public
 

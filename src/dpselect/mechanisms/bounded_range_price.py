@@ -2,7 +2,7 @@
 
 A mechanism has range epsilon when, for neighbouring data, the log-ratio of its output probabilities varies by at most
 epsilon over the outputs (Durfee, Rogers 2019, Definition 4.1). It is then epsilon-private, and its worst pairs are
-weaker than randomised response: the log-ratios lie in [t - epsilon, t] for one t, and they average to ratio one.
+weaker than randomised response: the log-ratios are in [t - epsilon, t] for one t, and they average to ratio one.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class BrownianReduction(NoiseReduction):
 
     Level i is value + noise of standard deviation noise_multipliers[i] * sensitivity, and all noisier levels are
     post-processings of the least noisy one released. `sensitivity` is in the Euclidean norm, of the value as doubles
-    (the caller must ensure it); its shape is free. `noise_multipliers` are strictly decreasing.
+    (you must ensure this); its shape is free. `noise_multipliers` are strictly decreasing.
 
     `boundary`, and what a level costs, with the one `delta`:
 

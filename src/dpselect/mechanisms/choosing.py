@@ -25,10 +25,10 @@ __all__ = ["ChoosingMechanism"]
 
 @dataclass(frozen=True, kw_only=True)
 class ChoosingMechanism(Mechanism):
-    """For whole-number scores of k-bounded growth; the number of candidates does not enter.
+    """For integer scores of k-bounded growth; the number of candidates does not enter.
 
     A score has k-bounded growth (Beimel, Nissim, Stemmer 2013, Definition 3.6) when it is 0 on the empty data set and
-    adding one row raises at most k candidates' scores, by one each, and lowers none. The caller must ensure it; the
+    adding one row raises at most k candidates' scores, by one each, and lowers none. You must ensure this; the
     adjacency is add_or_remove_one.
 
     Step 1: stop with None unless (largest score) + Laplace(2/epsilon) reaches `threshold`. Step 2: an index with score
@@ -77,7 +77,7 @@ class ChoosingMechanism(Mechanism):
         return replace(claimed, theorem=theorem, terms=terms, lower_profile=None)
 
     def prepared(self, scores: ArrayLike) -> Callable[[RandomSource], int | None]:
-        """The choice among candidates with these scores: whole numbers (others are rounded down), held in memory."""
+        """The choice among candidates with these scores: integers (others are rounded down), held in memory."""
         read = declared_scores(scores)
         return lambda random: self._chosen(read(), random)
 

@@ -78,7 +78,7 @@ def exponential_mechanism(
     `scores` may be an array, a memory map, an Arrow column or `ScoreChunks`; it is read twice and a bit, in constant
     extra memory. NaN ranks as -inf, -inf is never selected (unless there is nothing else: then the index is uniform)
     and +inf counts as the largest double. `ExponentialMechanism` with the same arguments has the guarantee. Which
-    positions are NaN or infinite must not differ between neighbours (the caller must ensure it: the scores have no
+    positions are NaN or infinite must not differ between neighbours (you must ensure this: the scores have no
     finite sensitivity otherwise).
 
     Raises `ArgumentError` or `TypeError` for parameters, shapes and dtypes; never because of what the scores are.
@@ -96,11 +96,11 @@ def exponential_mechanism(
 
 
 def draw_exponential(scores: Scores, rate: Fraction, random: RandomSource) -> int:
-    """Index i with probability proportional to exp(rate * scores[i]), exactly, whatever the scores are.
+    """Index i with probability proportional to exp(rate * scores[i]), exactly, regardless of the scores.
 
-    Propose and thin. Scores stand in groups of 8 (of one where there are few). A group gets a whole number
+    Propose and thin. Scores stand in groups of 8 (of one where there are few). A group gets an integer
     v >= 2**37 exp(rate (its largest score - best)), which double precision can compute with an ample margin; a member
-    is proposed with probability proportional to its group's v, by whole-number arithmetic; the proposal is kept with
+    is proposed with probability proportional to its group's v, by integer arithmetic; the proposal is kept with
     probability 2**37 exp(rate (s - best)) / v, decided exactly by as many bits as that takes. So no rounding enters
     the law as long as v is an upper bound, for which NumPy's exp must be within a factor 1 +- 2**-31. On every input
     a proposal is kept with probability at least (1 - 2**-28 - count * 2**-36) / 8.

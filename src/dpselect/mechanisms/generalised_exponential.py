@@ -23,7 +23,7 @@ from dpselect.randomness import RandomSource
 __all__ = ["GeneralisedExponentialMechanism"]
 
 _FLOOR = 2.0**20
-"""Normalised scores are cut off here below the best; that moves no two of them apart."""
+"""Normalised scores are clipped here below the best; that moves no two of them apart."""
 _SENSITIVITY = 1.0 + 2.0**-24
 """One, and what rounding can add to a normalised score's sensitivity: less than 2**-25."""
 

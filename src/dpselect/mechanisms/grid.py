@@ -35,7 +35,7 @@ def _granularity(granularity: float) -> float:
 
 
 def _units(values: ArrayLike, granularity: float) -> NDArray[np.float64]:
-    """floor(x/granularity + 1/2), cut off at 2**52: x to the grid, ties upwards.
+    """floor(x/granularity + 1/2), clipped at 2**52: x to the grid, ties upwards.
 
     The division by a power of two and the distance to the floor are exact, so this is the function of real numbers
     that `add_on_grid` speaks of. (`numpy.rint` is not: it sends 0.5 to 0 and 1.5 to 2.)
@@ -50,7 +50,7 @@ def _units(values: ArrayLike, granularity: float) -> NDArray[np.float64]:
 def round_to_grid(values: ArrayLike, granularity: float) -> NDArray[np.float64]:
     """Each value's nearest multiple of `granularity`, upwards at a tie.
 
-    Non-finite values become zero and values beyond 2**52 granularities are cut off there: a function of the one value
+    Non-finite values become zero and values beyond 2**52 granularities are clipped there: a function of the one value
     alone, so that the caller's sensitivity still covers it, and never an error that would tell something of the data.
     Raises `ArgumentError` unless `granularity` is a power of two.
 
@@ -80,7 +80,7 @@ def add_on_grid(value: ArrayLike, noise: ArrayLike, granularity: float) -> NDArr
     drawn from its continuous law; how close the sampler's law, seen through this grid, is to that law is the sampler's
     statement. Floating-point error made while computing `value` is not covered: bound it, or compute it in fixed point.
 
-    The shapes broadcast. Values beyond 2**52 granularities are cut off, which moves no two apart, and non-finite ones
+    The shapes broadcast. Values beyond 2**52 granularities are clipped, which moves no two apart, and non-finite ones
     become zero. Raises `ArgumentError` for a granularity that is not a power of two and for noise that is not finite
     or beyond 2**52 granularities: cutting the noise off would not be a function of the sum.
     After Mironov, "On significance of the least significant bits for differential privacy" (2012), section 5.2.
@@ -110,8 +110,8 @@ def gaussian_steps(
 ) -> NDArray[np.int64]:
     """Gaussian noise of standard deviation `deviation` grid steps, rounded to whole steps.
 
-    The law is that of a continuous Gaussian rounded to the nearest whole number, as `add_on_grid` needs it. Adding it
-    to a whole number on the same grid is a post-processing of the continuous Gaussian mechanism.
+    The law is that of a continuous Gaussian rounded to the nearest integer, as `add_on_grid` needs it. Adding it
+    to an integer on the same grid is a post-processing of the continuous Gaussian mechanism.
 
     What is drawn is the discrete Gaussian with this parameter, exactly. The mass of a cell of the rounded Gaussian is
     the density at its middle times 1 + (y^2/s^2 - 1)/(24 s^2) + ..., so at s >= 2**24 the two laws agree to a factor

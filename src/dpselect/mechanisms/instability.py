@@ -1,4 +1,4 @@
-"""How many rows must change until order statistics are too far apart: exact, on whole numbers.
+"""How many rows must change until order statistics are too far apart: exact, on integers.
 
 Data are whole multiples of a granularity, sorted; ranks count from 1. Beyond the first and the last rank stand values
 below and above everything, since a changed row may take any value. Everything here is secret.

@@ -48,7 +48,7 @@ class InterquantileRange(Mechanism):
     None costs 2 epsilon_test, and delta is 1 - (1 - delta/2)^2. The adjacency is replace_one: n is public. The rows
     are rounded to multiples of `granularity`, a power of two.
 
-    Exact on the grid: widths, bins and distances are whole numbers; a level is a function of the width whose rounding
+    Exact on the grid: widths, bins and distances are integers; a level is a function of the width whose rounding
     cannot leave its bin. Raises `ArgumentError` for parameters out of range, `AdjacencyError` for add_or_remove_one.
 
     >>> from dpselect.randomness import keyed_source
@@ -157,6 +157,6 @@ class InterquantileRange(Mechanism):
         logarithm = math.log(self._ratio(count))
         bins = math.ceil(math.log(_LARGEST_WIDTH) / logarithm)
         powers = np.exp(np.minimum((np.arange(bins + 1) - (0.5 if shifted else 0.0)) * logarithm, 40.0))
-        # a power that is a whole number but for rounding begins its bin; any increasing edges would be sound
+        # a power that is an integer but for rounding begins its bin; any increasing edges would be sound
         edges = np.maximum.accumulate(np.ceil(powers * (1.0 - 1e-12)).astype(np.int64))
         return np.append(edges, np.int64(1) << 60)

@@ -109,7 +109,7 @@ class LargeMarginMechanism(Mechanism):
         return int(near[chosen])
 
     def _rank(self, ordered: Array, random: RandomSource) -> int:
-        # a gap cut off far above every threshold keeps its rounding below 2**-30 of the sensitivity
+        # a gap clipped far above every threshold keeps its rounding below 2**-30 of the sensitivity
         ceiling = 2.0 * self.threshold(self.candidates)
         search = SparseVector(
             epsilon_threshold=self.epsilon / 4.0,

@@ -67,7 +67,7 @@ class Mechanism(Parsed, ABC):
     def settled(self, *data: Any) -> tuple[Mechanism, tuple[Any, ...]]:
         """The mechanism for this data, and the data, with what is public of them settled: their type, a declared size.
 
-        Whoever asks for the guarantee before there are data leaves that open, or says it.
+        Anyone who asks for the guarantee before there are data leaves that open, or says it.
         """
         return self, data
 
@@ -102,7 +102,7 @@ class Mechanism(Parsed, ABC):
 def released_value(
     mechanism: Mechanism, data: Any, *, spender: Spender | None, label: str, random: RandomSource | None
 ) -> Any:
-    """The released value alone, as the function forms give it: without a spender, no guarantee is worked out."""
+    """The released value alone, as the function forms give it: without a spender, no guarantee is computed."""
     if spender is None:
         return mechanism.draw(data, random=random)
     return mechanism(data, spender=spender, label=label, random=random).value

@@ -113,7 +113,7 @@ class GradualRelease(PaidSession):
         """Release level after level until `stop(level)` is true or the levels run out; the value is all of them.
 
         A session that is paid is closed, at the levels released; if `stop` raises, it stays open and charged.
-        `stop` is a public rule: it uses the level, and no data (the caller must ensure it). The session must be fresh.
+        `stop` is a public rule: it uses the level, and no data (you must ensure this). The session must be fresh.
 
         >>> from dpselect.randomness import keyed_source
         >>> levels = LaplaceReduction(epsilons=[0.01, 0.1, 1.0], sensitivity=1)
@@ -185,8 +185,8 @@ class LaplaceReduction(NoiseReduction):
         epsilons: positive, strictly increasing.
         sensitivity: how far the value moves between neighbours at most, in the sum of absolute differences (the caller
             must ensure it; what is not finite counts as zero, and what is beyond 2**52 granularities as that).
-        granularity: a power of two; the noise is a whole number of these, and so is what is released. An array of
-            whole numbers with a granularity of at most 1 is on the grid already; any other value is rounded to it,
+        granularity: a power of two; the noise is an integer of these, and so is what is released. An array of
+            integers with a granularity of at most 1 is on the grid already; any other value is rounded to it,
             which is charged to the sensitivity (at most one granularity for each entry), so choose it fine.
         adjacency: which data sets are neighbours.
 
@@ -225,13 +225,13 @@ class LaplaceReduction(NoiseReduction):
     def guarantee(self) -> OutputGuarantee:
         """The price of stopping after i levels is epsilons[i - 1]; nothing before the first. Pure.
 
-        After Ligett et al. 2017. Source: docs/theory/noise-reduction.md, Theorem 2 (for whole-number noise).
+        After Ligett et al. 2017. Source: docs/theory/noise-reduction.md, Theorem 2 (for integer noise).
         """
         prices: dict[Hashable, float] = dict(enumerate([0.0, *map(float, self.epsilons)]))
         return OutputGuarantee(cell=len, epsilons=prices, adjacency=self.adjacency, interactive=True)
 
     def _levels(self, value: ArrayLike) -> Levels:
-        # a whole number of any size is whole
+        # an integer of any size is whole
         whole = isinstance(value, int) or np.asarray(value).dtype.kind in "iub"
         array, unit = as_vector("value", value), float(self.granularity)
         steps = self._sensitivity_in_steps(array.size, whole=whole)
@@ -247,9 +247,9 @@ class LaplaceReduction(NoiseReduction):
         return levels
 
     def _sensitivity_in_steps(self, dimension: int, *, whole: bool) -> int:
-        """How far the value moves on the grid at most, a whole number of steps in the sum of absolute differences.
+        """How far the value moves on the grid at most, an integer of steps in the sum of absolute differences.
 
-        Rounding x to the grid and y: the difference is a whole number below |x - y|/granularity + 1.
+        Rounding x to the grid and y: the difference is an integer below |x - y|/granularity + 1.
         """
         unit = float(self.granularity)
         in_steps = Fraction(float(self.sensitivity)) / Fraction(unit)
@@ -328,7 +328,7 @@ class ReleaseUntilAbove(Mechanism):
     """Release level after level until a private test finds one good enough; the value is (levels, success).
 
     A call takes the value and `query(level)`, which may use the private data: for every level it is a number that moves
-    by at most `sensitivity` between neighbours (the caller must ensure it; correct predictions of a model on held-out
+    by at most `sensitivity` between neighbours (you must ensure this; correct predictions of a model on held-out
     rows, say). It goes through one sparse vector, which is charged on top. A query that raises counts as -inf, and its
     message is lost. `threshold` is public.
 

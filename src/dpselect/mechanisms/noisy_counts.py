@@ -1,4 +1,4 @@
-"""A noisy count, exact to the last bit: whole-number noise by rational arithmetic (Canonne, Kamath, Steinke 2020)."""
+"""A noisy count, exact to the last bit: integer noise by rational arithmetic (Canonne, Kamath, Steinke 2020)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["NoisyCount", "discrete_gaussian", "discrete_laplace", "noisy_count"]
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyCount(Mechanism):
-    """A count of rows with some property (correct predictions, say), plus whole-number noise.
+    """A count of rows with some property (correct predictions, say), plus integer noise.
 
     Give one of `epsilon` (discrete Laplace noise of scale 1/epsilon, pure differential privacy) and
     `noise_multiplier` (discrete Gaussian noise of that parameter, concentrated differential privacy). One row changes
@@ -28,7 +28,7 @@ class NoisyCount(Mechanism):
     of rows; cutting it off is free.
 
     Raises `ArgumentError` unless exactly one parameter is given and it is positive, `TypeError` for a count that is
-    not a whole number.
+    not an integer.
 
     >>> NoisyCount(epsilon=0.5).guarantee.pure_epsilon, isinstance(NoisyCount(epsilon=0.5)(90).value, int)
     (0.5, True)
@@ -69,7 +69,7 @@ class NoisyCount(Mechanism):
             whole = integer("count", count)
         except (TypeError, ValueError) as error:
             # without the value, which is the true count
-            raise type(error)("count must be a whole number") from None
+            raise type(error)("count must be an integer") from None
         if self.noise_multiplier is None:
             scale = 1 / epsilon_used(self._parameter)
             return lambda random: whole + discrete_laplace(scale, random)

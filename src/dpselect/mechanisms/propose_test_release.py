@@ -49,7 +49,7 @@ class ProposeTestRelease(Mechanism):
     decided in real arithmetic. Only then is the answer drawn, whose noise of price `epsilon_answer` is for the
     proposal. The caller must ensure: the distance, and that the answer is epsilon_answer-private between admissible
     data and every neighbour; no other part of the run may look at the data (no "not enough rows, hence none"
-    beforehand).
+    in advance).
 
     `guarantee`: cells `answered`: none costs epsilon_test, an answer epsilon_test + epsilon_answer, with one delta
     that is never refunded (Hartmann et al. 2022, section 5.1, where both are equal). Proof. The test alone is
@@ -85,7 +85,7 @@ class ProposeTestRelease(Mechanism):
         """The answer, or None when the test is not passed.
 
         The distance is secret; it may be a function that computes it, which is called when the run is paid for. Raises
-        `TypeError`, without quoting it, for a distance that is not a whole number. What `answer` raises passes through
+        `TypeError`, without quoting it, for a distance that is not an integer. What `answer` raises passes through
         and may tell of the data.
 
         >>> test = ProposeTestRelease(epsilon_test=1.0, epsilon_answer=1.0, delta=1e-6)
@@ -142,7 +142,7 @@ class Cascade(Mechanism):
     ) -> Callable[[RandomSource], tuple[int, Any] | None]:
         """The first answer with its stage, or None; `attempts` has (distance, answer) for each stage.
 
-        The order of the attempts must not depend on the data (the caller must ensure it). What an answer raises passes
+        The order of the attempts must not depend on the data (you must ensure this). What an answer raises passes
         through and may tell of the data.
         """
         if len(attempts) != len(self.stages):
@@ -173,4 +173,4 @@ def _whole(distance: SupportsIndex) -> int:
     try:
         return max(operator.index(distance), 0)
     except TypeError:
-        raise TypeError("distance must be a whole number") from None
+        raise TypeError("distance must be an integer") from None

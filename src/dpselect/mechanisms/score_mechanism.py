@@ -31,14 +31,14 @@ class ScoreMechanism(Mechanism):
     """Parameters that are fixed before the data is seen.
 
     Attributes:
-        sensitivity: how far one score moves between neighbouring data sets at most (the caller must ensure it, for the
+        sensitivity: how far one score moves between neighbouring data sets at most (you must ensure this, for the
             scores as they are handed over: rounding in their computation counts).
         epsilon: the price.
         monotonic: whether between neighbours all scores move in the same direction (adding a row never lowers a
-            count, say), which halves the noise. The caller must ensure it; it is seldom true under replace-one.
+            count, say), which halves the noise. You must ensure this; it is rarely true under replace-one.
         adjacency: which data sets are neighbours.
 
-    Raises `ArgumentError` unless sensitivity and epsilon lie in [2**-300, 2**300].
+    Raises `ArgumentError` unless sensitivity and epsilon are in [2**-300, 2**300].
     """
 
     sensitivity: float = field(metadata=real(at_least=2.0**-300, at_most=2.0**300, rounding="up"))

@@ -2,7 +2,7 @@
 
 What a score that is not an ordinary number means is decided here, once, and never by an error, which would tell
 something of the data: NaN ranks as -inf, +inf as the largest double (a cut-off that moves no two scores apart), and
-whole numbers beyond 2**53 are cut off there. In a list, and in an array of objects, each entry is read by itself: what
+integers beyond 2**53 are clipped there. In a list, and in an array of objects, each entry is read by itself: what
 is missing or no number is NaN there, since one such entry makes the dtype of all. Everything else that is wrong (the
 dtype of an array, a list of nothing but texts or complex numbers, the shape, no score at all) is public and raises.
 """
@@ -88,7 +88,7 @@ class Scores:
 
 
 def as_doubles(piece: NDArray[Any]) -> Array:
-    """Numbers as doubles, whole ones cut off at 2**53 so that no rounding drives neighbours apart."""
+    """Numbers as doubles, whole ones clipped at 2**53 so that no rounding drives neighbours apart."""
     if piece.dtype.kind in "iu":
         low = -_WHOLE if piece.dtype.kind == "i" else 0
         piece = np.clip(piece, low, _WHOLE) if piece.dtype.itemsize == 8 else piece
@@ -96,7 +96,7 @@ def as_doubles(piece: NDArray[Any]) -> Array:
 
 
 def as_score(name: str, value: Any) -> float:
-    """One number as `as_doubles` has it. Raises `TypeError` for what is no number, without showing it."""
+    """One number as `as_doubles` has it. Raises `TypeError` for what is not a number, without showing it."""
     if type(value) is not float and isinstance(value, (int, np.integer)):
         return float(min(max(int(value), -_WHOLE), _WHOLE))
     return secret_number(name, value)
@@ -136,7 +136,7 @@ def _part(part: ArrayLike, name: str) -> NDArray[Any]:
     if array.ndim != 1:
         raise ArgumentError(f"{name} must be one-dimensional, got {array.ndim} dimensions")
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
-        raise TypeError(f"{name} must be doubles or whole numbers, got dtype {array.dtype}")
+        raise TypeError(f"{name} must be doubles or integers, got dtype {array.dtype}")
     return array
 
 
@@ -160,9 +160,9 @@ def _of_objects(entries: NDArray[Any], name: str) -> Array:
 
 
 def _of_arrow(part: Any, name: str) -> NDArray[Any]:
-    """An Arrow array, whose whole numbers become doubles where one is missing: they are cut off as all others are."""
+    """An Arrow array, whose integers become doubles where one is missing: they are clipped as all others are."""
     if any(word in str(part.type) for word in ("string", "binary", "date", "time", "list", "struct")):
-        raise TypeError(f"{name} must be doubles or whole numbers, got {part.type}")
+        raise TypeError(f"{name} must be doubles or integers, got {part.type}")
     if not part.null_count:
         return _part(np.asarray(part), name)
     if str(part.type).startswith(("int", "uint")):

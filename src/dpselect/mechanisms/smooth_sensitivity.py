@@ -86,7 +86,7 @@ class SmoothSensitivityMechanism(Mechanism):
         """The largest smoothness that the proof allows; rounded down."""
         half, tail = self.base_epsilon / 2.0, -math.log(self.base_delta)
         shifted = math.log1p(1.0 / (self.shift * self.multiplier))
-        # tail (exp(x) - 1) - x is convex and 0 at 0, so at most half on an interval; log1p(half/tail) lies inside it
+        # tail (exp(x) - 1) - x is convex and 0 at 0, so at most half on an interval; log1p(half/tail) is inside it
         scaled = math.log1p(half / tail)
         return min(half, shifted, scaled) * (1.0 - 1e-12)
 

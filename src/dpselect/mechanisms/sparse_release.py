@@ -90,7 +90,7 @@ class SparseReleasePrice:
 class SparseRelease(Mechanism):
     """Find the entries of a vector f(x) with |f_i(x)| above a threshold, and release them (Hartmann et al. 2022, 5.1).
 
-    Every entry moves by `sensitivity` between neighbours at most (the caller must ensure it), all of them together:
+    Every entry moves by `sensitivity` between neighbours at most (you must ensure this), all of them together:
     each of p released values has noise of scale sensitivity/epsilon_each, p of which compose. At most `max_positives`
     entries are found, in the order given; after the last one nothing more is looked at. The vector is fixed before the
     run; for queries that depend on answers use `SparseVector` with a budget that is locked meanwhile.

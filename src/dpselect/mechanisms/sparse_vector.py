@@ -48,7 +48,7 @@ class SparseVector(PaidSession):
             with `max_queries` does), `guarantee` is a plain `Guarantee`, and a given accuracy may cost less at a delta.
         epsilon_queries: spent on the positives, all together.
         max_positives: how many positives are answered at most (up to 100,000); the session halts there.
-        sensitivity: how far one query moves between neighbours at most (the caller must ensure it).
+        sensitivity: how far one query moves between neighbours at most (you must ensure this).
         monotonic: whether between neighbours all queries of the session move in the same direction (the caller
             must ensure it).
         max_queries: how many queries are answered at most; None for any number.
@@ -57,15 +57,15 @@ class SparseVector(PaidSession):
         refined: whether it is paid at `refined_guarantee`, in place of `guarantee`.
 
     `guarantee` prices the session by its number of positives, `refined_guarantee` by positives and negatives; which one
-    counts is fixed before the session (the refined one is never dearer). With a `spender` it is `guarantee`, or with
-    `refined` the other: reserved when the session is made, and settled by `close` at the answers given. Both say that
-    they are interactive, so that the ledger keeps other mechanisms out meanwhile. Queries and thresholds may depend on
-    earlier answers but on nothing else that is private. While a session is open no other mechanism's output on the same
-    data may steer it unless its price is composed with this one's worst case. The object holds the secret threshold
-    noise: it cannot be copied or pickled and refuses to answer in a forked child, where it would give two sessions one
-    noise.
+    counts is fixed before the session (the refined one is never more expensive). With a `spender` it is `guarantee`,
+    or with `refined` the other: reserved when the session is made, and settled by `close` at the answers given. Both
+    say that they are interactive, so that the ledger keeps other mechanisms out meanwhile. Queries and thresholds may
+    depend on earlier answers but on nothing else that is private. While a session is open no other mechanism's output
+    on the same data may steer it unless its price is composed with this one's worst case. The object holds the secret
+    threshold noise: it cannot be copied or pickled and refuses to answer in a forked child, where it would give two
+    sessions one noise.
 
-    A value that is NaN or None counts as -inf, and whole numbers are cut off at 2**53; a threshold that is NaN raises
+    A value that is NaN or None counts as -inf, and integers are clipped at 2**53; a threshold that is NaN raises
     `ArgumentError`, as do parameters out of range or thresholds of another length. `BudgetError`: asked after the
     session has halted, or for more than `max_queries`.
 
@@ -168,7 +168,7 @@ class SparseVector(PaidSession):
         query, level = as_score("value", value), _public(threshold)
         self._check(1)
         before, interrupted = self._positives, self._interrupted
-        # an answer that is interrupted was a positive one, for all that anybody may know
+        # an answer that is interrupted was a positive one, for all that anyone may know
         self._asked, self._positives, self._interrupted = self._asked + 1, before + 1, True
         answer = self._test.single(query, level)
         self._positives, self._interrupted, self._answered = before + answer, interrupted, self._answered + 1
@@ -240,7 +240,7 @@ def _parameter(name: str, value: SupportsFloat) -> float:
 
 
 def _public(threshold: SupportsFloat) -> float:
-    """A threshold without its value in an error message, which may be read by somebody who must not see it."""
+    """A threshold without its value in an error message, which may be read by someone who must not see it."""
     parsed = secret_number("threshold", threshold)
     if math.isnan(parsed):
         raise ArgumentError("threshold must not be NaN")

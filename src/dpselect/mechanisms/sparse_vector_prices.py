@@ -34,14 +34,14 @@ def _answers(answers: ArrayLike) -> NDArray[np.bool_]:
     """A session's answers; anything else is refused, since a cell of a wrong output may be too cheap."""
     parsed = np.asarray(answers)
     if parsed.ndim != 1 or (parsed.dtype != np.bool_ and parsed.size):
-        raise ArgumentError("answers must be the session's answers: a one-dimensional array of truth values")
+        raise ArgumentError("answers must be the session's answers: a one-dimensional array of booleans")
     return parsed.astype(np.bool_)
 
 
 def number_of_positives(answers: ArrayLike) -> int:
     """The cell of a session's answers: how many of them are positive.
 
-    Raises `ArgumentError`, without quoting them, unless they are a one-dimensional array of truth values.
+    Raises `ArgumentError`, without quoting them, unless they are a one-dimensional array of booleans.
 
     >>> number_of_positives([False, True, False, True])
     2
@@ -107,7 +107,7 @@ def unprotected_threshold_guarantee(
 
     A pure epsilon only with `max_queries`: that of so many answers.
 
-    The game's value is attained; what is computed lies above it by what polygons and the mesh add. Refunds have nothing
+    The game's value is attained; what is computed is above it by what polygons and the mesh add. Refunds have nothing
     to come from. Source: docs/theory/sparse-vector.md, Theorem 2.
 
     >>> round(unprotected_threshold_guarantee(epsilon_queries=4.0, max_positives=100).epsilon(delta=1e-6), 3)

@@ -50,7 +50,7 @@ class ThresholdTest:
         return self._decide(value, threshold, self._random.bits(64))
 
     def _decide(self, value: float, threshold: float, word: int) -> bool:
-        """Whether the uniform real that starts with the 64 bits of `word` lies below the probability of a positive."""
+        """Whether the uniform real that starts with the 64 bits of `word` is below the probability of a positive."""
         gap = value - threshold
         if not gap > -math.inf:  # NaN as well
             return False
@@ -186,7 +186,7 @@ def _skips(random: RandomSource, rarity: NDArray[np.int64]) -> tuple[NDArray[np.
 def _geometric(uniform: LazyUniform, k: int, limit: int) -> int:
     """How many coins of probability 2**-k land tails before the first head, or `limit` if that is fewer; exactly.
 
-    It is at least j just when the uniform real lies below (1 - 2**-k)**j; j is searched.
+    It is at least j just when the uniform real is below (1 - 2**-k)**j; j is searched.
     """
     tails = Fraction((1 << k) - 1, 1 << k)
 

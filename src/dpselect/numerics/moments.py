@@ -1,4 +1,4 @@
-"""Time stamps and durations as whole numbers of a unit, exactly: the only place that converts between their units.
+"""Time stamps and durations as integers of a unit, exactly: the only place that converts between their units.
 
 NumPy's own conversions between units wrap around if the new unit does not reach: the year 9999 becomes 1816 in
 nanoseconds. Here single moments are Python integers of any size, counted in attoseconds since 1970, and arrays are
@@ -36,7 +36,7 @@ __all__ = [
 
 LAST: Final = (1 << 63) - 1
 FIRST: Final = -LAST
-"""The first and the last tick of every unit; the whole number below is NaT."""
+"""The first and the last tick of every unit; the integer below is NaT."""
 
 _SECOND: Final = 10**18
 _DAY: Final = 86_400 * _SECOND
@@ -124,7 +124,7 @@ def instant_of(value: Any) -> int | None:
 
 
 def tick_of(value: Any, unit: str) -> int | None:
-    """The tick of one moment, which is private: cut off to those that the unit holds. Raises as `instant_of` does.
+    """The tick of one moment, which is private: clipped to those that the unit holds. Raises as `instant_of` does.
 
     >>> stamp(tick_of("9999-12-31", "ns"), "ns")
     np.datetime64('2262-04-11T23:47:16.854775807')
@@ -134,9 +134,9 @@ def tick_of(value: Any, unit: str) -> int | None:
 
 
 def ticks_in(values: NDArray[Any], unit: str) -> NDArray[np.int64]:
-    """Time stamps of any unit as ticks of another, each the last that is not after it; cut off to `FIRST` and `LAST`.
+    """Time stamps of any unit as ticks of another, each the last that is not after it; clipped to `FIRST` and `LAST`.
 
-    NaT stays NaT, as the smallest whole number. What is not after another one is not after it in the new unit either.
+    NaT stays NaT, as the smallest integer. What is not after another one is not after it in the new unit either.
 
     >>> ticks_in(np.array(["1969-12-31", "9999-12-31", "NaT"], dtype="M8[D]"), "ns").tolist()
     [-86400000000000, 9223372036854775807, -9223372036854775808]
@@ -200,9 +200,9 @@ def span(count: int, unit: str) -> np.timedelta64:
 
 
 def span_in(value: Any, unit: str) -> int:
-    """A duration as ticks of a unit: a `timedelta64`, a timedelta of Python or pandas, or a whole number of ticks.
+    """A duration as ticks of a unit: a `timedelta64`, a timedelta of Python or pandas, or an integer of ticks.
 
-    Raises `ValueError` where it is no whole number of them, and `TypeError` for other types.
+    Raises `ValueError` where it is no integer of them, and `TypeError` for other types.
 
     >>> span_in(timedelta(hours=36), "m"), span_in(np.timedelta64(2, "Y"), "M")
     (2160, 24)
@@ -225,17 +225,17 @@ def span_in(value: Any, unit: str) -> int:
     sizes = _MONTHS if own in _MONTHS else _LENGTHS
     whole = length * steps * sizes[own]
     if unit not in sizes or whole % sizes[unit]:
-        raise ValueError(f"{value} is no whole number of {unit}")
+        raise ValueError(f"{value} is no integer of {unit}")
     return whole // sizes[unit]
 
 
 def _scaled(ticks: NDArray[np.int64], source: int, target: int) -> NDArray[np.int64]:
-    """Ticks of one length as ticks of another, rounded down and cut off."""
+    """Ticks of one length as ticks of another, rounded down and clipped."""
     if source < target:
         ratio = target // source
         return ticks // np.int64(ratio) if ratio <= LAST else np.where(ticks < 0, np.int64(-1), np.int64(0))
     ratio = source // target
-    reach = LAST // ratio  # the products of what is cut off to it are in the range; at least one tick beyond is not
+    reach = LAST // ratio  # the products of what is clipped to it are in the range; at least one tick beyond is not
     found = np.clip(ticks, -reach, reach) * np.int64(ratio if reach else 1)
     found[ticks > reach], found[ticks < -reach] = LAST, FIRST
     return found

@@ -40,7 +40,7 @@ def first_true(
     step: int = 1,
     relative: float = 0.0,
 ) -> int | None:
-    """The smallest whole number from low to high, both included, where `holds`; None where it holds nowhere.
+    """The smallest integer from low to high, both included, where `holds`; None where it holds nowhere.
 
     The answer is one where it was seen to hold; the number before it, if there is one from low on, was seen not to.
 
@@ -73,7 +73,7 @@ def first_true(
 
 
 def last_true(holds: Callable[[int], bool], low: int, high: int, *, start: int | None = None) -> int | None:
-    """The largest whole number from low to high, both included, where `holds`; None where it holds nowhere.
+    """The largest integer from low to high, both included, where `holds`; None where it holds nowhere.
 
     For a predicate that is true up to some number and false from there on; otherwise as `first_true`.
 
@@ -98,7 +98,7 @@ def root_between(
 
     Rounded from `unsafe` towards `safe`, which may be the lower or the upper end. The answer lies strictly between
     them and was seen to hold, or it is `safe` itself where nothing was: the ends are not asked about. At most 100
-    numbers are, whatever the range.
+    numbers are, regardless of the range.
 
     Args:
         holds: meant to be true from `safe` to some number, and false from there to `unsafe`.
@@ -244,7 +244,7 @@ def _narrow(
     if start is not None and _between(start, good, bad):
         good, bad = (start, bad) if holds(start) else (good, start)
         turn, up = 1, max(good, bad) > start
-        # one way only: past the boundary the next number lies outside
+        # one way only: past the boundary the next number is outside
         while not near(good, bad) and _between(at := leap(start, turn, up), good, bad):
             good, bad = (at, bad) if holds(at) else (good, at)
             turn += 1
@@ -286,7 +286,7 @@ def _grid(one: float, other: float, points: int) -> list[float]:
 
 
 def _place(x: float) -> int:
-    """How many doubles lie between 0 and x, with the sign of x."""
+    """How many doubles are between 0 and x, with the sign of x."""
     bits: int = struct.unpack("<q", struct.pack("<d", abs(x)))[0]
     return bits if x >= 0.0 else -bits
 

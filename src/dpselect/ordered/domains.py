@@ -1,4 +1,4 @@
-"""Ordered domains as whole numbers: every value has a code in 0 .. size-1, and a larger value no smaller code.
+"""Ordered domains as integers: every value has a code in 0 .. size-1, and a larger value no smaller code.
 
 Encoding is a fixed map on single rows, so what is private for codes is private for values. It is monotone, so ranks
 can be found among the values themselves and only the few that matter are encoded. No value makes it fail.
@@ -45,7 +45,7 @@ class Domain(Protocol):
     def size(self) -> int: ...
 
     def encode(self, values: Any) -> Codes:
-        """The codes of values that are not missing, cut off at the ends of the domain."""
+        """The codes of values that are not missing, clipped at the ends of the domain."""
         ...
 
     def decode(self, code: int) -> Any:
@@ -78,7 +78,7 @@ class WholeNumbers:
             return [min(max(int(value), self.lower), self.upper) - self.lower for value in values]
         info = np.iinfo(values.dtype)
         low, high = max(self.lower, int(info.min)), min(self.upper, int(info.max))
-        if low > high:  # the bounds lie beyond every value that the type holds
+        if low > high:  # the bounds are beyond every value that the type holds
             return np.full(len(values), 0 if self.lower > info.max else self.size - 1, dtype=np.uint64)
         kept = np.clip(values, values.dtype.type(low), values.dtype.type(high))
         wide = kept.astype(np.uint64 if info.min == 0 else np.int64, copy=False).view(np.uint64)
@@ -117,7 +117,7 @@ class Grid:
     def threshold(self, code: int) -> float:
         wanted, step = self.first + code, float(self.granularity)
         found = float((wanted - Fraction(1, 2)) * self.granularity)
-        # the quotient is rounded before it is rounded to a whole number, so the edge may be a few doubles away
+        # the quotient is rounded before it is rounded to an integer, so the edge may be a few doubles away
         while round(found / step) >= wanted:
             found = math.nextafter(found, -math.inf)
         while round(found / step) < wanted:
@@ -171,7 +171,7 @@ class Binades:
 
 @dataclass(frozen=True)
 class Timestamps:
-    """`lower + k * step` in a datetime64 unit; the whole numbers of that unit are the inner domain."""
+    """`lower + k * step` in a datetime64 unit; the integers of that unit are the inner domain."""
 
     lower: int
     upper: int
@@ -195,7 +195,7 @@ class Timestamps:
 
 @dataclass(frozen=True)
 class Ticks:
-    """A domain of timestamps for rows that are whole numbers of its unit since 1970, as engines give them."""
+    """A domain of timestamps for rows that are integers of its unit since 1970, as engines give them."""
 
     timestamps: Domain
     unit: str
@@ -252,7 +252,7 @@ class Categories:
 def threshold_in(dtype: np.dtype[Any], threshold: Any) -> Any:
     """The smallest value of a type that is at least the threshold; None when there is none.
 
-    Whole numbers of a type are below 2**52 in magnitude or beyond every threshold where thresholds are floats.
+    Integers of a type are below 2**52 in magnitude or beyond every threshold where thresholds are floats.
     """
     if dtype.kind in "iu":
         info, least = np.iinfo(dtype), math.ceil(threshold)
@@ -269,7 +269,7 @@ _POSITION = (2047 << 52) - 1
 
 
 def _floor_to_double(values: NDArray[Any]) -> NDArray[np.float64]:
-    """The largest double that is not above: the nearest one of a large whole number may lie beyond a power of two."""
+    """The largest double that is not above: the nearest one of a large integer may be beyond a power of two."""
     if values.dtype.kind == "f":
         return values.astype(np.float64, copy=False)
     negative = values < 0
@@ -286,7 +286,7 @@ def _position(value: float) -> int:
 
 
 def _positions(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Doubles as whole numbers in the same order: 0 for zero, the bits of the magnitude with the sign of the number."""
+    """Doubles as integers in the same order: 0 for zero, the bits of the magnitude with the sign of the number."""
     bits = np.ascontiguousarray(values).view(np.int64)
     magnitude = bits & np.int64((1 << 63) - 1)
     return np.where(bits < 0, -magnitude, magnitude)

@@ -23,7 +23,7 @@ class PublicDomain:
     """The arguments that declare a domain: all that is asked of it, everywhere.
 
     Attributes:
-        domain_size: the whole numbers 0 .. domain_size - 1. Or:
+        domain_size: the integers 0 .. domain_size - 1. Or:
         lower, upper: public bounds of the values, both included.
         granularity: the values are the multiples of it between the bounds; as for `quantile`.
 
@@ -39,7 +39,7 @@ class PublicDomain:
     def of_type(self, dtype: np.dtype[Any]) -> Domain:
         """The domain of a column of this type.
 
-        `domain_size` are the whole numbers from 0 on; of a column of doubles the nearest whole number counts. Raises
+        `domain_size` are the integers from 0 on; of a column of doubles the nearest integer counts. Raises
         `ArgumentError` for arguments that leave nothing, and where both ways or neither are given.
 
         >>> kind = np.dtype(np.int64)
@@ -103,7 +103,7 @@ def _of_doubles(dtype: np.dtype[Any], lower: float, upper: float, granularity: A
         return Doubles(lower + 0.0, upper + 0.0)
     largest = max(abs(lower), abs(upper))
     if dtype.kind != "f" and largest > 1 << 52:
-        raise ArgumentError("granularity: whole numbers with one need bounds of at most 2**52 in magnitude")
+        raise ArgumentError("granularity: integers with one need bounds of at most 2**52 in magnitude")
     if granularity is None:
         step = Fraction(grid_at_most(max(largest * 2.0**-48, 2.0**-1022)) if largest else 1.0)
         low, high = Fraction(lower), Fraction(upper)
@@ -133,7 +133,7 @@ def _ordered(low: Any, high: Any) -> None:
 
 
 def _timestamps(dtype: np.dtype[Any], lower: Any, upper: Any, granularity: Any) -> Timestamps:
-    """Bounds beyond what the unit of the values holds are cut off to it: no value lies beyond."""
+    """Bounds beyond what the unit of the values holds are clipped to it: no value is beyond."""
     unit, count = np.datetime_data(dtype)
     if count != 1 or unit == "generic":
         raise ArgumentError("values: timestamps must be in whole units")
@@ -159,7 +159,7 @@ def _timestamps(dtype: np.dtype[Any], lower: Any, upper: Any, granularity: Any) 
 
 
 def _instant(name: str, bound: Any, unit: str) -> int:
-    """Exactly; a whole number counts units of the values."""
+    """Exactly; an integer counts units of the values."""
     if isinstance(bound, (int, np.integer)) and not isinstance(bound, bool):
         return start_of(int(bound), unit)
     try:

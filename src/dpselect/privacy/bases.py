@@ -30,7 +30,7 @@ def base_mechanism(name: str, *, noise: str | None = None) -> Callable[[Make], M
 
     `noise` names the parameter that a planner may choose: the larger it is, the smaller is every epsilon. The function
     is then a base of `dpselect account`, `plan` and `audit`, in its own file in this room or from outside. Equal
-    numbers give the same object, so that a curve which was worked out once serves whoever asks again.
+    numbers give the same object, so that a curve which was computed once serves anyone who asks again.
     """
     register = BASES.register(name, noise=noise)
     return cast("Callable[[Make], Make]", lambda make: register(_remembered(make)))

@@ -1,6 +1,6 @@
 """What a mechanism attains: the lower ends of brackets.
 
-A lower profile never lies above the hockey-stick curve of a mechanism that satisfies every statement of its guarantee:
+A lower profile never is above the hockey-stick curve of a mechanism that satisfies every statement of its guarantee:
 the named mechanism where there is one, else some mechanism. Nothing valid for that guarantee is then below it. Where
 one pair of output laws attains the whole curve, the profile says so by `pair_source`, and can be composed, repeated and
 selected from; where each epsilon has a mechanism of its own, it has none. docs/theory/brackets.md.

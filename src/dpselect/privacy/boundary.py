@@ -89,7 +89,7 @@ def _null_device() -> tuple[int, os.stat_result]:
 def _null() -> TextIO:
     """The null device as a file, because some programs ask their output for its descriptor, which stays open.
 
-    Unless somebody has closed it, and another file may have its number.
+    Unless someone has closed it, and another file may have its number.
     """
     descriptor, opened = _null_device()
     try:

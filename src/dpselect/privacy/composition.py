@@ -114,7 +114,7 @@ class WorstProfile:
     def epsilon(self, delta: float) -> float:
         """The largest of the guarantees' epsilons.
 
-        One whose pure bound is not above another's epsilon need not be worked out.
+        One whose pure bound is not above another's epsilon need not be computed.
         """
         pure = [(epsilon_at(RandomizedResponseProfile(g.pure_epsilon, g.failure), delta), g) for g in self.guarantees]
         found = 0.0

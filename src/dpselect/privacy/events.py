@@ -137,7 +137,7 @@ def _gaussian(event: Any, adjacency: Adjacency) -> tuple[float, float]:
 def _checked(event: Any) -> Any:
     """The same event with its numbers checked, and floats for noise.
 
-    Where several Gaussians lie in one Poisson sample, the Renyi accountant of dp-accounting 0.6.0 counts one of them if
+    Where several Gaussians are in one Poisson sample, the Renyi accountant of dp-accounting 0.6.0 counts one of them if
     their noise is an int. Without noise nothing is private, and its loss-distribution accountant keeps that in a flag
     beside the distribution.
     """

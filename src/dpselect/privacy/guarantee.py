@@ -86,7 +86,7 @@ class Guarantee:
         pure_epsilon: a bound on the loss outside `failure`; inf when there is none.
         renyi_curve: a vectorised bound on the Renyi divergence outside `failure` in both directions, or None.
         profile: the privacy profile, `failure` included, or None when only the other curves are known.
-        lower_profile: a profile that no valid bound can lie below, or None: what a mechanism that satisfies every
+        lower_profile: a profile that no valid bound can be below, or None: what a mechanism that satisfies every
             statement attains, see `privacy.below`.
         loss: a recipe for a privacy-loss distribution (dp-accounting), or None.
         interactive: whether the mechanism answers queries that may depend on what else was released meanwhile. A ledger

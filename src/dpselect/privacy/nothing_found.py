@@ -30,7 +30,7 @@ def nothing_found(no_runs: float) -> str:
     """What is said of an empty release."""
     law = f", or there was no run, which this law has with probability {no_runs:.3g}" if no_runs else ""
     return (
-        "nothing was found, and the release is paid for all the same. Either no run met what was asked, or every run "
-        f"failed (one that raises does so in silence; trying it on made-up rows, rehearse=, shows that){law}. Which it "
+        "nothing was found, and the release is paid for anyway. Either no run met what was asked, or every run "
+        f"failed (one that raises does so silently: rehearse= tries it on synthetic rows){law}. Which it "
         "was is secret"
     )

@@ -47,7 +47,7 @@ _LARGEST = 1e5
 """Epsilons are searched up to here."""
 _ROOT_TAU = float(np.sqrt(2.0 * np.pi))
 _ROUND_DOWN = 2e-12
-"""What closed forms are lowered by, relatively, where they must not lie above the truth."""
+"""What closed forms are lowered by, relatively, where they must not be above the truth."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -261,7 +261,7 @@ class RandomizedResponseProfile(SymmetricProfile):
 
 @dataclass(frozen=True)
 class TabulatedProfile(SymmetricProfile):
-    """A profile known at some epsilons: chords in exp(epsilon), which lie above the convex true profile.
+    """A profile known at some epsilons: chords in exp(epsilon), which are above the convex true profile.
 
     Before the first epsilon the chord starts at the trivial point delta = 1 at exp(epsilon) = 0; past the last the
     last delta holds.
@@ -278,7 +278,7 @@ class TabulatedProfile(SymmetricProfile):
         if not np.all(np.isfinite(epsilons)) or np.any(np.diff(epsilons) <= 0):
             raise ArgumentError("epsilons must be finite and strictly increasing")
         if not np.all((deltas >= 0) & (deltas <= 1)):
-            raise ArgumentError("deltas must lie in [0, 1]")
+            raise ArgumentError("deltas must be in [0, 1]")
 
     def pair_source(self) -> PairSource:
         """The pair whose profile is made of exactly these chords."""

@@ -36,7 +36,7 @@ class Release:
     `value` is None when nothing was found. `guarantee` is what the mechanism promised before it ran, whatever the
     outcome; `realised` is the price of the outcome, in a ledger that reserved the worst case, or None for mechanisms
     whose outputs all cost the same. `replayable` marks a release drawn from a caller's own source: it promises nothing
-    to whoever knows that source's key.
+    to anyone who knows that source's key.
     """
 
     value: Any
@@ -52,8 +52,8 @@ class Release:
         """Post-processing: the value becomes (cell, function(value)), and every price stays.
 
         The cell, by which it was priced, stays in the output, since the price is a function of it; to hide it,
-        `coarsen` the guarantee beforehand. Without a realised price the value becomes `function(value)`. `function`
-        uses no data (the caller must ensure it).
+        `coarsen` the guarantee in advance. Without a realised price the value becomes `function(value)`. `function`
+        uses no data (you must ensure this).
 
         >>> levels = OutputGuarantee(cell=len, epsilons={1: 0.5, 2: 1.0})
         >>> release = Release(value=(3, 4), guarantee=levels.worst(), realised=levels.observed((3, 4)))
@@ -71,7 +71,7 @@ class Release:
     def _repr_html_(self) -> str:
         paid = [] if self.receipt is None else [("charged", dict(self.receipt.charged)), ("to", self.receipt.account)]
         realised = [] if self.realised is None else self.realised.notebook_rows()[:1]
-        note = "Drawn from a key: it promises nothing to whoever knows that key." if self.replayable else ""
+        note = "Drawn from a key: it promises nothing to anyone who knows that key." if self.replayable else ""
         return card("Release", [*self.notebook_rows(), *self.guarantee.notebook_rows(), *realised, *paid], note=note)
 
 

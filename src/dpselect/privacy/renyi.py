@@ -76,7 +76,7 @@ class TabulatedRenyi:
     """A curve known at some orders: chords of the convex function (order - 1) * epsilon(order), inf past the last.
 
     log E[(P/Q)^order] is convex in the order and 0 at order 1, and a supremum over neighbours keeps that, so a chord
-    between known orders lies above the curve.
+    between known orders is above the curve.
     """
 
     orders: tuple[float, ...]

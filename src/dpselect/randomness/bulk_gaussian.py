@@ -1,6 +1,6 @@
 """Discrete Gaussian noise in bulk, exact: a table proposes, and a coin that is nearly always sure accepts.
 
-The whole numbers are cut into blocks of equal width b, a power of two (1 for small variances). One of 2**16 table
+The integers are cut into blocks of equal width b, a power of two (1 for small variances). One of 2**16 table
 entries is drawn; each names a block, in proportion to at least its largest density, so that after a uniform place
 within the block the proposal is accepted with probability scale * b * density / (entries of the block) <= 1, exactly.
 The lower bound of that probability over the block is in the table too: a coin below it is accepted without looking
@@ -40,7 +40,7 @@ magnitude and right to a few units of 2**-53 relative, which is 2**-44 of the pr
 
 
 def discrete_gaussian_numbers(variance: Fraction, size: Shape, random: BitStream) -> NDArray[np.int64]:
-    """Independent whole numbers with P(X = x) proportional to exp(-x**2 / (2*variance)).
+    """Independent integers with P(X = x) proportional to exp(-x**2 / (2*variance)).
 
     The variance is at most `LARGEST_VARIANCE`. Exact as long as NumPy's exp is within a factor 1 +- 2**-44.
     """

@@ -1,6 +1,6 @@
 """Real numbers known bit by bit: decisions about them are exact and read no more digits than they need.
 
-A uniform real is a growing string of random bits. Whether it lies below another real number, known through enclosures
+A uniform real is a growing string of random bits. Whether it is below another real number, known through enclosures
 as narrow as one asks for, is decided as soon as the two intervals part: after 64 bits in all but 2**-60 of the cases.
 The decision then has exactly the probability that real arithmetic gives it, without any floating-point rounding.
 """
@@ -16,7 +16,7 @@ from dpselect.randomness.stream import BitStream
 __all__ = ["Enclosure", "LazyGumbel", "LazyLaplace", "LazyUniform", "coin", "exponential_enclosure", "tail_enclosure"]
 
 Enclosure = Callable[[int], tuple[Fraction, Fraction]]
-"""bits -> (low, high): a real number lies in between, and the width is at most 2**-bits (up to a small factor)."""
+"""bits -> (low, high): a real number is in between, and the width is at most 2**-bits (up to a small factor)."""
 
 _STEP = 64
 
@@ -77,7 +77,7 @@ class LazyUniform:
         self._random, self._value, self._bits = random, known, known_bits
 
     def extend(self, bits: int) -> tuple[int, int]:
-        """(m, b) with b >= bits: the number lies between m/2**b and (m+1)/2**b."""
+        """(m, b) with b >= bits: the number is between m/2**b and (m+1)/2**b."""
         while self._bits < bits:
             self._value = (self._value << _STEP) | self._random.bits(_STEP)
             self._bits += _STEP

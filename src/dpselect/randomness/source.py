@@ -44,8 +44,8 @@ class RandomSource(BitStream):
         if not self._replayable:
             return RandomSource(None)
         if isinstance(label, bool):
-            raise TypeError("label must be a string or a whole number")
-        # a NumPy integer is the same label as the whole number it equals; 1 and "1" are different labels
+            raise TypeError("label must be a string or an integer")
+        # a NumPy integer is the same label as the integer it equals; 1 and "1" are different labels
         name = (
             f"str:{label}".encode("utf-8", "surrogatepass")
             if isinstance(label, str)
@@ -62,7 +62,7 @@ class RandomSource(BitStream):
         """Standard normal doubles: the discrete Gaussian on the multiples of 2**-58, exactly, rounded to doubles.
 
         Seen through a mesh of width h deviations the total variation distance to a standard normal is about
-        2**-59 / h. Noise on a grid is better drawn as whole numbers (`discrete_gaussian_array`).
+        2**-59 / h. Noise on a grid is better drawn as integers (`discrete_gaussian_array`).
         """
         return discrete_gaussian_numbers(Fraction(1 << 116), size, self).astype(np.float64) * 2.0**-58
 
@@ -77,7 +77,7 @@ class RandomSource(BitStream):
         return np.where(words & np.uint64(1), 1.0, -1.0) * magnitude
 
     def gamma(self, shape: int, size: Shape) -> NDArray[np.float64]:
-        """Standard gamma doubles with a whole-number shape: a sum of `shape` exponentials."""
+        """Standard gamma doubles with an integer shape: a sum of `shape` exponentials."""
         shape = integer("shape", shape, at_least=1)
         dims = size if isinstance(size, tuple) else (size,)
         return np.sum(self.exponential((*dims, shape)), axis=-1)
@@ -117,7 +117,7 @@ def keyed_source(key: bytes | str | int) -> RandomSource:
     True
     """
     if not isinstance(key, (bytes, str, int)) or isinstance(key, bool):
-        raise TypeError("key must be bytes, a string or a whole number")
+        raise TypeError("key must be bytes, a string or an integer")
     kind = "bytes" if isinstance(key, bytes) else "str" if isinstance(key, str) else "int"
     material = key if isinstance(key, bytes) else str(key).encode("utf-8", "surrogatepass")
     return RandomSource(hashlib.sha256(b"dpselect key " + kind.encode() + b":" + material).digest())

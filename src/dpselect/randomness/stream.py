@@ -30,7 +30,7 @@ def parse_shape(size: Shape) -> tuple[int, ...]:
 
 
 class BitStream(Unrepeatable):
-    """Uniform bits, whole numbers and words of one key: what a `RandomSource` makes everything else of."""
+    """Uniform bits, integers and words of one key: what a `RandomSource` makes everything else of."""
 
     __slots__ = ("__weakref__", "_buffer", "_key", "_lock", "_position", "_process", "_replayable", "_stream")
 
@@ -56,7 +56,7 @@ class BitStream(Unrepeatable):
 
     @property
     def replayable(self) -> bool:
-        """Whether whoever knows the key can repeat these draws. Such draws promise nothing to that person."""
+        """Whether anyone who knows the key can repeat these draws. Such draws promise nothing to that person."""
         return self._replayable
 
     def bytes(self, count: int) -> bytes:

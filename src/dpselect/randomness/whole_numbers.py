@@ -1,4 +1,4 @@
-"""Whole-number noise with exact laws: one at a time by rational arithmetic, and in bulk.
+"""Integer noise with exact laws: one at a time by rational arithmetic, and in bulk.
 
 The bulk sampler of Laplace noise computes in double precision and looks at how close each number came to being another
 one; the few that came too close are settled with more random bits and rational arithmetic. As long as NumPy's log is
@@ -93,7 +93,7 @@ def _power(base: Fraction, exponent: int, bits: int) -> tuple[Fraction, Fraction
 
 
 def discrete_laplace(scale: Fraction | float, random: RandomSource | None = None) -> int:
-    """A whole number X with P(X = x) proportional to exp(-|x| / scale), exactly, for a rational scale > 0.
+    """An integer X with P(X = x) proportional to exp(-|x| / scale), exactly, for a rational scale > 0.
 
     Canonne, Kamath, Steinke (2020), Algorithm 2: with scale = t/s, draw U uniform in {0, ..., t-1}, keep it with
     probability exp(-U/t), add t for each success of a coin of probability exp(-1), divide by s, and choose a sign.
@@ -121,7 +121,7 @@ def discrete_laplace(scale: Fraction | float, random: RandomSource | None = None
 
 
 def discrete_gaussian(variance: Fraction | float, random: RandomSource | None = None) -> int:
-    """A whole number X with P(X = x) proportional to exp(-x**2 / (2*variance)), exactly, for a rational parameter > 0.
+    """An integer X with P(X = x) proportional to exp(-x**2 / (2*variance)), exactly, for a rational parameter > 0.
 
     Canonne, Kamath, Steinke (2020), Algorithm 3. The variance of X is at most `variance` (their Corollary 9).
     """
@@ -139,7 +139,7 @@ def discrete_gaussian(variance: Fraction | float, random: RandomSource | None = 
 def discrete_gaussian_array(
     variance: Fraction | float, size: int | tuple[int, ...], random: RandomSource | None = None
 ) -> NDArray[np.int64]:
-    """Independent whole numbers with the law of `discrete_gaussian`, exactly, for a variance of at most 2**116.
+    """Independent integers with the law of `discrete_gaussian`, exactly, for a variance of at most 2**116.
 
     P(X = x) is proportional to exp(-x**2 / (2*variance)). Exact as long as NumPy's exp is within a factor
     1 +- 2**-44. Raises `ArgumentError` for a variance outside [2**-60, 2**116].
@@ -155,7 +155,7 @@ def discrete_gaussian_array(
 def discrete_laplace_array(
     scale: Fraction | float, size: int | tuple[int, ...], random: RandomSource | None = None
 ) -> NDArray[np.int64]:
-    """Independent whole numbers with the law of `discrete_laplace`, exactly, for a scale of at most 2**20.
+    """Independent integers with the law of `discrete_laplace`, exactly, for a scale of at most 2**20.
 
     One 64-bit word each: a sign and the leading 63 bits of a uniform U; |X| >= k just when U < 2 exp(-k/scale) /
     (1 + exp(-1/scale)) for k >= 1. What is nearer to such a bound than rounding can tell is settled exactly. Raises

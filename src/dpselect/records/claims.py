@@ -1,6 +1,6 @@
 """Which copy of a search may release: claims that are kept in the per-user state folder, outside of the search's store.
 
-A store that is copied, or restored from a backup, looks at every stage as it did when the copy was made. So whoever
+A store that is copied, or restored from a backup, looks at every stage as it did when the copy was made. So anyone who
 resumes one claims it here first, and only the latest claim can be settled, once, with the hash of one release. These
 are the rules of `Budget.claim` and `Budget.settle` too, which hold for several machines.
 """
@@ -28,7 +28,7 @@ _REFUSALS: Final[Mapping[Why, str]] = {
         "again begin a new search, with its own charge"
     ),
     "closed": (
-        "was closed for good before it could release: somebody settled it by its identifier. Begin a new search, with "
+        "was closed for good before it could release: someone settled it by its identifier. Begin a new search, with "
         "its own charge"
     ),
     "superseded": (

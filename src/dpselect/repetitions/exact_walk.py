@@ -1,7 +1,7 @@
 """Probabilities as big integers, for drawing K without a floating-point shortcut.
 
 A law whose successive probabilities have an exactly known rational ratio is walked from its first value: the first
-probability is worked out by mpmath to the full precision, the others by integer multiplication. Each floor loses less
+probability is computed by mpmath to the full precision, the others by integer multiplication. Each floor loses less
 than one unit of 2**-bits, which the later ratios enlarge by at most P(K = k) / P(K = minimum), for a law whose
 probabilities rise and then fall. `bits_for` adds the bits of the first probability to 320, so each of the first 2**20
 weights is within 2**-300 max(P(K = k), P(K = minimum)) of the truth and the total variation error is below 2**-250.
@@ -82,7 +82,7 @@ def draw_decreasing_tail(*, start: int, log_weight: Callable[[Any, int], Any], r
     """One draw of k >= start with probability proportional to exp(log_weight(context, k)), decreasing in k.
 
     Rejection: a block [start 2**j, start 2**(j + 1)) by its length times its largest weight, a uniform k in it, and
-    acceptance by k's own weight, all with 320 bits worked out at 1024 bits of precision. The weights must in the end
+    acceptance by k's own weight, all with 320 bits computed at 1024 bits of precision. The weights must in the end
     fall off exponentially; blocks below 2**-320 of the first are left out. Total variation error below 2**-250.
     """
     import mpmath  # for sampling alone

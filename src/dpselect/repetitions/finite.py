@@ -15,13 +15,13 @@ from dpselect.repetitions.panels import Panels, power_sum
 __all__ = ["LARGEST_TABLE", "FiniteLaw", "WeightedLaw"]
 
 LARGEST_TABLE = 1 << 20
-"""The largest `limit` of a law that is worked out from a table."""
+"""The largest `limit` of a law that is computed from a table."""
 
 
 class FiniteLaw(Repetitions):
     """A law on 0 .. limit that gives the logarithms of its probabilities up to a common constant.
 
-    Everything else follows from the table, held in memory and worked out on first use. The derivatives of the
+    Everything else follows from the table, held in memory and computed on first use. The derivatives of the
     generating function are fitted once by short polynomials (`panels`), so pricing does not slow down with the limit.
     """
 
@@ -119,11 +119,11 @@ def _sums_beyond(terms: FloatArray) -> FloatArray:
 
 
 class WeightedLaw(FiniteLaw):
-    """A finite law that gives whole numbers in proportion to its probabilities, from which its draws follow."""
+    """A finite law that gives integers in proportion to its probabilities, from which its draws follow."""
 
     @abstractmethod
     def _exact_weights(self) -> tuple[int, list[int]]:
-        """`bits` as for `_exact_pmf`, which follows from it, and whole numbers in proportion to the probabilities."""
+        """`bits` as for `_exact_pmf`, which follows from it, and integers in proportion to the probabilities."""
 
     @cached_property
     def _exact_table(self) -> tuple[int, list[int]]:

@@ -389,7 +389,7 @@ def _doubles(name: str, value: Value) -> FloatArray:
 def _whole(name: str, value: Value) -> FloatArray:
     whole = _doubles(name, value)
     if not np.all(whole == np.floor(whole)):
-        raise ArgumentError(f"{name} must be whole numbers")
+        raise ArgumentError(f"{name} must be integers")
     return whole
 
 

@@ -103,7 +103,7 @@ class _NegativeBinomial(Walked):
 
         P(K >= m) = Gamma(m + eta) / (Gamma(1 + eta) Gamma(m)) times the integral over y in [0, a] of
         (1 - gamma e^y)**(m - 1) e^(eta y), over its value at m = 1. Gauss-Legendre in steps of at most 1.5; what is
-        cut off is below e**-45 of the whole.
+        clipped is below e**-45 of the whole.
         """
         cut = np.minimum(self._a, np.log1p(45.0 / (np.maximum(k, 1e-3) * self.gamma)))[:, None]
         panels = max(4, math.ceil(float(cut.max()) / 1.5))

@@ -31,7 +31,7 @@ def split_counts(law: Repetitions, weights: Weights, *, random: RandomSource | N
     """Draw K, then on which candidates the K runs fall: one count for each candidate, which add up to K.
 
     `weights` is the number of candidates, all alike, or a weight for each: numbers of at least 0, not all 0, taken at
-    their exact values and fixed without the data (the caller must ensure it). Run every candidate as often as its count
+    their exact values and fixed without the data (you must ensure this). Run every candidate as often as its count
     says, in any order and anywhere, and release the best run only: that is best-of-K of the mixture, at its price. The
     counts are as secret as K.
 
@@ -77,7 +77,7 @@ def independent_counts(law: Repetitions, weights: Weights) -> tuple[Poisson, ...
 
 
 def _whole(weights: Weights) -> list[int]:
-    """The same proportions in whole numbers."""
+    """The same proportions in integers."""
     if isinstance(weights, int):
         return [1] * integer("weights", weights, at_least=1, at_most=1 << 24)
     try:

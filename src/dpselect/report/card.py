@@ -148,7 +148,7 @@ def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator
     chosen = ", the choice among runs" if design_of(release).draws else ""
     less = " Less is better." if found["less_is_better"] else ""
     yield (
-        f"On private rows that did not train it, its {metric} is {shown(found['value'])}, with noise. On further rows "
+        f"On private rows that did not train it, its {metric} is {shown(found['value'])}, with noise. On new rows "
         f"like these it is {_interval(found)} with probability {shown(found['confidence'])}: the noise{chosen} and the "
         f"number of rows are counted in.{less}"
     )
@@ -179,7 +179,7 @@ def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator
 def _protected(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[str]:
     """Whom it protects, from whom, how much: in words, then in numbers.
 
-    Whoever guesses which of two neighbouring tables it was, each being as likely before, is right with probability
+    Anyone who guesses which of two neighbouring tables it was, each being as likely before, is right with probability
     (1 + d)/2 at most, d being the total variation distance of the outputs: that is delta at epsilon 0.
     """
     epsilon, delta = release["guarantee"]["epsilon"], release["guarantee"]["delta"]
@@ -191,7 +191,7 @@ def _protected(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator
     if release["guarantee"]["adjacency"] == "add_or_remove_one":
         secret, change = "whether it is in the table at all", "with the row than without it, or without it than with it"
     yield (
-        f"Every single row of {release['data']['source']} is protected: somebody who knows all other rows, and to whom "
+        f"Every single row of {release['data']['source']} is protected: someone who knows all other rows, and to whom "
         f"it is even odds {secret}, is right about that with a probability of {right} at most after seeing all that "
         "was released."
     )
@@ -248,7 +248,7 @@ def _limits(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[st
         yield f"Not for: {release['card']['not_for']}"
     yield f"It knows rows like those of {data['source']} alone; on others it may be wrong more often."
     yield "How it does on parts of the rows, such as age groups, was not measured."
-    yield "Cells beyond the bounds of a column are cut off there; categories that are not listed are none, or other."
+    yield "Cells beyond the bounds of a column are clipped there; categories that are not listed are none, or other."
     yield (
         "Not protected: what the table shows as a whole. The model may be right about people who are not in it; that "
         "is what it is for."

@@ -64,7 +64,7 @@ def select_above(  # noqa: PLR0913
     """Run the candidate afresh until a score is at least `threshold`, and release that run's output only.
 
     After each failure a coin stops the search with `stop_probability`; the value is then None. With `max_runs` the
-    number of tries is drawn anew until it is within the limit (conditioned, never cut off). `threshold` and
+    number of tries is drawn again until it is within the limit (conditioned, never clipped). `threshold` and
     `stop_probability` are fixed without the data and `guarantee` covers one run, its score and failure included (the
     caller must ensure it). A run that raises or scores NaN does not clear any threshold. The number of
     tries, which depends on the data, does not leave; the time it takes does, and is not covered. `rehearse`: as in

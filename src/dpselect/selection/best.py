@@ -59,7 +59,7 @@ def select_best(
     """Draw K from a law, run the candidate K times afresh, and release the output of the best score only.
 
     `candidate(random) -> (score, output)` is one run of the proposal and `guarantee` covers everything that it returns,
-    its score and its failure included (the caller must ensure it, and that it draws from `random` only and keeps
+    its score and its failure included (you must ensure this, and that it draws from `random` only and keeps
     nothing between runs). A run that raises ranks last, a score that is not a number just above it; random tags decide
     ties. The value is None when K = 0 or every run failed. The release carries the winner's output and the guarantee of
     the whole selection, `best_of(guarantee, repetitions)`; neither K nor a score leaves. In memory and in this process:

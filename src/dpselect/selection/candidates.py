@@ -102,7 +102,7 @@ class Selector(Mechanism):
     """A mechanism that runs a candidate; the value is None, with a `NothingFoundWarning`, when nothing was found.
 
     Configured by public numbers and by `base`, what one run of the candidate promises with its score and its failure
-    (the caller must ensure it). A call takes the candidate; `rehearse`: see `Rehearsal`. In memory and in this process.
+    (you must ensure this). A call takes the candidate; `rehearse`: see `Rehearsal`. In memory and in this process.
     """
 
     @property
@@ -127,8 +127,8 @@ class Selector(Mechanism):
 def run_once(candidate: Candidate, random: RandomSource) -> Outcome | None:
     """One run; None when it failed, which ranks below every score and is never retried. Call it within `silence`.
 
-    A run fails when it raises (see `dpselect.privacy.boundary`), when its score is no number, or when its output cannot
-    be copied. The copy is taken at once, so that no later run can change what is released.
+    A run fails when it raises (see `dpselect.privacy.boundary`), when its score is not a number, or when its output
+    cannot be copied. The copy is taken at once, so that no later run can change what is released.
     """
     tag = random.bits(_TAG_BITS)
 

@@ -28,7 +28,7 @@ class SelectAcceptable(Selector):
 
     Before each round a coin stops the search with probability `floor`, in (0, 1): there are 1/floor rounds at most in
     expectation. What is acceptable is fixed without the data and is a function of what one run gives, which `base`
-    covers with its failure (the caller must ensure it). A run that raises is not acceptable, nor is one for which
+    covers with its failure (you must ensure this). A run that raises is not acceptable, nor is one for which
     `acceptable` raises. The number of rounds depends on the data and does not leave; the time it takes does, and is not
     covered.
 

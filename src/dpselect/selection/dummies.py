@@ -18,7 +18,7 @@ from dpselect.selection.candidates import Candidate, Selector, run_once
 __all__ = ["SelectWithDummies"]
 
 _UNIT = 1 << 53
-"""Weights are whole numbers of 2**-53: any function of the score is private, and whole numbers are drawn exactly."""
+"""Weights are integers of 2**-53: any function of the score is private, and integers are drawn exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,7 +61,7 @@ class Scorer:
 
 
 def public_score(score: Callable[[Any], float]) -> Scorer:
-    """A score that looks at the value and at public data only (the caller must ensure it).
+    """A score that looks at the value and at public data only (you must ensure this).
 
     >>> public_score(abs).score(-3.0, None)
     3.0
@@ -77,7 +77,7 @@ def noisy_accuracy(
     rows: SupportsFloat,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> Scorer:
-    """The share of rows of X that a classifier labels as in y, with whole-number Laplace noise on their number.
+    """The share of rows of X that a classifier labels as in y, with integer Laplace noise on their number.
 
     `rows` is the public number that the count is divided by. A row's prediction must depend on that row alone, as
     scikit-learn's classifiers predict. One row changes the count by at most one: `NoisyCount`.
@@ -101,7 +101,7 @@ def noisy_value(
 ) -> Scorer:
     """The entry of `values` at an index, with exact discrete Laplace noise on a grid: a score for a selected index.
 
-    `sensitivity` bounds how far one entry moves between neighbours (the caller must ensure it). Entries are rounded to
+    `sensitivity` bounds how far one entry moves between neighbours (you must ensure this). Entries are rounded to
     a grid of about 2**-20 sensitivities, which moves two of them apart by one step at most, and the noise covers that
     step. What is not a finite number counts as 0.
 
@@ -138,14 +138,14 @@ def estimator_candidate(
 
     Each run fits a clone. Its parameters called `random` get the run's source, those called `random_state` a NumPy
     generator seeded with 256 bits of it; both are None again in what is released. An estimator with neither draws
-    from somewhere else, and its runs must still be independent (the caller must ensure it).
+    from somewhere else, and its runs must still be independent (you must ensure this).
 
     `guarantee` is what one fit promises; None reads it from the estimator: `estimator.guarantee()`, which the learners
     of this library answer before they see data, or `estimator.guarantee_`. `disjoint_rows` says that no row is both
     in X and in what the scorer reads, decided row by row without the data; a row then pays for one of them only.
 
     Raises `TypeError` when no guarantee is found or no fit can be asked for, `ArgumentError` when a parameter (early
-    stopping, say) would pay for every run by itself: whoever reads that record could count the runs.
+    stopping, say) would pay for every run by itself: anyone who reads that record could count the runs.
     """
     if not hasattr(estimator, "fit"):
         raise TypeError("estimator must have fit")

@@ -131,9 +131,9 @@ class SelectHyperparameters(Mechanism):
     """Train candidates 0 .. candidates-1, drawn with replacement, K times, and release the best by noisy validation.
 
     A call takes `train(i, random)`, a private training run on the training data; `training` covers it for every i, with
-    its failure (the caller must ensure it). It is called for the candidates drawn only, so there may be any number. And
+    its failure (you must ensure this). It is called for the candidates drawn only, so there may be any number. And
     `correct(model)`, which counts correct rows of the validation data: one row moves it by at most one, and it fails
-    for no data (the caller must ensure it). The model is released with the price of both data sets apart (`training`,
+    for no data (you must ensure this). The model is released with the price of both data sets apart (`training`,
     `validation`) and for everyone (`guarantee`): their sum inside the search if one person `may_overlap` both sets, the
     larger otherwise. The value is a `Tuned` or None. `rehearse`: search the code of both functions for names that are
     defined nowhere, before anything is drawn.

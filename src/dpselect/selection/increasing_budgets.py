@@ -67,10 +67,10 @@ class SelectIncreasing(Mechanism):
     composition does, or nothing finite with a `delta`.
 
     Args:
-        levels: the guarantee of one run at each level, its score and failure included (the caller must ensure it), in
+        levels: the guarantee of one run at each level, its score and failure included (you must ensure this), in
             the order in which they are tried.
         repetitions: the law of the number of runs, over all levels together.
-        weights: positive whole numbers: how often a run falls to each level, in proportion. Equal by default.
+        weights: positive integers: how often a run falls to each level, in proportion. Equal by default.
         delta: at which each level's guarantee is read, for levels without a pure epsilon. The delta of the whole is
             E[K] times this, common to all cells, rounded up.
 
@@ -230,7 +230,7 @@ def _cell_shifts(law: Repetitions, reach: _Reach, left: Array, right: Array) -> 
         rising = (far_right - far_left) * law.second_derivative(far_left) / np.exp(log_far_right)
         falling = (right - left) * law.second_derivative(right) / np.exp(near_left)
         refined = near_left - log_far_left + np.maximum(rising - falling, 0.0)
-        # T is cut off at 1, inside a cell
+        # T is clipped at 1, inside a cell
         refined = np.where(far_right < 1.0, refined, math.inf)
         attained = near_right - log_far_right
     bounds = np.nan_to_num(np.fmin(simple, refined), nan=math.inf, posinf=math.inf)

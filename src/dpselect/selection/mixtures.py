@@ -50,7 +50,7 @@ def weighted_mixture(
 ) -> Candidate:
     """As `uniform_mixture`, with a probability proportional to its weight for each candidate, exactly.
 
-    `weights` are fixed without the data (the caller must ensure it): whole numbers, fractions or doubles, each taken at
+    `weights` are fixed without the data (you must ensure this): integers, fractions or doubles, each taken at
     its exact value, at least 0 and not all 0. Raises `ArgumentError` for others or for another number of them.
 
     >>> from dpselect.randomness import keyed_source

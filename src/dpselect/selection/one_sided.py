@@ -42,7 +42,7 @@ class ThresholdSearch(Selector):
 
     `statistic` comes from `smoothed_count(base, samples=..., thresholds=len(thresholds), ...)` or is a `SmoothedCount`
     by hand; privacy holds for any. With a `failure_probability` the bar is lowered by `threshold_search_margin`, so
-    that the right threshold is seldom missed, and too large a one is found more often.
+    that the right threshold is rarely missed, and too large a one is found more often.
 
     The guarantee is (epsilon, delta). Raises `ArgumentError` for thresholds that do not fall.
 

@@ -76,7 +76,7 @@ class PassingSession(PaidSession):
         """The index of the first positive in a stream of what `above` takes, or None at its end; closes the session.
 
         The stream is read one query at a time, no further than the answer, and may be endless; its length must not
-        depend on the data (the caller must ensure it).
+        depend on the data (you must ensure this).
         """
         found = None
         with self:

@@ -20,7 +20,7 @@ from dpselect.selection.passing import PassingSession
 __all__ = ["PercentileSparseVector", "laplace_log_odds", "log_odds"]
 
 _FARTHEST = 600.0
-"""Log-odds are cut off here, long before a probability underflows; cutting off moves no two apart."""
+"""Log-odds are clipped here, long before a probability underflows; cutting off moves no two apart."""
 
 
 def log_odds(*, passing: SupportsFloat, failing: SupportsFloat) -> float:
@@ -65,7 +65,7 @@ class PercentileSparseVector(PassingSession):
 
     Each query is a candidate and a threshold, given by the log-odds that one run passes, computed exactly on the data;
     the answer is whether they exceed those of `target`, up to noise. After the first positive nothing is answered.
-    Every candidate, which is never run, satisfies `guarantee` (the caller must ensure it).
+    Every candidate, which is never run, satisfies `guarantee` (you must ensure this).
 
     Args:
         guarantee: of one run of any of the candidates; pure.

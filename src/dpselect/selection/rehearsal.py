@@ -23,8 +23,8 @@ Rehearsal = bool | Callable[..., Any]
 """`rehearse=`: True; False, which looks at nothing; or the same function bound to made-up or public rows.
 
 True searches the function's code for names that are defined nowhere, and runs what its method `rehearsal()` returns
-if it has one: the same function on made-up rows. Given a function, that is searched and run instead of the method. The
-function itself, which holds the data, is never run for this: what it raised or how long it took would be a leak.
+if it has one: the same function on synthetic rows. Given a function, that is searched and run instead of the method.
+The function itself, which holds the data, is never run for this: what it raised or how long it took would be a leak.
 """
 
 _OFF: Final = "or pass rehearse=False if this is wrong"
@@ -45,7 +45,7 @@ def check_function(name: str, function: object, arguments: Sequence[str]) -> Non
     missing = missing_name(function)
     if missing is not None:
         raise ArgumentError(
-            f"{name} asks for the name {missing}, which is defined nowhere, so that runs would fail in silence at the "
+            f"{name} asks for the name {missing}, which is defined nowhere, so that runs would fail silently at the "
             f"full price; nothing was drawn or charged. Define or import it, {_OFF}"
         )
 
@@ -64,13 +64,13 @@ def _check_arguments(name: str, function: Callable[..., Any], arguments: Sequenc
         signature.bind(*arguments)
     except TypeError as error:
         raise ArgumentError(
-            f"{name} cannot be called as {name}({', '.join(arguments)}): {error}. Every run would fail in silence at "
+            f"{name} cannot be called as {name}({', '.join(arguments)}): {error}. Every run would fail silently at "
             f"the full price; nothing was drawn or charged. Change it, {_OFF}"
         ) from None
 
 
 def made_up(name: str, function: Any, rehearse: Rehearsal, arguments: Sequence[str]) -> Callable[..., Any] | None:
-    """The function to try in place of `function`, or None if there are no made-up rows.
+    """The function to try in place of `function`, or None if there are no synthetic rows.
 
     Raises what `check_function` raises for both, unless `rehearse` is False; `TypeError` if it is of another kind.
     """

@@ -27,7 +27,7 @@ _ROUNDING = 2.0**-40
 class SampledSparseVector(PassingSession):
     """Does this candidate pass its threshold with a probability above the target? By running it `samples` times.
 
-    Each query's candidate satisfies `guarantee`, its score and failure included (the caller must ensure it). A run that
+    Each query's candidate satisfies `guarantee`, its score and failure included (you must ensure this). A run that
     raises or scores NaN does not pass. After the first positive, or `max_queries` answers, nothing is answered. The
     counts stay secret, and the runs behind them are not released.
 

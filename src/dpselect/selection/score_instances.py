@@ -44,7 +44,7 @@ def noisy_score_candidate(
 ) -> PrivateCandidate:
     """A candidate that draws an index uniformly and scores it by its entry plus exact discrete Laplace noise.
 
-    Entry i moves by at most sensitivities[i] between neighbours (the caller must ensure it; data-independent bounds;
+    Entry i moves by at most sensitivities[i] between neighbours (you must ensure this; data-independent bounds;
     one number stands for all) and gets noise of scale sensitivities[i] / epsilon. `penalty` p takes p sensitivities[i]
     / epsilon off the noisy score: with p = log(4 count / beta**2) this is the generalised exponential mechanism, whose
     winner is, with probability 1 - beta, no worse than `score_error` allows. `truncation` T redraws noise beyond T
@@ -123,7 +123,7 @@ def score_error(*, count: int, sensitivity: SupportsFloat, epsilon: SupportsFloa
     For noisy scores of K candidates at epsilon/3 each, the best of a geometric number of runs with stop probability
     `failure / (4 count)`, in total epsilon. `sensitivity` is that of the best candidate, when the penalty is
     log(4 K / beta**2). The exponential mechanism's own error is 2 s log(K / beta) / e, so it is the better choice
-    wherever it applies. Source: Liu, Talwar 2019, Theorem 5.2, with the constants worked out.
+    wherever it applies. Source: Liu, Talwar 2019, Theorem 5.2, with the constants computed.
 
     >>> round(score_error(count=10, sensitivity=1, epsilon=1, failure=0.05), 4)
     29.041

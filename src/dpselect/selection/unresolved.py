@@ -1,7 +1,7 @@
 """Names in a function's code that no call of it can resolve, found without running anything.
 
 An objective that raises in every run costs the whole price and finds nothing, and whether a run failed is private. So
-a misspelt name is looked for beforehand. Reported is only what is missing for certain: not a name in a `try` block,
+a misspelt name is looked for in advance. Reported is only what is missing for certain: not a name in a `try` block,
 nor one that some function of the module makes global, nor anything in code that asks for its own names (`globals()`).
 A name that only an untaken branch asks for is reported too.
 """

@@ -41,7 +41,7 @@ def sync_content(descriptor: int) -> None:
 
 
 def commit(connection: Any) -> None:
-    """Commit a transaction of SQLite, or of a server; on disk when this returns: whoever connects sets it so."""
+    """Commit a transaction of SQLite, or of a server; on disk when this returns: anyone who connects sets it so."""
     connection.execute("COMMIT")
 
 
@@ -93,7 +93,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 def erase(path: Path) -> None:
     """Overwrite a file, then unlink it; does nothing if there is none.
 
-    Journaling and copy-on-write file systems and flash storage may keep the old blocks all the same.
+    Journaling and copy-on-write file systems and flash storage may keep the old blocks anyway.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | _FLAGS)
@@ -128,7 +128,7 @@ def connect(
     closed or its process dies. Without `synced` a power cut may undo commits to the log; a crash of the process does
     not. `timeout` is how many seconds to wait for others. `check` may refuse the file before anything is written to it.
     """
-    uri = f"{path.absolute().as_uri()}?mode=rw"  # a file that was removed meanwhile is not made anew
+    uri = f"{path.absolute().as_uri()}?mode=rw"  # a file that was removed meanwhile is not made again
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=timeout, check_same_thread=False)
     try:
         if check is not None:

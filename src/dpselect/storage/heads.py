@@ -1,6 +1,6 @@
 """Where a chain of entries ended, kept in a small file apart from the record itself.
 
-Two slots are written in turn, so that a write that is cut off leaves the other. A head is only ever replaced by a later
+Two slots are written in turn, so that an interrupted write leaves the other. A head is only ever replaced by a later
 one, under the file's lock; it is on disk when the call returns. Both slots have their room on the disk before the first
 of them is written, so that a disk that is full later does not keep a later head out (on file systems that copy what
 they overwrite it may).
@@ -49,7 +49,7 @@ class HeadFile:
     path: Path
 
     def read(self) -> KeptHead | None:
-        """What is kept; None when there is no file, or only one whose making was cut off.
+        """What is kept; None when there is no file, or only one whose making was clipped.
 
         Raises `OSError` when it cannot be read and `ValueError` when it is damaged.
         """

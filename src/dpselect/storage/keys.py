@@ -64,9 +64,9 @@ class KeyFile(KeyPlace):
     variable = None  # the tuner itself destroys the key
 
     def sought(self, identifier: str) -> str:
-        """The file, which lies on the host of its search."""
+        """The file, which is on the host of its search."""
         return (
-            f"it was sought in {self._path(identifier)}, on this host; it lies in that folder of the host and the user "
+            f"it was sought in {self._path(identifier)}, on this host; it is in that folder of the host and the user "
             "that began the search: resume there, or copy the file. A search that is to move between hosts begins with "
             "key_variable=, which names an environment variable with the key"
         )

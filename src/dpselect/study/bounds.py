@@ -1,4 +1,4 @@
-"""Bounds that nobody knows, bought: private quantiles of the columns, as public facts alone decide them.
+"""Bounds that no one knows, bought: private quantiles of the columns, as public facts alone decide them.
 
 Of a column, two quantiles are drawn by one exponential mechanism, and what lies around their middle by a little more
 than half their distance becomes its bounds. The domain is a fine grid on a symmetric logarithm of the values, so that

@@ -80,7 +80,7 @@ class CellPrice:
             drawn = [discrete_laplace(self.deviation, random) for _ in range(counts.size)]
             noise = np.array(drawn, dtype=np.int64).reshape(counts.shape)
         else:
-            # Gaussian noise on a fine grid is added exactly, and the sum is rounded to whole numbers
+            # Gaussian noise on a fine grid is added exactly, and the sum is rounded to integers
             fine = max(0, _FINE - math.frexp(self.deviation)[1])
             steps = gaussian_steps(math.ldexp(self.deviation, fine), counts.shape, random)
             noise = (steps + (1 << fine >> 1)) >> fine

@@ -213,7 +213,7 @@ def refuse_other_separators(
 ) -> None:
     """Raise `ContentError` where a tenth of a column, and more than one cell, would be numbers with other separators.
 
-    How numbers are written is a public fact, and what is declared of it a promise, which is evidently broken there.
+    How numbers are written is a public fact, and what is declared of it a promise, which is broken there.
     """
     if not table.is_text:
         return

@@ -1,6 +1,6 @@
 """A first draft of a study, from the names of a table's columns and from the types that its schema states.
 
-No cell is read: whatever a draft said of cells would be a release that nobody paid for. What only a person can know is
+No cell is read: whatever a draft said of cells would be a release that no one paid for. What only a person can know is
 marked with `FILL_IN`, and a study is refused as long as it stands there.
 """
 
@@ -46,7 +46,7 @@ class DraftedColumn:
     """What a draft says of a column: its kind, and why.
 
     `kind` is number, boolean, date, duration, category, text or none, for a column that is left out. `bounds` and
-    `categories` are words as somebody typed them; none leave a blank.
+    `categories` are words as someone typed them; none leave a blank.
     """
 
     name: str
@@ -142,7 +142,7 @@ def _called(source: str) -> str:
 
 
 def _answers(facts: Facts) -> str:
-    """What stands for the label: its classes or its bounds, and where nobody said which, how the other is written."""
+    """What stands for the label: its classes or its bounds, and where no one said which, how the other is written."""
     classes, bounds = f"classes = {_list(facts.classes)}", f"label_bounds = {_list(facts.label_bounds)}"
     if facts.task == "regression":
         bounds += "         # its least and its largest value, public"
@@ -157,7 +157,7 @@ def _list(words: Sequence[str]) -> str:
 
 
 def _toml(word: str) -> str:
-    """What somebody typed, as TOML: a number as it is, other words in quotation marks."""
+    """What someone typed, as TOML: a number as it is, other words in quotation marks."""
     return word if re.fullmatch(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", word) else _quoted(word)
 
 

@@ -91,7 +91,7 @@ def left_unsearched(settled: Settled) -> str | None:
         return None
     return (
         f"{', '.join(settled.unsearched)} under [space] is not searched: from public facts one run with all of the "
-        'total is expected to be better (search.design = "one-stage" searches all the same)'
+        'total is expected to be better (search.design = "one-stage" searches anyway)'
     )
 
 

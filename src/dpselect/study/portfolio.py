@@ -46,7 +46,7 @@ def beginning(trial: Any, part: float) -> dict[str, Any]:
     Source: docs/theory/portfolio.md, Theorem 1.
     """
     weights = trial.weights_ if isinstance(trial, NoisyGradients) else ()
-    # a network has several; a class of somebody's own may have a `fit` of its own
+    # a network has several; a class of someone's own may have a `fit` of its own
     if len(weights) != 1 or "initial_weights" not in inspect.signature(trial.fit).parameters:
         return {}
     return {"initial_weights": tuple(part * each for each in weights)}
@@ -61,7 +61,7 @@ def size(model: Any) -> int | None:
 
 
 def agreement(target: Target, class_weights: Sequence[float] | None = None) -> RowMetric:
-    """By what candidates are compared: a whole number from 0 to `steps` for each row, which other rows do not enter.
+    """By what candidates are compared: an integer from 0 to `steps` for each row, which other rows do not enter.
 
     Of classes 1 for a right answer, or the class's weight on a grid, the largest taken for 1. Of numbers, with the
     label scaled to [-1, 1], 1 - min(|error| / 0.3, 1), rounded down to a grid.

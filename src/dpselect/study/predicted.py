@@ -27,7 +27,7 @@ def predict_table(
     `probability_CLASS`. `source` is a file, relative to the working directory, or a URL, as in a study.
 
     Raises `StudyError` for a model or a table that cannot be read, `ContentError` for a column that the table lacks,
-    that cannot be read, or whose numbers are evidently written with other separators; neither shows a cell.
+    that cannot be read, or whose numbers are written with other separators; neither shows a cell.
     """
     loaded = load_model(model)
     if probabilities and loaded.label_bounds is not None:

@@ -3,10 +3,10 @@
 Under add_or_remove_one a row's part is a keyed hash of its key column when the study names one, else of its content and
 of how many equal rows stand before it. A row that is added or removed then changes one part by one row: with a key it
 moves no other row. Without one, m equal rows have the parts of their content's numbers 0 to m - 1, whichever of them
-stands where; one more row adds the part of the number m. Equal rows are the same to whoever reads them, so the parts,
-as collections without an order, differ by that row. (By the content alone all equal rows would share a part, and of a
-table with few distinct rows a part may hold hardly anything.) Under replace_one it is a keyed hash of the row's
-position, so that a replaced row stays in its part. Either way a row pays for one part only.
+stands where; one more row adds the part of the number m. Equal rows are the same to anyone who reads them, so the
+parts, as collections without an order, differ by that row. (By the content alone all equal rows would share a part,
+and of a table with few distinct rows a part may hold hardly anything.) Under replace_one it is a keyed hash of the
+row's position, so that a replaced row stays in its part. Either way a row pays for one part only.
 """
 
 from __future__ import annotations

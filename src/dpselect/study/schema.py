@@ -130,7 +130,7 @@ class Data(_Strict):
     """How large a part of the rows the classes have, where that is public: --check and the report then say what is
     reached by always giving one answer."""
     label_bounds: tuple[float, float] | None = None
-    """The bounds of the label of a regression, public; labels beyond are cut off."""
+    """The bounds of the label of a regression, public; labels beyond are clipped."""
     bounds: Annotated[tuple[float, float], AfterValidator(_bounds)] | None = None
     """Bounds of every feature without an entry in `columns`, public."""
     columns: dict[str, Column] = Field(default_factory=dict)
@@ -328,7 +328,7 @@ class Runs(_Strict):
 
 
 class Card(_Strict):
-    """`[card]`: what the report and `model-card.md` say to people, in words of whoever makes the model; public."""
+    """`[card]`: what the report and `model-card.md` say to people, in words of anyone who makes the model; public."""
 
     purpose: Words | None = None
     """What the model is for."""

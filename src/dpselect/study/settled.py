@@ -278,7 +278,7 @@ def _check_company(study: Study, recipe: Recipe, metric: Metric) -> None:
             lambda places: metric.cells(model, X[places], y[places])
         )
     except Exception as error:
-        raise StudyError(f"validation.metric: fails on made-up rows ({type(error).__name__}: {error})") from error
+        raise StudyError(f"validation.metric: fails on synthetic rows ({type(error).__name__}: {error})") from error
     if mixed:
         raise StudyError(
             f"learner.name, validation.metric: the answer of {recipe.kind!r} for a row, or its score, depends on the "

@@ -30,7 +30,7 @@ _RARE: Final = 0.1
 def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
     """The winner's figure with its interval, from the noisy cells that were released with it; JSON-able.
 
-    The interval holds with probability 0.95 for further rows like those that validated, although the winner is the best
+    The interval holds with probability 0.95 for new rows like those that validated, although the winner is the best
     of many noisy ones: each run has its own interval, which fails with probability 0.05/E[K] at most, and K runs, K
     being independent of the rows, have 0.05 in all.
     """
@@ -152,7 +152,7 @@ class PublicTest:
     target: Target
 
     def of(self, model: Path) -> dict[str, Any]:
-        """What release.json says of the model in this file, which is loaded as by anybody: free, as both are public.
+        """What release.json says of the model in this file, which is loaded as by anyone: free, as both are public.
 
         All metrics that the label admits, and by itself the accuracy or the absolute error. `constant` is what one
         answer for all rows reaches, the commonest class of these rows or the mean of their labels.

@@ -1,6 +1,6 @@
 """Step 4 of a study: bounds that are bought, which rows train and which validate, and with them one run of its search.
 
-Bounds that nobody knows are bought on all private rows, before any run and before the rows are dealt to parts.
+Bounds that no one knows are bought on all private rows, before any run and before the rows are dealt to parts.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def _release(
 def described(study: Study, columns: Mapping[str, Column]) -> dict[str, Any]:
     """Parts of release.json, by their keys; JSON-able. `columns` are those of the model, in its order.
 
-    Of a source its name alone stands there: a folder, a host or a user is nobody's business.
+    Of a source its name alone stands there: a folder, a host or a user is no one's business.
     """
     data = study.data
     return {

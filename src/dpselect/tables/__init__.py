@@ -1,4 +1,4 @@
-"""Tables that others wrote: one header, one reading of a cell, whatever the door and the format."""
+"""Tables that others wrote: one header, one reading of a cell, regardless of the door and the format."""
 
 from dpselect.public_api import attach_public
 

@@ -47,7 +47,7 @@ def category(value: Any, *, exact: bool = False) -> str | Decimal:
     except Exception:  # the cell's own code may raise anything
         return ""
     if text.lower() in TRUTH:
-        return Decimal(TRUTH[text.lower()])  # decodes: nothing, a whole number of ours
+        return Decimal(TRUTH[text.lower()])  # decodes: nothing, an integer of ours
     try:
         number = Decimal("x" if "_" in text else text)  # decodes: a private cell, of which none may fail
     except InvalidOperation:

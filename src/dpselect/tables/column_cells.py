@@ -81,7 +81,7 @@ def column_parts(values: Any, what: str = "values") -> list[TypedCells]:
 def cells_in(values: Any, what: str = "values", *, doubles: bool = False) -> NDArray[Any]:
     """The cells of a column as one array in which those that are missing are NaN, NaT or None.
 
-    Whole numbers stay whole if some are missing. As doubles, one missing cell would change the text of all others, and
+    Integers stay whole if some are missing. As doubles, one missing cell would change the text of all others, and
     the digests of rows that are made of it. With `doubles`, for a column of numbers, they are float64 then.
     """
     parts = [filled(part, doubles=doubles) for part in column_parts(values, what)]
@@ -174,7 +174,7 @@ def _arrow(values: Any) -> TypedCells:
     present = None
     if values.null_count:
         present = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
-        values = values.fill_null(not of.is_boolean(kind) and 0)  # else NumPy has doubles for whole numbers
+        values = values.fill_null(not of.is_boolean(kind) and 0)  # else NumPy has doubles for integers
     return TypedCells(_native(np.asarray(values.to_numpy(zero_copy_only=False))), "typed", name, present)
 
 

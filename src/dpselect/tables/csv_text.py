@@ -1,8 +1,8 @@
 """CSV files whose cells cannot make reading them fail.
 
 Rows are the records that CSV's quoting makes. A cell may be of any length, and bytes that are no text become U+FFFD:
-such a cell is no number and no declared category. A file is refused for its beginning and its header alone, which are
-public.
+such a cell is not a number and no declared category. A file is refused for its beginning and its header alone, which
+are public.
 """
 
 from __future__ import annotations

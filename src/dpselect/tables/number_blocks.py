@@ -1,7 +1,7 @@
 """Rows in memory as arrays of the types that the domains read.
 
 A type is looked at before anything is paid. After that no content makes reading fail: what does not fit the type of the
-column is cut off or missing.
+column is clipped or missing.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def blocks_of(values: Any) -> list[Block]:
     """The parts of a column in memory, of types that the domains read; without a copy where they are so already.
 
     A list, as a column of text or of categories, holds doubles: a cell is read as `number_in` reads it, and is missing
-    where it is no number. A column of objects holds whole numbers. Raises `TypeError` and `ArgumentError` for the
-    column's type or shape, and `TypeError` where it evidently holds no numbers (see `hardly_any`).
+    where it is not a number. A column of objects holds integers. Raises `TypeError` and `ArgumentError` for the
+    column's type or shape, and `TypeError` where it holds no numbers (see `hardly_any`).
     """
     if is_untyped(values):
         values = typed(values)
@@ -86,7 +86,7 @@ def present_in(block: Block) -> NDArray[Any]:
 def chunk_of(values: Any, dtype: np.dtype[Any]) -> Block:
     """One more chunk of a column whose type another chunk has declared; no content makes it fail.
 
-    Numbers are cut off to those of the type, and rounded down to whole ones; numbers among timestamps, timestamps among
+    Numbers are clipped to those of the type, and rounded down to whole ones; numbers among timestamps, timestamps among
     numbers, and cells that are neither, are missing. One cell may change the type that another library gives to a
     chunk, so none is refused. Raises `ArgumentError` for a chunk that is not one-dimensional.
     """

@@ -16,7 +16,7 @@ from dpselect.numerics.search import Array
 __all__ = ["TRUTH", "double_of", "number_in", "numbers_in", "otherwise_written", "restated"]
 
 TRUTH: Final = {"true": 1, "false": 0}
-"""Truth values as R, pandas, spreadsheets and JSON write them, in lower case."""
+"""Booleans as R, pandas, spreadsheets and JSON write them, in lower case."""
 _NO_NUMBERS: Final = (complex, np.ndarray)
 """What `float` takes, with a warning, or some of."""
 _BLANKS: Final = "\u00a0\u2009\u202f"
@@ -27,7 +27,7 @@ def number_in(text: str, decimal: str = ".", thousands: str = "") -> float:
     """The number that a text is, NaN where it is none; outer blanks do not count, and true is 1, false 0, in any case.
 
     `decimal` and `thousands` are the separators of the decimal places and of groups of three digits. Whatever is not
-    written with them is no number: with a decimal comma "1.234" may have been meant as 1234.
+    written with them is not a number: with a decimal comma "1.234" may have been meant as 1234.
 
     >>> number_in(" 7.35"), number_in("TRUE"), number_in("1_000"), number_in("1,994")
     (7.35, 1.0, nan, nan)
@@ -102,7 +102,7 @@ def numbers_in(cells: Sequence[str], decimal: str = ".", thousands: str = "") ->
 
 
 def otherwise_written(cells: Sequence[str], decimal: str = ".", thousands: str = "") -> int:
-    """How many cells are no numbers as declared, and would be with other separators.
+    """How many cells are not numbers as declared, and would be with other separators.
 
     >>> otherwise_written(["1,994", "697", "12,5", "x", "1.5"])
     2
@@ -115,7 +115,7 @@ def otherwise_written(cells: Sequence[str], decimal: str = ".", thousands: str =
 def restated(cells: Sequence[str], decimal: str, thousands: str, *, strict: bool) -> list[str]:
     """The same cells with a decimal point and without separators of thousands.
 
-    With `strict`, for a column of numbers, a cell that is no number as it was declared is none afterwards, either.
+    With `strict`, for a column of numbers, a cell that is not a number as it was declared is none afterwards, either.
     """
 
     def restate(cell: str) -> str:

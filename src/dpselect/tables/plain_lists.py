@@ -1,8 +1,8 @@
 """Lists, tuples and arrays of objects have no type of their own, and NumPy's guess at one is made from the rows.
 
-`[0]` would be a column of whole numbers and `[]` or `[0, 0.5]` one of doubles. The type of a column declares the domain
+`[0]` would be a column of integers and `[]` or `[0, 0.5]` one of doubles. The type of a column declares the domain
 that is drawn from, so that one row more would tell itself by the kind of number that comes out. So a list holds doubles
-and an array of objects whole numbers, and a cell that is neither is missing.
+and an array of objects integers, and a cell that is neither is missing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LARGEST = 1 << 1000
 
 
 def hardly_any(fitting: int, foreign: int) -> bool:
-    """Whether a column is evidently not of the kind that it was said to be: less than a tenth of its cells are.
+    """Whether a column is not of the kind that it was said to be: less than a tenth of its cells are.
 
     That a column is of its kind is a public fact and the caller's promise; no row of a column that keeps it, with a
     row to spare, makes a difference here.
@@ -53,8 +53,8 @@ def hardly_any(fitting: int, foreign: int) -> bool:
 def typed(values: Any, *, name: str = "values") -> Any:
     """Numbers in a list, or in what else has no type, become doubles; all else stays.
 
-    Text that is a number counts as one, as in a CSV file; None and whatever else is no number is missing. Raises
-    `TypeError` for a list that evidently holds something else (see `hardly_any`): timestamps, text.
+    Text that is a number counts as one, as in a CSV file; None and whatever else is not a number is missing. Raises
+    `TypeError` for a list that holds something else (see `hardly_any`): timestamps, text.
 
     >>> typed([0]).dtype, typed([]).dtype, typed(np.array([0])).dtype
     (dtype('float64'), dtype('float64'), dtype('int64'))
@@ -90,7 +90,7 @@ def doubles_in(cells: Sequence[Any], *, name: str, what: str) -> NDArray[np.floa
 def whole_cells(cells: Iterable[Any], *, name: str = "values") -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Python integers of an array of objects, 0 where there is none, and where there is one.
 
-    Raises `TypeError` when there is evidently none (see `hardly_any`), or when a tenth are numbers with decimal places,
+    Raises `TypeError` when there is none (see `hardly_any`), or when a tenth are numbers with decimal places,
     and more than one is; values of other types are missing.
     """
     kept = list(cells)
@@ -98,12 +98,12 @@ def whole_cells(cells: Iterable[Any], *, name: str = "values") -> tuple[NDArray[
     numbers = int(present.sum())
     parts = sum(double_of(cell) % 1.0 > 0.0 for cell, there in zip(kept, present, strict=True) if not there)
     if hardly_any(numbers, sum(not is_missing(cell) for cell in kept) - numbers) or (parts > 1 and 9 * parts > numbers):
-        raise TypeError(f"{name} that are Python objects must be whole numbers; give doubles: values.astype(float)")
+        raise TypeError(f"{name} that are Python objects must be integers; give doubles: values.astype(float)")
     return whole, present
 
 
 def whole_or_zero(cells: Iterable[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Python integers, 0 for a cell that is no whole number, and which cells are."""
+    """Python integers, 0 for a cell that is no integer, and which cells are."""
     found = [_whole(cell) for cell in cells]
     whole = np.empty(len(found), dtype=object)
     whole[:] = [value or 0 for value in found]
@@ -111,7 +111,7 @@ def whole_or_zero(cells: Iterable[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]
 
 
 def with_presence(values: NDArray[Any], *, name: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """An array of any shape, and which of its cells are not missing; of objects, those that are whole numbers."""
+    """An array of any shape, and which of its cells are not missing; of objects, those that are integers."""
     if values.dtype.kind != "O":
         return values, np.asarray(values == values, dtype=bool)
     cells, present = whole_cells(values.flat, name=name)
@@ -138,7 +138,7 @@ def cells_as(cells: Sequence[Any] | NDArray[Any], dtype: np.dtype[Any]) -> tuple
 
 
 def whole_as(values: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Python integers as a type of whole numbers, cut off to what it holds."""
+    """Python integers as a type of integers, clipped to what it holds."""
     if dtype.kind == "O":
         found = np.empty(len(values), dtype=object)
         found[:] = values
@@ -148,7 +148,7 @@ def whole_as(values: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def floor(value: float) -> int:
-    """The whole number below; 0 for NaN."""
+    """The integer below; 0 for NaN."""
     if math.isfinite(value):
         return math.floor(value)
     return 0 if math.isnan(value) else int(math.copysign(1, value)) * LARGEST

@@ -32,7 +32,7 @@ class Table:
         columns: the names.
         chunks: a function of names of columns and of those among them that are numbers. It yields, for each chunk of
             rows in their order, an array of each column's cells: of NumPy, or of Arrow. There is at least one chunk,
-            which may be empty. Of a table of text the numbers come as doubles, NaN for a cell that is no number. No
+            which may be empty. Of a table of text the numbers come as doubles, NaN for a cell that is not a number. No
             content makes it raise.
         types: of each column whose type the schema states "number", "date", "duration", "category" or "none".
         empty: a function of a column's name that returns an array of no cells in the column's type, for a source
@@ -80,7 +80,7 @@ class Table:
 def _joined(parts: list[Any], *, doubles: bool) -> Any:
     """One array. Files of one folder may have other types for a column: a cell stays what it is in its own file.
 
-    NumPy's type for all of them would be another for 5 beside 1.5, and for whole numbers beside a file without a cell.
+    NumPy's type for all of them would be another for 5 beside 1.5, and for integers beside a file without a cell.
     With `doubles`, for a column of numbers, they are numbers of one type.
     """
     kinds = {part.dtype.kind for part in parts}
@@ -223,7 +223,7 @@ def without_password(source: str) -> str:
 
 
 def source_name(source: str, table: str | None = None) -> str:
-    """What may be said of a source to anybody: no folder, host or user.
+    """What may be said of a source to anyone: no folder, host or user.
 
     >>> source_name("secret-project/people.csv"), source_name("sklearn:digits/train")
     ('people.csv', 'sklearn:digits/train')

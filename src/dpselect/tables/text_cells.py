@@ -12,7 +12,7 @@ __all__ = ["arrow_texts", "cells_of", "text_type"]
 
 
 def text_type(kind: Any, *, whole: bool = False) -> bool:
-    """Whether a type of Arrow is one of text, or with `whole` one of whole numbers or truth values."""
+    """Whether a type of Arrow is one of text, or with `whole` one of integers or booleans."""
     import pyarrow.types as of
 
     if of.is_dictionary(kind):

@@ -104,7 +104,7 @@ def finite_pair(upper: ArrayLike, lower: ArrayLike) -> FinitePair:
 def finite_guarantee(upper: Sequence[float], lower: Sequence[float]) -> Guarantee:
     """The exact guarantee of a mechanism whose output laws on two neighbours are these (under add or remove).
 
-    The masses must sum to one (the caller must ensure it).
+    The masses must sum to one (you must ensure this).
 
     >>> e = math.e
     >>> round(finite_guarantee([e / (1 + e), 1 / (1 + e)], [1 / (1 + e), e / (1 + e)]).epsilon(delta=0), 9)

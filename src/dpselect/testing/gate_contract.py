@@ -1,4 +1,4 @@
-"""What every gate must keep, whoever wrote it and wherever it runs, as tests.
+"""What every gate must keep, anyone who wrote it and wherever it runs, as tests.
 
 With pytest, subclass and say how a gate is made: by an adapter where it is a server or a program.
 
@@ -93,7 +93,7 @@ class GateContract:
         assert _near(gate.purse, 0.05)
 
     def test_what_is_no_outcome_is_a_failure_and_charged(self, make: MakeGate) -> None:
-        """An error that depends on outcomes and costs nothing would be an answer that nobody paid for."""
+        """An error that depends on outcomes and costs nothing would be an answer that no one paid for."""
         gate = make(HALF, consultations=10, failure_probability=0.05)
         for value in (None, "error", float("nan"), 2, -1):
             before = gate.purse

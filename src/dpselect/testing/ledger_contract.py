@@ -133,7 +133,7 @@ class LedgerContract:
             charge = budget.reserve(signs, label="one", identifier="x")
             refusal(lambda: charge.settle(-1), ArgumentError)
             refusal(lambda: budget.settle("x", cell="odd"), ArgumentError)
-            refusal(lambda: budget.settle("nobody"), ArgumentError)
+            refusal(lambda: budget.settle("no one"), ArgumentError)
             assert budget.spent().epsilon == Fraction(1, 2)
             charge.settle(1)
             refusal(lambda: charge.settle(1), AlreadySettledError)

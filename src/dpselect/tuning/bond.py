@@ -25,7 +25,7 @@ _WINNER: Final = struct.Struct(">?Qd")
 
 
 def fresh_claim() -> bytes:
-    """A claim that nobody has made before."""
+    """A claim that no one has made before."""
     return system_source().bytes(_CLAIM_BYTES)
 
 

@@ -53,7 +53,8 @@ class TwoStageDesign:
 
     - `last(params, random, noise)` is the run more, on all rows, say; it returns the value that is released. None: the
       objective, of which the score is dropped. A value that does not survive pickling is a failure.
-    - `price(noise)`: what `last` promises to every row, whatever the parameters. None: the largest of `base(noise)`.
+    - `price(noise)`: what `last` promises to every row, regardless of the parameters. None: the largest of
+      `base(noise)`.
     - `share`: of epsilon that is kept for it, 0.7 unless given.
 
     The caller must ensure of `last` what `tune` says of an objective. It runs in the process of `tune`, and again with
@@ -388,9 +389,9 @@ def _step(sensitivity: float) -> float:
 
 
 def _in_steps(score: float, sensitivity: float) -> float:
-    """The score rounded down to whole steps, and cut off where the head start could not be added without rounding.
+    """The score rounded down to whole steps, and clipped where the head start could not be added without rounding.
 
-    Scores that are a whole number of steps apart stay as far apart, those that are less no further.
+    Scores that are an integer of steps apart stay as far apart, those that are less no further.
     """
     step = _step(sensitivity)
     return math.floor(min(max(score / step, -_MOST_STEPS), _MOST_STEPS)) * step

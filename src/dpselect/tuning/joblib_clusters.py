@@ -72,7 +72,7 @@ class ClusterOptions:
 
 
 class Cluster:
-    """A place that runs tasks, for the time of one session: processes of joblib's own, or somebody else's backend.
+    """A place that runs tasks, for the time of one session: processes of joblib's own, or someone else's backend.
 
     `own`: whether its processes serve this session only. `home`: whether its workers are threads of this process.
     `lost`: why it takes no more tasks, where that is known.
@@ -155,7 +155,7 @@ def dask_cluster(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
 
 
 def started(task: Callable[[], Any]) -> Future[Any]:
-    """A task in a thread of its own, which is left to itself where nobody waits for it any more."""
+    """A task in a thread of its own, which is left to itself where no one waits for it any more."""
     found: Future[Any] = Future()
 
     def run() -> None:
@@ -237,7 +237,7 @@ class _Dask(Cluster):
                 except TimeoutError:
                     if self.lost:
                         raise ExecutorLostError(self.lost) from None
-                    if address not in self._known():  # it has left, and nobody else takes its task
+                    if address not in self._known():  # it has left, and no one else takes its task
                         break
         return found
 

@@ -47,7 +47,7 @@ class JoblibExecutor(ClusterOptions):
     A worker that dies loses its trial, which is run again with its own key: by the cluster itself (up to 3 times), then
     by the tuner. If the whole cluster is gone, `tune` raises `ExecutorLostError` and leaves a store to resume.
 
-    Whoever can look into the cluster sees the data, the keys and the number of runs: see THREATS.md.
+    Anyone who can look into the cluster sees the data, the keys and the number of runs: see THREATS.md.
 
     >>> JoblibExecutor(workers=2).backend
     'loky'

@@ -99,7 +99,7 @@ def _check(left: Mapping[str, int]) -> None:
 
 @contextmanager
 def counting(limits: Limits | None) -> Iterator[None]:
-    """Count from zero in this block. An objective that swallows `LimitReachedError` is ended here all the same."""
+    """Count from zero in this block. An objective that swallows `LimitReachedError` is ended here anyway."""
     left = {} if limits is None else dict(limits.counts)
     token = _left.set(left)
     try:

@@ -28,7 +28,7 @@ class Stage(StrEnum):
     RESERVED = "reserved"
     """The price of the whole search is charged, durably, for these draws; no trial is under way."""
     RUNNING = "running"
-    """Trials run. Whoever finds a search here finds one whose process died."""
+    """Trials run. Anyone who finds a search here finds one whose process died."""
     CHOSEN = "chosen"
     """All that will be released is sealed; nothing of it has left."""
     SETTLED = "settled"
@@ -49,7 +49,7 @@ class Event(StrEnum):
     FINISH_TRIAL = "finish trial"
     LOSE_TRIAL = "lose trial"
     INTERRUPT = "interrupt"
-    BEGIN_ANEW = "begin anew"
+    BEGIN_ANEW = "begin again"
     CHOOSE = "choose"
     SETTLE = "settle"
     RELEASE = "release"
@@ -134,7 +134,7 @@ class Search:
 
     Trials are served in rounds of one slot each: trial `index` has slot `index % slots` of round `index // slots`. The
     number of slots is public, and every round fills all of them: slots past the last trial get an empty turn. So as
-    long as there are no more runs than slots, there is one round whatever the number of runs.
+    long as there are no more runs than slots, there is one round regardless of the number of runs.
 
     `counted` is K, the number of runs of which the best is released; `executed` is how many are run: K, or the law's
     limit when the running time is to hide K. `history` is what proposals need to know of every trial, or empty.

@@ -37,7 +37,7 @@ def end_with_parent() -> None:
 
 
 def end_with_pipe(descriptor: int) -> None:
-    """Kill this process and its group once nobody holds the other end of a pipe that it reads from. POSIX only."""
+    """Kill this process and its group once no one holds the other end of a pipe that it reads from. POSIX only."""
     end = select.poll()
     end.register(descriptor, 0)  # hanging up is reported whatever is asked for
 

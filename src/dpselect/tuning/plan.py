@@ -140,7 +140,7 @@ def _price(request: SearchRequest, price: Callable[[Repetitions], SearchPrice]) 
 
 
 def _described(guarantee: Guarantee) -> list[Any]:
-    """What must be the same before a resume: also of guarantees that somebody made by hand, which have no terms."""
+    """What must be the same before a resume: also of guarantees that someone made by hand, which have no terms."""
     numbers = [guarantee.failure, guarantee.pure_epsilon, guarantee.gaussian_mu]
     return [guarantee.adjacency.value, guarantee.theorem, *numbers, dict(guarantee.terms)]
 

@@ -1,6 +1,6 @@
 """Proposals that learn from earlier runs, kept within a ratio of the search space's law.
 
-A trial draws a pool of settings from the space and picks one of them with whole-number weights. However a proposer
+A trial draws a pool of settings from the space and picks one of them with integer weights. However a proposer
 weighs the pool, each weight is brought into [lower_ratio, upper_ratio] with mean 1. So, given the past, the setting's
 law has a density in that box with respect to the space's law: averaged over the pool, the chance that the pick lies
 in a set is a weighted sum of the chances that the members do. That holds for every space, continuous or not, and is
@@ -41,7 +41,7 @@ ENTRY_BYTES: Final = _ENTRY.size
 
 @dataclass(frozen=True)
 class Observation:
-    """An earlier run: its setting and its score. A failed run and a score that is no number have score -inf. Secret."""
+    """An earlier run: its setting and its score. A failed run and a score of NaN have score -inf. Secret."""
 
     params: Mapping[str, Any]
     score: float
@@ -161,9 +161,9 @@ def trial_token(search: Search, index: int) -> bytes:
 
 
 def project(wanted: Array, count: int, *, lower_ratio: float, upper_ratio: float) -> list[int]:
-    """Whole-number weights of mean 2**32 in [lower_ratio, upper_ratio] times that, near a multiple of `wanted`.
+    """Integer weights of mean 2**32 in [lower_ratio, upper_ratio] times that, near a multiple of `wanted`.
 
-    Clipped to the box after scaling, the scale chosen such that the mean is right; exact, by whole numbers, whatever
+    Clipped to the box after scaling, the scale chosen such that the mean is right; exact, by integers, whatever
     `wanted` holds: `count` equal weights where it is not `count` finite numbers >= 0 with one above 0.
 
     >>> [w / 2**32 for w in project(np.array([0.0, 1.0, 9.0]), 3, lower_ratio=0.5, upper_ratio=2.0)]

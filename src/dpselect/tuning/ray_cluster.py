@@ -79,7 +79,7 @@ _left_alone: Final = threading.Event()
 def _leave(ray: Any, *, lost: bool) -> None:
     """Disconnect; but not from a cluster that answers nothing, for which Ray would wait without end.
 
-    It would when this process ends, too. What Ray has started here ends then all the same.
+    It would when this process ends, too. What Ray has started here ends then anyway.
     """
     if lost:
         atexit.unregister(ray.shutdown)

@@ -1,6 +1,6 @@
 """One run of an objective on made-up or public rows, before anything is drawn or charged.
 
-What would make every run fail in silence shows here: a name or a parameter that does not exist, an exception, a return
+What would make every run fail silently shows here: a name or a parameter that does not exist, an exception, a return
 value of another shape, a value that cannot be pickled or has no room.
 """
 
@@ -27,7 +27,7 @@ def rehearse_objective(
     noise: float | None = None,
     scored: bool = True,
 ) -> None:
-    """Try an objective on made-up rows, with parameters at both ends of the space; see `Rehearsal`.
+    """Try an objective on synthetic rows, with parameters at both ends of the space; see `Rehearsal`.
 
     `noise` is told to objectives that take one. One that is not `scored` returns its value alone.
 
@@ -51,7 +51,7 @@ def _check_keys(objective: Any, params: dict[str, Any]) -> None:
     if key is not None:
         raise ArgumentError(
             f"objective takes the parameter {key!r}, which the space does not have (it has "
-            f"{', '.join(map(repr, params)) or 'none'}), so that every run would fail in silence at the full price; "
+            f"{', '.join(map(repr, params)) or 'none'}), so that every run would fail silently at the full price; "
             "nothing was drawn or charged. Name it in the space, or pass rehearse=False if this is wrong"
         )
 

@@ -121,7 +121,7 @@ class LogUniform:
 
 @dataclass(frozen=True)
 class IntegerUniform:
-    """A whole number in low..high, both ends included; with `log=True` its logarithm is uniform (low at least 1)."""
+    """An integer in low..high, both ends included; with `log=True` its logarithm is uniform (low at least 1)."""
 
     low: int
     high: int
@@ -132,7 +132,7 @@ class IntegerUniform:
         object.__setattr__(self, "high", integer("high", self.high, at_least=self.low))
 
     def sample(self, random: RandomSource | None = None) -> int:
-        """One whole number."""
+        """One integer."""
         if not self.log:
             return self.low + resolve(random).below(self.high - self.low + 1)
         drawn = math.floor(math.exp(_between(math.log(self.low), math.log(self.high + 1), random)))

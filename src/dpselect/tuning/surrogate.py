@@ -16,7 +16,7 @@ from dpselect.tuning.proposals import Observation
 __all__ = ["GaussianProcessProposer"]
 
 _FARTHEST = 1e150
-"""Scores are cut off here, so that their squares are numbers."""
+"""Scores are clipped here, so that their squares are numbers."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class GaussianProcessProposer:
     runs stand one deviation below the worst score. `length_scale` is in ranks, `noise` is the deviation of a score
     about its setting's mean, in deviations of all scores. With fewer than two scores every candidate weighs the same.
 
-    `greed` is how far the best candidate's weight lies above the others'; the box of `AdaptiveProposal` cuts it off, so
+    `greed` is how far the best candidate's weight is above the others'; the box of `AdaptiveProposal` cuts it off, so
     a large one makes the weights the box's ends.
     """
 

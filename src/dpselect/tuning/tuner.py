@@ -9,8 +9,8 @@ here is the order of durable steps, which makes a crash at any instant harmless:
 4. what won is sealed; 5. the reservation is settled with a hash of it; 6. the caller's function writes the release;
 7. the key is destroyed.
 
-A store can be copied between any two of these. So whoever starts or resumes one claims its reservation, and the latest
-claim alone can settle it, once: of all copies one releases, and after that the same release only.
+A store can be copied between any two of these. So anyone who starts or resumes one claims its reservation, and the
+latest claim alone can settle it, once: of all copies one releases, and after that the same release only.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def tune(  # noqa: PLR0913
     source = resolve(random)
     if execution.operator_progress is not None:
         warnings.warn(
-            "operator_progress shows how many trials there are: no privacy guarantee covers whoever sees it",
+            "operator_progress shows how many trials there are: no privacy guarantee covers anyone who sees it",
             OperatorProgressWarning,
             stacklevel=levels_to_the_caller(),
         )
@@ -319,7 +319,7 @@ def _begin(
 
 
 def _claimed(store: Store, search: Search) -> Search:
-    """With a claim that this store alone has, which is durable before anybody else sees it."""
+    """With a claim that this store alone has, which is durable before anyone else sees it."""
     search = search.claimed(fresh_claim())
     store.save(search)
     return search
@@ -405,7 +405,7 @@ def _close(
 ) -> TuneResult:
     """Settle, have the release written, destroy the key, and return what was released.
 
-    What is sealed as settled or released stays so whatever copies there are, so nobody is asked again.
+    What is sealed as settled or released stays so whatever copies there are, so no one is asked again.
     """
     receipt = None
     if search.stage is Stage.CHOSEN:

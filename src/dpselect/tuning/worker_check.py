@@ -1,6 +1,6 @@
 """A worker proves that it runs the tuner's code and reads the tuner's files, before its first trial.
 
-A worker with another copy of dpselect, or without the data, would run trials all the same: with other noise than is
+A worker with another copy of dpselect, or without the data, would run trials anyway: with other noise than is
 charged for, or with failures for scores. What a job expects of its workers travels with it, as plain values that every
 version can read, and each process compares before it loads the job.
 """

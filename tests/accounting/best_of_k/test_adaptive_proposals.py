@@ -123,7 +123,7 @@ def random_policy(generator, instance, ratio, runs):
 
 
 def changed(generator, policy, instance, ratio):
-    """The policy with an eighth of its rows drawn anew."""
+    """The policy with an eighth of its rows drawn again."""
     fresh = random_policy(generator, instance, ratio, len(policy))
     return [
         np.where(generator.random((len(rows), 1)) < 0.125, other, rows)
@@ -212,7 +212,7 @@ class TestNeverBelowTheTruth:
             assert best <= guarantee.delta(at) + 1e-12, name
 
     def test_failure_mass(self):
-        """Runs that fail openly with chance f, whatever the candidate: (epsilon, f)-private candidates."""
+        """Runs that fail openly with chance f, regardless of the candidate: (epsilon, f)-private candidates."""
         failure, law, ratio = 0.05, Uniform(limit=3), Ratio(0.6, 1.5)
         generator = np.random.default_rng(5)
         instance = Instance(generator, epsilon=1.0)
@@ -258,7 +258,7 @@ def tilted_search(law, ratio, epsilon, v):
 
 
 class TestAttained:
-    """Lowered by 1 per cent these bounds are false."""
+    """Lowered by 1 % these bounds are false."""
 
     @pytest.mark.parametrize("eta", [0.0, 1.0, 2.0])
     def test_pure(self, eta):
@@ -396,7 +396,7 @@ class TestInterface:
         ids=lambda law: law.describe()["law"],
     )
     def test_supremum_over_the_tilted_region(self, law):
-        """The certified supremum of the Renyi bound against a scan of 200,000 points: above, by at most 1 per cent."""
+        """The certified supremum of the Renyi bound against a scan of 200,000 points: above, by at most 1 %."""
         ratio, excess = Ratio(0.7, 1.6), np.array([0.3, 2.0, 20.0])
         s = np.concatenate(([0.0], np.geomspace(1e-12, 1.0, 200_000)))
         for trade_off in (PureTradeOff(0.8), GaussianTradeOff(0.4)):

@@ -56,7 +56,7 @@ class TestBestOf:
             except BoundUnavailableError:
                 continue
         assert_allclose(total.epsilon(1e-5), min(g.epsilon(1e-5) for g in found), rtol=1e-9)
-        # the cross-check lies above, up to the width at which the optimal bound is enclosed
+        # the cross-check is above, up to the width at which the optimal bound is enclosed
         assert best_of(base, law, bound="profile").epsilon(1e-5) >= total.epsilon(1e-5) * (1 - 2e-3)
 
     def test_terms(self):
@@ -355,7 +355,7 @@ class TestConditionalSampling:
         [(0.1, 2.68697, 2.5342), (0.01, 3.20770, 3.0678), (0.001, 3.68495, 3.5499)],
     )
     def test_numeric_forms(self, floor, renyi, hockey_stick):
-        """With the Gaussian curve and the floor coin; the coin's averaging of the moment may gain up to 1 per cent."""
+        """With the Gaussian curve and the floor coin; the coin's averaging of the moment may gain up to 1 %."""
         total = conditional_sampling(gaussian(noise_multiplier=0.2**-0.5), floor=floor)
         assert renyi * 0.99 <= epsilon_from_renyi(total.renyi_curve, 1e-6) <= renyi * 1.001
         assert hockey_stick * (1 - 1e-4) <= total.epsilon(1e-6) <= hockey_stick * 1.001

@@ -1,4 +1,4 @@
-"""The exact ring: random finite mechanisms whose best-of-K law is computed exactly; no bound may lie below the truth.
+"""The exact ring: random finite mechanisms whose best-of-K law is computed exactly; no bound may be below the truth.
 
 20,000 pairs of laws on 2 to 6 outputs, in 40 batches, each with its own law of K and its own order; zeros, ties in
 ratio and nearly equal pairs among them. The base is described by its exact curves, so what is tested is the theorem.
@@ -243,7 +243,7 @@ def quick(base, law):
 
 
 def pipeline_violations(batch, chosen, shrink=1.0, price=quick):
-    """Statements of `best_of` that lie below the truth, over some pairs of a batch."""
+    """Statements of `best_of` that are below the truth, over some pairs of a batch."""
     found = 0
     for i in chosen:
         total = price(finite_guarantee(batch.p[i].tolist(), batch.q[i].tolist()), batch.law)
@@ -276,7 +276,7 @@ def test_the_default_on_random_pairs(batches):
 
 @pytest.mark.full
 def test_a_shrunken_best_of_is_caught(batches):
-    """One pair for each law is enough to catch 5 per cent off everything, 20 of Fixed to catch 1 per cent."""
+    """One pair for each law is enough to catch 5 % off everything, 20 of Fixed to catch 1 %."""
     caught = sum(pipeline_violations(b, range(1), shrink=0.95) for b in batches)
     assert caught > 10
     fixed = next(b for b in batches if b.law == Fixed(count=4))

@@ -111,7 +111,7 @@ def test_pure_statements():
         (laplace(scale=10.0), Poisson(mean=10), 0.599584),
     ):
         assert_allclose(best_of(base, law, bound="pure").epsilon(delta=0), epsilon, rtol=2e-6)
-        # the Laplace trade-off lies below that of randomised response, so all bounds together say less
+        # the Laplace trade-off is below that of randomised response, so all bounds together say less
         assert best_of(base, law).epsilon(delta=0) < epsilon
     assert math.isinf(peer(dp_event.LaplaceDpEvent(1.0), 10, 0.0).get_epsilon(0))
 

@@ -100,7 +100,7 @@ def test_figure_4_for_poisson_with_the_exact_delta(mean, expected):
         return theorem_6(law=Poisson(mean=mean), order=orders, epsilon=RHO * orders, hat_delta=hat_delta)
 
     assert epsilon_from_renyi(printed, 1e-6) == approx(expected, abs=1e-4)
-    # the outcome of no run, which the printed form leaves out, costs up to 1 per cent at mean 2
+    # the outcome of no run, which the printed form leaves out, costs up to 1 % at mean 2
     assert best_of(base, Poisson(mean=mean), bound="renyi").epsilon(1e-6) <= expected * 1.01
 
 

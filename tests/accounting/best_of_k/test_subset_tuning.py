@@ -116,7 +116,7 @@ class TestAgainstEnumeration:
     @pytest.mark.theorem("docs/theory/subset-tuning.md, Theorem 1", exact=True, sharp=True)
     @pytest.mark.parametrize("q", [0.1, 0.5, 0.8])
     def test_attained(self, final_rows, q):
-        """Two randomised responses to the row attain profile and pure epsilon: lowered by 1 per cent both are false."""
+        """Two randomised responses to the row attain profile and pure epsilon: lowered by 1 % both are false."""
         one, two = 1.2, 0.7
         mechanisms = object.__new__(Mechanisms)
         laws = [np.array([1 / (1 + math.exp(-e)), 1 / (1 + math.exp(e))]) for e in (one, two)]

@@ -254,7 +254,7 @@ LEMMA_7 = {
 class TestLemma7:
     @pytest.mark.parametrize("eta", ETAS)
     def test_gaussian_region(self, eta):
-        """Certified: above the true supremum, by less than 5e-4 on 8,000 cells; best_of within half a per cent."""
+        """Certified: above the true supremum, by less than 5e-4 on 8,000 cells; best_of within 0.5 %."""
         law = negative_binomial(eta)
         base = gaussian(noise_multiplier=1 / MU)
         for order, value in zip((4.0, 8.0, 16.0, 32.0), LEMMA_7[eta], strict=True):
@@ -290,7 +290,7 @@ class TestLemma7:
         ids=str,
     )
     def test_epsilon_of_both_regions(self, law, zcdp_region, gaussian_curve):
-        """(epsilon, 1e-6) by a grid supremum; ours is certified, from fewer cells: within 0.5 per cent."""
+        """(epsilon, 1e-6) by a grid supremum; ours is certified, from fewer cells: within 0.5 %."""
         found = best_of(zcdp(rho=RHO), law, bound="renyi").epsilon(1e-6)
         assert_allclose(found, zcdp_region, rtol=5e-3)
         found = best_of(gaussian(noise_multiplier=1 / MU), law, bound="renyi").epsilon(1e-6)

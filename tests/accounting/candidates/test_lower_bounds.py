@@ -1,4 +1,4 @@
-"""The lower bound for selectors: the construction's own conditions, known values, and that ours lie above it."""
+"""The lower bound for selectors: the construction's own conditions, known values, and that ours are above it."""
 
 import math
 

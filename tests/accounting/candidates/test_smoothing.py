@@ -51,7 +51,7 @@ def test_the_coupled_probability_is_the_enumerated_one(kind, reach, samples, smo
 @pytest.mark.full
 @pytest.mark.parametrize("epsilon", [0.1, 0.5])
 def test_odds_keep_the_delta_that_was_asked_and_less_smoothing_does_not(epsilon):
-    """The exact failure is at most delta; with the smoothing 2 per cent smaller it is above it, and is refused."""
+    """The exact failure is at most delta; with the smoothing 2 % smaller it is above it, and is refused."""
     base, queries, delta = pure_dp(epsilon=epsilon), 4, 1e-4
     found = smoothed_odds(base, max_queries=queries, delta=delta, samples=40)
     charged = sampled_sparse_vector(base, statistic=found, epsilon=1.0, max_queries=queries).guarantee.failure

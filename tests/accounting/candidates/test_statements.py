@@ -1,4 +1,4 @@
-"""Statements on private selection beside finite mechanisms that come within one per cent of them.
+"""Statements on private selection beside finite mechanisms that come within 1 % of them.
 
 Each test computes the exact law of a search, without sampling: `0.99 * bound < truth <= bound`. A statement that is one
 per cent smaller would be false. The marks make the theorem index of the documentation.

@@ -115,7 +115,7 @@ def on_fine_pieces(atoms: Atoms, law: Repetitions, epsilon: float) -> float:
 def test_the_lower_value_is_attained(seed: int) -> None:
     """Atoms cut into 20 equal and 10 tiny pieces: some set of whole pieces comes within a per cent of the lower value.
 
-    So the upper value, at most 0.03 per cent above, could nowhere be taken a per cent lower.
+    So the upper value, at most 0.03 % above, could nowhere be taken a per cent lower.
     """
     random = np.random.default_rng(seed)
     for _ in range(8):
@@ -362,7 +362,7 @@ def test_results_compose() -> None:
 
 @pytest.mark.full
 def test_splitting_atoms_changes_nothing() -> None:
-    """Cuts may lie inside atoms: the same pair in pieces has the same value, to the accuracy of the search."""
+    """Cuts may be inside atoms: the same pair in pieces has the same value, to the accuracy of the search."""
     pair = pair_of(np.array([0.2, 0.5, 0.3]), np.array([0.5, 0.4, 0.1]))
     split = pieces(pair, np.linspace(0.01, 0.99, 60))
     for law in (Geometric(gamma=0.05), capped(Geometric(gamma=0.05), 8)):

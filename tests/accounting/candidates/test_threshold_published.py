@@ -1,6 +1,6 @@
 """Numbers of Liu and Talwar (2019), "Private Selection from Private Candidates", computed from its closed forms.
 
-Golden values to six digits or more, worked out from the theorems and their proofs by hand (double precision), not by
+Golden values to six digits or more, computed from the theorems and their proofs by hand (double precision), not by
 this package. Where the paper's printed statement is wrong, the repaired one is tested and the comment says so.
 """
 

@@ -111,7 +111,7 @@ def test_no_order_exceeds_the_bound_at_length(seed):
 
 @pytest.mark.theorem("docs/theory/optimal-selection.md, Theorem 1", exact=True, sharp=True)
 def test_a_bound_one_per_cent_smaller_is_caught():
-    """Randomised response and a geometric law: orders of fragments come within one per cent of the bound."""
+    """Randomised response and a geometric law: orders of fragments come within 1 % of the bound."""
     from dpselect.privacy import pure_dp
 
     e, law, epsilon = 1.0, Geometric(gamma=0.5), 0.8

@@ -221,7 +221,7 @@ def test_the_attack_by_sampling() -> None:
 
     5,000,000 searches on either data set, about 30,000,000 runs. P(S) - e P'(S) has a standard error below 6.6e-4
     (both shares taken as one half; delta is near 0.3) and each check allows four: a false alarm of either has
-    probability below 4e-5. An attack that reaches less than 97.5 per cent of the bound is missed, and a bound 1.5 per
+    probability below 4e-5. An attack that reaches less than 97.5 % of the bound is missed, and a bound 1.5 per
     cent too small passes, with probability below 0.03.
     """
     cuts = np.linspace(-5.0, 6.0, 240)
@@ -364,7 +364,7 @@ def concentrated_pair(rho: float, knots: int, merged: int) -> tuple[np.ndarray, 
 def test_poisson_repetition_of_a_concentrated_base_by_an_independent_search(mean: int, reproduced: float) -> None:
     """Delta of an explicit order of about 970 outcomes, increments of phi from the masses outside of each interval.
 
-    It stays below 1e-6 at the epsilon that the figure's row and the accountant give; four per cent lower it does not.
+    It stays below 1e-6 at the epsilon that the figure's row and the accountant give; 4 % lower it does not.
     """
     total = optimal_best_of(zcdp(rho=0.1), Poisson(mean=mean), atoms=300)
     # processors round differently, and then another of the places that are tried, a thousandth apart, is the first safe
@@ -385,7 +385,7 @@ def test_poisson_repetition_of_a_concentrated_base_by_an_independent_search(mean
         return float(np.sum(gains[starts, np.arange(first, gains.shape[1])]))
 
     assert 0.0 < attained(reproduced) <= min(1e-6, total.delta(reproduced))
-    assert attained(0.96 * reproduced) > 1e-6, "the mutation: a bound four per cent smaller is beaten"
+    assert attained(0.96 * reproduced) > 1e-6, "the mutation: a bound 4 % smaller is beaten"
 
 
 @pytest.mark.cases(1)
@@ -457,7 +457,7 @@ def test_nothing_is_ever_nan() -> None:
 
 @pytest.mark.slow
 def test_the_bracket_is_narrow_on_many_cases() -> None:
-    """Every seventh case of benchmarks/optimal.py: at most 0.2 per cent for epsilon in [0.05, 20]."""
+    """Every seventh case of benchmarks/optimal.py: at most 0.2 % for epsilon in [0.05, 20]."""
     import importlib.util
 
     path = ROOT / "benchmarks" / "optimal.py"

@@ -62,7 +62,7 @@ def first_curve(base: Guarantee, law: Repetitions, atoms: int) -> Direction:
 
 def check_against_ladder(base: float, stop: float, delta: float, upper: float) -> None:
     assert ladder(base, stop, upper, 200) <= delta
-    assert ladder(base, stop, 0.99 * upper, 200) > delta, "the mutation: a bound one per cent smaller is beaten"
+    assert ladder(base, stop, 0.99 * upper, 200) > delta, "the mutation: a bound 1 % smaller is beaten"
 
 
 @pytest.mark.theorem("docs/theory/optimal-selection.md, Theorem 1", exact=True, sharp=True)

@@ -63,7 +63,7 @@ Work = dict[str, int]
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
-    """How many boxes of cuts are bounded, how many columns are worked out, and how often their bounds are certified."""
+    """How many boxes of cuts are bounded, how many columns are computed, and how often their bounds are certified."""
     done = {"boxes": 0, "columns": 0, "certified": 0}
     bounds, columns = Cuts._bounds, direction.column_bounds
 
@@ -201,7 +201,7 @@ def cut_epsilon(base: float, stop: float, delta: float, x: mpmath.mpf, y: mpmath
     [(1e-3, 0.1, 1e-6), (1e-4, 0.5, 1e-6), (1e-2, 1e-3, 1e-5), (1e-1, 1e-2, 1e-3), (1e-3, 1e-3, 1e-9)],
 )
 def test_no_exact_set_beats_the_bound_and_some_reach_it(base: float, stop: float, delta: float) -> None:
-    """Shares on logarithmic grids, sets with and without "none"; one per cent off the bound is caught."""
+    """Shares on logarithmic grids, sets with and without "none"; 1 % off the bound is caught."""
     lower, upper = threshold_stopping(pure_dp(epsilon=base), stop_probability=stop).epsilon_bracket(delta=delta)
     shares = [mpmath.mpf(0), *(mpmath.mpf(10) ** (-k / mpmath.mpf(4)) for k in range(40))]
     with mpmath.workdps(40):
@@ -210,7 +210,7 @@ def test_no_exact_set_beats_the_bound_and_some_reach_it(base: float, stop: float
             for x, y, none in itertools.product(shares, shares, (False, True))
         )
     assert best <= upper
-    assert 0.99 * upper < best, "the mutation: a bound one per cent smaller is beaten"
+    assert 0.99 * upper < best, "the mutation: a bound 1 % smaller is beaten"
     assert best > 0.99 * lower
 
 

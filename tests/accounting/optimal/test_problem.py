@@ -41,7 +41,7 @@ CASES = [(law, epsilon, delta) for delta in DELTAS for epsilon in EPSILONS for l
 @pytest.mark.parametrize(("law", "epsilon", "delta"), [(LAWS[0], 36.5, 0.1), (EVEN, 60.0, 0.1), *CASES], ids=str)
 @pytest.mark.cases(2)
 def test_no_price_is_below_an_event_that_is_attained(law: Repetitions, epsilon: float, delta: float) -> None:
-    """Before masses were rounded outwards 36.5 had a price 0.8 per cent too small, and 60 one that was 20 too small."""
+    """Before masses were rounded outwards 36.5 had a price 0.8 % too small, and 60 one that was 20 too small."""
     base, truth = pure_dp(epsilon=epsilon), exactly(law, epsilon, delta)
     for bound in ("optimal", None):
         price = best_of(base, law, bound=bound).epsilon(delta)
@@ -132,7 +132,7 @@ def most_attained(law: Repetitions, epsilon: float, p: list[float], q: list[floa
 
 @pytest.mark.full
 def test_no_price_of_an_odd_pair_is_below_an_order_that_is_attained() -> None:
-    """Half of these prices are within one per cent of what is attained, so that a smaller one would be seen."""
+    """Half of these prices are within 1 % of what is attained, so that a smaller one would be seen."""
     random, seen = np.random.default_rng(9), 0
     for number in range(48):
         law, (p, q), delta = LAWS[number % len(LAWS)], odd_pair(random), 10.0 ** -random.uniform(0.3, 8.0)

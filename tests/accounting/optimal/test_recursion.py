@@ -1,6 +1,6 @@
 """The optimal accountant against brute force over orders, on random pairs of few atoms.
 
-A valid bound may lie below nothing that an order attains; the recursion V is the best of some orders, so it may not lie
+A valid bound may be below nothing that an order attains; the recursion V is the best of some orders, so it may not lie
 above brute force. Both are theorems, so the tolerance is rounding alone.
 """
 
@@ -130,7 +130,7 @@ def test_never_below_an_attained_order_on_many_pairs_of_up_to_seven_atoms() -> N
 
 @pytest.mark.full
 def test_a_bound_that_is_one_per_cent_too_small_is_caught() -> None:
-    """The check above is not vacuous: where the bounds are tight an order beats 99 per cent of them."""
+    """The check above is not vacuous: where the bounds are tight an order beats 99 % of them."""
     random = np.random.default_rng(3)
     caught = 0
     for _ in range(30):
@@ -143,7 +143,7 @@ def test_a_bound_that_is_one_per_cent_too_small_is_caught() -> None:
 
 
 def test_the_published_three_point_vectors() -> None:
-    """P = (.5, .3, .2), Q = (.4, .3, .3), all six orders (values worked out independently, to 8 digits)."""
+    """P = (.5, .3, .2), Q = (.4, .3, .3), all six orders (values computed independently, to 8 digits)."""
     p, q = np.array([0.2, 0.3, 0.5]), np.array([0.3, 0.3, 0.4])
     pair = DominatingPair(losses=np.log(p / q), upper=p, lower=q)
     rows = [
@@ -182,7 +182,7 @@ def bracket_widths(seed: int, pairs: int) -> np.ndarray:
 
 @pytest.mark.full
 def test_lower_and_upper_meet_on_refined_atoms() -> None:
-    """All laws: at most the stated 0.2 per cent of epsilon on nine of ten pairs, 2 per cent on each."""
+    """All laws: at most the stated 0.2 % of epsilon on nine of ten pairs, 2 % on each."""
     widths = bracket_widths(11, 8)
     assert np.quantile(widths, 0.9) <= 2e-3
     assert np.max(widths) <= 2e-2

@@ -36,7 +36,7 @@ class TestPlan:
     @pytest.mark.full
     @pytest.mark.parametrize("final_rows", ["rest", "all"])
     def test_least_noise_on_its_grid(self, final_rows):
-        """Every option meets the total, priced anew, and would not with the next smaller power of 1.02."""
+        """Every option meets the total, priced again, and would not with the next smaller power of 1.02."""
         options = plan_subset(
             base=pure, epsilon=1.0, delta=1e-3, repetitions=LAW, sampling_rates=(0.2,), final_rows=final_rows
         )

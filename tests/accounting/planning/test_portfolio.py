@@ -167,7 +167,7 @@ def test_the_last_run_is_covered_whichever_it_is():
 
 @pytest.mark.full
 def test_a_plan_pays_for_the_last_run_of_the_dearest_candidate():
-    """Their noises are searched to a part in ten thousand, so that one is a little dearer than the other."""
+    """Their noises are searched to a part in ten thousand, so that one is a little more expensive than the other."""
     makes = [lambda noise: pure_dp(epsilon=1.0 / noise), lambda noise: pure_dp(epsilon=noise**-1.3)]
     choice = the_choice(agreement(CLASSES), 0.1, ADD)
     for order in (makes, makes[::-1]):

@@ -82,7 +82,7 @@ SLOPE = {0: 0.01}
 @pytest.mark.full
 def test_what_has_somebodys_own_code_in_it_is_not_remembered(monkeypatch):
     def price():
-        base = Guarantee(adjacency=Adjacency.ADD_OR_REMOVE_ONE, theorem="somebody's", renyi_curve=Somebodys())
+        base = Guarantee(adjacency=Adjacency.ADD_OR_REMOVE_ONE, theorem="someone's", renyi_curve=Somebodys())
         return SearchPrice((base,), LAW).epsilon(1e-6)
 
     before = price()

@@ -60,7 +60,7 @@ def test_the_noise_of_figure_2(rows, spent, percentile):
     ],
 )
 def test_the_noise_of_the_test(rows, regularization, paper, tight):
-    """Fact 19: 70 per cent of the rows for training, one row replaced."""
+    """Fact 19: 70 % of the rows for training, one row replaced."""
     train, test = round(0.7 * rows), round(0.3 * rows)
     for bound, known in (("paper", paper), ("tight", tight)):
         shift = logistic_error_shift(2 / (train * regularization), bound=bound)
@@ -116,7 +116,7 @@ def test_the_norm_of_output_perturbation():
     norms = np.linalg.norm(
         [_add_spherical_noise(np.zeros((10, 1)), sensitivity, 1.0, source)[:, 0] for _ in range(draws)], axis=1
     )
-    error = 4.9 * norms.std() / math.sqrt(draws)  # detects a mean off by 2 per cent
+    error = 4.9 * norms.std() / math.sqrt(draws)  # detects a mean off by 2 %
     assert abs(norms.mean() - 0.0285714286) < error + 1e-7
     beyond = int(np.count_nonzero(norms > 0.0448720469))
     assert stats.binomtest(beyond, draws, 0.05).pvalue > 1e-6
@@ -215,7 +215,7 @@ def test_how_often_a_gate_withholds(scales, withheld, train_shift, unit):
 
 
 def test_limits_of_a_gate():
-    """Fact 27: with a threshold far above every error the model always leaves; what is no number never passes."""
+    """Fact 27: with a threshold far above every error the model always leaves; what is not a number never passes."""
     for error, value in ((2.0, "model"), (math.nan, None), (math.inf, None), (1e300, None)):
         release = GatedRelease(max_error=10.0, **GATE)(lambda _: "model", lambda _, e=error: e)
         assert release.value == value

@@ -1,4 +1,4 @@
-"""Exact laws of gates on few tasks: every number of tasks in each cell, every answer, in whole numbers and fractions.
+"""Exact laws of gates on few tasks: every number of tasks in each cell, every answer, in integers and fractions.
 
 A searcher's systems are outcomes by cell: on a task of this cell, the outcome of each. Tasks are independent draws of
 cells. So the searcher, who knows the law and nothing of the tasks, is a tree: a system and a stake for each answers so

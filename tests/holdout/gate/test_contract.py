@@ -48,7 +48,7 @@ def keeps_the_purse(self, gate, outcomes, stake, candidate):
 
 def errors_are_free(self, gate, outcomes, stake, candidate):
     if any(value not in (0, 1, 0.75) for value in outcomes.values()):
-        raise ValueError("an outcome is no number")
+        raise ValueError("an outcome is not a number")
     return gate.ask(outcomes, stake, candidate=candidate)
 
 

@@ -23,7 +23,7 @@ TABLE = {
     1000: [(0.034, 0.052), (0.045, 0.062), (0.061, 0.078), (0.074, 0.090)],
     5000: [(0.015, 0.023), (0.020, 0.028), (0.027, 0.035), (0.033, 0.041)],
 }
-"""Gains accepted with power 0.5 and 0.9 at levels 1e-2, 1e-3, 1e-5, 1e-7, worked out apart from this program."""
+"""Gains accepted with power 0.5 and 0.9 at levels 1e-2, 1e-3, 1e-5, 1e-7, computed apart from this program."""
 
 
 @pytest.mark.parametrize("tasks", TABLE)
@@ -185,7 +185,7 @@ def test_advice_refuses(name, value):
 def test_attacked_gates_fail_at_most_as_promised(capsys):
     """300 gates an attack: more than 0.1 failures where 0.05 are allowed has probability 0.0001."""
     found = benchmark.attacks(300)
-    assert "99 per cent upper bound" in capsys.readouterr().out
+    assert "99 % upper bound" in capsys.readouterr().out
     assert max(found.values()) <= 0.1
 
 

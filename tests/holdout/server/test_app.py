@@ -85,7 +85,7 @@ def test_a_gate_says_one_word_and_shows_no_loser(tmp_path, state):
 
 @pytest.mark.full
 def test_candidates_are_named_by_each_submitter_for_themselves(tmp_path, state):
-    """Else a free answer would say that somebody else has asked about the same candidate."""
+    """Else a free answer would say that someone else has asked about the same candidate."""
     better = make_gate(tmp_path / "my.gate")
     worse = dict.fromkeys(better, 0)
     with served(tmp_path, tmp_path / "my.gate") as server:
@@ -158,7 +158,7 @@ def test_tokens(world):
         assert server.submit("pets", fields, token)[0] == 401
         assert server.submit("pets", fields, people.invite("spy", questions=1))[0] == 200
         with pytest.raises(ArgumentError):
-            people.revoke("nobody")
+            people.revoke("no one")
     content = b"".join(path.read_bytes() for path in folder.glob("submitters.db*"))
     assert b"spy" in content
     assert token.encode() not in content
@@ -372,7 +372,7 @@ def call(app, *, method="GET", path="/", headers=(), chunks=(b"",), pause=0.0):
 
 
 class Broken:
-    """A board whose questions fail in a way that nobody foresaw, with a secret in the message."""
+    """A board whose questions fail in a way that no one foresaw, with a secret in the message."""
 
     name, kind, identifier = "broken", "gate", "x"
 

@@ -1,4 +1,4 @@
-"""Connections that keep the server waiting: they end, and they keep nobody who asks from being answered."""
+"""Connections that keep the server waiting: they end, and they keep no one who asks from being answered."""
 
 import asyncio
 import http.client

@@ -55,7 +55,7 @@ def test_the_questions_left_do_not_say_that_somebody_else_has_asked_the_same(tmp
 
 
 def test_noise_does_not_average_out_over_submitters(tmp_path, state):
-    """The same predictions have the same noisy score, whoever asks."""
+    """The same predictions have the same noisy score, anyone who asks."""
     from dpselect.holdout import HoldoutLabels, HoldoutRequest
 
     labels = [row % 2 for row in range(4000)]
@@ -177,7 +177,7 @@ def test_limits_of_each_submitter(tmp_path):
 
 
 def test_a_record_in_use_is_not_a_failure(tmp_path):
-    """Who reads while somebody else waits for the record sees what it was; a record that fails says so."""
+    """Who reads while someone else waits for the record sees what it was; a record that fails says so."""
 
     class Locked(Broken):
         def describe(self):

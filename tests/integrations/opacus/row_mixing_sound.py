@@ -181,7 +181,7 @@ class Words(nn.Module):
 
 @sound(words)
 class PaddingInTheMean(nn.Module):
-    """Opacus gives padding a gradient, which is of that row all the same."""
+    """Opacus gives padding a gradient, which is of that row anyway."""
 
     def __init__(self):
         super().__init__()

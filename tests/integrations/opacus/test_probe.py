@@ -1,4 +1,4 @@
-"""Models and losses in which a row reaches other rows are refused, on made-up rows; sound ones never are."""
+"""Models and losses in which a row reaches other rows are refused, on synthetic rows; sound ones never are."""
 # ruff: noqa: E402
 
 import copy
@@ -164,7 +164,7 @@ class Unfit(zoo.Body):
 
     def forward(self, inputs):
         if not bool((inputs == inputs.round()).all()) or bool((inputs < 7).any()):
-            raise ValueError("whole numbers from 7")
+            raise ValueError("integers from 7")
         return super().forward(inputs / 100.0)
 
 
@@ -232,7 +232,7 @@ def test_how_far_a_row_moves_the_example_of_a_transposed_model():
 
 
 class Network(ClassifierMixin, BaseEstimator):
-    """Somebody's estimator, trained by `PrivateTraining`; `mixed`: each row less the mean of its batch."""
+    """Someone's estimator, trained by `PrivateTraining`; `mixed`: each row less the mean of its batch."""
 
     def __init__(self, mixed=False, random=None):
         self.mixed, self.random = mixed, random
@@ -260,7 +260,7 @@ class Centred(torch.nn.Linear):
 
 @pytest.mark.full
 def test_a_search_finds_a_model_that_mixes_rows_before_it_is_charged(tmp_path):
-    """By default: the estimator is fitted to made-up rows, so that its own probe runs."""
+    """By default: the estimator is fitted to synthetic rows, so that its own probe runs."""
     X = keyed_source("rows").uniform((40, 3))
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         budget = ledger.create_budget("b", epsilon=99, delta=1e-5)

@@ -235,7 +235,7 @@ ADAPTIVE = {
 
 
 def test_the_loader_of_a_memory_manager_is_named():
-    """Its batches are Poisson samples all the same: it is the loader of `make_private` that says at which rate."""
+    """Its batches are Poisson samples anyway: it is the loader of `make_private` that says at which rate."""
     from opacus.utils.batch_memory_manager import BatchMemoryManager
 
     optimizer, loader = made_private()

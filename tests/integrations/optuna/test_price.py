@@ -48,7 +48,7 @@ def test_by_default_everything_that_began_is_composed():
     assert_costs(priced, gaussian(noise_multiplier=4 / 10**0.5))
     assert priced.guarantee.epsilon_bracket(1e-6)[0] == 0.0  # only part of it may have been seen
     assert len(priced.missing) == 2
-    assert priced.rests_on[0].startswith("must hold: the number of runs was fixed beforehand")
+    assert priced.rests_on[0].startswith("must hold: the number of runs was fixed in advance")
 
 
 def test_an_independent_study_with_both_declarations_is_the_best_of_a_fixed_number():

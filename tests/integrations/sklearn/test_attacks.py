@@ -35,7 +35,7 @@ LEARNER = OutputPerturbationClassifier(epsilon=2.0)
 
 
 class Mean(TransformerMixin, BaseEstimator):
-    """A private transformer of somebody's, with noise so large that what it adds does not matter here."""
+    """A private transformer of someone's, with noise so large that what it adds does not matter here."""
 
     def __init__(self, random=None):
         self.random = random
@@ -52,7 +52,7 @@ class Mean(TransformerMixin, BaseEstimator):
 
 
 class Constant(ClassifierMixin, BaseEstimator):
-    """A private classifier of somebody's that fails, as most do, on what is no finite number."""
+    """A private classifier of someone's that fails, as most do, on what is no finite number."""
 
     def __init__(self, random=None):
         self.random = random
@@ -171,7 +171,7 @@ def test_a_row_that_a_learner_of_others_cannot_take_trains_nothing_and_raises_no
     assert seen(Seen, table, labels) == ALL[:3] + ALL[4:]
     other = seen(SeenReplaceOne, table, labels)
     assert other[:3] + other[4:] == ALL[:3] + ALL[4:]
-    # a public row in its place: the same whatever the row was, and at another place
+    # a public row in its place: the same regardless of the row, and at another place
     table[3], labels[3] = [float("nan")] * 3, 1
     assert seen(SeenReplaceOne, table, labels) == other
     assert search().fit(table, labels).best_estimator_ is not None

@@ -1,4 +1,4 @@
-"""What a private search is told beforehand: categories that are listed, labels and missing cells, scales."""
+"""What a private search is told in advance: categories that are listed, labels and missing cells, scales."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Public mistakes in a private search, on frames and arrays: refused on made-up rows, before anything is charged."""
+"""Public mistakes in a private search, on frames and arrays: refused on synthetic rows, before anything is charged."""
 
 import datetime
 

@@ -105,7 +105,7 @@ def test_answers_are_put_in_the_order_of_the_public_classes():
     counted = scoring_of(Foreign(), "balanced_accuracy", noise=noise, rows=3.0, classes=classes)
     assert counted.total(Foreign(), np.zeros((3, 1)), y).tolist() == [[1, 0, 1], [0, 0, 0]]
     right = scoring_of(Foreign(), "accuracy", noise=noise, rows=3.0, classes=classes)
-    assert right.total(Foreign(), np.zeros((3, 1)), y).tolist() == [2, 1]  # what nobody knows is not right
+    assert right.total(Foreign(), np.zeros((3, 1)), y).tolist() == [2, 1]  # what no one knows is not right
     loss = scoring_of(Foreign(), "neg_log_loss", noise=None, rows=3.0, classes=classes)
     total = loss.total(Foreign(), np.zeros((3, 1)), y)
     expected = np.mean(np.log([0.9, 0.8, 0.01]))

@@ -160,7 +160,7 @@ def test_a_label_that_a_row_score_does_not_know_costs_that_row_and_no_other():
 def test_a_scorer_that_gives_no_number_is_found_before_it_makes_every_run_fail():
     with pytest.raises(TypeError, match="dict") as caught:
         search(public_validation=(X, Y), scoring=lambda model, X, y: {"accuracy": 1.0}).fit(X, Y)
-    assert "made-up rows" in caught.value.__notes__[0]
+    assert "synthetic rows" in caught.value.__notes__[0]
 
 
 # what steps may see and keep
@@ -178,7 +178,7 @@ def test_columns_chosen_by_a_function_of_the_rows_are_refused_and_by_type_are_no
 
 
 class PeekingPipeline(Pipeline):
-    """What a subclass does with the rows between its steps, nobody has looked at."""
+    """What a subclass does with the rows between its steps, no one has looked at."""
 
 
 def test_a_pipeline_of_another_kind_is_refused():

@@ -121,7 +121,7 @@ def test_parameters_that_the_guarantee_reads_are_found(name):
 
 
 class Owned(ClassifierMixin, BaseEstimator):
-    """A learner of somebody's, whose guarantee looks at its parameters in ways that are hard to follow."""
+    """A learner of someone's, whose guarantee looks at its parameters in ways that are hard to follow."""
 
     def __init__(self, size=None, flag=False, random=None):
         self.size = size
@@ -353,7 +353,7 @@ def test_one_row_moves_a_row_score_by_at_most_its_steps(values, gone):
 def test_the_noise_of_a_row_score_covers_all_steps():
     """Scale 2**20/epsilon for each of the two cells, of which the score is half the difference.
 
-    The mean of |X - Y|/2 for two Laplace variables of scale 2 is 1.5; of 400 draws it is within 20 per cent of that but
+    The mean of |X - Y|/2 for two Laplace variables of scale 2 is 1.5; of 400 draws it is within 20 % of that but
     for 1 key in 10,000.
     """
     noise = ScoreNoise(0.5, Adjacency.ADD_OR_REMOVE_ONE)

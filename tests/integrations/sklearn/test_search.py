@@ -284,7 +284,7 @@ def test_wrong_arguments_are_told_before_anything_is_charged(arguments, told, tm
 def test_a_mistake_that_only_training_shows_is_found_on_made_up_rows():
     with pytest.raises(ArgumentError, match="regularization") as caught:
         fit(space={"regularization": [1.0, -1.0]})
-    assert "made-up rows" in caught.value.__notes__[0]
+    assert "synthetic rows" in caught.value.__notes__[0]
 
 
 def test_a_seed_in_the_place_of_a_source_is_refused():

@@ -17,7 +17,7 @@ HELD_OUT = {"fraction": 0.5, "folds": None}
 
 
 def cell_of(value):
-    """A cell as whoever reads rows could tell it apart: by its type and its bits."""
+    """A cell as anyone who reads rows could tell it apart: by its type and its bits."""
     return (type(value).__name__, value.hex() if isinstance(value, float) else value)
 
 
@@ -89,7 +89,7 @@ def test_equal_rows_are_dealt_like_others():
     held_out = len(rows_to_parts(X, y, y=y, **options)[0][1]) / 2000
     assert abs(held_out - 0.3) < 6 * math.sqrt(0.21 / 2000)
     together = len(rows_to_parts(X, y, **options)[0][1])
-    assert together in (0, 2000), "where nobody says what the labels are, they share a part"
+    assert together in (0, 2000), "where no one says what the labels are, they share a part"
 
 
 def test_rows_with_names_and_untyped_cells_share_a_part():

@@ -61,7 +61,7 @@ def test_without_threshold_noise_the_game_is_what_the_best_strategy_attains(posi
     bound = values_at(coins, positives, [-steps * RATE], queries=queries)[0]
     assert attained <= bound * (1 + 1e-12)
     assert bound == pytest.approx(attained, rel=1e-6)
-    assert 0.99 * bound < attained  # a bound one per cent smaller is false
+    assert 0.99 * bound < attained  # a bound 1 % smaller is false
     assert values_at(coins, positives, [-steps * RATE])[0] >= bound
 
 
@@ -73,7 +73,7 @@ THRESHOLDS = [
 
 
 def shifted(threshold, shift, value):
-    """E[v(log f(r) / f(r + shift) - .)] for a law on whole numbers."""
+    """E[v(log f(r) / f(r + shift) - .)] for a law on integers."""
     law = dict(threshold)
     return sum(p * (value(math.log(p / law[r + shift])) if r + shift in law else 1.0) for r, p in threshold)
 
@@ -193,7 +193,7 @@ def test_restarts_with_any_shift_bound_every_strategy(shift, epsilon):
         else:
             spread.weights[50 + round(50 * math.log(p / there) / rate)] += p
     values = game_values(mesh, coins, 2, between=[Spread(50, spread.weights)])
-    # whoever draws from the lost end wins: twice at most
+    # anyone who draws from the lost end wins: twice at most
     bound = np.interp(-epsilon, mesh.losses, spread.expected(mesh, values)) + 2.0 * lost
     assert attained <= bound + 1e-9
     if shift:  # without the losses of the queries the claim is false
@@ -297,7 +297,7 @@ def test_the_polygon_lies_around_the_curve_and_close_to_it(move):
     gap = edge - curve[:, 1] if move > 0 else curve[:, 1] - edge
     assert gap.min() >= -1e-12
     assert gap.max() < 0.02
-    # one per cent less of a move leaves points of the curve outside
+    # 1 % less of a move leaves points of the curve outside
     closer = laplace_coins(0.7, (0.99 * move, 0.0))
     vertices = np.column_stack([closer.negative, closer.negative * np.exp(-closer.negative_loss)])
     path = np.vstack([[0.0, 0.0], vertices[np.argsort(vertices[:, 0])], [1.0, 1.0]])
@@ -321,7 +321,7 @@ def test_geometric_coins_with_many_steps_lie_around_their_points():
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 3", exact=True, sharp=True)
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 0.9])
 def test_laplace_noise_nearly_attains_the_game(epsilon):
-    """Every query from a list of levels, values rounded down to a fine mesh: attained, and within one per cent."""
+    """Every query from a list of levels, values rounded down to a fine mesh: attained, and within 1 %."""
     rate, width, queries = 0.5, 2e-4, 5
     tail, losses = laplace_tail(rate), np.arange(-8000, 8001) * width
     values = [np.maximum(-np.expm1(-losses), 0.0), np.maximum(-np.expm1(-losses), 0.0)]
@@ -344,7 +344,7 @@ def test_laplace_noise_nearly_attains_the_game(epsilon):
     assert attained <= bound
     assert 0.99 * bound < attained
     narrow = values_at(laplace_coins(rate, (-0.9, 0.9)), 1, [-epsilon], queries=queries, width=rate / 80)[0]
-    assert narrow < attained  # moves that are ten per cent too small
+    assert narrow < attained  # moves that are 10 % too small
 
 
 GAMES = [

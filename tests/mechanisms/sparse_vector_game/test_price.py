@@ -106,7 +106,9 @@ def test_the_published_variants_are_priced():
     assert pure == pytest.approx({1: 1.0, 2: 1.0, 3: math.inf, 4: (1 + 6 * 20) / 4, 6: 0.5 * 30, 7: 1.0})
     assert all(game_guarantee(game).epsilon(1e-6) < min(0.9 * pure[n], 30) for n, game in games.items() if game)
     by_name = {variant.__name__: variant for variant in BROKEN}
-    law = by_name["query_noise_without_c"](0.1, 0.3, 2)  # the fourth, played: dearer than its claim, below its price
+    law = by_name["query_noise_without_c"](
+        0.1, 0.3, 2
+    )  # the fourth, played: more expensive than its claim, below its price
     game = published_games(epsilon=0.4, c=2, queries=30)[4]
     for negatives, gap in ((4, -3.0), (8, -6.0), (20, -12.0)):
         gaps = np.array([gap] * negatives + [0.0, 0.0])

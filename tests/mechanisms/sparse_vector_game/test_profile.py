@@ -125,7 +125,7 @@ def test_an_entry_gives_back_no_more_than_divergences_of_steps():
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 4", exact=True, sharp=True)
 @pytest.mark.parametrize(("rate", "order"), [(0.4, 1.5), (0.1, 4.0), (0.2, 2.0)])
 def test_a_run_of_negatives_uses_nothing(rate, order):
-    """Less what its positives used no query raises the moment; with positives one per cent too cheap some does."""
+    """Less what its positives used no query raises the moment; with positives 1 % too cheap some does."""
     kappa = float(log_kappa(laplace_coins(rate, (-1.0, 1.0)), np.array([order]))[0])
     tail, grown = laplace_tail(rate), {1.0: [], 0.99: []}
     for level in np.linspace(-3.0, 3.0, 241) / rate:

@@ -76,7 +76,7 @@ def test_other_budgets_beside_known_numbers():
 
 
 def test_auto_is_one_public_choice():
-    """What the call promises is what the calculator says beforehand, with the same public numbers, or it refuses."""
+    """What the call promises is what the calculator says in advance, with the same public numbers, or it refuses."""
     asked = {"domain_size": 2**256, "epsilon": 1, "delta": 1e-6}
     for count, adjacency, expected in (
         (50, ADD, None),
@@ -142,7 +142,7 @@ def test_noise_of_the_binary_search():
 @pytest.mark.parametrize("adjacency", [ADD, SWAP])
 @pytest.mark.parametrize("method", METHODS[:5])
 def test_success_at_the_calculated_size(method, adjacency):
-    """Eight shapes at the calculated size, ten times: more than 6 failures of 80 at a rate of 1 per cent: 2e-6."""
+    """Eight shapes at the calculated size, ten times: more than 6 failures of 80 at a rate of 1 %: 2e-6."""
     rows = InteriorPoint(method=method, domain_size=2**64, epsilon=1, delta=1e-6, adjacency=adjacency).rows
     if rows is None:
         assert (method, adjacency) == ("cumulative", ADD)

@@ -20,7 +20,7 @@ from dpselect.randomness import RandomSource, keyed_source
 class LowerBoundReduction:
     """Algorithm 6: an interior-point problem on {1..places} as one on words of that length over {1..base}.
 
-    The words are in lexicographic order, coded as whole numbers 0 .. base**places - 1. A mechanism for them with 2n
+    The words are in lexicographic order, coded as integers 0 .. base**places - 1. A mechanism for them with 2n
     samples becomes one for the places with n samples and the same cumulative privacy (Claim 4.6), as
     `points` keeps the cumulative distance for every secret word; an interior point is turned back into one except
     where the mechanism guesses a letter of the secret word, with probability at most 1/(base - 2).

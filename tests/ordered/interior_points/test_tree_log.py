@@ -414,7 +414,7 @@ def test_tuned_two_levels_with_too_few_points():
 
 @pytest.mark.parametrize(("bits", "levels"), [(64, 1), (64, 2), (300, 1)])
 def test_success_at_the_calculated_size(bits, levels):
-    """Every shape at the calculated size; 5 failures of 48 have probability 1e-4 at a rate of 1 per cent."""
+    """Every shape at the calculated size; 5 failures of 48 have probability 1e-4 at a rate of 1 %."""
     p, rng, failed = tuned_tree_log(bits, 2.0, 1e-6, 0.01, levels), random.Random(bits), 0
     rows = tree_log_rows(p, bits, 0.01)
     for trial in range(6):

@@ -45,8 +45,8 @@ def test_the_price_of_two_levels_term_by_term():
     """The statement in `tree_log_price`, written out: one term for each test, choice, draw and bad event."""
     tail = exact_tail(Fraction(1, 8), 3)
     price = tree_log_price(TWO, bits=4)
-    # test 6, two levels of border 2 and choice 2; the heavy round at the second level is dearer than that level's own
-    # border and choice with the base
+    # test 6, two levels of border 2 and choice 2; the heavy round at the second level is more expensive than that
+    # level's own border and choice with the base
     assert price.epsilon == pytest.approx((6 + 4 + 6) * UNIT)
     # two choices of 2 * 0.004; too large a Gamma passes (22/2 - 1 - 7 = 3), a round without its promise at either level
     # (7 - 4 = 3), a round that misses its node (4 - 1 = 3)
@@ -151,7 +151,7 @@ class WithoutThresholdNoise(EnumeratedDraws):
 
 
 class FreshThresholdNoise(WithoutThresholdNoise):
-    """Planted: the threshold's noise is drawn anew for every node."""
+    """Planted: the threshold's noise is drawn again for every node."""
 
     def reaches(self, value, limit, epsilon):
         return self.coin(difference_law(int(limit) - int(value)))

@@ -317,7 +317,7 @@ def test_rectangles_predict():
     assert Rectangle(domains, (5, 0), (4, 10)).empty
     with pytest.raises(ArgumentError, match="X"):
         rule.predict([[1, 2, 3]])
-    with pytest.raises(TypeError, match="whole numbers"):
+    with pytest.raises(TypeError, match="integers"):
         rule.predict([[1.5, 2.0]])
 
 

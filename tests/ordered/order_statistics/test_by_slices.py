@@ -134,7 +134,7 @@ def test_every_slice_but_the_last_has_secret_rows_more():
     codes, count = slice_codes(column, slicing, size=80, random=keyed_source(1), draws=draws)
     assert count == 80
     assert draws.asked == [math.log(2.0)] * 2
-    # slices end at 29 + 7 and 36 + 19 + 7 rows; quantiles lie at 2/3, 1/2 and 1/3 of them
+    # slices end at 29 + 7 and 36 + 19 + 7 rows; quantiles are at 2/3, 1/2 and 1/3 of them
     for code, rank in zip(codes, (24, 49, 68), strict=True):
         assert abs(code - rank) <= 2
 

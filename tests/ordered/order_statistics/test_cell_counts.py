@@ -108,7 +108,7 @@ def law(scale, weight, reach):
 )
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 4.0])
 def test_an_answer_is_withheld_with_little_chance_if_the_share_is_allowed(epsilon):
-    """At a share of exactly a fifth: 5 (.8 U - .2 (I + B + A)) is a sum of whole numbers, convolved here."""
+    """At a share of exactly a fifth: 5 (.8 U - .2 (I + B + A)) is a sum of integers, convolved here."""
     scale = 1.0 / epsilon
     reach = math.ceil(200 * scale)
     total = law(scale, 4, reach)

@@ -272,7 +272,7 @@ def test_a_sorted_column_of_any_length_is_hardly_read():
 @pytest.mark.full
 @pytest.mark.statistical
 def test_too_narrow_windows_are_widened_without_changing_the_law():
-    # a uniform number near an edge of the window is decided by what lies outside: scripted to the very ends
+    # a uniform number near an edge of the window is decided by what is outside: scripted to the very ends
     rows = np.arange(0, 4000, 2)
     column, domain = SortedColumn(rows, WholeNumbers(0, 4000)), WholeNumbers(0, 4000)
     low = draw_code(column, size=domain.size, target=Fraction(1000), rate=Fraction(1, 10), random=Scripted(0))

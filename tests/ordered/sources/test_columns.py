@@ -247,7 +247,7 @@ EMPTY_AND_ONE = {
 
 @pytest.mark.parametrize("name", EMPTY_AND_ONE)
 def test_the_domain_does_not_depend_on_the_rows(name):
-    """Broken: NumPy's guess makes whole numbers of [0], doubles of [] and of [0, 0.5], and the answer tells which."""
+    """Broken: NumPy's guess makes integers of [0], doubles of [] and of [0, 0.5], and the answer tells which."""
     bounds = {"lower": 0, "upper": 3}
     if name == "moments":
         bounds = {side: np.datetime64(bound, "s") for side, bound in bounds.items()}

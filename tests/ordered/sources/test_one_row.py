@@ -77,7 +77,7 @@ def test_arrays_of_objects():
 
 
 def test_interior_points():
-    """What is no number counts as the lowest there, as the number of rows may be public."""
+    """What is not a number counts as the lowest there, as the number of rows may be public."""
     for domain, rows in ((WholeNumbers(5, 2**70), list(range(5, 1000))), (Doubles(0.0, 9.0), [0.5, 2.5] * 500)):
         before = [int(code) for code in _codes(_container(rows, domain), domain)]
         for cell in laws.OBJECTS:
@@ -106,7 +106,7 @@ CHUNKS = {
 
 @pytest.mark.parametrize("kind", CHUNKS)
 def test_chunks_of_another_type_are_read_as_the_first(kind):
-    """One missing cell makes doubles of a chunk of whole numbers in other libraries."""
+    """One missing cell makes doubles of a chunk of integers in other libraries."""
     dtype = np.dtype(kind)
     first = np.array(ordinary({"f": "f", "M": "M"}.get(dtype.kind, "i")), dtype=dtype)
     for public in laws.bounds_for(dtype.kind):
@@ -323,7 +323,7 @@ SQLITE = {
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", SQLITE)
 def test_sqlite(tmp_path, kind, every):
-    """A column of SQLite holds anything, whatever its type."""
+    """A column of SQLite holds anything, regardless of its type."""
     import sqlite3
 
     odd = [None, *laws.TEXTS, *laws.REAL, *laws.WHOLE, b"\xff", b"", b"low", "99999-01-01", "-4713-01-01"]

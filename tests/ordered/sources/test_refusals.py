@@ -183,7 +183,7 @@ def test_a_cell_in_another_encoding_is_a_cell_that_is_no_number(tmp_path, pay):
     with pytest.raises(ContentError) as caught:
         load(facts, open_table("rows.csv", tmp_path))
     assert caught.value.__context__ is None
-    with pytest.raises(ContentError, match="UTF-8") as caught:  # whoever reads predictions may know all about them
+    with pytest.raises(ContentError, match="UTF-8") as caught:  # anyone who reads predictions may know all about them
         read_columns(path, ["x"])
     assert caught.value.__context__ is None
 

@@ -274,7 +274,7 @@ def test_an_overstated_mass_is_caught(monkeypatch):
 
 
 def test_dots_from_below_need_their_correction():
-    """Convex curves with a kink anywhere: chords between mesh points lie above, the lowered ones do not."""
+    """Convex curves with a kink anywhere: chords between mesh points are above, the lowered ones do not."""
     random = np.random.default_rng(1)
     for _ in range(20):
         pair = as_pair(*random_pair(random, 5))

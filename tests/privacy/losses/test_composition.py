@@ -108,7 +108,7 @@ def test_fractions():
 
 
 def test_an_understated_mass_is_caught(monkeypatch):
-    """With every bin one part in 1e9 too small some tail lies below the truth: the comparison above has teeth."""
+    """With every bin one part in 1e9 too small some tail is below the truth: the comparison above has teeth."""
     whole = loss_composition._tilted
     monkeypatch.setattr(loss_composition, "_tilted", lambda *args: whole(*args) * (1 - 1e-9))
     part = losses_of([0.2, 0.5, 0.3], -1)

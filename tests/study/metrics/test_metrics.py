@@ -39,7 +39,7 @@ class Answers:
 
 
 def universe(target):
-    """Rows that matter: (answer, label), whatever their kind."""
+    """Rows that matter: (answer, label), regardless of their kind."""
     if target.bounds:
         return list(itertools.product((-3.0, 0.5, 7.0, -1e300, np.inf, np.nan), (-3.0, 2.0, 7.0)))
     return list(itertools.product((0.0, 0.3, 1.0, np.nan), (-1, 0, 1)))
@@ -128,7 +128,7 @@ def test_one_row_costs_epsilon_and_no_more(name, task, adjacency):
     [("balanced-accuracy", REPLACE), ("auc", REPLACE), ("auc", ADD), ("r2", REPLACE), ("r2", ADD)],
 )
 def test_noise_for_less_than_a_row_can_do_is_found(name, adjacency):
-    """The same check on metrics that pretend that a row moves 1 per cent less, or one cell in place of two."""
+    """The same check on metrics that pretend that a row moves 1 % less, or one cell in place of two."""
     target = NAMES[METRICS.facts(name)["task"]]
     metric = METRICS[name](target)
     honest = metric.moved(adjacency)

@@ -1,4 +1,4 @@
-"""Kinds of cells, as they are declared: what other libraries read under the same declaration, whatever the cells."""
+"""Kinds of cells, as they are declared: what other libraries read under the same declaration."""
 
 import datetime
 import io

@@ -16,7 +16,7 @@ def csv(name: str, thread: str, make: Any, want: Any, declared: Written | None =
 
 
 CASES = (
-    csv("whole numbers, then decimals", "pola-rs/polars#12692", "id,x\na,1\nb,2.5\nc,-3e2\n", (1, 2.5, -300)),
+    csv("integers, then decimals", "pola-rs/polars#12692", "id,x\na,1\nb,2.5\nc,-3e2\n", (1, 2.5, -300)),
     csv(
         "a blank before a quote",
         "frictionlessdata/tableschema-js#80",

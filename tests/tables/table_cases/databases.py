@@ -1,4 +1,4 @@
-"""Databases: what a column of SQLite holds whatever its type, numbers that are no doubles, infinities."""
+"""Databases: what a column of SQLite holds regardless of its type, numbers that are no doubles, infinities."""
 
 from __future__ import annotations
 
@@ -53,23 +53,21 @@ def postgres(name: str, thread: str, of: str, cells: list[str], want: Any, **mor
 
 
 CASES = (
+    sqlite("text in a column of integers", "duckdb/duckdb-sqlite#15", "INTEGER", [1, "x", None, 3], (1, NAN, NAN, 3)),
     sqlite(
-        "text in a column of whole numbers", "duckdb/duckdb-sqlite#15", "INTEGER", [1, "x", None, 3], (1, NAN, NAN, 3)
-    ),
-    sqlite(
-        "text of a number in a column of whole numbers",
+        "text of a number in a column of integers",
         "sqlitebrowser/sqlitebrowser#1832",
         "INTEGER",
         ["12", 3.0],
         (12, 3),
     ),
     sqlite(
-        "places in a column of whole numbers",
+        "places in a column of integers",
         "sqlitebrowser/sqlitebrowser#1874",
         "INTEGER",
         [1.5, 2],
         (1.5, 2),
-        known={"quantile": "a column of whole numbers has no place for it: counted as unreadable"},
+        known={"quantile": "a column of integers has no place for it: counted as unreadable"},
     ),
     sqlite(
         "a serial number in a column of any name",
@@ -115,7 +113,7 @@ CASES = (
         kind="date",
     ),
     duckdb(
-        "whole numbers of 128 bits",
+        "integers of 128 bits",
         "ibis-project/ibis#6678",
         "HUGEINT",
         ["170141183460469231731687303715884105727", "NULL", "-1"],
@@ -129,9 +127,7 @@ CASES = (
         ["0.1", "1234567890123456789.0123456789"],
         (0.1, 1234567890123456789.0123456789),
     ),
-    duckdb(
-        "whole numbers without a sign", "ybrs/riffq#49", "UBIGINT", ["18446744073709551615", "NULL"], (2.0**64, NAN)
-    ),
+    duckdb("integers without a sign", "ybrs/riffq#49", "UBIGINT", ["18446744073709551615", "NULL"], (2.0**64, NAN)),
     duckdb(
         "infinities",
         "MaterializeInc/materialize#22264",
@@ -140,9 +136,9 @@ CASES = (
         (float("inf"), float("-inf"), NAN, NAN, 1.5),
     ),
     duckdb("singles", "duckdb/duckdb#3459", "FLOAT", ["1.5", "NULL"], (1.5, NAN)),
-    duckdb("long whole numbers", "owid/data-api#5", "BIGINT", ["9007199254740993", "NULL"], (2.0**53, NAN)),
+    duckdb("long integers", "owid/data-api#5", "BIGINT", ["9007199254740993", "NULL"], (2.0**53, NAN)),
     duckdb(
-        "truth values",
+        "booleans",
         "stacksjs/bun-query-builder#1094",
         "BOOLEAN",
         ["true", "NULL", "false"],
@@ -228,7 +224,7 @@ CASES = (
         categories=("K\u00f6ln",),
     ),
     duckdb(
-        "truth values for categories",
+        "booleans for categories",
         "tidyverse/readr#672",
         "VARCHAR",
         ["'TRUE'", "'true'", "'1'"],
@@ -259,9 +255,7 @@ CASES = (
         ["'NaN'", "'-Infinity'", "1.5", "NULL"],
         (NAN, float("-inf"), 1.5, NAN),
     ),
-    postgres(
-        "long whole numbers of PostgreSQL", "owid/data-api#5", "BIGINT", ["9007199254740993", "NULL"], (2.0**53, NAN)
-    ),
+    postgres("long integers of PostgreSQL", "owid/data-api#5", "BIGINT", ["9007199254740993", "NULL"], (2.0**53, NAN)),
     postgres(
         "an endless day of PostgreSQL",
         "psycopg/psycopg#1251",
@@ -287,7 +281,7 @@ CASES = (
         kind="date",
     ),
     postgres(
-        "truth values of PostgreSQL",
+        "booleans of PostgreSQL",
         "",
         "BOOLEAN",
         ["true", "NULL", "false"],

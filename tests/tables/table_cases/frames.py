@@ -103,12 +103,12 @@ def masked_records() -> Any:
 
 
 WHOLE = {"median": "give doubles"}
-"""An array of objects is a column of whole numbers there."""
+"""An array of objects is a column of integers there."""
 
 CASES = (
-    held("whole numbers that may be missing", "numpy/numpy#17659", lambda: pandas([1, None, 3], "UInt8"), (1, NAN, 3)),
+    held("integers that may be missing", "numpy/numpy#17659", lambda: pandas([1, None, 3], "UInt8"), (1, NAN, 3)),
     held(
-        "long whole numbers that may be missing",
+        "long integers that may be missing",
         "pandas-dev/pandas#30038",
         lambda: pandas([2**53 + 1, None], "Int64"),
         (2.0**53, NAN),
@@ -120,13 +120,13 @@ CASES = (
         (1.5, NAN, NAN),
     ),
     held(
-        "truth values that may be missing",
+        "booleans that may be missing",
         "pandas-dev/pandas#30792",
         lambda: pandas([True, None, False], "boolean"),
         (1, NAN, 0),
     ),
     held(
-        "whole numbers for categories",
+        "integers for categories",
         "pandas-dev/pandas#21767",
         lambda: categorical([0, -1, 2], [10, 20, 30]),
         (10, NAN, 30),
@@ -155,7 +155,7 @@ CASES = (
         "missing numbers that are left out", "numpy/numpy#14783", lambda: sparse([math.nan, 2.5], math.nan), (NAN, 2.5)
     ),
     held("ones that are left out", "pandas-dev/pandas#24817", lambda: sparse([1, 1, 1, 2], 1), (1, 1, 1, 2)),
-    held("truth values that are left out", "pandas-dev/pandas#59063", lambda: sparse([False, True], False), (0, 1)),
+    held("booleans that are left out", "pandas-dev/pandas#59063", lambda: sparse([False, True], False), (0, 1)),
     held(
         "text of numbers in pandas 3",
         "pandas-dev/pandas#49026",
@@ -170,7 +170,7 @@ CASES = (
     ),
     held("objects that mix text and numbers", "NVIDIA/cudf#4210", lambda: objects("1.0", "2", -3), (1, 2, -3)),
     held(
-        "whole numbers among objects",
+        "integers among objects",
         "pandas-dev/pandas#35580",
         lambda: objects(5, None, True, np.True_),
         (5, NAN, 1, 1),
@@ -201,7 +201,7 @@ CASES = (
         (1.5, NAN),
     ),
     held(
-        "whole numbers beyond all doubles",
+        "integers beyond all doubles",
         "jeroen/jsonlite#111",
         lambda: [10**400, -(10**400), Fraction(10**400), 1],
         (math.inf, -math.inf, math.inf, 1),
@@ -212,13 +212,13 @@ CASES = (
     held("a mask", "pandas-dev/pandas#396", lambda: masked(False), (NAN, 2, NAN)),
     held("a hard mask", "pandas-dev/pandas#24574", lambda: masked(True), (NAN, 2, NAN)),
     held("a masked field of records", "pandas-dev/pandas#42739", masked_records, (2.2, NAN)),
-    held("a mask over whole numbers", "vaexio/vaex#640", lambda: np.ma.array([1, 2**60], mask=[False, True]), (1, NAN)),
+    held("a mask over integers", "vaexio/vaex#640", lambda: np.ma.array([1, 2**60], mask=[False, True]), (1, NAN)),
     held("a field of records", "pola-rs/polars#8620", lambda: records()["k"], (1, 7)),
     held("records are no column", "pybind/pybind11#2091", records, "records|values must be numbers|is not read"),
     held("a field of several numbers", "pandas-dev/pandas#9381", lambda: records()["v"], "one-dimensional"),
     held("another byte order", "pandas-dev/pandas#9989", lambda: np.array([1, 2, 3], dtype=">f4"), (1, 2, 3)),
     held(
-        "another byte order of whole numbers",
+        "another byte order of integers",
         "pandas-dev/pandas#17396",
         lambda: np.array([1, -2], dtype=">i2"),
         (1, -2),
@@ -227,13 +227,13 @@ CASES = (
     held("halves", "apache/arrow#2691", lambda: np.array([0.1, 2.2, 3], np.float16), (0.0999755859375, 2.19921875, 3)),
     held("more than doubles", "", lambda: np.array([1.5, math.nan], np.longdouble), (1.5, NAN)),
     held(
-        "whole numbers without a sign",
+        "integers without a sign",
         "RayforceDB/rayforce-py#18",
         lambda: np.array([1, 40000, 65535], np.uint16),
         (1, 40000, 65535),
     ),
     held(
-        "beyond whole numbers with a sign",
+        "beyond integers with a sign",
         "influxdata/influxdb#4508",
         lambda: np.array([2**64 - 1, 1], np.uint64),
         (2.0**64, 1),
@@ -247,15 +247,15 @@ CASES = (
         (2.0**62, NAN),
     ),
     held(
-        "whole numbers of Arrow without a sign",
+        "integers of Arrow without a sign",
         "apache/arrow-rs#258",
         lambda: arrow([2**64 - 1, None], "uint64"),
         (2.0**64, NAN),
     ),
-    held("small whole numbers of Arrow", "apache/arrow-rs#7040", lambda: arrow([255, 128], "uint8"), (255, 128)),
+    held("small integers of Arrow", "apache/arrow-rs#7040", lambda: arrow([255, 128], "uint8"), (255, 128)),
     held("halves of Arrow", "apache/arrow#39790", lambda: arrow([np.float16(0.5), None], "float16"), (0.5, NAN)),
     held(
-        "truth values of Arrow from the middle",
+        "booleans of Arrow from the middle",
         "apache/arrow#51223",
         lambda: arrow([True, False, None, True, True, False, None, True], "bool_").slice(3, 5),
         (1, 1, 0, NAN, 1),
@@ -319,7 +319,7 @@ CASES = (
         (1.5, NAN, NAN),
     ),
     held(
-        "whole numbers of pandas by Arrow",
+        "integers of pandas by Arrow",
         "pandas-dev/pandas#50971",
         lambda: backed([2**53 + 1, None], "int64"),
         (2.0**53, NAN),
@@ -338,12 +338,12 @@ CASES = (
         (1.5, NAN, NAN),
     ),
     held(
-        "whole numbers of polars with a missing one",
+        "integers of polars with a missing one",
         "pola-rs/polars#17113",
         lambda: polars([2**53 + 1, None], "Int64"),
         (2.0**53, NAN),
     ),
-    held("truth values of polars", "narwhals-dev/narwhals#114", lambda: polars([True, None], "Boolean"), (1, NAN)),
+    held("booleans of polars", "narwhals-dev/narwhals#114", lambda: polars([True, None], "Boolean"), (1, NAN)),
     held(
         "decimals of polars",
         "pola-rs/polars#17498",
@@ -360,7 +360,7 @@ CASES = (
         (NAN, NAN),
         refused={"predict": "no cell that can be read"},
     ),
-    held("whole numbers of 128 bits", "ibis-project/ibis#6678", lambda: polars([1], "Int128"), "Int128 is not read"),
+    held("integers of 128 bits", "ibis-project/ibis#6678", lambda: polars([1], "Int128"), "Int128 is not read"),
     held("lists of polars", "pola-rs/polars#16358", lambda: polars([[1], [2]], "List", int), BOTH_REFUSE),
     held("objects of polars", "pola-rs/polars#9783", lambda: polars([object()], "Object"), "Object is not read"),
     held("a set has no order", "", lambda: {1.5, 2.5}, "must be a column"),

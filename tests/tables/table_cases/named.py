@@ -70,7 +70,7 @@ CASES = (
         (2, 1),
     ),
     named(
-        "truth values of R and pandas",
+        "booleans of R and pandas",
         "tidyverse/readr#672",
         ["TRUE", "True", "FALSE"],
         ("true", "false"),
@@ -120,7 +120,7 @@ CASES = (
         "an enumeration of polars", "pola-rs/polars#25588", lambda: polars(["a", None, "c"], True), ("a", "c"), (1, 1)
     ),
     held("text of NumPy", "JDASoftwareGroup/kartothek#399", lambda: np.array(["a", "bb", "a"]), ("a", "bb"), (2, 1)),
-    held("whole numbers of NumPy", "dmlc/xgboost#8653", lambda: np.array([0, 2, 3, 0]), (0, 2), (2, 1)),
+    held("integers of NumPy", "dmlc/xgboost#8653", lambda: np.array([0, 2, 3, 0]), (0, 2), (2, 1)),
     held(
         "a mask over text",
         "pandas-dev/pandas#38399",

@@ -103,9 +103,9 @@ CASES = (
         pandas=False,
         refused={"study": "no cell that can be read", "quantile": "other separators"},
     ),
-    cells("truth values in any case", "tidyverse/readr#672", ["TRUE", "False", "true", "FALSE"], (1, 0, 1, 0)),
+    cells("booleans in any case", "tidyverse/readr#672", ["TRUE", "False", "true", "FALSE"], (1, 0, 1, 0)),
     cells(
-        "truth values of one letter are not known unless declared",
+        "booleans of one letter are not known unless declared",
         "Rdatatable/data.table#4033",
         ["T", "F", "1", "0"],
         (NAN, NAN, 1, 0),
@@ -139,13 +139,13 @@ CASES = (
         pandas=False,
     ),
     cells(
-        "a long whole number beside an empty cell",
+        "a long integer beside an empty cell",
         "pandas-dev/pandas#48170",
         ["", "1234567890123456789"],
         (NAN, 1234567890123456789.0),
     ),
     cells(
-        "a whole number of 64 bits without a sign",
+        "an integer of 64 bits without a sign",
         "go-gota/gota#207",
         ["16699327784941023797", "1"],
         (16699327784941023797.0, 1),

@@ -89,13 +89,13 @@ CASES = (
         refused={"gate": "field 'x'"},
     ),
     lines(
-        "long whole numbers in JSON",
+        "long integers in JSON",
         "pandas-dev/pandas#33766",
         '{"id": "a", "x": 72057594038135102}\n',
         (72057594038135102.0,),
     ),
     lines(
-        "whole numbers of JSON beyond 64 bits",
+        "integers of JSON beyond 64 bits",
         "pandas-dev/pandas#14530",
         '{"id": "a", "x": 10254939386542155531}\n',
         (10254939386542155531.0,),

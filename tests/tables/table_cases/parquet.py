@@ -41,7 +41,7 @@ OLD = {"use_deprecated_int96_timestamps": True}
 
 CASES = (
     parquet(
-        "whole numbers with a missing one",
+        "integers with a missing one",
         "apache/arrow#12416",
         lambda: arrow([7753285016841556620, None], "int64"),
         (7753285016841556620.0, NAN),
@@ -59,19 +59,19 @@ CASES = (
         (3.5, -4.3),
     ),
     parquet(
-        "small whole numbers without a sign",
+        "small integers without a sign",
         "apache/arrow-rs#7040",
         lambda: arrow([255, 128, None], "uint8"),
         (255, 128, NAN),
     ),
     parquet(
-        "long whole numbers without a sign",
+        "long integers without a sign",
         "deephaven/deephaven-core#8350",
         lambda: arrow([2**64 - 1, 1], "uint64"),
         (2.0**64, 1),
     ),
     parquet("halves", "pola-rs/polars#19265", lambda: arrow([0.5, 1.5], "float16"), (0.5, 1.5)),
-    parquet("truth values", "owid/data-api#5", lambda: arrow([True, None, False], "bool_"), (1, NAN, 0)),
+    parquet("booleans", "owid/data-api#5", lambda: arrow([True, None, False], "bool_"), (1, NAN, 0)),
     parquet(
         "a dictionary of numbers", "apache/arrow#6284", lambda: arrow_dictionary([5, None, 7], "int64"), (5, NAN, 7)
     ),

@@ -1,7 +1,7 @@
 """The price of a search whose proposals adapt to earlier runs, within a ratio of a fixed law.
 
 Run j draws its candidate from a law that may depend on everything before it, but whose density with respect to the
-prior (one fixed, data-independent law of candidates) lies in [c, C]. So given the past, the law of run j's candidate
+prior (one fixed, data-independent law of candidates) is in [c, C]. So given the past, the law of run j's candidate
 and output has a density in [c, C] with respect to one draw from the prior, P on one data set and P' on the neighbour.
 With v = P(better than y), w(x) = phi'(1 - x), m = E[K], and whatever the past does,
 
@@ -231,7 +231,7 @@ def adaptive_best_of(
     in [`lower_ratio`, `upper_ratio`] (`dpselect.tuning.AdaptiveProposal` keeps it there); a run's own randomness is
     fresh; proposals look at outputs that `base` covers, scores of earlier runs included, and at nothing else of the
     data; nothing but the best output is released. `base` holds for every candidate, or is the `mixture` of candidates
-    with the prior's weights. An average in any other form, such as a profile worked out for a candidate drawn from the
+    with the prior's weights. An average in any other form, such as a profile computed for a candidate drawn from the
     prior, cannot be told from the first kind, and composing it would be wrong: give it with `bound="profile"`, which
     takes averages under the prior only.
 

@@ -29,7 +29,7 @@ def best_of(
     One run satisfies `base`, the score that decides among runs being part of its output; K is drawn from
     `repetitions` independently of the data; runs are independent draws of one mixture of candidates; nothing but the
     best output is released: not K, not a losing run, not the time it took (the caller must ensure all). With K = 0 the
-    release is "none", the same whatever the data.
+    release is "none", the same regardless of the data.
 
     `bound` is one of
 

@@ -86,7 +86,7 @@ def smooth_records(law: Repetitions, trade_off: TradeOff, *, points: int) -> Arr
     """Like `Cells.records`, to second order in the cells' width, for convex log weights and concave counterparts.
 
     Needs log phi'(1 - v) convex and -log phi'(1 - T(v)) concave in v: a concave T, and a law that says so. In a cell
-    the first lies below its chord and the second below both neighbouring chords, extended; all three are straight, so
+    the first is below its chord and the second below both neighbouring chords, extended; all three are straight, so
     the largest value is at an edge or where the two extensions cross: two records for each cell.
     """
     v = _edges(law, trade_off, points)

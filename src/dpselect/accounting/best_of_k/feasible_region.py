@@ -109,7 +109,7 @@ def _envelope(slopes: Array, intercepts: Array) -> tuple[Array, Array, Array]:
     slopes, intercepts = slopes[falls], intercepts[falls]
     while True:
         breaks = (intercepts[1:] - intercepts[:-1]) / (slopes[:-1] - slopes[1:])
-        # a line that takes over no earlier than it hands over lies above its neighbours
+        # a line that takes over no earlier than it hands over is above its neighbours
         above = np.append(0.0, breaks) >= np.append(breaks, np.inf)
         if not above.any():
             return slopes, intercepts, breaks

@@ -178,11 +178,12 @@ def tune_on_subset(
     """The guarantee of a search on a random subset of the rows and one final run with what it found; both are released.
 
     `search` is the guarantee of the whole search (of `best_of`, say) on the rows it is given, `final` that of the final
-    run, whatever the hyperparameters. Each row goes to the search with probability `sampling_rate`, independently of
-    everything, and which rows did (their number too) stays secret: `dpselect.tuning.split_rows` draws the split.
-    The final run is on the rows that the search did not see (`final_rows="rest"`) or on all rows (`"all"`), in both
-    cases with hyperparameters that are a function of the search's output and of public numbers, such as a learning rate
-    scaled by the ratio of expected sizes q and 1 - q (scaled by counted rows it would be one more look at the data).
+    run, regardless of the hyperparameters. Each row goes to the search with probability `sampling_rate`,
+    independently of everything, and which rows did (their number too) stays secret: `dpselect.tuning.split_rows`
+    draws the split. The final run is on the rows that the search did not see (`final_rows="rest"`) or on all rows
+    (`"all"`), in both cases with hyperparameters that are a function of the search's output and of public numbers,
+    such as a learning rate scaled by the ratio of expected sizes q and 1 - q (scaled by counted rows it would be one
+    more look at the data).
 
     Add-or-remove-one: the profile is the exact worst case for the two guarantees' pairs, each cut into `atoms` (16 to
     4,000) pieces, and the Renyi curve a bound. Replace-one: "rest" is the average of both guarantees, as if the split

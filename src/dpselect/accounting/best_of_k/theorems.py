@@ -76,7 +76,7 @@ def lemma_7(
     """D(A || A') <= D(Q || Q') + log(phi'(q)^order phi'(q')^(1-order)) / (order - 1) for some feasible q, q'.
 
     `order` is the paper's lambda, above 1; `epsilon` bounds D(Q || Q') at this order; `trade_off` bounds the events of
-    the base in the matching direction (the caller must ensure it). The existential pair (q, q') is replaced by the
+    the base in the matching direction (you must ensure this). The existential pair (q, q') is replaced by the
     supremum over all that the trade-off allows, rounded up: `points` cells, each bounded by monotonicity. The outcome
     "no run" is counted, unlike in the paper's proof. Source: Papernot, Steinke 2022, Lemma 7.
     """
@@ -110,7 +110,7 @@ def lemma_20(*, law: Repetitions, failure: SupportsFloat) -> tuple[Repetitions, 
 
     When Q = (1 - failure) Q1 + failure Q2, and the same for the neighbour, the best of K runs of Q is, outside mass
     1 - phi(1 - failure), the best of K' runs of Q1 with P(K' = k) proportional to P(K = k) (1 - failure)^k. One
-    decomposition must serve every order and both directions (the caller must ensure it; `Guarantee.failure` promises
+    decomposition must serve every order and both directions (you must ensure this; `Guarantee.failure` promises
     it). Source: Papernot, Steinke 2022, Lemma 20.
     """
     failure = number("failure", failure, at_least=0.0, below=1.0, rounding="up")

@@ -177,8 +177,8 @@ def conditional_sampling(base: Guarantee, *, floor: SupportsFloat, bound: str | 
     """The guarantee of running a mechanism until its output is acceptable, with a stop coin before every round.
 
     Each round stops with probability `floor` (in (0, 1)) and releases "none", else runs the base, and releases its
-    output if it lies in a set fixed without the data. `floor` bounds the expected number of rounds by its inverse.
-    The number of rounds must stay secret (the caller must ensure it).
+    output if it is in a set fixed without the data. `floor` bounds the expected number of rounds by its inverse.
+    The number of rounds must stay secret (you must ensure this).
 
     `bound` is one of
 

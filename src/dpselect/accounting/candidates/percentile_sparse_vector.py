@@ -47,7 +47,7 @@ def percentile_sparse_vector(
     """The price of asking until a candidate passes its threshold often enough: epsilon, whatever the base costs.
 
     The base decides the noise (scales 4 epsilon_1/epsilon and 8 epsilon_1/epsilon), not the price. Each query's
-    candidate satisfies `base` (the caller must ensure it). With `max_queries=1` the price is epsilon/4.
+    candidate satisfies `base` (you must ensure this). With `max_queries=1` the price is epsilon/4.
     Source: Liu, Talwar 2019, Theorem 4.1.
 
     >>> from dpselect.privacy import pure_dp

@@ -81,7 +81,7 @@ class SmoothedOdds(PassCount):
         return np.asarray(share * whole - self.smoothing - 1e-14 * whole)
 
     def probability(self, statistic: float) -> float:
-        """The passing probability, cut off to [0, 1], whose expected count has this statistic."""
+        """The passing probability, clipped to [0, 1], whose expected count has this statistic."""
         share = 1.0 / (1.0 + math.exp(-min(max(statistic, -700.0), 700.0)))
         count = share * (self.samples + 2.0 * self.smoothing) - self.smoothing
         return min(max(count / self.samples, 0.0), 1.0)
@@ -161,7 +161,7 @@ def far_apart_probability(
     draws of its own allows (`dpselect.accounting.candidates.quantile_coupling` has the proof); the smaller of both.
 
     p runs over cells: all of these fall with p and rise with p', so a cell is bounded by its ends; cells are halved
-    where the bound is largest until it is within two per cent of a value that is met (by quantiles of many draws, a
+    where the bound is largest until it is within 2 % of a value that is met (by quantiles of many draws, a
     quarter). With `enough` cells are not followed below it, and the answer is 1 as soon as a larger value is met.
     """
     bound, near = (_coupled, 1.02 if statistic.samples < _FINE else 1.25) if coupled else (_any_coupling, 1.02)

@@ -137,7 +137,7 @@ def sampled_sparse_vector(
 ) -> PriceByOutput:
     """The price of a sparse vector whose passing probabilities are counted from fresh draws for each query.
 
-    Privacy holds for any number of samples, fixed without the data (the caller must ensure it). Every query's candidate
+    Privacy holds for any number of samples, fixed without the data (you must ensure this). Every query's candidate
     satisfies `base`. Draws that fall into the base's failure mass are counted over all `max_queries` batches, run or
     not. The exact failure is that of two counts read from one uniform number: see
     `dpselect.accounting.candidates.quantile_coupling`. Source: Liu, Talwar 2019, Theorem 4.4.

@@ -4,7 +4,7 @@ Liu and Talwar 2019, Section 3.1. Whether an output is acceptable (a score at or
 the data. After a failure a coin stops the search with `stop_probability`; what is released is the first acceptable
 output or "none", and nothing else: not the number of tries, which depends on the data.
 
-Two ways to limit the tries are kept apart. "conditioned": the coin's number of tries is drawn anew until it is within
+Two ways to limit the tries are kept apart. "conditioned": the coin's number of tries is drawn again until it is within
 the limit, which costs nothing beyond the unlimited search. "capped": the search stops at the limit, as in Liu and
 Talwar's algorithm, which piles probability onto the limit and costs more.
 """
@@ -39,7 +39,7 @@ def threshold_stopping(
 
     One try satisfies `base`, its score included. `stop_probability` in (0, 1); `max_runs` limits the tries, by
     `truncation` "conditioned" or "capped" (see the module). Only the first acceptable output or "none" is released, and
-    the threshold does not come from the data (the caller must ensure it).
+    the threshold does not come from the data (you must ensure this).
 
     `bound` "optimal": the supremum over all mechanisms that `base` allows and all acceptable sets, enclosed numerically
     (`epsilon_bracket` gives both sides). "paper": Liu, Talwar 2019, Theorem 3.1, for a base with a pure epsilon; with

@@ -33,7 +33,7 @@ class RunsNeeded:
 
     Attributes:
         log10_samples: runs of the first step, which finds the threshold.
-        log10_later_runs: expected runs of the second step at most (in the worst case 1 / stop_probability in the mean).
+        log10_later_runs: expected runs of the second step at most (in the worst case 1 / stop_probability on average).
         log10_passing: a lower bound on the probability that one run reaches the threshold found.
         log10_stop_probability: of the coin of the second step.
         smoothing: of the counts of the first step.
@@ -135,7 +135,7 @@ def without_threshold(
 ) -> Guarantee:
     """The price of the two steps: `threshold_search` composed with `threshold_stopping`, the tries conditioned.
 
-    Holds for any number of samples and any stop probability, fixed without the data (the caller must ensure it). For an
+    Holds for any number of samples and any stop probability, fixed without the data (you must ensure this). For an
     epsilon_1-private base below 2 epsilon_1 + epsilon_search outside the first step's failure probability. Source: Liu,
     Talwar 2019, Theorem 4.7 (a).
 

@@ -21,7 +21,7 @@ _ROUNDING = 1e-15
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Atoms 0 .. n-1 of finite ascending loss with P-mass `p` and P'-mass `q`; nodes 0 .. n lie between them.
+    """Atoms 0 .. n-1 of finite ascending loss with P-mass `p` and P'-mass `q`; nodes 0 .. n are between them.
 
     `infinite` is the P-mass of infinite loss and `zero` the P'-mass of loss -inf. For nodes a <= b the mass outside
     the atoms a .. b-1 is `below[a] + above[b]`, both summed from the far ends.

@@ -25,7 +25,7 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
     No valid bound that knows only the base's dominating pairs can be smaller: `epsilon_bracket` gives beside the
     certified upper value one that some mechanism attains, where a pair is known that attains the base. K is drawn from
     `law` independently of the data, the runs are independent draws of one mechanism (with replacement, from one
-    mixture), and nothing but the best output is released (the caller must ensure it). `atoms` sets the accuracy: the
+    mixture), and nothing but the best output is released (you must ensure this). `atoms` sets the accuracy: the
     width of the bracket falls with its square, and the time grows about in proportion.
 
     Source: docs/theory/optimal-selection.md, Theorem 1. Rounded up; up to rounding errors of floating point

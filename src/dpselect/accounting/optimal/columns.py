@@ -52,7 +52,7 @@ class ColumnBounds:
 def column_bounds(atoms: Atoms, law: Repetitions, epsilon: float, *, certify: bool = True) -> ColumnBounds:
     """Bounds on the supremum over orders of H_{exp(epsilon)}(best-of-K of P || best-of-K of P'), epsilon >= 0.
 
-    With `certify` false only `lower` is worked out, in a fraction of the time, and `upper` is 1.
+    With `certify` false only `lower` is computed, in a fraction of the time, and `upper` is 1.
     """
     upper, lower, left = _bounds(Problem(atoms, law, np.array([epsilon])), certify)
     return ColumnBounds(upper=min(float(upper[0]), 1.0), lower=min(float(lower[0]), 1.0), open=left)
@@ -178,7 +178,7 @@ class _Candidate:
         return np.asarray(mean + np.minimum(self.slack, np.maximum(high + self.slack, 0.0)))
 
     def excess_over(self, other: _Candidate) -> Array:
-        """A bound on how far (density + slack) can lie above the positive part of the other's density."""
+        """A bound on how far (density + slack) can be above the positive part of the other's density."""
         return np.maximum(self.high + self.slack - np.maximum(other.low, 0.0), 0.0)
 
 
@@ -246,8 +246,8 @@ def _slack(problem: Problem, density: Density, column: Index, node: Index, weigh
     """For every column what its density may exceed that of its reference by, given the cells of unsettled sign.
 
     `weights` bounds what a cell may add on the way from the reference to its farther end `node`, and `inside` by how
-    much a place within it may lie above both of its ends. The sum of the weights of a column is a bound. So is the
-    largest excess of the density at such a node, which is worked out there, plus the largest of the insides: settled
+    much a place within it may be above both of its ends. The sum of the weights of a column is a bound. So is the
+    largest excess of the density at such a node, which is computed there, plus the largest of the insides: settled
     cells do not rise on the way, so a place in one is no better than the node before it, or than the reference.
     """
     count = problem.columns.size

@@ -1,4 +1,4 @@
-"""Masses on either side of places in the sorted list of outcomes, which may lie inside atoms."""
+"""Masses on either side of places in the sorted list of outcomes, which may be inside atoms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Sides", "atom_at", "last_atom"]
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """Masses under P and P' (two rows) up to and from places that may lie inside atoms, none by subtraction from 1.
+    """Masses under P and P' (two rows) up to and from places that may be inside atoms, none by subtraction from 1.
 
     `excess_below` is that of P' over P below each node, `excess_above` that of P over P' from each node on.
     """
@@ -75,10 +75,10 @@ class Sides:
 
 
 def atom_at(place: Array, size: int) -> NDArray[np.intp]:
-    """The atom a place lies in, the later one at a node."""
+    """The atom a place is in, the later one at a node."""
     return np.minimum(place.astype(np.intp), size - 1)
 
 
 def last_atom(place: Array, size: int) -> NDArray[np.intp]:
-    """The atom a place lies in, the earlier one at a node."""
+    """The atom a place is in, the earlier one at a node."""
     return np.clip(np.ceil(place).astype(np.intp) - 1, 0, size - 1)

@@ -65,7 +65,7 @@ def s_growth(law: Repetitions, epsilon: float, none: bool, masses: Masses, losse
 
 
 def _accepted(masses: Masses) -> tuple[Array, Array, tuple[Array, Array]]:
-    """The smallest and the largest u and u' (rows), and the ends of the range that both lie in."""
+    """The smallest and the largest u and u' (rows), and the ends of the range that both are in."""
     low, high = (np.minimum(n + s, 1.0) for n, s in zip(masses.n, masses.s, strict=True))
     return low, high, (np.min(low, axis=0), np.max(high, axis=0))
 

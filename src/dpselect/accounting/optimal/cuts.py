@@ -88,7 +88,7 @@ class _Bounds(NamedTuple):
 class Cuts(Bracketed):
     """One direction of the first acceptable outcome among T tries, over the atoms of a pair.
 
-    With probability 1 - `chance`, whatever the data, there is no try and the release is "none".
+    With probability 1 - `chance`, regardless of the data, there is no try and the release is "none".
     """
 
     atoms: Atoms

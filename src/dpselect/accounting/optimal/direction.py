@@ -276,7 +276,7 @@ class Direction(Bracketed):
 
     @staticmethod
     def _excess(curve: Callable[[float], float], delta: float) -> Callable[[float], float]:
-        """The logarithm of a curve over delta, each value worked out once."""
+        """The logarithm of a curve over delta, each value computed once."""
 
         @cache
         def excess(epsilon: float) -> float:

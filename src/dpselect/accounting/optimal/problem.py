@@ -54,7 +54,7 @@ class Density(NamedTuple):
         return low - self.rounding, np.maximum(low, high) + self.rounding
 
     def excess_over(self, other: Density) -> Array:
-        """A bound on how far this density can lie above another anywhere inside the same atom."""
+        """A bound on how far this density can be above another anywhere inside the same atom."""
         rise = np.maximum(self.steepest_rise - other.steepest_fall, 0.0)
         fall = np.maximum(other.steepest_rise - self.steepest_fall, 0.0)
         ends = np.maximum(self.start - other.start, self.end - other.end)
@@ -259,7 +259,7 @@ class Problem:
     ) -> tuple[Array, Array]:
         """Lower and upper bounds on log(phi''(F) / phi''(F')), from ranges of F', 1 - F, 1 - F', F - F', and losses.
 
-        log(F / F') lies between the extreme losses, and follows from F - F', which is small where losses are. The
+        log(F / F') is between the extreme losses, and follows from F - F', which is small where losses are. The
         elasticity m(x) = x phi'''(x) / phi''(x) of a power sum with non-negative coefficients does not fall with x. If
         F <= r F', the logarithm of phi''(F) / phi''(F') is at most log(r) m(largest F) where r >= 1 and
         log(r) m(smallest F) where r < 1; likewise from below. Nothing of the size of phi'' is subtracted.

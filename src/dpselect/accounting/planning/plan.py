@@ -303,7 +303,7 @@ def _largest(
 
 
 def _size(family: Family, step: int) -> float:
-    """Limits are all tried, means half a per cent apart."""
+    """Limits are all tried, means 0.5 % apart."""
     return 1.0 + step if family.whole else min((1.0 + 1e-6) * (1.0 + _SIZE_ACCURACY) ** step, _LARGEST_MEAN)
 
 

@@ -69,7 +69,7 @@ class PortfolioPrice:
     ahead: int = 0
 
     def starts(self, weights: Sequence[float | None], rows: float | None = None) -> tuple[int, ...]:
-        """The head starts of candidates whose trials fitted so many weights, in rows: whole numbers.
+        """The head starts of candidates whose trials fitted so many weights, in rows: integers.
 
         What more weights than the first one's fit by chance is taken off, where both are known; a trial fits no more
         than its privacy lets so many public `rows` matter. Nothing but the trials' outputs may be behind the arguments.

@@ -1,4 +1,4 @@
-"""What a search costs, from public settings alone. Prices are public facts, so what was worked out once is remembered.
+"""What a search costs, from public settings alone. Prices are public facts, so what was computed once is remembered.
 
 Everything that prices a search for a total asks here: `tune`, studies, `PrivateSearchCV`.
 """
@@ -72,7 +72,7 @@ class SearchPrice:
         return found
 
     def within(self, epsilon: float, delta: float) -> bool:
-        """Whether `epsilon(delta)` is at most `epsilon`; the sharp curves are worked out only if it takes them."""
+        """Whether `epsilon(delta)` is at most `epsilon`; the sharp curves are computed only if it takes them."""
         several = self.final is not None and self.bound == "smallest"
         if several and max(_epsilon(each, delta) for each in self._asked("quick")) <= epsilon:
             return True
@@ -171,7 +171,7 @@ def least_noise(
 ) -> float:
     """Close above the least noise parameter whose search meets the total; `what` is it the noise of.
 
-    A price that leaves at most the share `unspent` of epsilon is close enough: each one more that is worked out takes
+    A price that leaves at most the share `unspent` of epsilon is close enough: each one more that is computed takes
     longer than any other part of a plan.
 
     Raises `BudgetError` where none does, and `AdjacencyError` for a price of guarantees that do not go together.

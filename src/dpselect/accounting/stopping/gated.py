@@ -58,9 +58,9 @@ def gated(
     Args:
         training: the guarantee of training alone.
         test_epsilon: the scale of the test's noise is a/test_epsilon.
-        test_shift: how far the error of a fixed model moves when one test row changes (the caller must ensure it).
+        test_shift: how far the error of a fixed model moves when one test row changes (you must ensure this).
         train_shift: for neighbouring training data there must be a coupling of the two trained models under which the
-            error moves by at most this, surely (the caller must ensure it; for noise added to a minimiser: the same
+            error moves by at most this, surely (you must ensure this; for noise added to a minimiser: the same
             noise). None when there is no such coupling: then a = test_shift and None costs as much as a model.
         disjoint: whether the test rows are apart from the training rows by a rule on a single row; else both see all
             rows. Under replace_one the part of a row must be fixed, and the replacement fall in the same part (the

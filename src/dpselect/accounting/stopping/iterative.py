@@ -94,7 +94,7 @@ def iterative(  # noqa: PLR0913
     """The price of a run of private steps by where it stopped; the cell of an output is `StoppingPoint(stops)`.
 
     The run releases all its steps and stops at one of `stops`, the last at the latest, by a rule that sees released
-    outputs only (the caller must ensure it: a loss on private rows without noise, or a gradient's norm, is no such
+    outputs only (you must ensure this: a loss on private rows without noise, or a gradient's norm, is no such
     thing). That it stopped there is part of the output. Charged to a ledger, a run that stops early pays less; delta is
     charged in full.
 

@@ -64,7 +64,7 @@ class _Lattice:
     upper: bool
 
     def value(self, increments: Sequence[_Increment], prices: Sequence[float | None]) -> float:
-        """The value of the game at loss 0; a price None is a segment's end where nobody may stop."""
+        """The value of the game at loss 0; a price None is a segment's end where no one may stop."""
         losses: Array = np.arange(self.low, self.high + 1, dtype=np.float64) * self.mesh
         values: Array | None = None
         for k in range(len(increments) - 1, -1, -1):

@@ -19,7 +19,7 @@ from dpselect.holdout.gate.purse import log_of
 __all__ = ["GateAdvice", "advise_gate"]
 
 _ROUNDS: Final = 4
-"""The stake depends on the chance and the chance on the stake: so often one is worked out from the other."""
+"""The stake depends on the chance and the chance on the stake: so often one is computed from the other."""
 _WORTH: Final = 0.75
 _GRID: Final = np.linspace(-0.5, 0.5, 41)
 
@@ -58,7 +58,7 @@ def advise_gate(
 
     Before the development tasks are seen, half of all true gains are taken to be smaller than `typical_gain` and a few
     to be far larger (a Cauchy distribution), so that what they say clearly is believed. The stake that keeps most is
-    the purse times the chance of being accepted, which is worked out together with it.
+    the purse times the chance of being accepted, which is computed together with it.
 
     Args:
         tasks: of the gate.

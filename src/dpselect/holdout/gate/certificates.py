@@ -1,6 +1,6 @@
 """What a gate has answered, as a document that others can check: key, signature, arithmetic of the purse, verdicts.
 
-Signatures are Ed25519 (RFC 8032) over the JSON text with sorted keys. Anybody can sign a certificate with a key that
+Signatures are Ed25519 (RFC 8032) over the JSON text with sorted keys. Anyone can sign a certificate with a key that
 they made, so that none is valid without a key that is trusted.
 """
 
@@ -39,7 +39,7 @@ __all__ = [
 
 NO_KEY: Final = "no trusted key"
 _FRACTIONS: Final = DecodingLimits(size=1 << 20, digits=4300, exponent=0)
-"""Python writes whole numbers of no more digits, so that no gate has longer ones."""
+"""Python writes integers of no more digits, so that no gate has longer ones."""
 _BITS: Final = 14_300
 _PINNED: Final = "gate-keys"
 
@@ -123,11 +123,11 @@ def verify_certificate(document: Mapping[str, Any], *, public_key: str | None) -
     """The terms of a certificate that holds; raises `ContentError`, which says what does not.
 
     Checked: the published form, the key, the signature by it, and that the stakes were in the purse and leave what is
-    said. Not checked, since nobody without the tasks can: that verdicts are what the tasks say.
+    said. Not checked, since no one without the tasks can: that verdicts are what the tasks say.
 
     Args:
         document: the certificate, as JSON was decoded.
-        public_key: the gate's key, from somebody who is trusted. With None everything else is checked, and then
+        public_key: the gate's key, from someone who is trusted. With None everything else is checked, and then
             `UntrustedError` raised: a key that a certificate names itself says nothing of who made it.
 
     >>> verify_certificate({"format": 1}, public_key="00" * 32)

@@ -1,6 +1,6 @@
 """What a gate can believe, before there is any outcome: the smallest gains accepted, and the chance of a true gain.
 
-For outcomes 0/1 and the sign test; a bet needs some two per cent more. Depends on public numbers alone.
+For outcomes 0/1 and the sign test; a bet needs some 2 % more. Depends on public numbers alone.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _wins_needed(count: int, log_level: float) -> int:
 
 
 def check_tasks(tasks: int, failure_probability: float) -> None:
-    """Raise `ArgumentError` when so few tasks can never accept anything, whatever their outcomes and stakes."""
+    """Raise `ArgumentError` when so few tasks can never accept anything, regardless of their outcomes and stakes."""
     if tasks * math.log(2.0) < -math.log(failure_probability):
         raise ArgumentError(
             f"outcomes: {tasks} independent tasks (or clusters) can accept nothing at failure probability "

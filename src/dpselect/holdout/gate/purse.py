@@ -79,7 +79,7 @@ class Purse:
         return replace(self.charged(stake), left=stake if accepted else self.left - stake)
 
     def exponent(self) -> int:
-        """What is left as a whole number that never decreases; `left_from` is at most what it was."""
+        """What is left as an integer that never decreases; `left_from` is at most what it was."""
         if not self.left:
             return _EMPTY
         return math.ceil(-log_of(self.left) / math.log(2.0) * _STEPS) + 1

@@ -1,4 +1,4 @@
-"""Tests of one pair, fixed beforehand: is the candidate better than the incumbent by more than the margin?
+"""Tests of one pair, fixed in advance: is the candidate better than the incumbent by more than the margin?
 
 Each takes the differences, candidate less incumbent, of independent draws in an order that is random, and a level.
 Under the null hypothesis (what is claimed does not hold) it accepts with probability at most the level. Rounding goes
@@ -21,7 +21,7 @@ from dpselect.numerics.search import Array
 __all__ = ["CLAIMS", "RULES", "bet", "bet_wealth", "gain_bound", "sign_test"]
 
 _EXACT: Final = 4096
-"""So many discordant tasks are counted in whole numbers."""
+"""So many discordant tasks are counted in integers."""
 _PRIOR: Final = 1.0
 """What the running second moment of the differences starts from, as if one had been seen."""
 _BOLDEST: Final = 0.9
@@ -88,7 +88,7 @@ def bet(differences: Array, level: Fraction, margin: float) -> bool:
 def gain_bound(differences: Array, level: Fraction, known: float) -> float:
     """How much better an accepted candidate is: the last margin of a grid before the first that the bet rejects.
 
-    It is above the true gain with probability at most the level, for a pair fixed beforehand: the first margin of the
+    It is above the true gain with probability at most the level, for a pair fixed in advance: the first margin of the
     grid at or above the true gain would be accepted. At least `known`, the margin that the gate itself has certified,
     which is all where the level is 0: nothing is left for bounds. The test "wins" certifies no mean: it is -1 then.
 

@@ -81,7 +81,7 @@ class Gate(Session):
             path: the new file, or postgresql://...#NAME (docs/server.md); its key goes to the per-user state folder.
             outcomes: of the incumbent, by the id of the task: a number in [0, 1], or a sequence of as many for each
                 task, its repeats, of which the mean counts. Tasks, or clusters of them, must be independent draws from
-                one population, seen by nobody who shapes candidates (the caller must ensure it).
+                one population, seen by no one who shapes candidates (you must ensure this).
             consultations: among how many asks the default stakes share the purse; no limit.
             failure_probability: of ever accepting a candidate that is not better.
             clusters: the cluster of each id, for tasks that are not independent of each other: each cluster counts as
@@ -162,7 +162,7 @@ class Gate(Session):
         "Rejected" does not mean "not better".
 
         Args:
-            outcomes: of the candidate, as in `create`: the same ids, as many repeats. What is no number in [0, 1]
+            outcomes: of the candidate, as in `create`: the same ids, as many repeats. What is not a number in [0, 1]
                 counts as 0. Or a function without arguments that grades the candidate and returns them; it is called
                 once the ask is charged, its errors and missing tasks count as 0, and what it prints is discarded.
             stake: of the purse; None for an even share of it among the consultations left, "all" for all of it.
@@ -273,7 +273,7 @@ class Gate(Session):
         return lambda: result_of(lambda: self._layout.means(given), nothing)
 
     def _answered(self, state: GateState, candidate: Array, regraded: Array | None, turn: WriteTurn) -> GateState:
-        """The state with the answer, on record. Everything is done and written whatever the answer is."""
+        """The state with the answer, on record. Everything is done and written regardless of the answer."""
         ask, test = state.asks[-1], self._terms.test
         held = self._read(state.incumbent or self._secret["incumbent"], test)
         before = held if regraded is None else regraded
@@ -306,7 +306,7 @@ def _format(test: str) -> str:
 
 
 def _stored(values: Array, test: str) -> str:
-    """Of one size, whatever the values are."""
+    """Of one size, regardless of the values."""
     return values.astype(_format(test)).tobytes().hex()
 
 
@@ -340,6 +340,6 @@ def _shown(ask: Ask) -> dict[str, Any]:
 
 
 def _wait(begun: float, quantum: float) -> None:
-    """Until a whole number of quanta after the beginning."""
+    """Until an integer of quanta after the beginning."""
     if quantum:
         time.sleep(quantum - (time.monotonic() - begun) % quantum)

@@ -79,7 +79,7 @@ class GateRules:
 
 @dataclass(frozen=True, kw_only=True)
 class GateTerms:
-    """What anybody may know of a gate. `units` is the number of independent ones: of clusters, or else of tasks."""
+    """What anyone may know of a gate. `units` is the number of independent ones: of clusters, or else of tasks."""
 
     tasks: int
     units: int

@@ -192,7 +192,7 @@ class _Server:
                 raise
             await run_sync(self._submitters.give_back, opened)
             raise _busy("the submission has waited too long; nothing was charged") from None
-        if "repeated" in answer.body:  # that somebody else has asked the same is nobody's business
+        if "repeated" in answer.body:  # that someone else has asked the same is no one's business
             return {**answer.body, "repeated": bool(answer.body["repeated"] and opened.again)}
         return answer.body
 
@@ -303,7 +303,7 @@ def make_app(boards: Mapping[str, Board], submitters: Submitters, settings: Serv
 
 
 class _Guarded:
-    """The rate of each address, headers, a line of log, and no word about an error that nobody foresaw."""
+    """The rate of each address, headers, a line of log, and no word about an error that no one foresaw."""
 
     def __init__(self, app: Starlette, settings: ServerSettings) -> None:
         self._app, self._root_path = app, settings.root_path
@@ -333,7 +333,7 @@ class _Guarded:
         try:
             await app(scope, receive, sent)
         except Exception as error:
-            # the kind alone: a message could hold what somebody has sent
+            # the kind alone: a message could hold what someone has sent
             LOG.error("a request failed: %s", type(error).__name__)
         method = scope["method"] if scope["method"] in _METHODS else "-"  # else it could be anything, of any length
         LOG.info("%s %s %d", method, self._paths.get(scope.get("endpoint"), "-"), status)

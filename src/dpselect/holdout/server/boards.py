@@ -25,7 +25,7 @@ __all__ = ["Board", "BoardAnswer", "BoardQuestion", "open_boards"]
 
 _SUFFIXES: Final = (".holdout", ".gate")
 _LONGEST: Final = 4000
-"""Signs of an outcome; Python reads no whole number of more digits."""
+"""Signs of an outcome; Python reads no integer of more digits."""
 _FRESH: Final = 1.0
 """Seconds that what is public is kept for: reading it takes the record's lock."""
 
@@ -68,7 +68,7 @@ class Board(ABC):
         """What a submission asks. Raises `ContentError` and `ArgumentError`, and charges nothing."""
 
     def describe(self) -> dict[str, Any]:
-        """All that anybody may know. Raises `StudyError`.
+        """All that anyone may know. Raises `StudyError`.
 
         While one reader waits for the record, the others see what it was.
         """
@@ -93,7 +93,7 @@ class HoldoutBoard(Board):
         super().__init__(name, holdout.identifier)
 
     def question(self, upload: Upload, submitter: str, *, own_stakes: bool) -> BoardQuestion:  # noqa: ARG002 - gates'
-        # of each submitter's own, and charged to it: that somebody else has asked the same is nobody's business
+        # of each submitter's own, and charged to it: that someone else has asked the same is no one's business
         terms = self._holdout.terms
         ids, values = upload.predictions(terms.id_column, terms.rows)
         if len(ids) != terms.rows:
@@ -140,7 +140,7 @@ class GateBoard(Board):
         upload.check_taken()
         if stake is not None and not own_stakes:
             raise ArgumentError("stake is not taken from this submitter: leave it out for an even share of the purse")
-        # of each submitter's own: that somebody else has asked about a candidate is nobody's business
+        # of each submitter's own: that someone else has asked about a candidate is no one's business
         name = None if candidate is None else json.dumps([submitter, candidate])
 
         def ask() -> BoardAnswer:

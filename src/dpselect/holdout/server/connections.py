@@ -180,7 +180,7 @@ class Patient(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if not self._answered:  # else the rest of a body that nobody wants, which is not even parsed
+        if not self._answered:  # else the rest of a body that no one wants, which is not even parsed
             super().data_received(data)
 
     def handle_events(self) -> None:

@@ -1,4 +1,4 @@
-"""What the operator of a server decides, and how often somebody may ask."""
+"""What the operator of a server decides, and how often someone may ask."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def serve(
             forwarded_allow_ips=settings.trusted_proxies or None,
             timeout_graceful_shutdown=int(settings.stop_seconds) + 1,
         )
-        logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)  # its messages could hold what somebody has sent
+        logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)  # its messages could hold what someone has sent
         if ready is not None:
             ready(url)
         with _stopped_in_peace():

@@ -137,7 +137,7 @@ class Upload:
         return None if given is None else public_text(option, given)
 
     def check_taken(self) -> None:
-        """Raise `ArgumentError` for an option that nobody has asked for."""
+        """Raise `ArgumentError` for an option that no one has asked for."""
         if self._options:
             raise ArgumentError("the submission has an option or a field that is not taken here")
 

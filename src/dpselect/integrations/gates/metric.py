@@ -1,4 +1,4 @@
-"""A metric that tells nobody anything: what it measures goes into a gate. For DSPy, GEPA and what else calls one."""
+"""A metric that tells no one anything: what it measures goes into a gate. For DSPy, GEPA and what else calls one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up rows of the shape and type of the data, for the probe: no value of the data is read."""
+"""Synthetic rows of the shape and type of the data, for the probe: no value of the data is read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def facts_of(tensor: Any) -> InputFacts:
 
 
 def benign(module: Any, inputs: InputFacts, targets: InputFacts, count: int, *, doubled: bool) -> Iterator[Rows]:
-    """Rows to try in turn until one set suits: numbers in [0, 1); whole numbers below one limit after another.
+    """Rows to try in turn until one set suits: numbers in [0, 1); integers below one limit after another.
 
     The first limit of inputs is the size of the smallest embedding. `doubled` makes float64 of float32.
     """

@@ -1,4 +1,4 @@
-"""Whether each row's gradient comes from that row alone: tried on made-up rows, before anything is drawn.
+"""Whether each row's gradient comes from that row alone: tried on synthetic rows, before anything is drawn.
 
 Clipping bounds what one row adds to a sum only if the row reaches no other row's gradient. The probe compares each row
 alone with the same row in company: loss and per-sample gradients, in batches of 1, 2, 3, 5, 7 and 17, in other orders,
@@ -47,7 +47,7 @@ and 6e-3. The first is larger, since some layers compute in float32 whatever the
 _COORDINATES: Final = 2048
 _LARGE: Final = 2_000_000
 """Parameters above which a batch of 17 would take too long and too much memory."""
-_GIVE_EXAMPLE: Final = "If made-up rows do not suit this module, give example= (see the documentation)"
+_GIVE_EXAMPLE: Final = "If synthetic rows do not suit this module, give example= (see the documentation)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +73,10 @@ def refuse_mixed_rows(
         module: before Opacus wraps it; it is copied, and left as it is, like all global random states.
         loss: of outputs and targets; None for sums of the outputs.
         facts: the public shapes and types of inputs and targets, of which rows are made up.
-        example: makes so many made-up rows, where those of the facts do not suit; never rows of the data.
+        example: makes so many synthetic rows, where those of the facts do not suit; never rows of the data.
         reduction: what `loss` gives: one number a row, or their sum or mean.
 
-    Returns: the names of buffers that count calls, which training may change, and one made-up row.
+    Returns: the names of buffers that count calls, which training may change, and one synthetic row.
     """
     with _left_alone():
         torch.manual_seed(1)
@@ -99,7 +99,7 @@ def refuse_mixed_rows(
             for k in (0, 4):
                 _same(other.run(rows, [k]), seen, [k], other, at=[k])
         if not (_differ(alone.outputs) or elsewhere):
-            raise ArgumentError(f"make_module: its outputs are equal for all made-up rows. {_GIVE_EXAMPLE}")
+            raise ArgumentError(f"make_module: its outputs are equal for all synthetic rows. {_GIVE_EXAMPLE}")
         counts = refuse_kept_rows(subject.plain, subject.loss, rows, FixedDraws(_LEVELS[0]))
     return counts, (rows[0][:1].to(facts[0].dtype), rows[1][:1].to(facts[1].dtype))
 
@@ -201,7 +201,7 @@ def _first_that_runs(
     example: Callable[[int], Rows] | None,
     reduction: Reduction,
 ) -> tuple[_Subject, Rows, _Observed]:
-    """In float64 if the module can, which tells mixing from rounding; with the first made-up rows that suit."""
+    """In float64 if the module can, which tells mixing from rounding; with the first synthetic rows that suit."""
     failure: Exception | None = None
     for doubled in (True, False):
         try:
@@ -223,7 +223,7 @@ def _first_that_runs(
                 failure = failure or error
                 last = error
     raise ArgumentError(
-        f"make_module: module or loss fail on {_ROWS} made-up rows: {type(last).__name__}: {last}. Batches have any "
+        f"make_module: module or loss fail on {_ROWS} synthetic rows: {type(last).__name__}: {last}. Batches have any "
         f"number of rows. {_GIVE_EXAMPLE}"
     ) from failure
 
@@ -250,7 +250,7 @@ def _refuse_company(subject: _Subject, rows: Rows, seen: _Observed) -> _Observed
         raise
     except Exception as error:
         raise ArgumentError(
-            f"make_module: module or loss take {_ROWS} made-up rows but fail on batches of other sizes: "
+            f"make_module: module or loss take {_ROWS} synthetic rows but fail on batches of other sizes: "
             f"{type(error).__name__}: {error}. Batches have any number of rows"
         ) from error
     _same(alone, again, range(_ROWS), subject)
@@ -294,7 +294,7 @@ def _refuse_contagion(subject: _Subject, rows: Rows, alone: _Observed) -> None:
         except Exception:  # it checks its values
             continue
         _same(alone, seen, others, subject, at=others)
-        if seen.outputs.shape[:1] == (_ROWS,):  # gradients of what is no number depend on the processor's vectors
+        if seen.outputs.shape[:1] == (_ROWS,):  # gradients of what is not a number depend on the processor's vectors
             _refuse_different({"the output": (single.outputs[0], seen.outputs[place])}, subject.dtype)
 
 
@@ -325,7 +325,7 @@ def _refuse_different(pairs: dict[str, tuple[Any, Any]], dtype: Any) -> None:
         if not torch.allclose(alone, other, rtol=0.0, atol=allowed, equal_nan=True):
             raise ArgumentError(
                 f"make_module, loss: {name} of a row depends on the other rows of its batch or on earlier batches (on "
-                "made-up rows), so one row could move the released sum by more than max_grad_norm. Keep rows on the "
+                "synthetic rows), so one row could move the released sum by more than max_grad_norm. Keep rows on the "
                 "first axis, compute nothing across it, and keep nothing from call to call"
             )
 

@@ -1,4 +1,4 @@
-"""The saved state of an Opacus accountant: read without running anything that is in the file, and priced anew."""
+"""The saved state of an Opacus accountant: read without running anything that is in the file, and priced again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CALLER_ENSURES", "history_guarantee", "read_history", "sampled_rate"
 
 CALLER_ENSURES: Final = (
     "batches were Poisson samples at the recorded rates, each with a step of its own (no gradients accumulated over "
-    "several), without adaptive clipping, and the schedule was fixed beforehand"
+    "several), without adaptive clipping, and the schedule was fixed in advance"
 )
 _SAMPLING: Final = 2.0**-23
 """Opacus compares single-precision uniforms, multiples of 2**-24, with the rate: so much likelier is a row at most."""

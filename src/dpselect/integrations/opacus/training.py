@@ -1,6 +1,6 @@
 """Opacus training as a private run: what it costs before it starts, and a training loop whose noise is ours.
 
-`PrivateTraining` fixes noise, sampling rate and steps beforehand, knows its guarantee without data, and trains with
+`PrivateTraining` fixes noise, sampling rate and steps in advance, knows its guarantee without data, and trains with
 Opacus's per-row gradients. `engine_guarantee` reads the same three numbers from what a `PrivacyEngine` made.
 """
 
@@ -38,7 +38,7 @@ _KNOWN: Final = (DPOptimizer, DPPerLayerOptimizer, DPOptimizerFastGradientClippi
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateTraining:
-    """DP-SGD with everything that its price depends on fixed beforehand.
+    """DP-SGD with everything that its price depends on fixed in advance.
 
     `sampling_rate` is the probability with which each row is in a batch, independently; `steps` the number of batches;
     `max_grad_norm` the length to which each row's gradient is clipped; noise of standard deviation
@@ -90,12 +90,13 @@ class PrivateTraining:
             loss: `loss(outputs, targets)` gives one loss for each row of the batch (`reduction="none"`).
             inputs: a tensor with rows on its first axis; there may be none.
             targets: as many targets, on the first axis of a tensor.
-            example: `example(count)` makes inputs and targets of `count` made-up rows, for a module that takes no rows
+            example: `example(count)` makes inputs and targets of `count` synthetic rows, for a module that takes no
+            rows
                 of random numbers in [0, 1), or indices below the size of its smallest embedding. Never rows of the
                 data.
             random: draws batches and noise.
 
-        Before anything is drawn for the training, module and loss are tried on made-up rows of the shape and type of
+        Before anything is drawn for the training, module and loss are tried on synthetic rows of the shape and type of
         yours: each row's loss and gradient alone must equal those in company, twice, in batches of several sizes. This
         finds mistakes. Code that knows when it is tried, or mixes rows at other batch sizes or values only, passes, and
         then the guarantee does not hold (the caller must ensure that there is none).
@@ -131,7 +132,7 @@ class PrivateTraining:
             for _ in range(self.steps):
                 chosen = torch.from_numpy(sampling.bernoulli(self.sampling_rate, len(inputs)).nonzero()[0])
                 optimizer.zero_grad()
-                # layers that fail on no rows would tell that there are none: a made-up row stands in, and counts zero
+                # layers that fail on no rows would tell that there are none: a synthetic row stands in, and counts zero
                 batch = (inputs[chosen], targets[chosen]) if len(chosen) else spare
                 losses = loss(wrapped(batch[0]), batch[1])
                 if losses.shape != (len(batch[0]),):
@@ -198,7 +199,7 @@ def engine_guarantee(
     """The guarantee of `steps` steps with what `PrivacyEngine.make_private` returned, before or after training.
 
     Under adding or removing one row. `steps` is the number that the training will make, or a bound on it that was
-    fixed beforehand: epochs times `len(data_loader)`. The caller must ensure that every batch of the loader has a step
+    fixed in advance: epochs times `len(data_loader)`. The caller must ensure that every batch of the loader has a step
     of its own. Gradients accumulated over several batches have the noise of one step, and a row may be in more than one
     of them. (Batches that `BatchMemoryManager` cuts up are one batch.) The noise is that of the next step; with a noise
     scheduler use `history_guarantee` of its schedule. The engine takes the sampling rate (1 / number of batches), the
@@ -206,7 +207,7 @@ def engine_guarantee(
     this number may be known; `PrivateTraining` does without.
 
     Give `module` and `loss` as well, both as the training uses them: then each row's gradient is compared with that in
-    company, on made-up rows of the shapes and types of the loader's first row (its values are not read), or those of
+    company, on synthetic rows of the shapes and types of the loader's first row (its values are not read), or those of
     `example(count)`. `loss(outputs, targets)` is reduced as the engine was told (`loss_reduction`); without it the
     module is tried alone. Without `module`, the caller must ensure that no row reaches another row's gradient.
 
@@ -234,7 +235,7 @@ def engine_guarantee(
     if not size_is_public:
         raise ArgumentError(
             "size_is_public: the engine takes sampling rate, steps and divisor from the number of rows; declare that "
-            "number public, or use PrivateTraining, which fixes them beforehand"
+            "number public, or use PrivateTraining, which fixes them in advance"
         )
     noise = number("noise_multiplier", optimizer.noise_multiplier, above=0.0, rounding="down")
     if module is None and (loss is not None or example is not None):

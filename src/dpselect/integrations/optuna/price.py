@@ -57,9 +57,9 @@ def price_study(
     Noise that was chosen run by run, perhaps by earlier scores, has no composition theorem for the values that
     occurred: all runs are then priced at the least that the study shows to have been possible.
 
-    `planned` is a number of runs fixed beforehand that the search was never to exceed, where it stopped earlier.
-    Raises `ArgumentError` for a study without runs, a noise that is no number or that no run holds, or `planned` below
-    the number of runs or beside noise drawn at random.
+    `planned` is a number of runs fixed in advance that the search was never to exceed, where it stopped earlier.
+    Raises `ArgumentError` for a study without runs, a noise that is not a number or that no run holds, or `planned`
+    below the number of runs or beside noise drawn at random.
     """
     if not callable(base):
         raise refusal("base", base, "a function from noise (or None) to a Guarantee")
@@ -84,10 +84,10 @@ def price_study(
         total = best_of(distinct[noises[0]], Fixed(count=len(runs)))
         return StudyPrice(total, BEST_OF_FIXED, _counts(study), rests_on, ())
     if fixed_beforehand or planned is not None:
-        bounded = f"declared: the number of runs ({planned or len(runs)}) was fixed beforehand"
+        bounded = f"declared: the number of runs ({planned or len(runs)}) was fixed in advance"
     else:
         bounded = (
-            "must hold: the number of runs was fixed beforehand; a search that ran until it looked good has no price "
+            "must hold: the number of runs was fixed in advance; a search that ran until it looked good has no price "
             "but that of the longest that was allowed (--planned)"
         )
     noises += noises[:1] * ((planned or len(runs)) - len(runs))
@@ -150,7 +150,8 @@ def _counts(study: PastStudy) -> dict[str, int]:
 def _always(study: PastStudy, runs: list[PastTrial]) -> Iterator[str]:
     reported = sum(trial.intermediate_values for trial in runs)
     extra = f", and the {reported} intermediate values reported" if reported else ""
-    yield f"must hold: the base covers all that one run gives whatever its parameters, its score and failure too{extra}"
+    covered = f"all that one run gives regardless of its parameters, its score and failure too{extra}"
+    yield f"must hold: the base covers {covered}"
     yield (
         "must hold: every run of the search is in this study, with one objective, "
         "chosen like its space without the data"
@@ -171,9 +172,9 @@ def _missing(
 ) -> Iterator[str]:
     """Each condition for the best of a fixed number of independent runs that does not hold or is not shown."""
     if not fixed_beforehand:
-        yield "nobody declares that the number of runs was fixed before the first one (--fixed-beforehand)"
+        yield "no one declares that the number of runs was fixed before the first one (--fixed-in advance)"
     if not only_winner_seen:
-        yield "nobody declares that nothing but the winner was seen (--only-winner-seen)"
+        yield "no one declares that nothing but the winner was seen (--only-winner-seen)"
     if not all(trial.marked for trial in runs):
         yield (
             "the storage does not show independent sampling without a pruner: Optuna records neither; "
@@ -184,7 +185,7 @@ def _missing(
     if any(trial.copied(study.name) for trial in runs):
         yield "some runs were copied from another study: which others there were cannot be seen"
     if any(trial.enqueued for trial in runs):
-        yield "some runs were enqueued with parameters that somebody chose"
+        yield "some runs were enqueued with parameters that someone chose"
     if any(trial.retried for trial in study.trials):
         yield "runs were tried again after a failure, so their number depends on failures"
     if any(trial.requeued for trial in study.trials):

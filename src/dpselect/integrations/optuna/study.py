@@ -67,7 +67,7 @@ class PastTrial:
 
     @property
     def enqueued(self) -> bool:
-        """Whether somebody chose parameters for it."""
+        """Whether someone chose parameters for it."""
         return "fixed_params" in self.system_attributes
 
     @property

@@ -29,7 +29,7 @@ except ImportError:
 
 __all__ = ["IndependentTrial", "TrialRefusal", "check_objective", "draw"]
 
-_STORED: Final = "it would be kept for somebody to read, and only the winner of a private search is released"
+_STORED: Final = "it would be kept for someone to read, and only the winner of a private search is released"
 _REFUSALS: Final[dict[str, str]] = {
     "report": "an intermediate value would leave the run, and every value that leaves a run has its own privacy price",
     "should_prune": "pruning by other runs' scores makes the runs depend on each other, which the price does not cover",
@@ -68,7 +68,7 @@ def draw(distribution: BaseDistribution, random: RandomSource) -> Any:
     """One draw from the law that Optuna's random sampler gives this distribution.
 
     The same law up to what floating point does at the ends: a number in [low, high]; with a step, each multiple
-    equally likely; whole numbers with `log=True` by rounding a log-uniform number between low - 1/2 and high + 1/2.
+    equally likely; integers with `log=True` by rounding a log-uniform number between low - 1/2 and high + 1/2.
 
     Raises `ArgumentError` for a kind of distribution that it does not know.
 
@@ -142,7 +142,7 @@ class IndependentTrial(_Refusing):  # type: ignore[misc]
         )
 
     def suggest_int(self, name: str, low: int, high: int, *, step: int = 1, log: bool = False) -> int:
-        """A whole number in low..high: uniform over the multiples of `step` from low, or uniform in the logarithm."""
+        """An integer in low..high: uniform over the multiples of `step` from low, or uniform in the logarithm."""
         low, high = integer("low", low), integer("high", high)
         return self._suggest(name, IntDistribution(low, high, log=log, step=integer("step", step)))
 

@@ -73,7 +73,7 @@ def tune(
     `dpselect.tuning.tune`; by default, and without such rows, names that are defined nowhere are found).
 
     `options` are those of `dpselect.tuning.tune`: `repetitions`, `epsilon`, `delta`, `executor`, `ledger`, ... Not
-    `space` or `proposal`, which need a space that is known beforehand. Raises what `tune` raises, and
+    `space` or `proposal`, which need a space that is known in advance. Raises what `tune` raises, and
     `ArgumentError` for a sampler that is not Optuna's `RandomSampler` (whose seed is not used) or a pruner.
 
     >>> from dpselect.privacy import pure_dp
@@ -165,11 +165,11 @@ def _silence() -> Iterator[None]:
 class IndependentSampler(BaseSampler):  # type: ignore[misc]
     """Random search for an ordinary Optuna study, with a record in its storage that it was one.
 
-    Draws come from the operating system's entropy; there is no seed, because whoever knows the seed knows all settings
-    beforehand, and a known list of settings is a grid, which is priced by composition. Each run is marked before it
-    starts and each parameter when it is drawn, so a run that somebody enqueued or fixed is told apart.
+    Draws come from the operating system's entropy; there is no seed, because anyone who knows the seed knows all
+    settings in advance, and a known list of settings is a grid, which is priced by composition. Each run is marked
+    before it starts and each parameter when it is drawn, so a run that someone enqueued or fixed is told apart.
 
-    A study sampled like this still keeps every score in its storage. Whoever reads it pays for all runs; see
+    A study sampled like this still keeps every score in its storage. Anyone who reads it pays for all runs; see
     `dpselect account --optuna` for when the smaller price of the best of a fixed number applies.
 
     Raises `ArgumentError` when the study has a pruner: create it with `pruner=optuna.pruners.NopPruner()`.

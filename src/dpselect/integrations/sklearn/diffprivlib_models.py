@@ -10,7 +10,7 @@ replacing a row. Two were checked against proofs, and their `epsilon` is taken a
   what it keeps beside the minimiser is taken away: see `KnownClasses`.
 - `StandardScaler`: Laplace noise on means and variances of clipped columns.
 
-Others promise an epsilon too; whoever takes them at their word says `base=stated_epsilon`.
+Others promise an epsilon too; anyone who takes them at their word says `base=stated_epsilon`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def refuse_facts_from_data(step: Any) -> None:
 
 
 def takes_classes_from_rows(step: Any) -> bool:
-    """Whether it is the reviewed classifier, which does not know its classes beforehand."""
+    """Whether it is the reviewed classifier, which does not know its classes in advance."""
     return is_diffprivlib(step) and type(step).__name__ == "LogisticRegression"
 
 

@@ -286,7 +286,7 @@ class _ParameterRead(Exception):
 
 
 class _Unread:
-    """Stands for a numeric parameter in an estimator that is priced; whoever uses it gives itself away."""
+    """Stands for a numeric parameter in an estimator that is priced; anyone who uses it gives itself away."""
 
     def __init__(self, name: str) -> None:
         self._name = name

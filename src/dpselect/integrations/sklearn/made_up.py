@@ -1,4 +1,4 @@
-"""Made-up rows like those of a table, from public facts alone: its container, its columns' names and their types.
+"""Synthetic rows like those of a table, from public facts alone: its container, its columns' names and their types.
 
 No cell is read, and no category of a data frame's own: those are found in rows. Words come from the encoders that the
 estimator declares to be public. Where a type leaves open what a column holds (text, objects), rows of several styles
@@ -78,7 +78,7 @@ def with_row(X: Any, row: Any) -> Any:
 
 
 def with_holes(X: Any) -> Any:
-    """The same made-up rows with missing cells, or None where no column can have any."""
+    """The same synthetic rows with missing cells, or None where no column can have any."""
     if not hasattr(X, "columns"):
         if X.dtype.kind not in "fO":
             return None

@@ -1,4 +1,4 @@
-"""One run on made-up rows, before anything is drawn or charged: what is wrong with the arguments shows here.
+"""One run on synthetic rows, before anything is drawn or charged: what is wrong with the arguments shows here.
 
 Afterwards it could not be told: that a run on the data failed is part of what the guarantee protects, so that an
 estimator that always fails would cost the full price and find nothing.
@@ -47,7 +47,7 @@ def rehearse(
     scoring: Scoring | PublicScores | None,
     tables: Sequence[TrialRows],
 ) -> int | None:
-    """The largest size of a packed model among settings at the ends of the space, or None without made-up rows.
+    """The largest size of a packed model among settings at the ends of the space, or None without synthetic rows.
 
     Trains on the first of the tables that it can be trained on. Raises what training or scoring raises, and
     `ArgumentError` when a row's answer or score depends on the rows beside it.
@@ -71,7 +71,7 @@ def rehearse(
                     scoring(model)
             sizes.append(len(pack(model)))
         except Exception as error:
-            error.add_note(f"in a rehearsal on made-up rows, with {params}; {_NOTHING_CHARGED}")
+            error.add_note(f"in a rehearsal on synthetic rows, with {params}; {_NOTHING_CHARGED}")
             raise
     return max(sizes)
 
@@ -79,7 +79,7 @@ def rehearse(
 def rehearsal_rows(
     X: Any, classes: NDArray[Any] | None, estimator: Any, beside: Mapping[str, Any], public: Any = None
 ) -> list[TrialRows]:
-    """Made-up rows with labels in turn, in each style that the types of X leave open; or the `public` rows, repeated.
+    """Synthetic rows with labels in turn, in each style that the types of X leave open; or the `public` rows, repeated.
 
     Of X only the container, the names and the types of its columns are used, and of `beside` the same.
     """
@@ -101,7 +101,7 @@ def rehearsal_rows(
 def stand_ins(X: Any, tables: Sequence[TrialRows]) -> list[tuple[Any, Any]]:
     """Public rows that may train in the place of those that nothing can be trained on, each a table and its label.
 
-    Of an array zeros, whatever its type: one row's text gives the others another type, and they train the same.
+    Of an array zeros, regardless of its type: one row's text gives the others another type, and they train the same.
     """
     made = [(_safe_indexing(table.X, [0]), table.y[0]) for table in tables]
     if not made or hasattr(X, "columns"):
@@ -121,7 +121,7 @@ def _suitable(estimator: Any, params: Mapping[str, Any], settings: Settings, tab
             failures.append(error)
         else:
             return rows
-    failures[0].add_note(f"in a rehearsal on made-up rows, with {dict(params)}; {_NOTHING_CHARGED}")
+    failures[0].add_note(f"in a rehearsal on synthetic rows, with {dict(params)}; {_NOTHING_CHARGED}")
     failures[0].add_note(
         "the rows held words, numbers and dates where a column's type leaves open what its text is. If public steps "
         "take other text only, pass rehearse=(public rows with the columns of X)"
@@ -130,11 +130,11 @@ def _suitable(estimator: Any, params: Mapping[str, Any], settings: Settings, tab
 
 
 def draws_by_itself(estimator: Any, space: Space, settings: Settings, tables: Sequence[TrialRows]) -> bool:
-    """Whether the last step's `random_state` takes whole numbers but no generator, and is to stay None.
+    """Whether the last step's `random_state` takes integers but no generator, and is to stay None.
 
-    A whole number would do for such an estimator and not for privacy: there are 2**32 of them, few enough to try them
-    all, and whoever has the model could find the noise. With None it draws from the system's entropy, which `base`
-    declares; without `base`, or where None does not do either, `ArgumentError`. Tried on made-up rows, also without a
+    An integer would do for such an estimator and not for privacy: there are 2**32 of them, few enough to try them
+    all, and anyone who has the model could find the noise. With None it draws from the system's entropy, which `base`
+    declares; without `base`, or where None does not do either, `ArgumentError`. Tried on synthetic rows, also without a
     rehearsal; if the estimator can be trained on them with neither, nothing is said.
     """
     places = settings.steps(clone(estimator))
@@ -158,7 +158,7 @@ def draws_by_itself(estimator: Any, space: Space, settings: Settings, tables: Se
     if settings.base is not None and trains(numpy_source, replace(settings, own_entropy=True)):
         return True
     raise ArgumentError(
-        "the estimator's random_state takes whole numbers only, which are few enough to try them all: whoever has "
+        "the estimator's random_state takes integers only, which are few enough to try them all: anyone who has "
         "the model could find its noise. Give it a parameter random (a dpselect RandomSource) that its fit draws "
         "from, or one that takes a numpy RandomState; or, where it draws from the system's entropy while random_state "
         "is None, declare by base= what such a fit promises. Nothing was drawn or charged"
@@ -201,7 +201,7 @@ def _refuse_answers_by_other_rows(model: Any, tables: Sequence[TrialRows]) -> No
 
 
 def _tried(space: Space) -> Iterator[dict[str, Any]]:
-    """Both ends of the space, and each of few listed values that are no numbers: one of them may be misspelt."""
+    """Both ends of the space, and each of few listed values that are not numbers: one of them may be misspelt."""
     for part in spaces_of(space):
         low, high = _ends(part)
         yield low

@@ -139,7 +139,7 @@ def warn_if_unscaled(estimator: Any, searched: Set[str], columns: int) -> None:
     warnings.warn(
         "nothing scales the columns of X: rows longer than row_norm=1 are scaled down to that, and a column of large "
         "numbers hides the others. Put public bounds in front (a map of dpselect.preprocessing, "
-        "PublicTransformer(scaler.fit(public_rows))); if each column lies in [-1, 1], give "
+        "PublicTransformer(scaler.fit(public_rows))); if each column is in [-1, 1], give "
         f"row_norm={columns**0.5:.4g}",
         UserWarning,
         stacklevel=levels_to_the_caller(),
@@ -150,7 +150,7 @@ def rows_taken(X: Any, steps: Sequence[PrivateStep]) -> NDArray[np.bool_]:
     """Which rows the private steps of others can take, each from its own cells; this package's take all. Shape (rows,).
 
     Not those with a cell that is missing, infinite or so large that a product of two could be infinite; nor with one
-    that is no number, unless the steps' tags say that they take text or categories.
+    that is not a number, unless the steps' tags say that they take text or categories.
     """
     foreign = [place.step for place in steps if _is_of_others(place)]
     cells = np.asarray(X.toarray() if hasattr(X, "toarray") else X)

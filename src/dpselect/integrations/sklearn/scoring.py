@@ -40,7 +40,7 @@ class RowScore:
     """The mean over the rows of a bounded function of a row's label and the model's answer; larger is better.
 
     `function(y, answers)` gives one number a row, shape (rows,), each from that row's label and answer alone (the
-    caller must ensure it); it is cut off at `lower` and `upper`, public, and what is not a number counts as `lower`; in
+    caller must ensure it); it is clipped at `lower` and `upper`, public, and what is not a number counts as `lower`; in
     a search, so does a row that the function or the model fails on, such as one with an unknown label. `answers` is
     what the model's method `response` gives. One row moves the sum by at most upper - lower, which is what the noise
     covers.
@@ -76,7 +76,7 @@ class RowScore:
 
 @dataclass(frozen=True, repr=False)
 class Scoring:
-    """The scores of a search on private rows: sums of whole numbers with noise.
+    """The scores of a search on private rows: sums of integers with noise.
 
     `rows` is the public number of rows. `classes` stand for places where the metric is one of classes; `rule` is the
     caller's own, if there is one.
@@ -131,9 +131,9 @@ class Scoring:
         return 256 + 8 * math.prod(self.metric.noisy_shape)
 
     def interval(self, sums: NDArray[np.int64], *, runs: float) -> tuple[float | None, float | None]:
-        """Where the winner's score lies for further rows, with probability 0.95; None for an end without a bound.
+        """Where the winner's score lies for new rows, with probability 0.95; None for an end without a bound.
 
-        Each of the runs, of which there are so many in the mean, has an interval that fails with probability 0.05/runs
+        Each of the runs, of which there are so many on average, has an interval that fails with probability 0.05/runs
         at most. Their number is independent of the rows, so that all hold together with probability 0.95.
         """
         found = self.metric.estimate(sums, noise=self.noise, failure=_FAILURE / max(1.0, runs))

@@ -82,20 +82,20 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     stand for missing cells in front, and check the labels' spelling. Labels whose type shows that none can be a class
     are refused, and so are columns of dates, durations and categories that dpselect's learners or maps get: their type
     decides, no cell. A row that a learner of others, or a step in front, would fail on trains nothing either; under
-    replace_one a made-up row trains in its place.
+    replace_one a synthetic row trains in its place.
 
     Args:
         estimator: the estimator to copy, with everything set that is not searched and `random`, `random_state` None.
         param_distributions: names to lists (each value equally likely) or distributions (frozen SciPy ones, anything
             with `rvs`, those of `dpselect.tuning`); or a list of such dictionaries. Fixed without looking at the data
-            (the caller must ensure it). Parameters that enter the guarantee, such as an epsilon, must come from lists:
+            (you must ensure this). Parameters that enter the guarantee, such as an epsilon, must come from lists:
             a run is then priced as a mixture.
         design: "one-stage" is the search above. "one-run": the estimator as it is, once, on all rows, at the total
             (`param_distributions` is empty). "portfolio": two to four combinations of lists, each tried once on all
             rows at a small share of the total; the one that fits these rows best, by the exponential mechanism, is
             trained again with nearly all of the total; those listed first are the default, which has a head start. List
             models of about equally many weights: one with many more fits the rows that train it better than others.
-            "two-stage": a search with 30 per cent of epsilon, then one run on all rows with a noise of its own; a
+            "two-stage": a search with 30 % of epsilon, then one run on all rows with a noise of its own; a
             `learning_rate` that was searched changes as the learner's rule does. The last two need `epsilon`, and
             release no score.
         refit_share: of two stages, the share of epsilon for the second.
@@ -105,9 +105,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         repetitions: the law of the number of runs, from `dpselect.repetitions`.
         max_runs: the largest limit of the harmonic law that `epsilon` alone may choose.
         base: what one fit of the estimator (of a pipeline: of its last step) promises, where it cannot say so itself; a
-            `Guarantee` that holds whatever the searched parameters, or a function from the estimator to one. The caller
-            must ensure it, and that its noise comes from its parameter `random` or `random_state`, which each run sets;
-            where `random_state` takes whole numbers only it stays None, and must then mean the system's entropy.
+            `Guarantee` that holds regardless of the searched parameters, or a function from the estimator to one. The
+            caller must ensure it, and that its noise comes from its parameter `random` or `random_state`, which each
+            run sets; where `random_state` takes integers only it stays None, and must then mean the system's entropy.
         adjacency: "add_or_remove_one" or "replace_one"; set on private steps that have such a parameter. None: theirs.
         nominal_rows: a public figure for the number of rows, needed for learners that have such a parameter. None: X's
             own, with a warning; refused where the price follows from it, as for `DPSGDClassifier` without `steps`.
@@ -130,7 +130,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         ledger: charged for the total; at `delta` where that is above 0.
         constant_runs, store, resume, key_variable, payload_bytes, random: see `dpselect.tuning.tune`. With
             `store`, `release(result)` must write the result: it is called before the store's key is destroyed.
-        rehearse: run first on made-up rows with the columns' names and types, so that wrong arguments are found before
+        rehearse: run first on synthetic rows with the columns' names and types, so that wrong arguments are found
+        before
             anything is charged. Or a table of public rows with the columns of X, for text that made-up words, numbers
             and dates do not stand for. False: not at all; then nothing finds steps and scores that mix rows.
         name: label in the ledger, and salt of the split.
@@ -140,7 +141,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         best_estimator_, best_params_: the winner's; None when no run succeeded or none was made.
         best_score_: with `release_score`: the winner's score, noise included.
         best_score_interval_: beside it, of one model and its private scoring rows (no `cv`, no `refit`): both ends of
-            where the score lies for further rows like them, with probability 0.95; None for an end without a bound.
+            where the score lies for new rows like them, with probability 0.95; None for an end without a bound.
             It counts in the noise, the rows, and that the winner is the best of many. It costs nothing more.
         guarantee_: what `fit` promises for everything here.
         repetitions_, noise_, score_epsilon_: the law and the noises that were used, all public.

@@ -78,7 +78,7 @@ def _with_numbers(digests: list[bytes], same: list[bytes | None]) -> list[bytes]
 
 
 def _same(X: Any, y: Any) -> list[bytes | None]:
-    """Bytes of each row that are equal for those which nobody can tell apart, by the types of the columns; else None.
+    """Bytes of each row that are equal for those which no one can tell apart, by the types of the columns; else None.
 
     A type is part of the schema, as is whether there is an index with a content of its own: no row decides it.
     """

@@ -58,7 +58,7 @@ def laplace_coins(rate: float, moves: tuple[float, float]) -> Coins:
     """The vertices of polygons around (F(u), F(u + h)) for both moves h and all u, with F the Laplace law of this rate.
 
     With beta = exp(-rate |h|) and h > 0 the curve is p' = p / beta up to p = beta / 2, then 1 - beta / (4 p), then a
-    line of slope beta to (1, 1) from p = 1/2: concave. So it lies below any of its tangents; those at p_i and p_j meet
+    line of slope beta to (1, 1) from p = 1/2: concave. So it is below any of its tangents; those at p_i and p_j meet
     at p = 2 / (1 / p_i + 1 / p_j), 1 - p' = beta / (2 (p_i + p_j)). The vertices (0, 0) and (1, 1), a positive that
     tells nothing and a negative that tells nothing, are left to the recursion. h < 0 is the mirror image.
     """
@@ -76,12 +76,12 @@ def laplace_coins(rate: float, moves: tuple[float, float]) -> Coins:
 
 @lru_cache(maxsize=512)
 def geometric_coins(rate: float, moves: tuple[float, float], steps: int) -> Coins:
-    """The same for discrete Laplace noise P(k) ~ exp(-rate |k| / steps) and values on whole numbers.
+    """The same for discrete Laplace noise P(k) ~ exp(-rate |k| / steps) and values on integers.
 
-    A move of h sensitivities is one of n = h steps whole steps (the caller must ensure it). With a = exp(-rate/steps)
+    A move of h sensitivities is one of n = h steps whole steps (you must ensure this). With a = exp(-rate/steps)
     the curve has the points p = a^(1 - u) / (1 + a), 1 - p' = a^(u + n) / (1 + a) for 1 - n <= u <= 0; all others lie
     on the lines from its ends to (0, 0) and (1, 1). They are the vertices where they are few. Where they are many the
-    curve lies below the one of Laplace noise whose argument moves by n + 2 log cosh(r / 2) / r steps, r = rate / steps:
+    curve is below the one of Laplace noise whose argument moves by n + 2 log cosh(r / 2) / r steps, r = rate / steps:
     every coin is one of Laplace noise, and between one of either side the two arguments lie that far apart.
     """
     each = rate / steps
@@ -102,7 +102,7 @@ def gaussian_coins(shift: float) -> tuple[Coins, Array]:
     """The vertices of a polygon around all pairs of coins, and of each the probability of losing all.
 
     For P(negative) = Phi(u) here and Phi(u + shift) or Phi(u - shift) there, all real u. The curve of the first is
-    concave, with slope exp(-u shift - shift^2/2): it lies below its tangents, those at the ends meeting p = 0 and
+    concave, with slope exp(-u shift - shift^2/2): it is below its tangents, those at the ends meeting p = 0 and
     p' = 1. The second is its mirror image.
     """
     u = _TOUCHED - 0.5 * shift

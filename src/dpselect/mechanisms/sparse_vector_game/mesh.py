@@ -1,4 +1,4 @@
-"""Functions of a loss on a mesh: chords in exp(-loss), which lie above the convex functions that they stand for."""
+"""Functions of a loss on a mesh: chords in exp(-loss), which are above the convex functions that they stand for."""
 
 from __future__ import annotations
 

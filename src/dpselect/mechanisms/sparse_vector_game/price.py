@@ -68,7 +68,7 @@ def _attained_profile(game: SparseVectorGame) -> PrivacyProfile | None:
 
     Ask two queries in turn until one is positive, so far below the threshold that every probability is a tail of the
     noise. On the neighbour one has moved up by a sensitivity and the other down (or one has moved, for monotonic ones):
-    whatever the noise on the threshold, the odds of which of them is the positive one have moved by the factor
+    regardless of the noise on the threshold, the odds of which of them is the positive one have moved by the factor
     exp(2 query_rate), and with their thresholds a sensitivity apart they are exp(query_rate) and one over it. None with
     a limit of queries, which far thresholds do not have, with other noise, and where the losses have no mesh.
     Source: docs/theory/sparse-vector.md, Theorem 5.

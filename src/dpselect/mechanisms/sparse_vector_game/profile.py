@@ -116,7 +116,7 @@ class GameProfile(SymmetricProfile):
 
 @lru_cache(maxsize=64)
 def _least(game: SparseVectorGame) -> Array:
-    """The convex minorant of the best shift's delta at each point; of monotonic queries for the dearer direction."""
+    """The convex minorant of the best shift's delta at each point: for monotonic queries of the worse direction."""
     found = []
     for one in game.orientations:
         least = np.min(_of_one_length([_deltas(game, one, shift) for shift in _solved(game, one)]), axis=0)
@@ -125,7 +125,7 @@ def _least(game: SparseVectorGame) -> Array:
 
 
 def _of_one_length(tables: list[Array]) -> list[Array]:
-    """What ends early goes on with its last value."""
+    """What ends early continues with its last value."""
     longest = max(map(len, tables))
     return [np.pad(table, (0, longest - len(table)), mode="edge") for table in tables]
 

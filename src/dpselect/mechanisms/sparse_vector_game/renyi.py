@@ -47,7 +47,7 @@ def log_kappa(coins: Coins, orders: Array) -> Array:
 
 
 def log_moment(coins: Coins, orders: Array) -> Array:
-    """log of the largest moment exp((a - 1) D_a) of one coin: what a query multiplies it by, whatever its answer."""
+    """log of the largest moment exp((a - 1) D_a) of one coin: the factor of a query, regardless of its answer."""
     order = np.asarray(orders, dtype=np.float64)[:, None] - 1.0
     p, p_loss, s, s_loss = (part[..., None, :] for part in coins)
     with np.errstate(over="ignore"):
@@ -121,7 +121,7 @@ class GameUsed:
 
     For `OutputGuarantee.used`, and a session during which nothing else runs. At every order the shift is the one that
     the session was reserved at, and where a limit of queries was the smaller bound all of it is used: which bound
-    counts is fixed beforehand. Source: docs/theory/sparse-vector.md, Theorem 4 (refunds).
+    counts is fixed in advance. Source: docs/theory/sparse-vector.md, Theorem 4 (refunds).
     """
 
     game: SparseVectorGame

@@ -22,7 +22,7 @@ _ROUNDING = 2.0**-46
 """Relative error of one application of the recursion in double precision, many times over."""
 
 _COVERED = 1.0 + 2.0**-50
-"""How far a computed image may lie above what it is the image of: the coins' weights are inflated by 2**-48, and that
+"""How far a computed image may be above what it is the image of: the coins' weights are inflated by 2**-48, and that
 covers this and the roundings of one application, six at most of 2**-53 each."""
 
 _MOST_ITERATIONS = 400
@@ -30,7 +30,7 @@ _MOST_ITERATIONS = 400
 
 @dataclass(frozen=True)
 class _Reads:
-    """At each loss x the value at x + loss, times a weight: where it lies in padded values, and two factors."""
+    """At each loss x the value at x + loss, times a weight: where it is in padded values, and two factors."""
 
     start: int
     low: float
@@ -69,10 +69,10 @@ def game_values(
 
         v_k(x) = max over the coins (p, p') of  (1 - p) v_(k-1)(x + log (1-p)/(1-p')) + p v_k(x + log p / p').
 
-    What lies above its image under the recursion on the mesh, with chords in exp(-x) between its points, lies above
+    What is above its image under the recursion on the mesh, with chords in exp(-x) between its points, is above
     v_k. An iteration from below stops near its limit and is raised by about what it lacks. Then it is compared with its
     image: where that exceeds it by m at most, m / (1 - P) more everywhere is enough, with P the largest p. So the
-    result lies above its image, whatever the iteration did.
+    result is above its image, whatever the iteration did.
 
     Args:
         mesh: where values are kept.
@@ -119,7 +119,7 @@ def game_values(
 
 
 def _above_image(values: Array, image: Callable[[Array], Array], share: float) -> Array:
-    """`values`, raised by a constant until none of them lies below its image; at 1 nothing is left to show.
+    """`values`, raised by a constant until none of them is below its image; at 1 nothing is left to show.
 
     A constant c raises the image by P c at most, so c (1 - P) = m is enough; one more rounding may ask for one more.
     """

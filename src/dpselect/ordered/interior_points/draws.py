@@ -44,7 +44,7 @@ class SecretDraws:
         return first_true(exceeds, 1, None, start=1) - 1
 
     def laplace(self, epsilon: float) -> int:
-        """A whole number x with probability proportional to exp(-epsilon |x|)."""
+        """An integer x with probability proportional to exp(-epsilon |x|)."""
         return discrete_laplace(1 / epsilon_used(epsilon), self._random)
 
     def heaviest(self, weights: NDArray[np.int64], epsilon: float, threshold: int) -> int | None:

@@ -49,13 +49,13 @@ def _merged_weights(codes: Codes, bits: int) -> NDArray[np.int64]:
     """At each depth 0 .. bits the largest node that is made of smaller ones there; one where there is none.
 
     The gaps between neighbours, from the one that shares most bits to the one that shares least, are closed in a
-    doubly linked list, all of one depth at once: every gap is touched once, whatever the number of bits.
+    doubly linked list, all of one depth at once: every gap is touched once, regardless of the number of bits.
     """
     count = len(codes)
     shared = shared_prefixes(codes, bits)
     before, after = np.arange(-1, count), np.arange(1, count + 2)
     largest = np.ones(bits + 1, dtype=np.int64)
-    # gap g lies between codes g - 1 and g; gaps 0 and count stay
+    # gap g is between codes g - 1 and g; gaps 0 and count stay
     order = np.argsort(shared.astype(np.uint16 if bits < 1 << 16 else np.int64), kind="stable") + 1
     ends = np.searchsorted(shared[order - 1], np.arange(bits + 2))
     for depth in range(bits, -1, -1):

@@ -35,7 +35,7 @@ __all__ = ["CumulativeInteriorPoint", "InteriorPoint", "interior_point"]
 class InteriorPoint(PublicDomain, Mechanism):
     """A value z with min(values) <= z <= max(values), except with `failure_probability`, if there are rows enough.
 
-    Private whatever the values are, and however few. `rows` says how many rows are enough. The value need not be among
+    Private regardless of the values, and however few. `rows` says how many rows are enough. The value need not be among
     the data; with too few rows it may be any value of the domain, or None.
 
     Attributes:
@@ -54,14 +54,14 @@ class InteriorPoint(PublicDomain, Mechanism):
         adjacency: under replace_one the number of rows is public, and "auto" uses it unless `expected_rows` is given;
             what is asked before there are rows needs it then.
 
-    It is run on a one-dimensional array or sequence. Whole numbers (Python integers of any size) with `domain_size`, or
-    with whole-number bounds; doubles with bounds of which one is a float: the domain is then all doubles between them.
+    It is run on a one-dimensional array or sequence. Integers (Python integers of any size) with `domain_size`, or
+    with integer bounds; doubles with bounds of which one is a float: the domain is then all doubles between them.
     A value outside the domain counts as the nearest end; NaN and, in a sequence of Python objects, whatever is no
     (whole) number count as the lower one. The `Release` holds the value or None (no node was heavy enough, or the count
     was too small; both are decisions of private mechanisms). Running time depends on the data and is not covered.
 
     Raises `ArgumentError` for parameters, `ContentError` for values that are not one-dimensional real numbers
-    by their type or, in a sequence, evidently (fewer than a tenth are),
+    by their type or, in a sequence, (fewer than a tenth are),
     `BudgetError` when the spender refuses.
 
     >>> point = InteriorPoint(domain_size=2**64, epsilon=1, delta=1e-6)
@@ -279,9 +279,9 @@ def _kind(domain: Domain) -> str:
 
 
 def _codes(rows: Any, domain: Domain) -> Codes:
-    """One code a row, by a map that knows one row at a time: what is no number is the lowest.
+    """One code a row, by a map that knows one row at a time: what is not a number is the lowest.
 
-    Raises `ContentError` for objects that evidently are no such numbers (see `hardly_any`).
+    Raises `ContentError` for objects that are no such numbers (see `hardly_any`).
     """
     if not isinstance(domain, WholeNumbers):
         doubles = rows

@@ -62,14 +62,14 @@ def interior_point_instance(starts: Codes, scores: Codes | NDArray[np.int64], er
 
 @dataclass(frozen=True, kw_only=True)
 class QuasiConcaveByInteriorPoint(Mechanism):
-    """Maximises a whole-number quasi-concave score of sensitivity one through an interior point (Theorem 4.2).
+    """Maximises an integer quasi-concave score of sensitivity one through an interior point (Theorem 4.2).
 
     The interior point is found by the exponential mechanism, whose score moves by at most the cumulative distance, two:
     rate = epsilon/4; or by Algorithm 8 ("cumulative"), which spends delta and may find none (None). It is here to
     compare: `QuasiConcave` has a quarter of the error of the first and less than that of the second for anything below
     2**3000 places.
 
-    It is run on `ScoreRuns`, which are rounded down to whole numbers, and that keeps them within one of each other. The
+    It is run on `ScoreRuns`, which are rounded down to integers, and that keeps them within one of each other. The
     caller must ensure that the score is quasi-concave and moves by at most one between neighbours at every place.
 
     Attributes:

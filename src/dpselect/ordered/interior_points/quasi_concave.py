@@ -71,7 +71,7 @@ class ScoreRuns:
     """A score that is given by its values on runs, as one that depends on ranks only is.
 
     The score is `scores[i]` on starts[i], ..., starts[i+1] - 1, the last run ending at `upper`. The first start is
-    public; the others, and how many there are, may depend on the data. Scores are cut off at 2**53; NaN counts as the
+    public; the others, and how many there are, may depend on the data. Scores are clipped at 2**53; NaN counts as the
     lowest. Raises `ArgumentError` for starts that are not increasing up to `upper` or scores of another length.
 
     >>> ScoreRuns([0, 5, 6], [0, 90, 1], upper=9).lengths
@@ -96,7 +96,7 @@ class ScoreRuns:
 
 @dataclass(frozen=True, kw_only=True)
 class QuasiConcave(Mechanism):
-    """A whole number z in [lower, upper] with probability proportional to exp(rate * score(z)), exactly.
+    """An integer z in [lower, upper] with probability proportional to exp(rate * score(z)), exactly.
 
     rate = epsilon/(2 sensitivity), or epsilon/sensitivity for monotonic scores. With T places the score is less than
     log(T/beta)/rate below the largest one except with probability beta (McSherry, Talwar 2007, Theorem 6).
@@ -106,11 +106,11 @@ class QuasiConcave(Mechanism):
     place and with its rounding. The guarantee rests on all three. `ScoreRuns` need not be quasi-concave.
 
     Attributes:
-        monotonic: whether all scores move in the same direction between neighbours; seldom true under replace-one.
+        monotonic: whether all scores move in the same direction between neighbours; rarely true under replace-one.
 
-    It is run on a score, from a whole number to a number (what is no finite number, or beyond 2**53, is cut off there),
+    It is run on a score, from an integer to a number (what is no finite number, or beyond 2**53, is clipped there),
     or `RisingAndFalling` where it is the smaller of two monotone functions, or `ScoreRuns`; with public places, which
-    are whole numbers of any size (those of `ScoreRuns` are known):
+    are integers of any size (those of `ScoreRuns` are known):
 
     - domain_size, or lower and upper: the places are 0 .. domain_size - 1, or from lower to upper.
     - peak: a place where the score is largest; it may depend on the data. Not needed for `RisingAndFalling`, nor for
@@ -163,7 +163,7 @@ class QuasiConcave(Mechanism):
         domain = PublicDomain(**named).of_type(np.dtype(object))
         first, last = domain.decode(0), domain.decode(domain.size - 1)
         if not callable(score):
-            raise TypeError("score must be a function of one whole number")
+            raise TypeError("score must be a function of one integer")
         top = None if peak is None else integer("peak", peak, at_least=first, at_most=last)
         if top is None and not isinstance(score, RisingAndFalling) and domain.size > _LOOK_AT_ALL:
             raise ArgumentError("peak must be given for more than 65,536 places, or the score as RisingAndFalling")
@@ -241,7 +241,7 @@ def quasi_concave_hull(scores: ArrayLike) -> NDArray[np.float64]:
     """The least quasi-concave score above this one: min(largest so far, largest from here on).
 
     Maxima and minima of scores move no more than the scores do, so the sensitivity (and being monotonic) is kept. A
-    place with hull h lies between two places with scores of at least h.
+    place with hull h is between two places with scores of at least h.
 
     >>> quasi_concave_hull([0, 2, 1, 3, 0]).tolist()
     [0.0, 2.0, 2.0, 3.0, 0.0]

@@ -1,7 +1,7 @@
 """How many points each interior-point method needs, and with which parameters: public numbers only.
 
 Every answer is a claim: with at least so many points (codes of the domain, ties allowed) the method returns an
-interior point with probability at least 1 - failure, whatever the points are. The derivations are with the functions.
+interior point with probability at least 1 - failure, regardless of the points. The derivations are with the functions.
 Shares of epsilon are found by a search; what it finds is priced and checked again, so it can only lose tightness.
 """
 
@@ -117,7 +117,7 @@ def _dyadic_rows(parameters: DyadicParameters, bits: int, failure: float) -> int
     weight >= s and every child of any node weighs at most n - s. The noisy weight of the heaviest is below the
     threshold with P(N >= s - threshold + 1); a node of weight at most w is chosen in its place with probability at most
     the largest (n/x) P(N - N' >= s - x) over x <= w. Let v be chosen, of weight above w = s/2. If s/2 points lie to one
-    side of v, the end on that side scores at least min(s/2, w); else more than s/2 points lie on either side of the
+    side of v, the end on that side scores at least min(s/2, w); else more than s/2 points are on either side of the
     middle (its right child weighs at most n - s). The best of three scores at least s/2, others 0 if not interior.
     """
     alpha_mass = failure / 3.0
@@ -160,7 +160,7 @@ def binary_search_noise(epsilon: float, delta: float, adjacency: Adjacency) -> f
 
 
 def _binary_search(bits: int, epsilon: float, delta: float, failure: float, adjacency: Adjacency) -> InteriorPointPlan:
-    """An answer can only do harm where all n points lie on one side: `bits` times P(noise >= n) at most."""
+    """An answer can only do harm where all n points are on one side: `bits` times P(noise >= n) at most."""
     noise = binary_search_noise(epsilon, delta, adjacency)
     each = math.log(failure / bits)
     reach = -float(ndtri_exp(each))

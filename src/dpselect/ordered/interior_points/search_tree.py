@@ -43,7 +43,7 @@ def sort_codes(codes: Codes) -> Codes:
 
 
 def count_below(codes: Codes, code: int, low: int = 0, high: int | None = None) -> int:
-    """How many codes are smaller; known to lie between `low` and `high`."""
+    """How many codes are smaller; known to be between `low` and `high`."""
     high = len(codes) if high is None else high
     if isinstance(codes, list):
         return bisect_left(codes, code, low, high)
@@ -55,8 +55,8 @@ def count_below(codes: Codes, code: int, low: int = 0, high: int | None = None) 
 def draw_binary_search(codes: Codes, bits: int, noise_multiplier: float, draws: SecretDraws) -> int:
     """A code in 0 .. 2**bits - 1 by noisy binary search, for ascending codes: `bits` comparisons with Gaussian noise.
 
-    The question at a middle is whether more points lie at or below it than above; the difference of the two numbers
-    moves by one when a point is added. An answer matters only where all points lie on one side. `bits` answers, each
+    The question at a middle is whether more points are at or below it than above; the difference of the two numbers
+    moves by one when a point is added. An answer matters only where all points are on one side. `bits` answers, each
     with noise of standard deviation `noise_multiplier` sqrt(bits), are one Gaussian mechanism with `noise_multiplier`
     at sensitivity one, for adding or removing a point.
     """

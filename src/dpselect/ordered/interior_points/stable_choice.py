@@ -1,4 +1,4 @@
-"""Choosing a heavy node, privately and whatever the number of nodes."""
+"""Choosing a heavy node, privately and regardless of the number of nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def laplace_tail_steps(epsilon: float, mass: float) -> int:
 
 @dataclass(frozen=True)
 class StableChoice:
-    """Each point lies under one node: the largest noisy weight, if it reaches a threshold.
+    """Each point is under one node: the largest noisy weight, if it reaches a threshold.
 
     Every occupied node gets noise of parameter `epsilon`; the largest is chosen if it is at least 1 + k with
     P(noise >= k) <= delta, the first of equal ones. (epsilon, delta)-private for adding or removing a point, and

@@ -124,7 +124,7 @@ def printed_parameters(epsilon: float, delta: float) -> TreeLogParameters:
     """Algorithm 5 with the constants of the paper: t = 100 log(1/delta)/epsilon, every component at `epsilon`.
 
     With geometric noise on the sizes, which its analysis needs and `tree_log_price` does not: with L levels the whole
-    costs (3 + 3L) epsilon, by the price of a swap for each slice, whatever the noise.
+    costs (3 + 3L) epsilon, by the price of a swap for each slice, regardless of the noise.
     """
     t = math.ceil(100.0 / epsilon * math.log(1.0 / delta))
     return TreeLogParameters(
@@ -157,7 +157,7 @@ def iterated_logarithm(size: int) -> int:
 
 
 def printed_rows(*, domain_size: int, epsilon: float, delta: float) -> int:
-    """The points that Theorems 3.7 and 3.8 ask for with the constants of their proofs, whatever the real price is.
+    """The points that Theorems 3.7 and 3.8 ask for with the constants of their proofs, regardless of the real price.
 
     Half of delta for Theorem 2.1's count of queries, each synchronised with probability 1/6 and 3 epsilon', and half
     for log* levels of six slices and the mechanisms: epsilon' = epsilon/(3w + 7), and 10 log* t points. For comparison:

@@ -12,7 +12,7 @@ with probability b:
 - the slices have at most M rows together: 2d m and a sum of 2d geometric numbers; b/8;
 - the noise of the count is between -c and c; b/8. The count is compared with M + c, so the slices are full;
 - a sample of N rows holds M + 2c of any fixed set of mass above xi, so that the count is passed; b/8;
-- the rectangle has error at most xi. It lies inside the true one and what is missing are 2d strips. If their mass is
+- the rectangle has error at most xi. It is inside the true one and what is missing are 2d strips. If their mass is
   above xi, one is above xi/(2d), and contains a fixed strip just above that (the narrowest), of which all sampled rows
   went into slices: fewer than M. Probability at most 2d P(Bin(N, xi/(2d)) < M). Or: the error on the sample is below
   M/N, and if that is at most xi/2, the error is above xi with probability at most 4 (e N/d)^(2d) exp(-xi N/16)
@@ -169,7 +169,7 @@ def _slice_epsilon(rate: float) -> float:
 
 
 def _largest_rate(price: Callable[[float], Guarantee], epsilon: float, delta: float, start: float) -> float:
-    """The largest rate whose price is at most epsilon, to half a per cent; `start` is one. What is returned was priced.
+    """The largest rate whose price is at most epsilon, to 0.5 %; `start` is one. What is returned was priced.
 
     By secants: the price grows about like a power of the rate.
     """

@@ -71,9 +71,9 @@ class RectangleLearner(PublicDomain, Mechanism):
     """Learns an axis-aligned rectangle from labelled rows; the release's value is a `Rectangle`.
 
     The positive rows are counted with noise; if they are too few the rectangle is empty. Else axis after axis the
-    lowest m rows and then the highest m that are left are cut off, with a secret few more if slices are noisy, and an
+    lowest m rows and then the highest m that are left are removed, with a secret few more if slices are noisy, and an
     interior point of their values on that axis, by the exponential mechanism, becomes a side. If some rectangle
-    explains the labels there are no false positives, and the false negatives are among the rows cut off, except with
+    explains the labels there are no false positives, and the false negatives are among the rows clipped, except with
     `failure_probability`. With other labels it is private but promises nothing. `plan` has m, the price and all other
     parameters, and says how many rows are enough for an error (`RectanglePlan.rows`).
 
@@ -89,7 +89,7 @@ class RectangleLearner(PublicDomain, Mechanism):
         adjacency: "add_or_remove_one" or "replace_one", of labelled rows.
 
     It is run on X, a dense table of numbers, shape (rows, axes) (rows with NaN are left out, and of an array of objects
-    those with a cell that is no whole number), and y, one label a row, of a number type: 1 (or True) is positive;
+    those with a cell that is no integer), and y, one label a row, of a number type: 1 (or True) is positive;
     other rows are not used. Takes O(axes * n log n).
 
     Raises `ArgumentError` or `TypeError` for arguments, types and shapes, never because of what the rows hold, and

@@ -5,7 +5,7 @@ Write X for the domain, xi for the error on the distribution, b for the failure 
 Realisable, by errors. Some cut makes no error and has weight 1; the at most |X| others with a or more errors weigh at
 most exp(-rate a) each, so the drawn cut makes fewer than a = ceil(log(|X|/b')/rate) errors except with probability
 b' (McSherry, Talwar 2007, Theorem 6). A cut above the true one with error more than xi misclassifies a fixed interval
-of mass more than xi (the shortest one of that kind that starts at the true cut), and fewer than a of N rows lie in it
+of mass more than xi (the shortest one of that kind that starts at the true cut), and fewer than a of N rows are in it
 with probability at most P(Bin(N, xi) < a); the same below. Hence P(error > xi) <= b' + 2 P(Bin(N, xi) < a); b' = b/3.
 
 Realisable, by an interior point. The mechanism needs 2m points to succeed except with probability b' (see

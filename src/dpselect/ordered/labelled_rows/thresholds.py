@@ -52,7 +52,7 @@ Codes = NDArray[Any]
 
 @dataclass(frozen=True)
 class Threshold:
-    """The rule "positive on one side of a cut". `cut` values of the domain lie on the lower side.
+    """The rule "positive on one side of a cut". `cut` values of the domain are on the lower side.
 
     >>> from dpselect.ordered.domains import WholeNumbers
     >>> rule = Threshold(WholeNumbers(0, 9), 4)
@@ -99,8 +99,8 @@ class ThresholdLearner(PublicDomain, Mechanism):
         per_side: for "interior-point"; from `failure_probability` and the domain when None. Public.
         adjacency: "add_or_remove_one" or "replace_one", of labelled rows.
 
-    It is run on x, one number, whole number or timestamp a row (rows where it is NaN are left out, and of an array of
-    objects those that are no whole numbers), and y, one label a row, of a number type: 1 (or True) is positive, 0
+    It is run on x, one number, integer or timestamp a row (rows where it is NaN are left out, and of an array of
+    objects those that are no integers), and y, one label a row, of a number type: 1 (or True) is positive, 0
     negative; other rows are left out.
 
     Raises `ArgumentError` or `TypeError` for arguments, types and shapes, never because of what the rows hold, and
@@ -284,9 +284,9 @@ def _smallest(codes: Codes, count: int, *, last: bool) -> Codes:
 
 
 def coded(domain: Domain, values: NDArray[Any]) -> Codes:
-    """The codes of values that are not missing, as one array whatever the size of the domain."""
+    """The codes of values that are not missing, as one array regardless of the size of the domain."""
     if isinstance(domain, WholeNumbers) and values.dtype.kind not in "iuO":
-        raise TypeError(f"values must be whole numbers, as those of the domain are, got {values.dtype}")
+        raise TypeError(f"values must be integers, as those of the domain are, got {values.dtype}")
     codes = domain.encode(values)
     return np.array(codes, dtype=object) if isinstance(codes, list) else codes
 
@@ -303,7 +303,7 @@ def numbers_of(values: Any, name: str, dimensions: int = 1) -> NDArray[Any]:
     if found.dtype.kind == "b":
         found = found.astype(np.uint8)
     if found.dtype.kind not in "iufMO":
-        raise TypeError(f"{name} must be numbers, whole numbers or timestamps, got {found.dtype}")
+        raise TypeError(f"{name} must be numbers, integers or timestamps, got {found.dtype}")
     return found
 
 

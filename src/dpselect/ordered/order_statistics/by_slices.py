@@ -74,7 +74,7 @@ class Slicing:
         return found[1:]
 
     def rank_errors(self, domain_size: int, failure_probability: float, count: int) -> list[float]:
-        """How many ranks each is off at most, all together except with this probability, whatever the rows are.
+        """How many ranks each is off at most, all together except with this probability, regardless of the rows.
 
         A third of it for each of: the noisy count, which is off by c; the ends of the slices, of which number i is off
         by its share of c, by how far the sizes planned for `count` are from the wanted ones, and by how far a sum of i

@@ -174,7 +174,7 @@ def count_cells(
     """Return noisy counts of the cells of a column by what becomes of them: a `CountedCells` as `value`.
 
     Say how many values a `quantile` with the same bounds clips, and how many cells it leaves out. In memory nothing is
-    unreadable: a cell that is no number is missing. Columns of `open_column` have cells that hold other text.
+    unreadable: a cell that is not a number is missing. Columns of `open_column` have cells that hold other text.
 
     Args:
         values: what a `Column` takes, or one.

@@ -1,4 +1,4 @@
-"""The exponential mechanism over runs of equal scores, drawn exactly whatever the scores and the lengths are."""
+"""The exponential mechanism over runs of equal scores, drawn exactly regardless of the scores and the lengths."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def draw_from_runs(
 ) -> int:
     """A place in 0 .. sum(lengths)-1, with probability proportional to exp(rate * score of its run), exactly.
 
-    `lengths` are whole numbers >= 0 of any size, not all zero; `scores` finite doubles or whole numbers below 2**53
-    in magnitude. Runs of one score form a level; a level is proposed with a whole-number weight that double precision
+    `lengths` are integers >= 0 of any size, not all zero; `scores` finite doubles or integers below 2**53
+    in magnitude. Runs of one score form a level; a level is proposed with an integer weight that double precision
     can tell to be large enough, and kept with the exact quotient, decided by as many random bits as that takes. So no
     rounding enters the law. About one proposal is needed.
 
@@ -96,7 +96,7 @@ def _levels(
 
 
 def weight_at_least(exponent: float, scale: int) -> int:
-    """A whole number that is at least 2**scale * exp(-exponent), and not much above."""
+    """An integer that is at least 2**scale * exp(-exponent), and not much above."""
     halvings = math.floor(exponent / math.log(2.0))
     leading = int(math.exp(halvings * math.log(2.0) - exponent) * _MARGIN * 2.0**53) + 1
     shift = scale - halvings - 53

@@ -57,7 +57,7 @@ class RankedColumn(Protocol):
     def total(self) -> int: ...
 
     def window(self, first: int, last: int) -> Window:
-        """A window with the rows of ranks `first` .. `last` (from 1 on, cut off at 1 and `total`) and their ties."""
+        """A window with the rows of ranks `first` .. `last` (from 1 on, clipped at 1 and `total`) and their ties."""
         ...
 
 
@@ -107,7 +107,7 @@ class SortedColumn:
         return Window(kept, np.array(counts, dtype=np.int64), self.before + before, self.after + after)
 
     def _left(self, code: int, high: int, low: int = 0) -> int:
-        """How many of the values have a smaller code; known to lie between `low` and `high`."""
+        """How many of the values have a smaller code; known to be between `low` and `high`."""
         if code <= 0:
             return 0
         if code >= self.domain.size:
@@ -172,7 +172,7 @@ def _sizes(window: Window, size: int) -> Codes:
 def _choose_fast(window: Window, sizes: Codes, target: Fraction, rate: Fraction, uniform: LazyUniform) -> int | None:
     """The piece, by double precision with a margin; None when it is too close to call.
 
-    With scores counted from the best, a weight has a relative error below 2**-38 (whole numbers of ranks below 2**53
+    With scores counted from the best, a weight has a relative error below 2**-38 (integers of ranks below 2**53
     and exponents below 745 in magnitude, NumPy's exp and log within 2**-44), and a running sum one of 2**-52 a piece.
     """
     whole = math.floor(target)
@@ -195,7 +195,7 @@ def _choose_fast(window: Window, sizes: Codes, target: Fraction, rate: Fraction,
     with np.errstate(under="ignore"):
         weights = np.exp(logs)
     low, high = float(weights[0]), float(weights[-1])
-    # what lies outside the window weighs at most `low` and `high`; it is certain only if there are no rows in it
+    # what is outside the window weighs at most `low` and `high`; it is certain only if there are no rows in it
     aside_low, aside_high = (low if window.before else 0.0), (high if window.after else 0.0)
     weights[0] -= aside_low
     weights[-1] -= aside_high
@@ -209,7 +209,7 @@ def _choose_fast(window: Window, sizes: Codes, target: Fraction, rate: Fraction,
     slack = 2.0 * margin * (total + low + high)
     above = point - (float(running[found - 1]) if found else -math.inf)
     below = float(running[found]) - point
-    # for any weights a, b of what lies outside: u (a + total + b) against a + running
+    # for any weights a, b of what is outside: u (a + total + b) against a + running
     return found if above > aside_low + slack and below > aside_high + slack else None
 
 
@@ -230,7 +230,7 @@ def _choose_slow(window: Window, sizes: Codes, target: Fraction, rate: Fraction,
             aside = (place == 0 and window.before) or (place == last and window.after)
             lows.append(Fraction(0) if aside else low * length)
             highs.append(high * length)
-        # the real number u lies in [value, value + 1] / 2**bits; piece j holds it if below <= u * total < below + j
+        # the real number u is in [value, value + 1] / 2**bits; piece j holds it if below <= u * total < below + j
         u_low, u_high = Fraction(value, 1 << bits), Fraction(value + 1, 1 << bits)
         before_low = before_high = Fraction(0)
         rest_low, rest_high = sum(lows, Fraction(0)), sum(highs, Fraction(0))

@@ -8,7 +8,7 @@ Those are the ranks near the quantiles, whatever n is: a sequence with an output
 score of at most -2 w. All such sequences are proposed together, as one that is uniform among all there are, so rarely
 that it does not happen, and with a coin that makes even that exact.
 
-The sums are in double precision. They only propose: a sequence is drawn from whole-number weights, which are known
+The sums are in double precision. They only propose: a sequence is drawn from integer weights, which are known
 exactly, and kept with the probability that corrects them, by an exact coin. That asks of the sums that none is too
 small by more than a factor 1 - 2**-19, for which positive terms are added and nothing is subtracted.
 """
@@ -387,7 +387,7 @@ def _kept(chain: _Chain, runs: list[tuple[int, int]], bound: Fraction) -> Enclos
 
 
 def _choose(weights: Array, possible: NDArray[np.bool_], random: RandomSource) -> tuple[int, Fraction]:
-    """A possible index in proportion to whole numbers a little above the weights, and its probability."""
+    """A possible index in proportion to integers a little above the weights, and its probability."""
     units = np.where(possible, (weights * (_UNITS / max(float(weights.max()), _TINY))).astype(np.int64) + 1, 0)
     running = np.cumsum(units)
     found = int(np.searchsorted(running, random.below(int(running[-1])), side="right"))

@@ -50,7 +50,7 @@ class QuantileRelease(Release):
     units: int = 1
 
     def rank_error(self, failure_probability: SupportsFloat = 0.05) -> float:
-        """How many ranks the value is off at most, except with this probability, whatever the data are.
+        """How many ranks the value is off at most, except with this probability, regardless of the data.
 
         With n rows (weights count in multiples of the largest weight): at least q n - error rows are at most the
         value, and at most q n + error rows are below it. Nothing is paid for this: it holds for every column.

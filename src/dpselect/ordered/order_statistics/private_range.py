@@ -38,7 +38,7 @@ class PrivateRange(Mechanism):
     """(lower, upper) for numbers of any magnitude, from the data and paid for.
 
     Each end is an exponential mechanism at epsilon/2 over the 4094 powers of two with a sign. With e the rank error
-    of one of them (see `rank_error`; 25/epsilon rows or so), all but at most 2 e rows at either end lie within the
+    of one of them (see `rank_error`; 25/epsilon rows or so), all but at most 2 e rows at either end are within the
     range, except with `failure_probability`. Use it as the bounds of `quantile` or of clipping, and compose the two
     guarantees. With few rows it is arbitrary, and as private.
 
@@ -118,7 +118,7 @@ def quantile_interval(
 
     Two exponential mechanisms at epsilon/2, whose targets lie as many ranks below and above q n as the error of one of
     them (`rank_error` at half the failure probability): at most q n rows are below `low`, and at least q n are at most
-    `high`, whatever the rows are and however few, cut off to the bounds and rounded to the granularity. For that, as
+    `high`, whatever the rows are and however few, clipped to the bounds and rounded to the granularity. For that, as
     many rows are added at either bound. The targets move with n as q n does, and what is added is public, so the
     privacy is that of `quantile`, whose options these are. Sampling error, of the rows themselves, is not in it.
 
@@ -137,7 +137,7 @@ def quantile_interval(
     rate, shift = _end(fraction, epsilon, failure, one.adjacency, domain.size, column.units)
 
     def run() -> tuple[Any, Any]:
-        # with fewer than `shift` rows at hand the targets would lie outside, and anything might be drawn
+        # with fewer than `shift` rows at hand the targets would be outside, and anything might be drawn
         padded = PaddedColumn(column.ranked(), domain.size, math.ceil(shift))
         middle = fraction * padded.column.total + padded.pad
         codes = sorted(

@@ -21,7 +21,7 @@ __all__ = ["Cut", "cut_rate", "cutting_tree", "equal_share", "recursive_codes"]
 class Cut:
     """Quantile number `index` as the `share`-quantile of the rows between the cuts `low` and `high` (None: the ends).
 
-    Cuts at the same `level` lie in different parts.
+    Cuts at the same `level` are in different parts.
     """
 
     index: int

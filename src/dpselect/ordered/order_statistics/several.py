@@ -57,7 +57,7 @@ class Quantiles(PublicDomain, Mechanism):
       (epsilon, `delta`), hardly more for many quantiles than for eight.
     - `"independent"`: m times `quantile`, at epsilon/m.
     - `"auto"`: by the number of quantiles, epsilon, adjacency, the size of the domain and `expected_rows`, about how
-      many rows there are, which is public (the caller must ensure it): tree where there are few rows for many quantiles
+      many rows there are, which is public (you must ensure this): tree where there are few rows for many quantiles
       on a small domain; else joint, or recursive where that would be slow. 1000 rows are expected unless you know
       better. This is the choice with the least error on nearly every column, not the one with the least proved error.
     - `"least_bound"`: the method with the least proved error for the worst column, of independent, recursive and joint

@@ -48,7 +48,7 @@ class TreeAnswer:
     scale: Fraction
 
     def rank_errors(self, qs: Sequence[Fraction], size: int, failure_probability: float) -> list[float]:
-        """How many ranks each code is off at most, all together except with this probability, whatever the rows are.
+        """How many ranks each code is off at most, all together except with this probability, regardless of the rows.
 
         A running count is a sum of at most 15 nodes a level and one more, so no sum of that many noises above
         `sum_of_noise` makes all of them right up to that, that of all rows too.
@@ -85,7 +85,7 @@ def tree_codes(
     Everything after the noise is post-processing: least squares on the tree, then from the top downwards the nearest
     counts that are not negative. A row counts at most `units` units of rank.
 
-    Pure epsilon: whole-number Laplace noise on counts that one row moves by 1 a level (2 if it is replaced).
+    Pure epsilon: integer Laplace noise on counts that one row moves by 1 a level (2 if it is replaced).
     """
     nodes = node_counts(np.diff(rows_below(column, size)))
     moved = len(nodes) * units * (1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2)

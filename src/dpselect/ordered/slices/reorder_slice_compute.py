@@ -121,7 +121,7 @@ class ReorderSliceCompute(Session):
         slice_epsilon: a slice of size m has m + G rows, P(G >= k) = exp(-slice_epsilon k); on average
             1/(exp(slice_epsilon) - 1) extra. None: no noise, and every slice is charged a swap.
         computation: what one computation on a slice promises under add_or_remove_one. It must hold for inputs of every
-            size, the empty one among them (the caller must ensure it). `worst_of` them if they differ, `compose` if one
+            size, the empty one among them (you must ensure this). `worst_of` them if they differ, `compose` if one
             does several things.
         swap: what it promises under replace_one; by group privacy from `computation` when None. Pass it if it is known.
         slices: how many slices at most in one application; None for any number, which needs `slice_epsilon`.

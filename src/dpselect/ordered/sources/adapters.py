@@ -140,7 +140,7 @@ class SqlTable:
     """A column of a table: `query` runs SQL (see `sql_column`); `whole` says that it holds integers.
 
     `table` and `column` are names, with dots between the parts of a name. `number_of`: an SQL expression with `{0}` for
-    the column, a fixed map of single rows to numbers or NULL, which no content makes fail (the caller must ensure it);
+    the column, a fixed map of single rows to numbers or NULL, which no content makes fail (you must ensure this);
     None for a column that has an order by categories only. `unit`: the numbers are timestamps, counted in it since
     1970. `text_of`: the same for texts, None where there are none, compared with `place`. `any_type`: a cell may hold
     a value of another type than the column's, as in SQLite.
@@ -171,7 +171,7 @@ class SqlTable:
         return SqlColumn(self.query, quoted(self.table), self._number(), inner, kind)
 
     def counted(self, named: Categories) -> Callable[[], NDArray[np.int64]]:
-        """Counts the rows of each category, by the engine. Categories are texts, or whole numbers as texts."""
+        """Counts the rows of each category, by the engine. Categories are texts, or integers as texts."""
         names, text = self._texts(named)
 
         def equal(marker: str) -> str:
@@ -183,9 +183,9 @@ class SqlTable:
         """The categories as texts, and the expression for the text of a cell."""
         names = [str(name) for name in named.names]
         if self.text_of is None:
-            raise ArgumentError(f"categories: column {self.column!r} holds neither text nor whole numbers")
+            raise ArgumentError(f"categories: column {self.column!r} holds neither text nor integers")
         if not all(isinstance(name, (str, int)) for name in named.names) or len(set(names)) != len(names):
-            raise ArgumentError("categories of a table must be different texts or whole numbers")
+            raise ArgumentError("categories of a table must be different texts or integers")
         return names, self.text_of.replace("{0}", quoted(self.column))
 
     @property
@@ -230,7 +230,7 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
     Later chunks are read as that type: their types, which one cell may change in other libraries, change nothing.
 
     Nulls, NaN and NaT are missing: such rows are not in the column; so are cells of a list or of an array of objects
-    that are no numbers (whole numbers). Raises `TypeError` and `ArgumentError` for a type or shape that does not fit.
+    that are not numbers (integers). Raises `TypeError` and `ArgumentError` for a type or shape that does not fit.
     """
     if isinstance(values, (str, Path)):
         raise ArgumentError("values is a name: read a column of that file with open_column(file, column)")
@@ -320,7 +320,7 @@ def categorical_column(source: Any, named: Categories) -> Callable[[], RankedCol
 def unit_rows(
     source: ColumnSource, units: NDArray[np.int64], domain: Domain
 ) -> Callable[[], tuple[NDArray[np.uint64], NDArray[np.int64]]]:
-    """Reads the codes of rows that count as `units` rows each, a whole number >= 0; missing values count nothing.
+    """Reads the codes of rows that count as `units` rows each, an integer >= 0; missing values count nothing.
 
     Raises `ArgumentError` at once where the numbers of rows and units differ.
     """

@@ -1,6 +1,6 @@
 """Unsorted columns whose rows are found by rank in a pass or two, without sorting them or holding them in memory.
 
-A sample brackets the ranks that are asked for; one pass counts what lies below the bracket and keeps what lies inside
+A sample brackets the ranks that are asked for; one pass counts what is below the bracket and keeps what is inside
 it, ties compressed to counts. The sample decides how long that takes, never the result: a bracket that missed is
 widened and read again.
 """
@@ -96,8 +96,8 @@ class PaddedColumn:
 class ChunkedColumn:
     """Rows that are read in chunks as often as needed, in the same order or another.
 
-    `chunks()` yields arrays of real numbers, whole numbers or timestamps; NaN and NaT are missing. The chunks must hold
-    the same rows every time (the caller must ensure it: the ranks of two readings are put together).
+    `chunks()` yields arrays of real numbers, integers or timestamps; NaN and NaT are missing. The chunks must hold
+    the same rows every time (you must ensure this: the ranks of two readings are put together).
     """
 
     chunks: Chunks
@@ -164,7 +164,7 @@ class ChunkedColumn:
         self._found += self._extract(merged)
 
     def _held(self, first: int, last: int) -> tuple[int, int]:
-        """The range of ranks cut off to those that there are."""
+        """The range of ranks clipped to those that there are."""
         return min(max(first, 1), self.total), min(max(last, 1), self.total)
 
     def _bracket(self, first: int, last: int, spread: float) -> tuple[int, int]:

@@ -33,21 +33,21 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
         values: see `read_values`: arrays, Arrow, pandas, polars, chunks, Parquet, SQL tables, DuckDB relations. Rows
             without a value (null, NaN, NaT) are not in the column; values beyond the bounds count as the bounds. A
             list, text and the categories of pandas hold doubles, read as in a CSV file: for whole answers give an
-            array of a whole-number type, or a granularity. Unsorted
+            array of an integer type, or a granularity. Unsorted
             arrays take about two passes and little memory, and are not sorted or changed.
-        domain_size: answers are the whole numbers 0 .. domain_size - 1. Or:
+        domain_size: answers are the integers 0 .. domain_size - 1. Or:
         lower, upper: public bounds of answers. Without them use `private_range` first, and compose. For timestamps a
-            `numpy.datetime64`, a datetime, or text in ISO 8601; they are cut off to what the unit of the values holds.
+            `numpy.datetime64`, a datetime, or text in ISO 8601; they are clipped to what the unit of the values holds.
         granularity: answers are multiples of it, and rows are rounded to the nearest one before they are compared: 1
-            by default for whole-number types, 0.01, a `numpy.timedelta64`. Floats by default have a power of two,
+            by default for integer types, 0.01, a `numpy.timedelta64`. Floats by default have a power of two,
             2**-48 to 2**-49 of the larger bound: 14 digits of it. "float64" makes every double an answer: for data of
             unknown magnitude. A coarse granularity finds heavy atoms with fewer rows.
         categories: an ordered list of values, in place of bounds; other values are missing. 1, 1.0, "1" and True are
             one category, and blanks around a cell do not count; in databases they are
             compared as text (DuckDB: in NFC and without outer blanks).
-        weights: a row counts as weights/largest_weight rows, cut off to [0, largest_weight] and rounded to multiples
+        weights: a row counts as weights/largest_weight rows, clipped to [0, largest_weight] and rounded to multiples
             of largest_weight/1024; NaN counts nothing. Rates are divided by 1024 units accordingly.
-        assume_sorted: the values are in increasing order, missing ones last (the caller must ensure it: no answer is
+        assume_sorted: the values are in increasing order, missing ones last (you must ensure this: no answer is
             private otherwise). Takes well under a millisecond for any number of rows.
         domain: the domain that all this declares.
 
@@ -109,7 +109,7 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
         return found
 
     def fates(self) -> NDArray[np.int64]:
-        """How many cells have each of `dpselect.tables.fates.FATES`: rows are counted, whatever their weights."""
+        """How many cells have each of `dpselect.tables.fates.FATES`: rows are counted, regardless of their weights."""
         if isinstance(self.domain, Categories):
             return np.asarray(self._source.category_fates(self.domain), dtype=np.int64)
         return np.asarray(self._source.fates(*self._ends), dtype=np.int64)

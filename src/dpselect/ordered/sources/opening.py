@@ -50,7 +50,7 @@ def open_column(
     """A column of a file, a folder of Parquet files, or a table behind an SQL URL (duckdb:///FILE, sqlite:///...).
 
     Files are those of a study: CSV, Parquet, Feather, JSON lines, Excel, .npz. The schema of a Parquet file or database
-    says whether values are whole numbers. Cells of CSV, JSON lines and Excel have no common type and count as doubles.
+    says whether values are integers. Cells of CSV, JSON lines and Excel have no common type and count as doubles.
 
     Args:
         where: a path, or a URL.

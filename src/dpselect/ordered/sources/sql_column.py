@@ -68,8 +68,8 @@ class SqlColumn:
     """`column` of `table` in an engine that can ORDER BY, LIMIT and OFFSET. NULL and NaN are missing.
 
     `table` and `column` are SQL, quoted already. All statements must see the same rows: one transaction that reads
-    repeatably, or a table that nobody writes to (the caller must ensure it). `kind` is "f" for floating-point domains,
-    "i" for whole numbers of 64 bits, which are compared without rounding.
+    repeatably, or a table that no one writes to (you must ensure this). `kind` is "f" for floating-point domains,
+    "i" for integers of 64 bits, which are compared without rounding.
     """
 
     query: Query
@@ -92,7 +92,7 @@ class SqlColumn:
     def _edge(self, code: int) -> float | int | None:
         """A number such that the rows below it are those with a smaller code; None for all rows that are not missing.
 
-        Whole numbers are cut off to those that an engine binds, before which and after which there are no rows.
+        Integers are clipped to those that an engine binds, before which and after which there are no rows.
         """
         edge = self.domain.threshold(code)
         if self.kind == "f":

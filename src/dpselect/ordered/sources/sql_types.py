@@ -1,7 +1,7 @@
 """Which types of SQL columns are read, and how: a list for each engine, and whatever is not on it is refused.
 
 An expression is a fixed map of single rows to a number, a text or NULL that no content makes fail: what a cast could
-not hold is cut off or NULL before it. NULL is missing.
+not hold is clipped or NULL before it. NULL is missing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _named(kind: SqlType, *names: str) -> dict[str, SqlType]:
 
 
 def _sqlite() -> dict[str, SqlType]:
-    """A SQLite column may hold anything: a cell that is no number, no integer or no text is missing."""
+    """A SQLite column may hold anything: a cell that is not a number, no integer or no text is missing."""
     integer = (
         "CASE WHEN typeof({0}) = 'integer' OR typeof({0}) = 'real' AND ({0} = CAST({0} AS INTEGER) OR abs({0}) > 9e18) "
         "THEN CAST({0} AS INTEGER) END"
@@ -109,7 +109,7 @@ def _duckdb() -> dict[str, SqlType]:
     finite = SqlType("CASE WHEN isfinite({0}) THEN epoch_us({0}) END", whole=True, unit="us")
 
     # epoch_us fails for days out of the range of microseconds, and even if CASE rules them out, as it is applied to the
-    # smallest and the largest of a column beforehand
+    # smallest and the largest of a column in advance
     days = "greatest(least({0} - DATE '1970-01-01', 106000000), -106000000)"
     date = replace(finite, number=f"CASE WHEN isfinite({{0}}) THEN CAST({days} AS BIGINT) * 86400000000 END")
 

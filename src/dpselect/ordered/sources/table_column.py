@@ -140,7 +140,7 @@ def _look(table: Table, where: str, request: ColumnRequest) -> None:
 
     Raises `ContentError` if less than a tenth of them are, or if a tenth, and more than one, would be with other
     separators or look like dates of another form. That the column is of its kind is a public fact, and giving bounds
-    for it promises so. The look tells of a promise that is evidently broken. No row of a column that keeps it, with a
+    for it promises so. The look tells of a promise that is broken. No row of a column that keeps it, with a
     row to spare, makes a difference.
     """
     declared, column = request.declared or Declared(), request.column

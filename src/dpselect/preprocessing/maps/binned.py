@@ -17,10 +17,10 @@ __all__ = ["Bins"]
 @MAPS.register("bins")
 @dataclass(kw_only=True, eq=False, repr=False)
 class Bins(MapOfTables):
-    """Each number becomes an indicator of the bin that it lies in, of `bins` equal ones between its bounds.
+    """Each number becomes an indicator of the bin that it is in, of `bins` equal ones between its bounds.
 
     A linear model on bins is any function of each column by itself, where the rows pay for so many weights: with some
-    thousand rows or more. All are divided by the root of the number of columns. A missing number lies in no bin.
+    thousand rows or more. All are divided by the root of the number of columns. A missing number is in no bin.
 
     Args:
         bins: how many, 2 to 4096.

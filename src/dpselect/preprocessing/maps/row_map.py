@@ -26,8 +26,8 @@ __all__ = ["MAPS", "Encoded", "MapOfRows", "MapOfTables", "directions", "within_
 class MapOfRows(Parameterised, ABC):
     """A scikit-learn transformer that learns nothing: what becomes of a row depends on that row and public constants.
 
-    So it is private at no price, whatever the data. `fit` looks at the shape and the names of the columns only. No
-    cell makes `fit` or `transform` fail: what is missing or not a number counts as nothing, and infinities are cut off.
+    So it is private at no price, regardless of the data. `fit` looks at the shape and the names of the columns only. No
+    cell makes `fit` or `transform` fail: what is missing or not a number counts as nothing, and infinities are clipped.
 
     What leaves `transform` are rows of norm at most 1 exactly, all numbers of which are multiples of 2**-16, as the
     private learners take them: nothing is left to be clipped there.
@@ -93,7 +93,7 @@ class MapOfTables(MapOfRows):
 
     Attributes:
         bounds: the least and the largest value of every column of numbers, or one such pair for each of them in order.
-            Values beyond are cut off.
+            Values beyond are clipped.
         indicators: the places of the columns that are indicators, a list for each categorical column.
     """
 

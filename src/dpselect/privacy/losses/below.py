@@ -61,9 +61,9 @@ class Positive:
 
 
 def dots_below(width: float, band: Band, infinite: float = 0.0) -> Positive:
-    """The positive losses of a discrete law whose hockey-stick curve lies below one that is known at half steps.
+    """The positive losses of a discrete law whose hockey-stick curve is below one that is known at half steps.
 
-    From 0 on, w the width: lower the curve at the mesh points until its chords in exp(epsilon) lie below it. A chord
+    From 0 on, w the width: lower the curve at the mesh points until its chords in exp(epsilon) are below it. A chord
     exceeds a convex curve by a concave function, so at no place by more than 1 / min(r, 1 - r) times what it does at a
     share r of the way. `infinite` is a lower bound on the curve's limit.
     """
@@ -72,7 +72,7 @@ def dots_below(width: float, band: Band, infinite: float = 0.0) -> Positive:
     above = (1.0 - share) * high[:-2:2] + share * high[2::2] * (1.0 + 4.0 * _UNIT) - low[1::2]
     gaps = np.maximum(above + 4.0 * _UNIT * high[:-2:2], 0.0) / share
     lowered = low[::2] - np.maximum(np.append(gaps, gaps[-1]), np.append(gaps[0], gaps))
-    # the chord that leads to where nothing is left may lie above the curve: nothing from its start on
+    # the chord that leads to where nothing is left may be above the curve: nothing from its start on
     spent = np.flatnonzero(lowered <= infinite)
     lowered[max(int(spent[0]) - 1, 0) if spent.size else -1 :] = infinite
     tails = lowered[:-1] + (lowered[:-1] - lowered[1:]) / growth * (1.0 - 8.0 * _UNIT)
@@ -93,7 +93,7 @@ def positive_losses(width: float, pair: DominatingPair) -> Positive:
 def joined(here: Positive, other: Positive) -> DominatingPair:
     """The pair with these positive losses in the two directions, and the rest of its mass at loss 0.
 
-    Both must lie below the same mechanism. They are scaled down to one total variation, and so far that there is room
+    Both must be below the same mechanism. They are scaled down to one total variation, and so far that there is room
     for loss 0; a smaller share of the losses has a smaller curve.
     """
     variations = [float(np.sum(d.masses * -np.expm1(-d.values))) + d.infinite for d in (here, other)]

@@ -2,7 +2,7 @@
 
 One transform leaves an absolute error in every bin, which is a false floor of delta (or, unseen, a missing mass) once
 a search amplifies it. The masses tilted to x(l) = p(l) exp(theta l - c) have that error relative to the tilted law,
-whose bulk lies in the tail; a few tilts cover the whole tail.
+whose bulk is in the tail; a few tilts cover the whole tail.
 
 Why the result is an upper bound. All that is read from a distribution, sum of p(l) (1 - exp(e - l))_+ for any e,
 does not decrease when a mass grows or moves to a larger loss, and neither does any convolution of it. So it is enough
@@ -151,7 +151,7 @@ class BothLosses(NamedTuple):
 def compose_distributions(parts: Sequence[tuple[BothLosses, int]]) -> BothLosses:
     """The composition of privacy-loss distributions, each with how often it runs; pessimistic.
 
-    All on one mesh (the caller must ensure it).
+    All on one mesh (you must ensure this).
     """
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
@@ -222,7 +222,7 @@ def window(parts: Sequence[Part], width: float, lowest: int, highest: int) -> tu
 def _tilts(parts: Sequence[Part], strongest: float) -> list[float]:
     """Tilts from 0 to `strongest`, so close that between two of them the tilted laws are not yet far down.
 
-    The bounds of two tilts cross at one loss, where the law's convex envelope lies below both by a deficit.
+    The bounds of two tilts cross at one loss, where the law's convex envelope is below both by a deficit.
     """
 
     def between(a: float, log_a: float, b: float, log_b: float, depth: int) -> list[float]:

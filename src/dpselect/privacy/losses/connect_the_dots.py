@@ -69,7 +69,7 @@ def on_mesh(curve: Callable[[Array], Array], width: float) -> Curve:
     top = float(tried[np.argmax(deltas <= max(_FLOOR, float(deltas[-1]) * (1.0 + 1e-9)))])
     points = min(math.ceil(top / width), MOST_POINTS) + 1
     epsilons = np.asarray(np.arange(points) * width, dtype=np.float64)
-    # a product of two floating-point numbers may lie above the point that it stands for
+    # a product of two floating-point numbers may be above the point that it stands for
     values = np.clip(curve(epsilons * (1.0 - 4.0 * _UNIT)), 0.0, 1.0)
     values = lower_hull(epsilons, np.minimum.accumulate(np.asarray(values, dtype=np.float64)))
     return values, np.zeros(values.size)

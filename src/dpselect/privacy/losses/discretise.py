@@ -179,7 +179,7 @@ def splice(upper_half: DominatingPair, lower_half: DominatingPair) -> Dominating
     Both must dominate the same mechanism. H_a(P || P') at a >= 1 depends on the atoms of larger loss only, at a < 1 on
     those of smaller loss only, so each half keeps its side of the curve; loss 0 takes the mass that is left. Where
     the two disagree on the total variation the smaller side is raised. Where less than no mass is left, the joined
-    curve bends the wrong way at 1; the true curve, being convex, lies below its convex hull too, which is taken.
+    curve bends the wrong way at 1; the true curve, being convex, is below its convex hull too, which is taken.
     """
     high, low = upper_half.losses > 0.0, lower_half.losses < 0.0
     p_high, q_high = upper_half.upper[high], upper_half.lower[high]
@@ -198,7 +198,7 @@ def splice(upper_half: DominatingPair, lower_half: DominatingPair) -> Dominating
         (l_low, p_low, q_low), (l_high, p_high, q_high), rest = _straighten(
             (l_low, p_low, q_low), (l_high, p_high, q_high), rest
         )
-        if rest < 0.0:  # no profile lies below both halves: promise nothing
+        if rest < 0.0:  # no profile is below both halves: promise nothing
             return DominatingPair(losses=np.array([-np.inf, np.inf]), upper=np.eye(2)[1], lower=np.eye(2)[0])
     return DominatingPair(
         losses=np.concatenate((l_low, [0.0], l_high)),

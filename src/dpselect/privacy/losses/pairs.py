@@ -25,7 +25,7 @@ __all__ = ["GaussianPairs", "LaplacePairs", "LossPairs", "PairSource", "ProfileP
 PairSource = Callable[[int], tuple[PairEnclosure, PairEnclosure]]
 
 _REACH = 10.5
-"""Standard deviations kept on either side: 4e-26 of the mass lies beyond."""
+"""Standard deviations kept on either side: 4e-26 of the mass is beyond."""
 
 _LARGEST_LOSS = 600.0
 """Losses beyond it count as infinite: exp of them would leave double precision."""
@@ -188,7 +188,7 @@ class ProfilePairs:
     """The pair of a profile: chords in exp(epsilon) between knots, exact when the profile is made of such chords.
 
     `knots` are the epsilons > 0 to use; None spreads them over the range in which the profile falls. `attained` says
-    that the profile is itself that of some mechanism, so that nothing valid lies below its pair.
+    that the profile is itself that of some mechanism, so that nothing valid is below its pair.
     """
 
     profile: Curves

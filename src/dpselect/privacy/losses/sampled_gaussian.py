@@ -26,7 +26,7 @@ __all__ = ["sampled_gaussian_losses", "sampled_gaussian_mesh", "sampled_gaussian
 
 
 _REACH = 14.3
-"""Standard deviations kept on either side: 1e-46 of the mass lies beyond."""
+"""Standard deviations kept on either side: 1e-46 of the mass is beyond."""
 
 _ERROR = 4e-15
 _UNIT = 2.0**-53

@@ -59,7 +59,7 @@ def from_profile(
 ) -> Guarantee:
     """A privacy profile: (epsilons[i], deltas[i])-privacy for every i, in both directions.
 
-    `epsilons` >= 0 and strictly increasing; chords in exp(epsilon) between the points, which lie above the true
+    `epsilons` >= 0 and strictly increasing; chords in exp(epsilon) between the points, which are above the true
     (convex) profile; past the last point its delta holds. The pair whose curve is made of these chords satisfies it.
     """
     epsilons = tuple(number("epsilons", e, at_least=0.0, rounding="up") for e in epsilons)

@@ -26,7 +26,7 @@ class RandomizedResponseRenyi:
     """The Renyi divergence of randomised response, the largest that an epsilon-private pair can have.
 
     Every epsilon-private pair is a post-processing of randomised response (Kairouz, Oh, Viswanath 2015), so this is
-    the exact worst case; it lies below epsilon^2 order / 2 (Bun, Steinke 2016, Proposition 3.3).
+    the exact worst case; it is below epsilon^2 order / 2 (Bun, Steinke 2016, Proposition 3.3).
     """
 
     epsilon: float

@@ -60,7 +60,7 @@ def noise_epsilon(value: float | Fraction) -> Fraction:
 def epsilon_used(value: float | Fraction) -> Fraction:
     """The exact epsilon to run at, where a double that is not below `value` is charged: never above the charge.
 
-    A double stands for its shortest decimal in a budget, which may lie below it.
+    A double stands for its shortest decimal in a budget, which may be below it.
 
     >>> epsilon_used(0.1) == Fraction(1, 10) < Fraction(0.1), epsilon_used(Fraction(1, 3)), epsilon_used(0.5)
     (True, Fraction(1, 3), Fraction(1, 2))

@@ -132,7 +132,7 @@ def coarsen(
     """Fewer cells: the price of a merged cell is the largest of its parts; delta stays.
 
     For f applied to the output (post-processing), `cell` partitions the range of f, and `merge` must send a cell C to
-    a cell that holds all of f(C) (the caller must ensure it). By default f is the identity. Raising prices keeps a
+    a cell that holds all of f(C) (you must ensure this). By default f is the identity. Raising prices keeps a
     guarantee, and the cells of f refine to the preimages.
 
     >>> g = OutputGuarantee(cell=len, epsilons={0: 0.1, 1: 0.2, 2: 0.3})
@@ -149,7 +149,7 @@ def coarsen(
 def mixture(branches: Mapping[Hashable, tuple[float, OutputGuarantee]]) -> OutputGuarantee:
     """A public coin chooses the mechanism and is released: outputs are (branch, output), priced by their branch.
 
-    `branches[b]` = (probability, guarantee); the coin does not depend on the data (the caller must ensure it). delta is
+    `branches[b]` = (probability, guarantee); the coin does not depend on the data (you must ensure this). delta is
     the mean of the deltas, rounded up. Without the coin in the output, `coarsen` the result.
 
     >>> noisy = OutputGuarantee(cell=lambda output: "noisy", epsilons={"noisy": 1.0})
@@ -175,7 +175,7 @@ def mixture(branches: Mapping[Hashable, tuple[float, OutputGuarantee]]) -> Outpu
 def parallel(first: OutputGuarantee, second: OutputGuarantee) -> OutputGuarantee:
     """Mechanisms on disjoint parts of the data: outputs are pairs, the larger price and the larger delta count.
 
-    A rule on a single row says which part it is in (the caller must ensure it); a neighbour then differs in one part,
+    A rule on a single row says which part it is in (you must ensure this); a neighbour then differs in one part,
     so that the other mechanism runs on equal data. The second may be chosen after seeing the first output. Needs
     add-or-remove-one: a replaced row may leave one part and enter the other, and then both are charged.
 
@@ -230,7 +230,7 @@ def first_answer(stages: Sequence[OutputGuarantee], *, none: Hashable) -> Output
     """Mechanisms on the same data, one after the other, until one answers: outputs are (stage, value) or None.
 
     `none` is the cell of "no answer" in every stage; only after it the next one runs. Stages count from 1; how many
-    there are and their order do not depend on the data (the caller must ensure it). The cells of the result are the
+    there are and their order do not depend on the data (you must ensure this). The cells of the result are the
     stages, and 0 for None:
 
         epsilon(j) = sum of epsilon_i(none) over i < j, plus the largest other epsilon of j;  epsilon(0) = their sum;

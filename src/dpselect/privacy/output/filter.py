@@ -46,7 +46,7 @@ def additive(*, epsilon: Exact, delta: Exact = 0) -> FilterFunction:
 class OutputFilter(Session):
     """Algorithm 6: ask `start` before a mechanism runs, tell `finish` the outcome; halting is for good.
 
-    `halts` must be a valid filter for the budget that is claimed (the caller must ensure it; `additive` is). No
+    `halts` must be a valid filter for the budget that is claimed (you must ensure this; `additive` is). No
     sublinear filter on realised costs is known, and feeding them to an advanced composition formula is not one: cheap
     outputs carry a drift that is linear in their cost.
 

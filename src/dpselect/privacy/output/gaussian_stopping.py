@@ -27,18 +27,18 @@ _ROUNDING = 1.0 + 1e-6
 nearly the same."""
 _LEAST, _MOST = 0.05, 2.0**14
 _FAR = 12.0
-"""The kernel is cut off this many deviations out; the mass beyond (1e-32) is counted with value 1."""
+"""The kernel is clipped this many deviations out; the mass beyond (1e-32) is counted with value 1."""
 
 
 def stopping_delta(
     *, noise_multipliers: Sequence[SupportsFloat], epsilons: Sequence[SupportsFloat], points: int = 4000
 ) -> float:
-    """The smallest delta for which stopping at level i may be priced at epsilons[i], whatever the stopping rule.
+    """The smallest delta for which stopping at level i may be priced at epsilons[i], regardless of the stopping rule.
 
     After level i everything released so far is as informative as one Gaussian mechanism of noise multiplier
     `noise_multipliers[i]` (strictly decreasing); the rule may look at what was released. Both directions, every
     dimension, every sensitivity up to the nominal one. An upper bound: the value function of the stopping problem is
-    convex in exp(-loss), so chords on a grid of about `points` losses lie above it; the bound falls to the exact
+    convex in exp(-loss), so chords on a grid of about `points` losses are above it; the bound falls to the exact
     value with the square of the grid's width. Takes about `points`**2 operations a level at most.
 
     Source: Hartmann et al. 2022, Theorem 15; docs/theory/noise-reduction.md, Theorem 5 (for Gaussian steps).

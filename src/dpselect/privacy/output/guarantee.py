@@ -93,7 +93,7 @@ class OutputGuarantee:
     `cell` maps an output to a cell, `epsilons` gives each cell's price: a mapping, or a function of the cell together
     with `supremum`, a bound on all its prices (that is what must fit a budget before the mechanism runs).
     `delta` is common to all cells: a delta for each cell does not compose. Partition and prices must be fixed without
-    looking at the data, and the cell must be a function of what is released (the caller must ensure it). A ledger reads
+    looking at the data, and the cell must be a function of what is released (you must ensure this). A ledger reads
     a price as its shortest decimal: `charged_amount`.
 
     `interactive` says that the mechanism answers queries that may depend on what else was released meanwhile: a ledger
@@ -104,7 +104,7 @@ class OutputGuarantee:
 
     `used` says what of the Renyi divergence of `ordinary` an output has used; a filter gives back the rest. With u(C)
     the value of `used(C, orders)` at order a, the mean of (P/P')^(a-1) exp((1-a) u(cell)) over P is at most 1, in both
-    directions, as queries go on being answered. It is fixed beforehand and never above that divergence (the caller must
+    directions, as queries go on being answered. It is fixed in advance and never above that divergence (the caller must
     ensure it).
 
     Raises `ArgumentError` for a partition without cells, prices that are negative or not finite, a function of prices

@@ -162,7 +162,7 @@ class Column(CellKeys):
         return Column(**public | {"bounds": (written(low, self.declared), written(high, self.declared))})
 
     def _kept(self, fill: Scalar | None, low: float, high: float) -> Scalar | None:
-        """What stands for a missing cell, cut off to bounds that are bought."""
+        """What stands for a missing cell, clipped to bounds that are bought."""
         if fill is None or fill == INDICATOR or low <= self._number(fill) <= high:
             return fill
         return self.declared.column_kind.written(low if self._number(fill) < low else high, self.declared)

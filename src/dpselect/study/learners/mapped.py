@@ -24,7 +24,7 @@ _FROM_COLUMNS: Final = frozenset({"bounds", "indicators"})
 @dataclass(frozen=True)
 class Units:
     """Of encoded columns, shape (features,): where a column has its lower bound and how much 1 is; as it is for an
-    indicator. Maps are told what lies above the lower bound, in the column's own units."""
+    indicator. Maps are told what is above the lower bound, in the column's own units."""
 
     zeros: Array
     sizes: Array

@@ -89,7 +89,7 @@ class Recipe:
         return math.isfinite(self.guarantee(1.0).epsilon(0.0))
 
     def refusal(self, drawn: Mapping[str, Any]) -> str | None:
-        """Why a run with these parameters fails whatever its rows are, for which those of one feature stand."""
+        """Why a run with these parameters fails regardless of its rows, for which those of one feature stand."""
         try:
             self.guarantee(1.0)
             learner = self.estimator(1.0, drawn, None)
@@ -105,8 +105,8 @@ class Recipe:
         return None
 
     def made_up_fit(self) -> tuple[Any, Any, Any]:
-        """An estimator fitted with little noise to `ROWS` made-up rows; these rows; labels, a third of another row."""
-        source = keyed_source("made-up rows")
+        """An estimator fitted with little noise to `ROWS` synthetic rows, the rows, labels (a third of another row)."""
+        source = keyed_source("synthetic rows")
         try:
             learner = self.estimator(0.1, {}, source.spawn("fit"))
         except ArgumentError:  # below what this learner takes

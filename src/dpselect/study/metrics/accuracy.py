@@ -32,5 +32,5 @@ def _right(model: Any, X: Any, y: Any) -> NDArray[np.bool_]:
 
 @METRICS.register("accuracy", task="classification")
 def accuracy(target: Target) -> Metric:  # noqa: ARG001
-    """The share of right answers. A row with a label that is none of the classes counts as wrong; see `RowMetric`."""
+    """The share of correct predictions. A row whose label is none of the classes counts as wrong. See `RowMetric`."""
     return RowMetric(_right, of_shares=max)

@@ -41,11 +41,11 @@ class AreaUnderCurve(Metric):
     in each group, with noise at 3 epsilon/4, and gives these counts.
 
     Proof: a row is in one bin, so that adding or removing it moves one of 256 counts by 1, and replacing it moves two
-    by 1, or none; so it is with the counts by class in the groups, whatever the groups are. Given the first counts,
+    by 1, or none; so it is with the counts by class in the groups, regardless of the groups. Given the first counts,
     the density of the second ones changes by a factor of at most exp(3 epsilon/4), that of the first by at most
     exp(epsilon/4), and their product by at most exp(epsilon). The groups are a function of the first. QED
 
-    The area is worked out from the noisy counts, which costs nothing more: the numbers of rows of each class, on
+    The area is computed from the noisy counts, which costs nothing more: the numbers of rows of each class, on
     which a rank statistic depends so much that no bound of its own is small, are paid for with them. Raises
     `ArgumentError` for labels of other than two classes.
     """

@@ -21,7 +21,7 @@ __all__ = ["absolute_error", "absolute_shares", "squared_error"]
 def absolute_shares(target: Target, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
     """The absolute errors as shares of the distance of the bounds, from 0 to 1, shape (rows,).
 
-    Labels and answers beyond the bounds are cut off there; a label or an answer that is no number is 1 off.
+    Labels and answers beyond the bounds are clipped there; a label or an answer that is not a number is 1 off.
     """
     answers, labels = np.asarray(answers_of(model, X, y), dtype=np.float64), np.asarray(y, dtype=np.float64)
     errors = np.abs(target.shares(answers) - target.shares(labels))
@@ -30,7 +30,7 @@ def absolute_shares(target: Target, model: Any, X: Any, y: Any) -> NDArray[np.fl
 
 @METRICS.register("absolute-error", task="regression")
 def absolute_error(target: Target) -> Metric:
-    """The mean of |answer - label|, in units of the label, both cut off at its bounds; less is better.
+    """The mean of |answer - label|, in units of the label, both clipped at its bounds; less is better.
 
     One row's is at most the distance of the bounds; the rest is proved at `RowMetric`.
     """
@@ -39,7 +39,7 @@ def absolute_error(target: Target) -> Metric:
 
 @METRICS.register("squared-error", task="regression")
 def squared_error(target: Target) -> Metric:
-    """The mean of (answer - label)^2, both cut off at the label's bounds; less is better.
+    """The mean of (answer - label)^2, both clipped at the label's bounds; less is better.
 
     One row's is at most the square of the distance of the bounds; the rest is proved at `RowMetric`. Raises
     `ArgumentError` where that square is no double.

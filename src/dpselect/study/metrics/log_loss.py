@@ -23,7 +23,7 @@ _LARGEST: Final = -math.log(_LEAST)
 
 @METRICS.register("log-loss", task="classification")
 def log_loss(target: Target) -> Metric:
-    """The mean of -ln p, cut off at ln 100, where p is the probability of the row's class; less is better.
+    """The mean of -ln p, clipped at ln 100, where p is the probability of the row's class; less is better.
 
     A probability below 1/100, or none, counts as 1/100, and so does a label that is none of the classes: without such
     a bound one row could move the mean without limit. The rest is proved at `RowMetric`.

@@ -71,9 +71,9 @@ class ScoreNoise:
 
 
 class Metric(ABC):
-    """A score from sums of whole numbers over the rows, of which one row can move only so much.
+    """A score from sums of integers over the rows, of which one row can move only so much.
 
-    `cells` sums a vector of whole numbers that each row gives by itself; `noisy` covers what one row can do to the
+    `cells` sums a vector of integers that each row gives by itself; `noisy` covers what one row can do to the
     sums; `score` and `estimate` see nothing but the noisy sums and public numbers, and so cost nothing more. Runs are
     compared by `score`: it is a function of what was paid for, as is the figure that is released.
 
@@ -101,7 +101,7 @@ class Metric(ABC):
 
     @abstractmethod
     def estimate(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> Estimate:
-        """The figure, and an interval for it on further rows, which fails with probability at most `failure`.
+        """The figure, and an interval for it on new rows, which fails with probability at most `failure`.
 
         The rows are taken for independent draws from those that the model will meet; they must not have trained it.
         """

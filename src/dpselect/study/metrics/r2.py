@@ -26,14 +26,14 @@ _LABEL_STEPS: Final = 2**15
 class ExplainedVariance(Metric):
     """1 - (mean squared error)/(variance of the labels): 1 is perfect, 0 what the mean reaches.
 
-    Labels and answers are cut off at the label's bounds. With t the place of a row's label between them, from 0 to 1, a
+    Labels and answers are clipped at the label's bounds. With t the place of a row's label between them, from 0 to 1, a
     row gives its squared error in a steps (a = 2**16), and b steps (b = 2**15) in three parts: (1 - t)^2, 2 t (1 - t)
     and t^2, which add up to 1. Their sums tell the number of rows, the mean and the variance.
 
     Claim: adding or removing a row moves the four cells by at most a + b together, replacing one by at most a + 2 b:
     the parts are not negative and add up to b exactly. QED
 
-    Scores below -1 are cut off; where the variance is hardly above the noise, it counts as if it were as large.
+    Scores below -1 are clipped; where the variance is hardly above the noise, it counts as if it were as large.
     """
 
     target: Target

@@ -25,8 +25,8 @@ FINE_STEPS: Final = 2**16
 class RowMetric(Metric):
     """The mean over rows of a bounded number, larger being better, that a row's label and the model's answer decide.
 
-    `of_rows(model, X, y)` gives whole numbers from 0 to `steps`, shape (rows,); the caller must ensure that each
-    depends on its own row alone. They are cut off there, and stand for the way from `lower` to `upper`. With `loss`,
+    `of_rows(model, X, y)` gives integers from 0 to `steps`, shape (rows,); the caller must ensure that each
+    depends on its own row alone. They are clipped there, and stand for the way from `lower` to `upper`. With `loss`,
     what is shown is the mean with its sign turned. `of_shares` is what one answer reaches where the classes have such
     parts of the rows.
 

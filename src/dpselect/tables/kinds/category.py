@@ -11,7 +11,7 @@ __all__: list[str] = []
 
 
 def _read(cells: Any, declared: Declared) -> Array:  # noqa: ARG001
-    raise TypeError("holds categories, which are no numbers: give categories in place of bounds")
+    raise TypeError("holds categories, which are not numbers: give categories in place of bounds")
 
 
 KINDS.register("category")(ColumnKind(_read, keys=frozenset({"unicode"})))

@@ -29,7 +29,7 @@ def _read(cells: Any, declared: Declared) -> Array:
     if cells.dtype.kind in "iuf":
         return read_numbers(cells, declared)
     if cells.dtype.kind in "bcMV":
-        raise TypeError("holds truth values or dates, and is declared a duration")
+        raise TypeError("holds booleans or dates, and is declared a duration")
     return each_cell(cells, _seconds)
 
 

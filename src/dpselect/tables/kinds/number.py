@@ -15,7 +15,7 @@ __all__ = ["HINT", "read_numbers"]
 
 
 def read_numbers(cells: Any, declared: Declared) -> Array:  # noqa: ARG001
-    """The cells as float64, NaN for a cell that is no number. Raises `TypeError` for a column of another type."""
+    """The cells as float64, NaN for a cell that is not a number. Raises `TypeError` for a column of another type."""
     cells = column_of(cells)
     if cells.dtype.kind in "biuf":
         with np.errstate(over="ignore"):  # of a longer type; a warning would tell of a cell

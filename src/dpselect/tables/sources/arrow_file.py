@@ -180,7 +180,7 @@ def _cut_off(fine: Any, coarse: Any) -> Any:
 
 
 def _kind(kind: Any) -> str:
-    """What a type holds; "none" for one whose cells are no numbers, dates or texts, "nested" for one with parts."""
+    """What a type holds; "none" for one whose cells are not numbers, dates or texts, "nested" for one with parts."""
     import pyarrow.types as of
 
     kinds = {

@@ -179,7 +179,7 @@ _ENGINES: Final[dict[str, tuple[Callable[[Origin], AbstractContextManager[Query]
 
 
 def _quoted(name: str) -> str:
-    """A name as SQL takes it whatever its letters are."""
+    """A name as SQL takes it regardless of its letters."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -28,7 +28,7 @@ _MOST: Final = 1 << 20
 def open_excel(origin: Origin) -> Table:
     """The first sheet of a workbook, or the one that `sheet` names; its first row that is not blank holds the names.
 
-    Cells are numbers, texts, dates or truth values, as Excel has them; one that shows an error is missing. A formula
+    Cells are numbers, texts, dates or booleans, as Excel has them; one that shows an error is missing. A formula
     counts as the value that was saved with it. Needs openpyxl.
     """
     try:

@@ -6,7 +6,7 @@ With w(v) = phi'(1 - v), m = E[K], and T the base's trade-off in the matching di
   largest shift up to v. Proof: the integrand w(u) [P - exp(e - c(u)) P']_+ with w written as a sum of layers
   {u <= v}, on each of which c <= C(v), and whose mass under P is at most v.
 - shifted: H_e(A || A') <= m H_{e - c*}(Q || Q') with c* the largest shift (the layers taken together).
-- Koskela, Redberg and Wang (2024, arXiv 2402.06701) bound c* in closed form for some laws; here it is worked out.
+- Koskela, Redberg and Wang (2024, arXiv 2402.06701) bound c* in closed form for some laws; here it is computed.
 
 H(A || A') needs H(Q || Q') and, inside T, H(Q' || Q): the two directions are kept apart.
 """
@@ -33,7 +33,7 @@ __all__ = ["LayeredProfile", "Part", "PartedProfile", "TabulatedCurve", "layered
 
 
 Part = tuple[Cells, Curve]
-"""What one direction is worked out from: cells of the event probabilities, and the hockey-stick curve of one run."""
+"""What one direction is computed from: cells of the event probabilities, and the hockey-stick curve of one run."""
 
 _TABLE = 8192
 _MANY = 1024
@@ -96,7 +96,7 @@ def layered_bound(cells: Cells, curve: Curve, epsilons: Array, masses: Array | N
     weights = np.exp(cells.log_weights)
     layers = weights[:-1] - weights[1:]
     shifts = np.maximum.accumulate(cells.shifts)
-    # layers that share a shift and lie above its divergence share h too, so cells past the largest shift are cheap
+    # layers that share a shift and are above its divergence share h too, so cells past the largest shift are cheap
     finite = np.isfinite(shifts)
     losses = np.where(finite, epsilons[:, None] - np.where(finite, shifts, 0.0), -np.inf)
     heights = np.minimum(cells.edges[1:] if masses is None else masses, most * curve(losses))
@@ -105,7 +105,7 @@ def layered_bound(cells: Cells, curve: Curve, epsilons: Array, masses: Array | N
 
 @dataclass(frozen=True)
 class PartedProfile(CopiedByFields, TwoSidedProfile):
-    """A profile that is worked out from a part for each direction."""
+    """A profile that is computed from a part for each direction."""
 
     base: Guarantee
 

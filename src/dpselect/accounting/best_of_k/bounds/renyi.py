@@ -74,7 +74,7 @@ class NodedCurve:
     """
 
     def __init__(self, base: Guarantee) -> None:
-        """`base` has a Renyi curve, or a pure epsilon that implies one (the caller must ensure it)."""
+        """`base` has a Renyi curve, or a pure epsilon that implies one (you must ensure this)."""
         curve = renyi_curve_of(base)
         assert curve is not None
         self.base, self.curve, self.orders = base, curve, _NODES
@@ -117,7 +117,7 @@ class NodedCurve:
         """The base's epsilons at a vector of orders, and the smallest value of `form` at each order or a later one.
 
         Divergences do not decrease with the order. The nodes and the place where `form` is smallest stand for the later
-        orders; they are worked out on the first call.
+        orders; they are computed on the first call.
         """
         epsilons = self._at(orders)
         if self._later is None:
