@@ -155,7 +155,7 @@ def supported(theorems, root, docstring, held):
         ("The best (Liu, Talwar 2019, Theorem 3.2).", "Liu, Talwar 2019, Theorem 3.2"),
         ("After Liu, Talwar 2019, Theorems 3.1 and 3.9.", "Liu, Talwar 2019, Theorem 3.9"),
         ("The best (Liu,\n    Talwar 2019).", "Liu, Talwar 2019"),
-        ("After No one, Else 1901.", "No one, Else 1901"),
+        ("After Nobody, Else 1901.", "Nobody, Else 1901"),
     ],
 )
 def test_a_citation_needs_an_entry_or_what_holds_it(theorems, tmp_path, docstring, what):

@@ -50,7 +50,7 @@ class Certificate:
         low, high = plan.interval
         text = (
             f"All of up to {plan.queries} adaptive answers are between the {100 * low:g} and "
-            f"{100 * high:g} per cent quantiles of their estimator on {self.subsample_size} new rows "
+            f"{100 * high:g} % quantiles of their estimator on {self.subsample_size} new rows "
             f"(so within {error_from_standard_deviation(low, high):.3g} of its standard deviations of its mean), "
             f"except with probability {plan.failure_probability:g}."
         )
@@ -59,8 +59,8 @@ class Certificate:
         check = self.verification
         return text + (
             f" Of up to {check.queries} guesses, all confirmed ones are within the "
-            f"{100 * (check.rank - check.margin):g} and {100 * (1 - check.rank + check.margin):g} per cent quantiles "
-            f"and no refused one within the {100 * check.rank:g} and {100 - 100 * check.rank:g} per cent quantiles, "
+            f"{100 * (check.rank - check.margin):g} and {100 * (1 - check.rank + check.margin):g} % quantiles "
+            f"and no refused one within the {100 * check.rank:g} and {100 - 100 * check.rank:g} % quantiles, "
             f"except with probability "
             f"{check.failure_probability:g}; at most {check.refusals} refusals."
         )
