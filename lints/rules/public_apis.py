@@ -1,4 +1,4 @@
-"""What is public in a package is imported from it; modules past that only if ARCHITECTURE.md lists them as shared."""
+"""What is public in a package is imported from it; other modules only if lints/shared-modules.md has them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from lints.source import LIBRARY, ROOT, Source
 
 LOOK_ANYWHERE = {"testing"}
 """Packages that compare the inside of others with exact laws."""
-
-HEADING = "## What rooms share beyond their faces\n"
 
 
 @cache
@@ -32,8 +30,8 @@ def public() -> dict[str, dict[str, str]]:
 
 @cache
 def shared() -> frozenset[str]:
-    """The table of ARCHITECTURE.md: modules that other packages may import from."""
-    table = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split(HEADING)[1].split("\n## ")[0]
+    """The table of `lints/shared-modules.md`: modules that other packages may import from."""
+    table = (ROOT / "lints" / "shared-modules.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
     return frozenset(
         f"dpselect.{package.strip(' `')}.{module}"
@@ -73,9 +71,9 @@ def past_public(sources: list[Source]) -> Iterator[tuple[str, int, str]]:
             if source.package not in LOOK_ANYWHERE:
                 used.add(module)
                 if module not in shared():
-                    yield source.path, line, f"{module} is not in ARCHITECTURE.md's table of shared modules"
+                    yield source.path, line, f"{module} is not in lints/shared-modules.md"
     for module in sorted(shared() - used):
-        yield "ARCHITECTURE.md", 1, f"no other package needs {module}: take it off the table"
+        yield "lints/shared-modules.md", 1, f"no other package needs {module}: take it off the table"
 
 
 RULE = WholeRule("public-api", past_public)
