@@ -44,7 +44,7 @@ from dpselect.tables.written import CSV_ENDS
 __all__ = ["quantile"]
 
 
-def quantile(  # noqa: C901
+def quantile(
     where: Annotated[
         str,
         typer.Argument(
@@ -130,16 +130,9 @@ def quantile(  # noqa: C901
         number("--q", wanted, at_least=0.0, at_most=1.0)
     if kind == "boolean" and lower is upper is None and range_epsilon is None:
         lower, upper = "false", "true"
-    if (lower is None) != (upper is None):
-        raise ArgumentError("--lower and --upper: give both, or neither and --range-epsilon")
-    if not category and (lower is None) == (range_epsilon is None):
-        raise ArgumentError("give --lower and --upper, or --range-epsilon or --category in their place")
+    _check_together(lower, upper, range_epsilon, category, granularity, kind)
     if (ledger is None) != (budget is None):
         raise ArgumentError("--ledger and --budget: give both or neither")
-    if category and (lower is not None or range_epsilon is not None or granularity is not None):
-        raise ArgumentError("--category: in place of bounds and --granularity")
-    if kind is not None and (category or kind in ("category", "text")):
-        raise ArgumentError("--kind: categories and text need --category alone")
     given: dict[str, Any] = {
         "kind": kind,
         "format": date_format,
@@ -229,6 +222,25 @@ def quantile(  # noqa: C901
     if plot is not None:  # last: what was paid for is on the screen already
         points = [(float(q), value) for q, value in zip(plan.qs, release.value, strict=True)]
         _draw(plot, column, points, category)
+
+
+def _check_together(
+    lower: str | None,
+    upper: str | None,
+    range_epsilon: float | None,
+    category: list[str] | None,
+    granularity: str | None,
+    kind: str | None,
+) -> None:
+    """Refuse flags of the domain that do not go together."""
+    if (lower is None) != (upper is None):
+        raise ArgumentError("--lower and --upper: give both, or neither and --range-epsilon")
+    if not category and (lower is None) == (range_epsilon is None):
+        raise ArgumentError("give --lower and --upper, or --range-epsilon or --category in their place")
+    if category and (lower is not None or range_epsilon is not None or granularity is not None):
+        raise ArgumentError("--category: in place of bounds and --granularity")
+    if kind is not None and (category or kind in ("category", "text")):
+        raise ArgumentError("--kind: categories and text need --category alone")
 
 
 def _lines(rows: list[dict[str, Any]], plan: Quantiles, release: QuantilesRelease) -> list[str]:
