@@ -1,7 +1,7 @@
 """Tune a small convolutional network, trained with Opacus, on scikit-learn's digits: 50 runs on average, one price.
 
 Needs `pip install "dpselect[torch]"`. Run it, kill it (`kill -9`) at any moment, and run it again with `--resume`: it
-goes on where it was and the price stays the same.
+continues where it was and the price stays the same.
 
     python examples/opacus_digits.py --store search.db --model model.pt
     python examples/opacus_digits.py --store search.db --model model.pt --resume

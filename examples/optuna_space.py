@@ -4,7 +4,7 @@ Needs `pip install "dpselect[optuna]"`.
 
     python examples/optuna_space.py
 
-Handwritten digits; every fifth image scores the runs, the others train them. Whatever the trial suggests, noise,
+Handwritten digits; every fifth image scores the runs, the others train them. No matter what the trial suggests, noise,
 sampling rate and steps are the same, so one guarantee holds for every run.
 """
 

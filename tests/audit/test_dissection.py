@@ -196,7 +196,7 @@ class TestDissection:
             assert names, value
 
     def test_a_reading_reads_each_output_by_itself(self):
-        """Whatever stands beside it."""
+        """No matter what stands beside it."""
         source = keyed_source("beside")
         rows = [ANYTHING[int(place)] for place in source.words(400) % len(ANYTHING)]
         sides = [dissected(as_outputs(collected(rows[start::2]))) for start in range(2)]

@@ -239,7 +239,7 @@ def shown(monkeypatch, law, *, quiet=False, operator=False, terminal=True, stage
 
 
 def test_the_bars_speak_of_stages_and_the_law_only(monkeypatch):
-    """Whatever has passed, the only words are the stages', the public law's and the time's."""
+    """No matter what has passed, the only words are the stages', the public law's and the time's."""
     _, text = shown(monkeypatch, Harmonic(limit=20), stages=("reading the rows", "searching"))
     said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[━╸╺]|\d:\d\d:\d\d|-:--:--", "", text)
     words = {line.strip() for line in re.split(r"[\r\n]", said)} - {""}

@@ -317,7 +317,7 @@ def test_private_checks(folder):
             left -= 1
             assert (found.agrees, found.questions_left, found.answers_left) == (True, left, 3)
             assert found.interval[0] < 1 - share < found.interval[1]
-        holdout = Holdout.open(folder / "labels.holdout")  # the run goes on, in another process or in this
+        holdout = Holdout.open(folder / "labels.holdout")  # the run continues, in another process or in this
     for lefts, claim in ((2, exact + 1.01 * plan.claim_error), (1, exact - 1.01 * plan.claim_error), (0, None)):
         found = holdout.score(ids=range(rows), predictions=predictions, claim=claim)
         assert not found.agrees

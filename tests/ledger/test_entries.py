@@ -193,7 +193,7 @@ def test_migrations_run_in_order_and_keep_the_record(written, monkeypatch):
 
 
 def test_the_file_is_private_and_synced(path):
-    os.umask(os.umask(0))  # whatever it is
+    os.umask(os.umask(0))  # no matter what it is
     with Ledger.open(path) as ledger:
         ledger.create_budget("b", epsilon=1)
         with ledger._store.write() as transaction:

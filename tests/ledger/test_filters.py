@@ -82,10 +82,10 @@ def test_what_is_set_aside_for_failures_is_taken_off_delta_first(squares):
 
 @pytest.mark.theorem("docs/theory/odometer.md, Theorem 1", exact=True)
 def test_no_analyst_beats_the_odometer_by_stopping_when_the_loss_is_high(squares):
-    """Gaussian noise is spent up to the end of a level; where the loss is above its epsilon one stops, else goes on.
+    """Gaussian noise is spent up to the end of a level; where the loss is above its epsilon one stops, else continues.
 
     A Brownian motion with drift one against one without: the loss after squared mu s is X - s / 2. The density of those
-    who go on is propagated on a grid, and the divergence at the reading is that of those who stop.
+    who continue is propagated on a grid, and the divergence at the reading is that of those who stop.
     """
     x, step = np.linspace(-8.0, 24.0, 1601, retstep=True)
     density, divergence, before = None, 0.0, 0.0

@@ -100,7 +100,7 @@ def signed_counts(
 
 
 def tracking_laws(rate, positives, *, first, level, for_positive=2, for_negative=1, size=4096, panels=24):
-    """The laws on both data sets of an analyst who first learns the threshold noise, whatever law that has.
+    """The laws on both data sets of an analyst who first learns the threshold noise, no matter what law that has.
 
     `first` positives far below the threshold: the names of the queries that gave them are randomised responses, and
     how long they took tells the noise up to the logarithm of a Gamma variable over `rate`. Then the others at a level

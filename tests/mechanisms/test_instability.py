@@ -42,7 +42,7 @@ def test_fact_10_prices():
 
 
 def test_fact_11_a_cascade_has_the_deltas_of_its_stages():
-    """On inadmissible data both stages answer v_x with mass 0.01, whatever the neighbour's: 0.0199 is needed."""
+    """On inadmissible data both stages answer v_x with mass 0.01, no matter what the neighbour's: 0.0199 is needed."""
     stage = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.01)
     g = Cascade([stage, stage]).guarantee
     assert dict(g.epsilons) == {0: 1.0, 1: 1.0, 2: 1.5}

@@ -133,7 +133,7 @@ def test_the_price_of_a_stopped_session_is_that_of_its_last_level(stops):
 
 
 def test_every_released_path_is_a_post_processing_of_its_last_level():
-    """The ratio of path probabilities is that of the last level alone, whatever came before."""
+    """The ratio of path probabilities is that of the last level alone, no matter what came before."""
     one, other = (gradual_law(value, RATES, STOPS["never"], 3) for value in (0, 1))
     for path, mass in one.items():
         expected = two_sided_geometric(RATES[-1], path[-1]) / two_sided_geometric(RATES[-1], path[-1] - 1)

@@ -345,7 +345,8 @@ def test_close_calls_are_settled_by_exact_arithmetic(monkeypatch: pytest.MonkeyP
         assert p_value(found, dict(enumerate(LAWS[name](q, 1.0))), draws) > FALSE_ALARM
 
 
-# ---- whatever the scores are ----------------------------------------------------------------------------------------
+# ---- no matter what the scores are
+# ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["exact", "float"])

@@ -167,7 +167,7 @@ def test_a_list_of_texts_is_refused():
 
 
 def test_a_missing_cell_does_not_change_what_a_chunk_means():
-    """An integer beyond 2**53 is cut off there, whatever else its list or chunk holds."""
+    """An integer beyond 2**53 is cut off there, anything else its list or chunk holds."""
     pyarrow = pytest.importorskip("pyarrow")
     large = 2**60
     whole = [np.array([large, 0]), [large, 0], [large, None], [large, 0.5], [large, 2**70], [large, -1, 2**63]]

@@ -1,4 +1,4 @@
-"""Searches return the safe endpoint, whatever they are asked; suprema are in what is returned."""
+"""Searches return the safe endpoint, no matter what they are asked; suprema are in what is returned."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ PASSES: set[str] = {
     "ordered.maximize_quasi_concave:score",
     "privacy.paid:run",
 }
-"""The code sees the data, and its exception goes on as the docstring says; what was reserved stays charged."""
+"""The code sees the data, and its exception continues as the docstring says; what was reserved stays charged."""
 
 PUBLIC: set[str] = {
     "accounting.calibrate:make",
@@ -35,7 +35,7 @@ PUBLIC: set[str] = {
     "mechanisms.GradualRelease.until:stop",
     "selection.two_set_guarantee:price",
 }
-"""The code sees public parameters, or what was released before: its exception goes on, and tells nothing."""
+"""The code sees public parameters, or what was released before: its exception continues, and tells nothing."""
 
 _SESSION = "a session: tests/randomness/test_session.py raises everything in it"
 _RUN = "a search or an audit: tests/privacy/test_boundary.py, tests/audit/test_one_run.py and tuners' tests raise in it"

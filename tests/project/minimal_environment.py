@@ -1,4 +1,4 @@
-"""Without any optional extra: whatever needs one says which, and how to install it. Everything else imports.
+"""Without any optional extra: no matter what needs one says which, and how to install it. Everything else imports.
 
     python tests/project/minimal_environment.py
 

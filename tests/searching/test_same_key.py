@@ -37,7 +37,7 @@ LAW = Harmonic(limit=3)
 
 @DESIGNS.register("even-stages")
 class EvenStages(DESIGNS["two-stage"]):
-    """A design from outside of the package: half of epsilon for each of two stages, whatever share is asked for."""
+    """A design from outside of the package: half of epsilon for each of two stages, for any share."""
 
     @classmethod
     def of(cls, share=None):
@@ -55,7 +55,7 @@ class Careless(DESIGNS["one-run"]):
 
 @DESIGNS.register("two-runs")
 class TwoRuns(DESIGNS["one-stage"]):
-    """Two runs, whatever is asked for."""
+    """Two runs, anything that is asked for."""
 
     def price(self, request):
         return request.searched(Fixed(count=2), 1.0)

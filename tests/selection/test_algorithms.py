@@ -379,7 +379,7 @@ def test_failures_reach_no_threshold():
     assert ThresholdSearch(statistic=statistic, **common)(lambda random: (0.2, None)).value == -1e300
     assert SelectAcceptable(acceptable=lambda s, o: True, floor=0.2, base=BASE)(raising).value is None
 
-    # among dummies: no weight, whatever the sharpness
+    # among dummies: no weight, no matter what the sharpness
     assert all(with_dummies.weight(score, 0.5, s) == 0 for score in (math.nan, -math.inf) for s in (1.0, math.inf))
     assert [with_dummies.weight(score, 0.5, 2.0) / 2**53 for score in (0.5, 3.0, 0.0, -1.0)] == pytest.approx(
         [1.0, 1.0, math.exp(-1), math.exp(-3)]

@@ -6,8 +6,8 @@ URL, or a file), `folder` (a ledger that is copied with the store), `plain` (a s
 
 The key is in a variable that never goes, so every copy can be opened for ever. Kills are exceptions, raised before or
 after a write becomes durable, or with `real-` before the mode of forked children; a run can also be halted there while
-other copies go on, and every copy is resumed in the end. With a shared ledger copies are on two machines, whose state
-folders know nothing of each other.
+other copies continue, and every copy is resumed in the end. With a shared ledger copies are on two machines, whose
+state folders know nothing of each other.
 """
 
 from __future__ import annotations

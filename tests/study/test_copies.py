@@ -91,7 +91,7 @@ def test_copies_of_an_output_folder_hold_one_model(tmp_path, monkeypatch, kept_k
 @pytest.mark.full
 @pytest.mark.usefixtures("no_page")
 def test_a_study_is_resumed_on_other_rows_with_fresh_noise(tmp_path, monkeypatch, kept_key):
-    """Nothing is refused for what the rows are; the same rows go on where the search was."""
+    """Nothing is refused for what the rows are; the same rows continue where the search was."""
     with Ledger.open(tmp_path / "budget.db", witness=False) as ledger:
         ledger.create_budget("b", epsilon=8)
     again = []

@@ -99,7 +99,7 @@ def test_predictions_are_the_same_in_every_container_and_order_of_columns(tmp_pa
     np.testing.assert_array_equal(model.predict(frame[["age", "rent", "floor", "size"]]), expected)
     np.testing.assert_array_equal(model.predict(frame[["size", "floor", "age"]].to_numpy(dtype=object)), expected)
     one_by_one = [model.predict(frame.iloc[[k]])[0] for k in range(20)]
-    np.testing.assert_array_equal(one_by_one, expected)  # to the last bit, whatever stands beside a row
+    np.testing.assert_array_equal(one_by_one, expected)  # to the last bit, no matter what stands beside a row
     with pytest.raises(ValueError, match="predicts a number: it has no classes"):
         model.predict_proba(rows)
 

@@ -334,7 +334,7 @@ def test_a_search_spends_from_the_ledger_that_the_study_names(tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize("epsilon", [3.0, 9.0])
 def test_a_folder_pays_for_one_search(tmp_path, epsilon):
-    """Also when all but the charge was removed, and whatever another study may spend."""
+    """Also when all but the charge was removed, and no matter what another study may spend."""
     run(tmp_path)
     for name in ("release.json", "search.sealed"):
         (tmp_path / "out" / name).unlink()

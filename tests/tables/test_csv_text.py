@@ -244,7 +244,7 @@ ENDS = st.sampled_from(["\n", "\r\n", "\r", "\n\n"])
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(st.lists(CELLS, min_size=1, max_size=4), ENDS), max_size=8), form=FORMS)
 def test_blocks_are_the_rows(tmp_path, monkeypatch, characters, parser, rows, form):
-    """Whatever Arrow or NumPy parses of a block, and wherever blocks end."""
+    """No matter what Arrow or NumPy parses of a block, and wherever blocks end."""
     monkeypatch.setattr("dpselect.tables.blocks._LARGE", 0 if parser == "arrow" else math.inf)
     monkeypatch.setattr("dpselect.tables.blocks._CHARACTERS", characters)
     path = tmp_path / "t.csv"

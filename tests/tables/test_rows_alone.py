@@ -1,4 +1,4 @@
-"""Each row of a table is read by itself, whatever stands in the others; no reader shows a cell or takes much room."""
+"""Each row of a table is read by itself, for any content of the others. No reader shows a cell or takes much room."""
 
 import gzip
 import random

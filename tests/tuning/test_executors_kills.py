@@ -323,7 +323,7 @@ def resumed_after_a_full_disk(executor, commits, expected, folder, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounts a file system")
 def test_a_disk_that_is_really_full(expected, tmp_path):
-    """File systems of growing size: wherever the search runs out of room, it goes on when there is more."""
+    """File systems of growing size: wherever the search runs out of room, it continues when there is more."""
     refused, finished = 0, 0
     for kilobytes in [256, 1024, *range(4096, 28000, 2048)]:
         folder = tmp_path / str(kilobytes)

@@ -101,7 +101,7 @@ class Command:
         return found
 
     def end(self):
-        """Whatever happened."""
+        """No matter what happened."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if self.mark in process.environ():

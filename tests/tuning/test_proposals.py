@@ -1,4 +1,4 @@
-"""Adaptive proposals in the tuner: the box holds whatever a proposer does, and it learns from runs alone."""
+"""Adaptive proposals in the tuner: the box holds no matter what a proposer does, and it learns from runs alone."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class TestStore:
         assert result.receipt.charged["epsilon"] == pytest.approx(result.guarantee.epsilon(0.0))
 
     def test_lost_trials(self):
-        """A trial lost too often counts as failed, and the search goes on from there."""
+        """A trial lost too often counts as failed, and the search continues from there."""
         proposal = greedy()
         search = Search(slots=4, executed=3, counted=3, master=b"k" * 32)
         search = proposal.propose(SPACE, replace(search, stage="running"))

@@ -1,4 +1,4 @@
-"""A search that is killed and goes on, or is refused: one draw, one charge, one released value."""
+"""A search that is killed and continues, or is refused: one draw, one charge, one released value."""
 
 from __future__ import annotations
 

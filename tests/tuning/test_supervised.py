@@ -59,7 +59,7 @@ def stepping(params, random):
 
 
 def swallowing(params, random):
-    """Tries to go on after its limit."""
+    """Tries to continue after its limit."""
     for _ in range(int(10 * params["x"])):
         with contextlib.suppress(Exception):
             count("steps")
@@ -313,7 +313,7 @@ def test_bad_padding(seconds):
 
 
 def test_padding_to_a_public_number_of_runs(monkeypatch):
-    """`constant_runs` executes the law's limit whatever K is, and counts the first K only."""
+    """`constant_runs` executes the law's limit no matter what K is, and counts the first K only."""
     runs = []
 
     def counted(params, random):

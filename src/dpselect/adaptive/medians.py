@@ -95,7 +95,7 @@ class SearchMedian(BlockMedian):
 
     If the noise that hurts stays below a at every step, more than q m - a values are at most the answer and fewer than
     q m + a below it. All steps of `noise` are charged and their noise drawn, however many the grid needs
-    (`ArgumentError` when it needs more). Time: one pass over the values a step, whatever they are.
+    (`ArgumentError` when it needs more). Time: one pass over the values a step, no matter what they are.
 
     >>> from dpselect.adaptive.grids import integer_grid
     >>> from dpselect.randomness import keyed_source

@@ -87,7 +87,7 @@ def _stack(data: Any, rows: NDArray[np.intp]) -> Any:
 def cut_into_blocks(
     data: Any, *, subsample_size: int, order: Literal["random", "given"], random: RandomSource
 ) -> Blocks:
-    """As many blocks as there are; the rows left over are left out, whatever they are.
+    """As many blocks as there are; the rows left over are left out, no matter what they are.
 
     `order="random"` permutes the rows first; "given" keeps them, for rows that arrived in an order without meaning.
     Rows that belong together (of one person, of one day) make a valid analysis only when a block holds whole groups.

@@ -1,9 +1,10 @@
 """Black-box audits: an event is chosen on one half of the draws and judged on the other.
 
-Whatever the choice does, it does not see the judging draws, so that given the choice the two counts of the judging half
-are binomial. The two one-sided Clopper-Pearson limits hold together with the stated confidence, by a union bound that
-needs no independence between the two data sets' draws. Every further statement (the verdict at each epsilon of the
-claim, in both directions, and the measured epsilon) follows from these two limits and shares their error.
+No matter what the choice does, it does not see the judging draws, so that given the choice the two counts of the
+judging half are binomial. The two one-sided Clopper-Pearson limits hold together with the stated confidence, by a
+union bound that needs no independence between the two data sets' draws. Every further statement (the verdict at each
+epsilon of the claim, in both directions, and the measured epsilon) follows from these two limits and shares their
+error.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def function_subject(
 def collected(outputs: Sequence[Any]) -> NDArray[Any]:
     """Outputs of single calls as one array: of floats, else of objects whose types count (`Exact`).
 
-    NumPy would make one kind of whatever it is given: integers beside a fraction become floats, and rows are no
+    NumPy would make one kind of anything that it is given: integers beside a fraction become floats, and rows are no
     rows beside a failure. How an output is read may depend on no other (`dpselect.audit.outputs`), so that only floats,
     which NumPy leaves as they are, become an array of their own kind.
     """

@@ -37,8 +37,8 @@ def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance
 
     Rounding. Masses that are all Fractions (or ints) are reckoned with exactly; the claim is read with a relative slack
     of 1e-12 in epsilon and 1e-9 in delta, since it is a float. Otherwise each mass is also taken to be right only up to
-    a relative error `tolerance` and an absolute error of a thousandth of it and of whatever its law's sum lacks of one
-    (a mass of 0 is 0), and nothing that such errors could explain is called a violation.
+    a relative error `tolerance` and an absolute error of a thousandth of it and of anything that its law's sum lacks
+    of one (a mass of 0 is 0), and nothing that such errors could explain is called a violation.
 
     Raises `ArgumentError` for masses that are negative or do not sum to one (floats: within 1e-9).
 

@@ -100,8 +100,8 @@ def _epsilon(correct: int, guesses: int, canaries: int, delta: float, level: flo
 def claim_test(*, correct: int, guesses: int, canaries: int, claim: Guarantee) -> ClaimTest:
     """How improbable these guesses are under a claim: the smallest bound over its privacy profile.
 
-    Every point (epsilon, delta) of the profile bounds the same probability, so the smallest bound is one too, whatever
-    the number of points looked at, and although they are picked with `correct` in hand.
+    Every point (epsilon, delta) of the profile bounds the same probability, so the smallest bound is one too, no
+    matter what the number of points looked at, and although they are picked with `correct` in hand.
     Source: docs/theory/one-run-audit.md, Theorem 1.
 
     >>> from dpselect.privacy import gaussian

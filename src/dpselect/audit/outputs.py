@@ -190,7 +190,7 @@ def _text_keys(texts: Iterable[str]) -> Keys:
 
 
 def as_object_array(values: Sequence[Any]) -> NDArray[Any]:
-    """One element for each value, whatever it is."""
+    """One element for each value, no matter what it is."""
     array = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
         array[place] = value

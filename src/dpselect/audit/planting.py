@@ -134,7 +134,7 @@ def planted_power(
     for form in forms:
         if (rarely := _power(trial.seen(form, shares), shares, sizes, question, random)) < power:
             power, weakest = rarely, form
-        if power < POWER:  # no verdict, whatever the others have
+        if power < POWER:  # no verdict, no matter what the others have
             break
     gross = trial.seen(weakest, (1.0, 0.0))  # the event that shows this form best
     return Planted(

@@ -2,8 +2,8 @@
 
 An event of an audit is a set {score >= t} or {score <= t}. The best events are those of the likelihood ratio (Neyman,
 Pearson), which each of these tries to follow in its own way: by counting labels and repeated values, by a histogram, by
-the low bits of floats, by the number itself (whose tails are exact for the usual noises), by a classifier. Whatever a
-score is fitted to, it is judged on other draws; a bad score costs power and nothing else.
+the low bits of floats, by the number itself (whose tails are exact for the usual noises), by a classifier. No matter
+what a score is fitted to, it is judged on other draws; a bad score costs power and nothing else.
 """
 
 from __future__ import annotations

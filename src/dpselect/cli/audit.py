@@ -114,7 +114,7 @@ def audit(
             how |= {"name": f"{one.name} and {other.name}", "low_bits": not ignore_low_bits}
             found = audit_outputs(_array(one), _array(other), promised, **how)
         else:
-            with _output_to_stderr(), _current_folder():  # whatever the mechanism prints is no result
+            with _output_to_stderr(), _current_folder():  # anything that the mechanism prints is no result
                 subject: Auditable
                 if command is not None:
                     subject, draws = _command(command, data, neighbour, promised), draws or _RUNS

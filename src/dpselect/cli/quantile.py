@@ -177,7 +177,7 @@ def quantile(
         if counts is not None and not hasattr(source, "category_fates" if category else "fates"):
             raise ArgumentError("--no-count: needed, since this source of columns does not count its cells")
         ends = None if range_epsilon is None else PrivateRange(epsilon=range_epsilon, adjacency=adjacency)
-        if ends is None:  # whatever can be wrong is found before anything is paid
+        if ends is None:  # anything that can be wrong is found before anything is paid
             declared = Column(source, lower=bounds[0], upper=bounds[1], granularity=step, categories=category or None)
             plan, _ = plan.settled(declared)
         total = compose(*(each.guarantee for each in (ends, counts, plan) if each is not None))

@@ -18,7 +18,7 @@ _SAME = 2.0
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM came. A `KeyboardInterrupt`, so that whatever is stopped in an orderly way by Ctrl-C is so by it too."""
+    """SIGTERM came. A `KeyboardInterrupt`: it stops in order what Ctrl-C stops in order."""
 
 
 @contextmanager

@@ -11,14 +11,14 @@ There are at most B runs and B answers, one after the other; Gaussian trade-offs
 (Dong, Roth, Su 2022; Smith, Thakurta 2022).
 
 **Validity.** Fix the noise, which does not depend on the rows: what is shown is then one of the sequences counted in
-`dpselect.holdout.counting`, whose theorem holds whatever rule maps rows to answers. So the rows' scores are near their
-expectations; what is shown is near the rows' scores when no noise is large:
+`dpselect.holdout.counting`, whose theorem holds no matter what rule maps rows to answers. So the rows' scores are
+near their expectations; what is shown is near the rows' scores when no noise is large:
 
 - no answer's noise passes x deviations: probability at most 2 B ndtr(-x);
 - no claim is confirmed that is off by the tolerance and g more. After a refusal a run is over; so in a run in which
   that happens, it happens to the first claim so far off that the run meets. The query noise Q of that claim is fresh
-  when the claim is chosen; whatever the run has survived, P(it survived, R - Q > g) <= P(Lap(1/e1) + Lap(2/e2) > g),
-  R being the threshold's noise. So the probability is at most B of those;
+  when the claim is chosen; no matter what the run has survived, P(it survived, R - Q > g) <= P(Lap(1/e1) + Lap(2/e2)
+  > g), R being the threshold's noise. So the probability is at most B of those;
 - no claim is refused that is nearer than the tolerance less g'. Given what was before the run, whether it survives to
   its i-th claim is an event that increases with R, and Q - R > g' decreases with R: so the latter is no likelier given
   the former. Each claim is in one run, and the probability is at most k P(Lap(1/e1) + Lap(2/e2) > g').

@@ -1,4 +1,4 @@
-"""The noise of every question, from one sealed key: asking again draws the same, whatever happened in between."""
+"""The noise of every question, from one sealed key: asking again draws the same, no matter what happened in between."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def class_codes(key: bytes, names: Sequence[str]) -> NDArray[np.uint64]:
 class Draws:
     """Where the noise of one question comes from.
 
-    The same predictions get the same noisy score whatever was claimed of them, so that no average over claims removes
-    the noise. `run` numbers the thresholds: a new one for each answer that was given.
+    The same predictions get the same noisy score no matter what was claimed of them, so that no average over claims
+    removes the noise. `run` numbers the thresholds: a new one for each answer that was given.
     """
 
     key: bytes

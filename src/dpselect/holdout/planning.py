@@ -51,6 +51,6 @@ def rows_needed(request: HoldoutRequest, error: float) -> int:
 
     found = first_true(enough, 1, _MOST_ROWS, start=64, step=64, relative=1e-3)
     if found is None:
-        request.plan(rows=_MOST_ROWS)  # whatever is wrong with the terms
+        request.plan(rows=_MOST_ROWS)  # anything that is wrong with the terms
         raise ArgumentError(f"no number of rows up to {_MOST_ROWS} certifies this error")
     return found

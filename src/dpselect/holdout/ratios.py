@@ -47,7 +47,7 @@ def _share_of(score: float) -> float:
 
 @lru_cache(maxsize=64)
 def _reach(bound: float) -> float:
-    """How far a score may be from its expectation, whatever it is. Rounded up.
+    """How far a score may be from its expectation, no matter what it is. Rounded up.
 
     The expectation that is farthest from a share, on either side, increases with the share. So in a cell of shares it
     is at most the first point of the grid, beyond the upper end, whose divergence from that end is above the bound.

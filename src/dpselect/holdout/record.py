@@ -14,7 +14,7 @@ chain, and the exposure. An entry is committed to the file, then to the counter,
 - anything else: file and counter belong to different histories, and the record is refused.
 
 All entries before the last one of any file are counted or dropped: one is appended only when file and counter agree, or
-is a loss. So what a file shows was counted, whatever copies there are.
+is a loss. So what a file shows was counted, no matter what copies there are.
 
 The counter's lock is held from reading the entries to committing the next one, so that processes take turns.
 """
@@ -90,7 +90,7 @@ class WriteTurn:
         self._append(entry, exposure)
 
     def keep(self) -> None:
-        """Make what was appended durable now. The turn goes on: no other process comes in between.
+        """Make what was appended durable now. The turn continues: no other process comes in between.
 
         Only in a turn that was asked for with `several`. Raises `StudyError` when it cannot be written.
         """

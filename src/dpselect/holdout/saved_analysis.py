@@ -60,7 +60,7 @@ class SavedAnalysis(Session):
     """Adaptive questions about one data set, from any number of processes of one account.
 
     Make one with `create`, find it again with `open`. Every question has a name; the same name gets the same answer,
-    charged once, whatever happened in between. See `AdaptiveAnalysis` for what is certified.
+    charged once, no matter what happened in between. See `AdaptiveAnalysis` for what is certified.
 
     >>> import tempfile, numpy as np
     >>> folder = tempfile.TemporaryDirectory()
@@ -104,7 +104,7 @@ class SavedAnalysis(Session):
         unknown = [name for name in terms if name not in _TERMS]
         if unknown:
             raise ArgumentError(f"no such argument: {', '.join(unknown)}")
-        AdaptiveAnalysis(data, **terms)  # whatever can be wrong is found before there is a file
+        AdaptiveAnalysis(data, **terms)  # anything that can be wrong is found before there is a file
         record = Record.create(
             Path(path),
             kind=_KIND,

@@ -51,7 +51,7 @@ def round_weights(weights: Array, largest_input: float) -> Array:
 def exact_products(rows: Array, weights: Array) -> Array:
     """Rows of `unit_rows` times weights that are rounded so that the products are exact; shape (rows, columns).
 
-    What the model says of a row is then a function of that row alone, to the last bit, whatever stands beside it.
+    What the model says of a row is then a function of that row alone, to the last bit, no matter what stands beside it.
     """
     # a unit row and its constant: the absolute values sum to at most sqrt(columns) + 1
     return np.asarray(rows @ round_weights(weights, math.sqrt(len(weights)) + 1.0))

@@ -1,4 +1,4 @@
-"""From whatever the caller passes to unit rows and class numbers, each row by itself and without ever failing on one.
+"""From anything the caller passes to unit rows and class numbers, each row by itself and without ever failing on one.
 
 An exception, a warning or a shape that depends on a value in the data would tell something of the row that holds it.
 Hence: what cannot be read as a finite number counts as zero, a row that is too long is scaled down, and a row whose

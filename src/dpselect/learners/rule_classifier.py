@@ -54,7 +54,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self)
         number_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        # a single class is the first one, whatever the rule says
+        # a single class is the first one, no matter what the rule says
         return np.asarray(self.classes_[np.minimum(self._positive(doubles(X)), len(self.classes_) - 1)])
 
     @abstractmethod

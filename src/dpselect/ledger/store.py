@@ -213,7 +213,7 @@ class Store:
     def _plain(
         self, *, write: bool, lock: str | None = None, database: Database | None = None
     ) -> Iterator[Transaction]:
-        """A transaction on what is there, whatever it is."""
+        """A transaction on what is there, no matter what it is."""
         database = database or self._database
         with translated(self.name), self._alone, database.transaction(write=write, lock=lock):
             transaction = Transaction(database)

@@ -44,7 +44,8 @@ class ChoosingMechanism(Mechanism):
     small. When G1 is empty, S1 gives None, and S2 anything else with probability exp(-h (t - 1))/2 <= delta.
 
     Accuracy: where the largest score exceeds `threshold` amply, the loss is about 2 log(k/delta)/epsilon at most,
-    whatever the number of candidates (the candidates that count are the at most k times rows with score one or more).
+    regardless of the number of candidates (the candidates that count are the at most k times rows with score one or
+    more).
 
     >>> mechanism = ChoosingMechanism(growth=1, epsilon=1.0, delta=1e-6)
     >>> round(mechanism.threshold, 1), mechanism.guarantee.epsilon(delta=1e-6)

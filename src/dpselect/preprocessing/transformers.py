@@ -100,7 +100,7 @@ class OrientedGradients(PublicMap, EdgeDirections): ...
 class RowStandardization(PublicMap, Standardized): ...
 
 
-# those above: whatever inherits from them is made later
+# those above: anything that inherits from them is made later
 _TRANSFORMERS: Final = frozenset({*PublicMap.__subclasses__(), *TableMap.__subclasses__()} - {TableMap})
 
 

@@ -41,10 +41,10 @@ class _Charge(Protocol):
 
 @dataclass(frozen=True)
 class Payment:
-    """A reservation. One that is never closed stays charged in full, whatever happened; without a spender, nothing.
+    """A reservation. One that is never closed stays charged in full. Without a spender nothing is charged.
 
-    For whatever is not over when its function returns: a session, a search that may be resumed. Whatever is uses
-    `paid`. `receipt` is that of the reservation.
+    For anything that is not over when its function returns: a session, a search that may be resumed. Anything that is
+    uses `paid`. `receipt` is that of the reservation.
     """
 
     spender: Spender | None
@@ -133,7 +133,7 @@ class BoundPayment:
         )
 
     def claim(self, claim: str, *, release: str | None) -> None:
-        """Take the reservation over, before a search that has reserved goes on; durable on return.
+        """Take the reservation over, before a search that has reserved continues; durable on return.
 
         Raises `ClaimError` where it is not there, is bound otherwise, or is settled with another release than
         `release`, this search's own once it is known.
@@ -173,7 +173,7 @@ def paid(
     """Reserve the worst case of `guarantee`, `run()`, settle at the realised price, and release the output.
 
     `run` is the private run: all that depends on the data happens in it, and everything that it was asked is checked
-    before. The reservation is durable when it begins. If it raises, the exception goes on and the whole reservation
+    before. The reservation is durable when it begins. If it raises, the exception continues and the whole reservation
     stays charged: whether it raises may be a matter of the data, and what it did before is not undone. Without a
     `spender` nothing is paid, and the release has no receipt.
 

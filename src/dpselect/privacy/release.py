@@ -33,7 +33,7 @@ class Receipt:
 class Release:
     """A released value with its guarantee; holds no run count, losing candidate or undeclared score.
 
-    `value` is None when nothing was found. `guarantee` is what the mechanism promised before it ran, whatever the
+    `value` is None when nothing was found. `guarantee` is what the mechanism promised before it ran, no matter what the
     outcome; `realised` is the price of the outcome, in a ledger that reserved the worst case, or None for mechanisms
     whose outputs all cost the same. `replayable` marks a release drawn from a caller's own source: it promises nothing
     to anyone who knows that source's key.

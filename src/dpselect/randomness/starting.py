@@ -2,7 +2,7 @@
 
 A child that `multiprocessing` starts by "spawn" or "forkserver" runs the parent's script from the top before it does
 its own work. A script without `if __name__ == "__main__":` would reserve, draw and release once more in each child.
-So whatever charges, draws from system entropy or searches asks here first.
+So anything that charges, draws from system entropy or searches asks here first.
 """
 
 from __future__ import annotations

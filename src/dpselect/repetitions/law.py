@@ -66,8 +66,8 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
 
     A new law is a new file: a frozen, keyword-only dataclass under `repetition_law("its-name")` that gives the abstract
     methods below (those with a leading underscore take and return arrays of doubles and need not check their input),
-    and whatever it knows in closed form. A class method `with_mean` builds it from `mean` in place of its parameter
-    `gamma`. Nothing else has to be edited.
+    and anything that it knows in closed form. A class method `with_mean` builds it from `mean` in place of its
+    parameter `gamma`. Nothing else has to be edited.
     """
 
     law_name: ClassVar[str]

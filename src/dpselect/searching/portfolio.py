@@ -45,7 +45,7 @@ class Portfolio(Design):
 
 @dataclass(frozen=True, repr=False)
 class TrialModel:
-    """What a last run may go on from: the model of its candidate's trial, and the noise of that."""
+    """What a last run may continue from: the model of its candidate's trial, and the noise of that."""
 
     model: Any
     noise: float

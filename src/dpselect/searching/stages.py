@@ -43,7 +43,7 @@ class TwoStages(Design):
     def price(self, request: PriceRequest) -> DesignPrice:
         """The least noise of a search at its share of epsilon, then the least of the last run that meets the total.
 
-        Claim: whatever settings win, both are covered by the composition of their guarantees, part by part.
+        Claim: no matter what settings win, both are covered by the composition of their guarantees, part by part.
         Source: docs/theory/portfolio.md, Theorem 2.
         """
         epsilon, delta = request.total

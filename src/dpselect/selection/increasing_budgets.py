@@ -62,8 +62,8 @@ class SelectIncreasing(Mechanism):
 
     `guarantee`, by the level released: level i costs its own epsilon plus the largest
     log phi'(1 - u) - log phi'(1 - u') that the budgets of levels 0 .. i allow: with a truncated negative binomial
-    number of runs at most (2 + eta) times its own epsilon, whatever the later levels cost. "nothing" costs what the
-    level with the largest price does. A fixed number of runs has no coin to cover its failures and costs what
+    number of runs at most (2 + eta) times its own epsilon, no matter what the later levels cost. "nothing" costs what
+    the level with the largest price does. A fixed number of runs has no coin to cover its failures and costs what
     composition does, or nothing finite with a `delta`.
 
     Args:

@@ -69,7 +69,7 @@ class PercentileSparseVector(PassingSession):
 
     Args:
         guarantee: of one run of any of the candidates; pure.
-        epsilon: the price, whatever the candidates'; the noise has scale 4 epsilon_1/epsilon on the target and
+        epsilon: the price, no matter what the candidates'; the noise has scale 4 epsilon_1/epsilon on the target and
             8 epsilon_1/epsilon on a query, so take it well above epsilon_1.
         target: the passing probability asked for, in (0, 1).
         max_queries: at most so many; with 1 the price is epsilon/4.

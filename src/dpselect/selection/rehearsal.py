@@ -54,7 +54,7 @@ def _check_arguments(name: str, function: Callable[..., Any], arguments: Sequenc
     code = function.__code__ if type(function) is FunctionType else None
     if code is not None and code.co_argcount == len(arguments) and not code.co_kwonlyargcount:
         return  # told sooner than by the signature
-    if getattr(function, "__signature__", None) is not None:  # whatever set it may be wrong
+    if getattr(function, "__signature__", None) is not None:  # no matter what set it may be wrong
         return
     try:
         signature = inspect.signature(function, follow_wrapped=False)

@@ -132,7 +132,7 @@ def purchase_of(study: Study, columns: Mapping[str, Column]) -> Purchase | None:
 def buy(purchase: Purchase, columns: Mapping[str, Column], numbers: Mapping[str, Array], random: RandomSource) -> Array:
     """The lower and upper bound of each column bought, shape (columns, 2), each drawn from a source of its own.
 
-    `numbers` are the values, NaN where one is missing. Whatever they are, this does not fail.
+    `numbers` are the values, NaN where one is missing. No matter what they are, this does not fail.
     """
     from dpselect.ordered import Column as OrderedColumn
 

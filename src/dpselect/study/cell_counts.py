@@ -1,4 +1,4 @@
-"""What becomes of a study's cells, counted with noise: one vector for all columns, of which every row pays one share.
+"""How a study's cells are handled, counted with noise: one vector for all columns, of which every row pays one share.
 
 Each feature column and the label have five counts (`tables.fates.FATES`). If too many cells of a column cannot be
 read, nothing is trained.
@@ -177,7 +177,7 @@ def column_fates(name: str, column: Column, cells: Any) -> NDArray[np.int64]:
         return tally(text_fates(cells, np.array([-declared.is_missing(cell) for cell in cells]), lambda _: True))
     if column.categories is not None:
         counts = _category_counts(cells, column.categories, declared)
-        if column.other:  # for whatever is none of them
+        if column.other:  # for anything that is none of them
             counts[INSIDE] += counts[UNREADABLE]
             counts[UNREADABLE] = 0
         return counts

@@ -121,7 +121,7 @@ def plan_columns(data: Data, table: Table) -> dict[str, Column]:
 def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None, *, counted: bool = False) -> Rows:
     """Read and encode the rows, the features in the order of `facts`; by default in the table's own.
 
-    With `counted` the cells of each column are counted by what becomes of them.
+    With `counted` the cells of each column are counted by how they are handled.
 
     Raises `ContentError` that names a column, never a value, a row or a count.
     """
@@ -164,7 +164,7 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None, *,
 def _counted(
     data: Data, table: Table, facts: Mapping[str, Column], columns: Mapping[str, Any], plain: Collection[str]
 ) -> NDArray[np.int64]:
-    """What becomes of the cells of each column, and of the label's; shape (columns + 1, fates)."""
+    """How the cells of each column are handled, and of the label's; shape (columns + 1, fates)."""
 
     def cells(name: str) -> Any:
         """The cells, as the file writes them if they came as doubles and one of them is none."""

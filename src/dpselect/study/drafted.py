@@ -1,7 +1,7 @@
 """A first draft of a study, from the names of a table's columns and from the types that its schema states.
 
-No cell is read: whatever a draft said of cells would be a release that no one paid for. What only a person can know is
-marked with `FILL_IN`, and a study is refused as long as it stands there.
+No cell is read: no matter what a draft said of cells would be a release that no one paid for. What only a person can
+know is marked with `FILL_IN`, and a study is refused as long as it stands there.
 """
 
 from __future__ import annotations

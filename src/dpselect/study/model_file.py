@@ -86,7 +86,7 @@ def model_bytes(recipe: Recipe, *, noise: float, parameters: Mapping[str, Any], 
 def load_model(path: str | Path) -> ReleasedModel:
     """Load the model of a release: `dpselect.load_model("digits-search/model.npz").predict(X)`.
 
-    Raises `StudyError` for a file that cannot be read or is not such a model, whatever it holds; nothing in it is
+    Raises `StudyError` for a file that cannot be read or is not such a model, no matter what it holds; nothing in it is
     executed.
     """
     try:

@@ -30,7 +30,7 @@ _REACH: Final = 0.3
 
 
 def fitted(recipe: Recipe, noise: float, random: RandomSource, rows: Rows, trial: TrialModel | None) -> Any:
-    """A candidate of a study, trained; the last run goes on from its trial."""
+    """A candidate of a study, trained; the last run continues from its trial."""
     begun = {}
     if trial is not None:
         learner = trial.model.learner if isinstance(trial.model, MappedLearner) else trial.model

@@ -123,7 +123,7 @@ def price(settled: Settled) -> Priced:
 
 
 def admit(priced: Priced) -> Priced:
-    """The same, once the budget has room for it and a store to go on with is that of this search.
+    """The same, once the budget has room for it and a store to continue with is that of this search.
 
     Raises `BudgetError` or `StudyError`; nothing is charged, and no row is read.
     """

@@ -95,7 +95,7 @@ def _repeated(words: NDArray[np.uint64]) -> list[int]:
 
 
 def key_digests(keys: Any) -> Digests:
-    """Of rows that a column tells apart. A key that is missing is one text, whatever the column's type has for it."""
+    """The parts of rows that a column tells apart. A missing key is one text, for every type of column."""
     texts = ("" if is_missing(key) else str(key) for key in keys)
     return Digests(b"".join(row_digest(text.encode("utf-8", "surrogatepass"), b"") for text in texts))
 

@@ -1,7 +1,7 @@
 """A study from its file to its release, as one pass: every step takes what the one before returned.
 
-`settle` and `price` know public facts alone, so that whatever they refuse is refused before a row is read, and whatever
-`open_rows` refuses before anything is charged. `dpselect tune --check` is the first three steps (`checked`).
+`settle` and `price` know public facts alone, so their refusals come before a row is read. Refusals of `open_rows` come
+before anything is charged. `dpselect tune --check` is the first three steps (`checked`).
 """
 
 from __future__ import annotations

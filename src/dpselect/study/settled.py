@@ -1,4 +1,4 @@
-"""Step 1 of a study: whatever public facts settle before a price is known. Reads names of columns, and no row."""
+"""Step 1 of a study: all that public facts settle before a price is known. Reads names of columns, and no row."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _CELL_BYTES: Final = 8 * len(FATES)
 
 @dataclass(frozen=True)
 class Place:
-    """Where a study's data and ledger are (`base`), where its release goes (`folder`), and whether it goes on."""
+    """Where a study's data and ledger are (`base`), where its release goes (`folder`), and whether it continues."""
 
     base: Path
     folder: Path
@@ -327,7 +327,7 @@ def _check_key(study: Study, place: Place) -> None:
 
 
 def _check_folder(place: Place) -> None:
-    """The folder can be made and written to, and holds neither a release nor, unless it goes on, a search."""
+    """The folder can be made and written to, and holds neither a release nor, unless it continues, a search."""
     folder, shown = place.folder, f"output.folder {str(place.folder)!r}"
     there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if not there.is_dir():
@@ -344,7 +344,9 @@ def _check_folder(place: Place) -> None:
             f"{shown} already holds a release: choose another folder; a search that was killed ends by --resume"
         )
     if place.store.exists() and place.store.stat().st_size:
-        raise StudyError(f"{place.store} already holds a search: go on with it by --resume, or choose another folder")
+        raise StudyError(
+            f"{place.store} already holds a search: continue with it by --resume, or choose another folder"
+        )
 
 
 def _executor(runs: Runs) -> Executor:

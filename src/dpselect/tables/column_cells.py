@@ -1,4 +1,4 @@
-"""A column in memory, whatever library it comes from: the same cells, and the same missing ones, for every door."""
+"""A column in memory, of any library: the same cells, and the same missing ones, for every door."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of the cells of a column: counts of five fates, of which each row has exactly one by its own cell.
+"""How the cells of a column are handled: counts of five fates, of which each row has exactly one by its own cell.
 
 So one row more or less changes one count by one, and a replaced row two.
 """
@@ -132,7 +132,7 @@ def block_fates(
 
     `written` are blocks as well, each with its cells as they are written: of a column read from text these say whether
     a cell without a value is empty or holds something. None for a column whose type leaves nothing else to hold. A
-    block and its cells come from one reading, so that a row has one fate whatever the other reading makes of it.
+    block and its cells come from one reading, so that a row has one fate no matter what the other reading makes of it.
     """
     counts = NO_FATES
     for values, present in blocks():

@@ -26,8 +26,8 @@ _BLANKS: Final = "\u00a0\u2009\u202f"
 def number_in(text: str, decimal: str = ".", thousands: str = "") -> float:
     """The number that a text is, NaN where it is none; outer blanks do not count, and true is 1, false 0, in any case.
 
-    `decimal` and `thousands` are the separators of the decimal places and of groups of three digits. Whatever is not
-    written with them is not a number: with a decimal comma "1.234" may have been meant as 1234.
+    `decimal` and `thousands` are the separators of the decimal places and of groups of three digits. Anything that is
+    not written with them is not a number: with a decimal comma "1.234" may have been meant as 1234.
 
     >>> number_in(" 7.35"), number_in("TRUE"), number_in("1_000"), number_in("1,994")
     (7.35, 1.0, nan, nan)

@@ -53,8 +53,8 @@ def hardly_any(fitting: int, foreign: int) -> bool:
 def typed(values: Any, *, name: str = "values") -> Any:
     """Numbers in a list, or in what else has no type, become doubles; all else stays.
 
-    Text that is a number counts as one, as in a CSV file; None and whatever else is not a number is missing. Raises
-    `TypeError` for a list that holds something else (see `hardly_any`): timestamps, text.
+    Text that is a number counts as one, as in a CSV file; None and anything else that is not a number is missing.
+    Raises `TypeError` for a list that holds something else (see `hardly_any`): timestamps, text.
 
     >>> typed([0]).dtype, typed([]).dtype, typed(np.array([0])).dtype
     (dtype('float64'), dtype('float64'), dtype('int64'))

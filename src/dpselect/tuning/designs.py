@@ -89,8 +89,8 @@ class PortfolioDesign:
     The caller must ensure: for every value that the objective might return, one row moves `score(value)` by at most
     `sensitivity`, rounding counted; and that `score` looks at nothing that the objective leaves behind but that value.
     A count of rows that a model answers rightly has sensitivity 1. `monotonic`: under add_or_remove_one, no row more
-    lowers a score, whatever the value (as of such a count), which halves the noise. A score that raises or is no finite
-    number is 0. Scores are compared in steps of at most 2**-11 of the sensitivity, up to 2**40 of it.
+    lowers a score, regardless of the value (as of such a count), which halves the noise. A score that raises or is
+    no finite number is 0. Scores are compared in steps of at most 2**-11 of the sensitivity, up to 2**40 of it.
 
     A model with many weights fits its own rows better than others. `weights(value)` says how many a value has: a
     setting is put back by half the sensitivity for each that it has more than the first one, and where a public number

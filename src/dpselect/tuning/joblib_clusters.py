@@ -118,7 +118,7 @@ def loky_cluster(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
 
 @contextmanager
 def registered_cluster(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
-    """Whatever is registered with joblib by this name."""
+    """Anything that is registered with joblib by this name."""
     yield Cluster(options.workers or max(2, joblib.cpu_count()), own=False, backend=options.backend)
 
 

@@ -22,7 +22,7 @@ class SearchStore:
     """Where a search is kept, and the public room that it has there.
 
     - `path`: the file of the sealed store, so that a killed search can be resumed; None keeps all in memory.
-    - `resume`: go on with the search that is there, or begin if a kill came before it was made.
+    - `resume`: continue with the search that is there, or begin if a kill came before it was made.
     - `key_variable`: an environment variable with the store's key (32 bytes in base64), in place of a file in the
       per-user state folder.
     - `payload_bytes`: room for a run's value, `len(encode_value(value))`; a larger one counts as a failed run.

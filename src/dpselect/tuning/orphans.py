@@ -1,7 +1,7 @@
 """Processes that serve the tuner: they do not heed Ctrl-C, and end when the process that started them is gone.
 
-A tuner that is killed cannot end its workers. Those that it started would go on with their trials, and hold the data,
-for as long as a trial takes.
+A tuner that is killed cannot end its workers. Those that it started would continue with their trials, and hold the
+data, for as long as a trial takes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def end_with_parent() -> None:
 def end_with_pipe(descriptor: int) -> None:
     """Kill this process and its group once no one holds the other end of a pipe that it reads from. POSIX only."""
     end = select.poll()
-    end.register(descriptor, 0)  # hanging up is reported whatever is asked for
+    end.register(descriptor, 0)  # hanging up is reported anything that is asked for
 
     def watch() -> None:
         end.poll()

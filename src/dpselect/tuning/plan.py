@@ -57,7 +57,7 @@ def make_plan(request: SearchRequest, store: SearchStore, execution: Execution, 
         raise refusal(
             "base",
             base,
-            "a Guarantee of one run, whatever its parameters (or one for each part of the data; "
+            "a Guarantee of one run, no matter what its parameters (or one for each part of the data; "
             "to choose the noise for a total, use dpselect.accounting.calibrate first)",
         )
     parts = promises("base", (base,) if isinstance(base, Guarantee) else base)

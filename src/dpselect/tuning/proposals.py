@@ -163,7 +163,7 @@ def trial_token(search: Search, index: int) -> bytes:
 def project(wanted: Array, count: int, *, lower_ratio: float, upper_ratio: float) -> list[int]:
     """Integer weights of mean 2**32 in [lower_ratio, upper_ratio] times that, near a multiple of `wanted`.
 
-    Clipped to the box after scaling, the scale chosen such that the mean is right; exact, by integers, whatever
+    Clipped to the box after scaling, the scale chosen such that the mean is right; exact, by integers, no matter what
     `wanted` holds: `count` equal weights where it is not `count` finite numbers >= 0 with one above 0.
 
     >>> [w / 2**32 for w in project(np.array([0.0, 1.0, 9.0]), 3, lower_ratio=0.5, upper_ratio=2.0)]

@@ -93,7 +93,7 @@ def greet(parcel: Parcel, manners: Manners) -> Unequal | None:
 def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Attempt | Unequal | None:
     """Run one trial. None: this worker cannot load the job, which says nothing about the trial. A text: what differs.
 
-    Whatever else the objective raises to get out (`SystemExit`, say) means here what it means in a process of its own:
+    Anything else the objective raises to get out (`SystemExit`, say) means here what it means in a process of its own:
     the attempt is lost.
     """
     if _at_home(parcel) and not manners.home:
@@ -111,7 +111,7 @@ def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Attempt | Unequ
 
 
 def forget(name: bytes) -> None:
-    """Drop the job of a parcel, and with it the data that the objective holds; other searches go on."""
+    """Drop the job of a parcel, and with it the data that the objective holds; other searches continue."""
     with _loading:
         job = _jobs.pop(name, None)
     if job is not None:

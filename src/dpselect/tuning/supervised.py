@@ -118,7 +118,7 @@ def check_child(job: Job) -> None:
     """Start this thread's child, if the job's limits need one, so that the first trial finds it running.
 
     Raises `ChildDiedError` if a child cannot load the job, `UnequalWorkerError` if it runs other code than this, and
-    whatever pickling raises.
+    anything that pickling raises.
     """
     if job.limits is not None and job.limits.supervised:
         _child_here(job)
@@ -146,7 +146,7 @@ def perform(job: Job, index: int, key: bytes) -> Candidate | None:
 def stop_children(job: Job | None = None) -> None:
     """End the children of every thread, and with them the copies of the job that they hold.
 
-    With a job: those that hold it, and all that are idle; the trials of other searches go on.
+    With a job: those that hold it, and all that are idle; the trials of other searches continue.
     """
     for child in list(_children):
         if job is None or child.job is job or not child.busy:

@@ -1,4 +1,4 @@
-"""One trial: its key, its parameters, its run, and what becomes of a failure. A pure function of the trial's key."""
+"""One trial: its key, its parameters, its run, and how a failure is handled. A pure function of the trial's key."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class Preparation:
     - `guarantee`: what that promises to every row. It is composed with the price of the search.
 
     It is called once the whole price is reserved and the search's key is sealed, and draws from a key that derives from
-    it: a search that is resumed has the same release again, which is drawn and charged once. Whatever of it is to be
-    released with the winner must be in the runs' values. Where it raises an exception, every run fails.
+    it: a search that is resumed has the same release again, which is drawn and charged once. Any part of it that is
+    to be released with the winner must be in the runs' values. Where it raises an exception, every run fails.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Fixed

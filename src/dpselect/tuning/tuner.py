@@ -101,10 +101,11 @@ def tune(  # noqa: PLR0913
     `objective(params, random) -> (score, value)` is one run. The larger score wins; a score that is not a number ranks
     below all others, and a run that raises an exception ranks below that. It must draw from `random` only.
 
-    The caller must ensure: `base` covers everything that one run returns, its score and its failure included, whatever
-    the parameters, under one adjacency; space, law and options were fixed without looking at the data; the objective
-    keeps no state between runs, and nothing it writes or prints leaves the operator's hands. An objective that fails
-    every time finds nothing at the full price, and only `NothingFoundWarning` says so: give `rehearse`.
+    The caller must ensure: `base` covers everything that one run returns, its score and its failure included, no
+    matter what the parameters, under one adjacency; space, law and options were fixed without looking at the data;
+    the objective keeps no state between runs, and nothing it writes or prints leaves the operator's hands. An
+    objective that fails every time finds nothing at the full price, and only `NothingFoundWarning` says so: give
+    `rehearse`.
 
     What all runs share, and is private too, a `Preparation` releases before them; it stands for the objective.
 
@@ -405,7 +406,7 @@ def _close(
 ) -> TuneResult:
     """Settle, have the release written, destroy the key, and return what was released.
 
-    What is sealed as settled or released stays so whatever copies there are, so no one is asked again.
+    What is sealed as settled or released stays so no matter what copies there are, so no one is asked again.
     """
     receipt = None
     if search.stage is Stage.CHOSEN:

@@ -86,7 +86,7 @@ def packed(expected: dict[str, Any], pickled: bytes) -> bytes:
 
 
 def unpacked(shipped: bytes, *, proven: bool = False) -> Job:
-    """The job, in a worker. Raises `UnequalWorkerError` that says what differs here, and whatever loading raises.
+    """The job, in a worker. Raises `UnequalWorkerError` that says what differs here, and anything that loading raises.
 
     `proven`: this process has been compared with what this job expects.
     """

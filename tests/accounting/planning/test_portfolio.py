@@ -39,7 +39,7 @@ class Says:
 def trained(epsilon, labels, begun=None):
     """A stand-in for a training: the probabilities that a model answers 0 and 1, by the exponential mechanism.
 
-    One that goes on from another favours its answer by some rows.
+    One that continues from another favours its answer by some rows.
     """
     counted = [labels.count(0), labels.count(1)]
     if begun is not None:

@@ -1,8 +1,8 @@
 """Kills a gate's process, as `kill_holdout.py` does a holdout's; same arguments.
 
-Four candidates are asked under their names, the first is better. Whatever is killed: what was shown is on record, at
-most one ask is charged that was not answered, and asking all again shows one answer to each and leaves no more in the
-purse.
+Four candidates are asked under their names, the first is better. Anything that is killed: what was shown is on
+record, at most one ask is charged that was not answered, and asking all again shows one answer to each and leaves no
+more in the purse.
 """
 
 from __future__ import annotations

@@ -281,7 +281,7 @@ def test_the_same_candidate_against_the_same_incumbent_is_answered_from_the_reco
     gate = make(folder)
     assert not gate.ask(worse(), candidate="a")
     left = gate.purse
-    assert not gate.ask(better(), candidate="a")  # whatever its outcomes are said to be now
+    assert not gate.ask(better(), candidate="a")  # no matter what its outcomes are said to be now
 
     def never():
         raise AssertionError

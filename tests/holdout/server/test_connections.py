@@ -232,7 +232,7 @@ def test_a_request_of_two_lengths_ends_the_connection():
 
 
 def test_the_rest_of_a_body_that_is_not_wanted_is_not_parsed():
-    """The answer is read, though the peer goes on sending, and the connection ends."""
+    """The answer is read, though the peer continues sending, and the connection ends."""
     head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
     async def run():

@@ -46,7 +46,7 @@ def holed(value):
 @pytest.mark.parametrize("rehearse", [True, False])
 @pytest.mark.parametrize("adjacency", ["add_or_remove_one", "replace_one"])
 def test_a_row_that_a_stateless_step_cannot_take_is_no_row_of_the_others(value, rehearse, adjacency):
-    """The model is the same whatever is in that row."""
+    """The model is the same anything that is in that row."""
 
     def weights(table, labels):
         options = {"rehearse": rehearse, "adjacency": adjacency, "payload_bytes": 9999, "random": keyed_source(7)}

@@ -311,7 +311,7 @@ def test_a_slice_one_short_of_twice_gamma_is_caught(short):
 
 
 def test_the_padding_of_the_last_domain_is_clipped():
-    """Depths 1 .. 5 need eight codes; whatever depth comes back, the node is one of the tree's."""
+    """Depths 1 .. 5 need eight codes; no matter what depth comes back, the node is one of the tree's."""
     p = replace(TWO, base_bits=3, border=0, deepest=2, threshold=50, choice=StableChoice(9 * UNIT, 0.4))
     law, _, _ = exact_law(lambda draws: tree_log.draw_tree_log(array([3] * 6), 5, p, draws), RATIO, laplace_cap=2)
     assert {z for z in law if z is not None} <= set(range(32))

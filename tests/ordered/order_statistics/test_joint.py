@@ -175,7 +175,7 @@ def test_the_benchmark_runs(tmp_path, monkeypatch):
     spec.loader.exec_module(module)
     cells = module.cells(300, [1, 3], [1.0])
     module.fill(tmp_path, 2, cells, ["dpselect"])
-    module.fill(tmp_path, 3, cells, ["dpselect"])  # goes on where it stopped
+    module.fill(tmp_path, 3, cells, ["dpselect"])  # continues where it stopped
     assert all(len(np.load(cell.file(tmp_path, "dpselect"))) == 3 for cell in cells)
     cell = cells[0]
     np.save(cell.file(tmp_path, "OpenDP"), np.load(cell.file(tmp_path, "dpselect")) - 1.0)

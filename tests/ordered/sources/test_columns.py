@@ -1,4 +1,4 @@
-"""Whatever a column is stored in, the same rows have the same ranks; large columns are neither sorted nor kept."""
+"""The same rows have the same ranks in every container. Large columns are neither sorted nor kept."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_repairs_raise_tails():
 
 
 def test_a_tail_below_the_noise_of_a_transform_survives_composition():
-    """Laplace and sampled Gaussian together: delta goes on falling below 1e-25."""
+    """Laplace and sampled Gaussian together: delta continues falling below 1e-25."""
     total = compose(laplace(scale=2.0), dp_sgd(noise_multiplier=1.0, sampling_rate=0.01, steps=100))
     curve = total.profile.remove(np.linspace(0.0, 12.0, 121))
     assert np.all(np.diff(curve[curve > 1e-36]) < 0.0)

@@ -1,4 +1,4 @@
-"""No mechanism runs at more epsilon than what is charged for it, whatever kind of number its epsilon was given as."""
+"""No mechanism runs at more epsilon than what is charged for it, for every kind of number."""
 
 import importlib
 import math

@@ -201,7 +201,7 @@ def test_fact_2_the_toy_mechanism():
     joint = [[*(0.5 * p for p in law), 0.5] for law in (upper, lower)]
     assert tight_delta(*joint, ["value"] * 4 + ["none"], {"value": 0.4, "none": 0.0}) == pytest.approx(0, abs=ROUNDING)
     toy = OutputGuarantee(cell=lambda y: y is None, epsilons={False: 0.4, True: 0.0})
-    # one value exhausts the budget whatever came before, so the number of rounds is geometric with mean 2
+    # one value exhausts the budget no matter what came before, so the number of rounds is geometric with mean 2
     for empty in range(5):
         spent = OutputFilter(additive(epsilon=0.4))
         for _ in range(empty):

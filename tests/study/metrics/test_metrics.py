@@ -70,8 +70,8 @@ def neighbours(target, adjacency):
 def loss_between(metric, adjacency, first, second):
     """The largest log-ratio of the laws of what `noisy` gives for these cells, in units of epsilon.
 
-    Whatever noisy counts were drawn are held fixed, the same for both: the ratio at such a point is the product of
-    those of the single noises, each exp(-epsilon_i d_i/moved_i) at the worst, and all else that is given must be a
+    No matter what noisy counts were drawn are held fixed, the same for both: the ratio at such a point is the product
+    of those of the single noises, each exp(-epsilon_i d_i/moved_i) at the worst, and all else that is given must be a
     function of the noisy counts.
     """
     given, asked = [], []
@@ -263,7 +263,7 @@ def test_tiny_huge_and_negative_labels(bounds):
 
 @pytest.mark.parametrize("name", ["accuracy", "auc", "balanced-accuracy", "log-loss"])
 def test_constant_answers_one_class_and_no_row(name):
-    """Whatever is missing, a score and an interval are there; a constant answer is worth one half where ranks count."""
+    """A score and an interval are there if anything is missing. A constant answer is worth one half by ranks."""
     metric = METRICS[name](TWO)
     constant = np.full((20, 1), 0.4)
     halves = np.repeat([0, 1], 10)

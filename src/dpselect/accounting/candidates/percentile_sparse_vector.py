@@ -44,7 +44,7 @@ def log_odds_sensitivity(base: Guarantee, *, oracle_error: SupportsFloat = 0.0) 
 def percentile_sparse_vector(
     base: Guarantee, *, epsilon: SupportsFloat, max_queries: int | None = None, oracle_error: SupportsFloat = 0.0
 ) -> PriceByOutput:
-    """The price of asking until a candidate passes its threshold often enough: epsilon, whatever the base costs.
+    """The price of asking until a candidate passes its threshold often enough: epsilon, no matter what the base costs.
 
     The base decides the noise (scales 4 epsilon_1/epsilon and 8 epsilon_1/epsilon), not the price. Each query's
     candidate satisfies `base` (you must ensure this). With `max_queries=1` the price is epsilon/4.

@@ -156,9 +156,10 @@ def far_apart_probability(
 ) -> float:
     """The largest P(statistic(Y) - statistic(X) > sensitivity) for X, Y binomial with p' <= trade_off(p), rounded up.
 
-    Whatever the coupling of X and Y: for any count x the event needs X < x, or Y above the largest count close to x;
-    the smallest sum of these two exact tails is taken. `coupled`: for the one coupling by quantiles, which a query with
-    draws of its own allows (`dpselect.accounting.candidates.quantile_coupling` has the proof); the smaller of both.
+    Regardless of the coupling of X and Y: for any count x the event needs X < x, or Y above the largest count close
+    to x; the smallest sum of these two exact tails is taken. `coupled`: for the one coupling by quantiles, which a
+    query with draws of its own allows (`dpselect.accounting.candidates.quantile_coupling` has the proof); the smaller
+    of both.
 
     p runs over cells: all of these fall with p and rise with p', so a cell is bounded by its ends; cells are halved
     where the bound is largest until it is within 2 % of a value that is met (by quantiles of many draws, a

@@ -51,8 +51,8 @@ def gated(
 
     Proof. Who sees a model sees a composition of training with a test of that model, on parts of the data of which a
     neighbour changes one, or on the same data. Who sees None sees the noisy error only. Couple the two trainings so
-    that the error moves by train_shift at most; given both models the noise covers the shift, whatever they are: no
-    delta, and no price of training. With a delta, `training` alone fails, so the whole has that delta.
+    that the error moves by train_shift at most; given both models the noise covers the shift, no matter what they
+    are: no delta, and no price of training. With a delta, `training` alone fails, so the whole has that delta.
     Source: Hartmann et al. 2022, Theorem 17 (its proof, for other models than theirs).
 
     Args:

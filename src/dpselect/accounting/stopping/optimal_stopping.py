@@ -8,11 +8,11 @@ watches the privacy loss L grow and stops where the excess over the price is lar
 
 without the last term at the last stopping point; an infinite loss is worth 1.
 
-Why a dominating pair for each segment is enough, whatever the segments are and however each is chosen from earlier
-outputs: as a function of the ratio r = exp(-L), V_i is convex and falls to 0, the maximum of such functions is one, and
-so E_P[V(r dQ/dP)] is an integral of hockey-stick divergences, which a dominating pair only raises. Induction from the
-last stopping point backwards. A stopping rule, even a randomised one, is linear in the excess, so the maximum is right.
-The two orders of a neighbouring pair are two games; the larger value counts.
+Why a dominating pair for each segment is enough, no matter what the segments are and however each is chosen from
+earlier outputs: as a function of the ratio r = exp(-L), V_i is convex and falls to 0, the maximum of such functions
+is one, and so E_P[V(r dQ/dP)] is an integral of hockey-stick divergences, which a dominating pair only raises.
+Induction from the last stopping point backwards. A stopping rule, even a randomised one, is linear in the excess, so
+the maximum is right. The two orders of a neighbouring pair are two games; the larger value counts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Outcomes of tasks as one number for each independent unit (a task, or a declared cluster), in a secret order.
 
-What a candidate's outcomes are never makes reading them fail: whatever is not a number in [0, 1] is a failure, 0. Ids
-and how many outcomes each has are the form of a submission, and are judged before anything is charged.
+What a candidate's outcomes are never makes reading them fail: anything that is not a number in [0, 1] is a failure,
+0. Ids and how many outcomes each has are the form of a submission, and are judged before anything is charged.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _EMPTY: Final = 1 << 60
 
 
 def log_of(value: Fraction) -> float:
-    """The natural logarithm, whatever the size of a positive fraction.
+    """The natural logarithm, regardless of the size of a positive fraction.
 
     >>> round(log_of(Fraction(1, 10**400)), 3)
     -921.034

@@ -40,7 +40,7 @@ _MOST_TASKS: Final = 1 << 20
 class Gate(Session):
     """Whether a candidate is better than the incumbent: one bit an ask. Make one with `create`, find it with `open`.
 
-    Whatever is asked, the probability that some accepted candidate is not better than the incumbent that it was
+    Anything that is asked, the probability that some accepted candidate is not better than the incumbent that it was
     compared with is at most the failure probability, however many asks there are (docs/theory/gate.md; docs/gate.md
     says what the caller must ensure). Any number of processes of one account may ask a gate, one after another.
 

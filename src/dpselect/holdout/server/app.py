@@ -259,7 +259,7 @@ def _too_large(most: int) -> _RefusedError:
 
 
 def _too_often(*, close: bool = False) -> _RefusedError:
-    """With `close`, whatever else was sent on the connection is not read."""
+    """With `close`, anything else that was sent on the connection is not read."""
     headers = {"Retry-After": "30", **({"Connection": "close"} if close else {})}
     return _RefusedError(429, "rate", "too many requests; wait a little", headers)
 
@@ -328,7 +328,7 @@ class _Guarded:
             await send(message)
 
         client = scope.get("client")
-        often = self._by_address.hit(network_of(client[0]) if client else "")  # whatever it asks for
+        often = self._by_address.hit(network_of(client[0]) if client else "")  # no matter what it asks for
         app = _too_often(close=scope["method"] != "POST").response if often else self._app
         try:
             await app(scope, receive, sent)

@@ -36,7 +36,7 @@ class ServerSettings:
             waited longest is closed.
         address_connections: how many may be open from one address, other than a trusted proxy's.
         connections: how many may be open, and no more than the process has descriptors for.
-        stop_seconds: how long requests may go on once the server was asked to stop.
+        stop_seconds: how long requests may continue once the server was asked to stop.
         root_path: the path below which a proxy shows the server.
         trusted_proxies: addresses whose forwarded headers are believed, by commas.
 

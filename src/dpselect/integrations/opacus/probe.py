@@ -43,7 +43,7 @@ _LEVELS: Final = (1e-6, 1.0 - 1e-6)
 """At the first nothing is dropped, at the second everything is; of drawn conditions one level meets each side."""
 _TOLERANCES: Final = {torch.float64: (1e-5, 1e-11), torch.float32: (1e-2, 1e-5)}
 """Relative to the largest row of the same parameter, and of all. Sums of 1e5 terms err by 1e5 roundings at most: 1e-11
-and 6e-3. The first is larger, since some layers compute in float32 whatever they are given."""
+and 6e-3. The first is larger, since some layers compute in float32 no matter what they are given."""
 _COORDINATES: Final = 2048
 _LARGE: Final = 2_000_000
 """Parameters above which a batch of 17 would take too long and too much memory."""

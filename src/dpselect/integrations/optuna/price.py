@@ -48,7 +48,7 @@ def price_study(
 ) -> StudyPrice:
     """The price of a whole study.
 
-    By default every run that began counts, whatever became of it, as if its score and model had been published:
+    By default every run that began counts, no matter what became of it, as if its score and model had been published:
     composition, each run chosen after seeing the earlier ones. With `fixed_beforehand` and `only_winner_seen`, which
     only the owner can know, and a study that shows independent sampling, the best of a fixed number of runs.
 
@@ -91,7 +91,7 @@ def price_study(
             "but that of the longest that was allowed (--planned)"
         )
     noises += noises[:1] * ((planned or len(runs)) - len(runs))
-    # an upper bound for whatever part of the runs was seen: nothing is known from below
+    # an upper bound for any part of the runs was seen: nothing is known from below
     total = replace(compose(*[distinct[noise] for noise in noises]), lower_profile=None)
     return StudyPrice(total, COMPOSITION, _counts(study), (bounded, *remarks, *_always(study, runs)), missing)
 
@@ -112,7 +112,11 @@ def _noises(runs: list[PastTrial], name: str | None) -> tuple[list[float | None]
         return noises, (), False
     drawn = all(trial.marked and name in trial.parameters and name not in trial.not_drawn for trial in runs)
     if drawn and len({trial.distributions[name] for trial in runs}) == 1:
-        return noises, (f"recorded: the noise ({name}) was drawn at random in each run, whatever came before",), True
+        return (
+            noises,
+            (f"recorded: the noise ({name}) was drawn at random in each run, no matter what came before",),
+            True,
+        )
     least = min([noise for noise in noises if noise is not None] + known)
     remark = (
         f"must hold: no run could have had less noise than {least:g}, at which all are priced: the noise ({name}) was "

@@ -184,7 +184,7 @@ class IndependentSampler(BaseSampler):  # type: ignore[misc]
         return {}
 
     def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
-        """One draw from the distribution, whatever came before."""
+        """One draw from the distribution, no matter what came before."""
         value = draw(param_distribution, system_source())
         study._storage.set_trial_system_attr(trial._trial_id, DRAWN + param_name, MARK_VERSION)
         return value

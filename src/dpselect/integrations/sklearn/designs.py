@@ -77,7 +77,7 @@ def _size(model: Any) -> int | None:
 
 
 def _beginning(trial: TrialModel | None, noise: float) -> dict[str, Any]:
-    """What `fit` is told so that the last step goes on from its trial: see `dpselect.study.portfolio.beginning`."""
+    """What `fit` is told so that the last step continues from its trial: see `dpselect.study.portfolio.beginning`."""
     if trial is None or get_config()["enable_metadata_routing"]:
         return {}  # a pipeline then passes on what its steps have asked for alone
     model = trial.model

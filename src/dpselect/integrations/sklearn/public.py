@@ -17,9 +17,9 @@ class PublicTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     `fit` learns nothing, so in a pipeline of a private search it costs nothing. Copies (`clone`) stay fitted.
 
     Declared with it, for the caller to ensure: what `transformer` knows comes from public data or public facts alone,
-    and `transform` treats each row by itself, whatever rows stand beside it. Rows that it fails on must not reach it
-    (an encoder takes unknown categories with `handle_unknown="ignore"`); at the front of a pipeline the search looks
-    for them first.
+    and `transform` treats each row by itself, no matter what rows stand beside it. Rows that it fails on must not
+    reach it (an encoder takes unknown categories with `handle_unknown="ignore"`); at the front of a pipeline the
+    search looks for them first.
 
     >>> from sklearn.preprocessing import StandardScaler
     >>> scaler = PublicTransformer(StandardScaler().fit([[0.0], [2.0]]))

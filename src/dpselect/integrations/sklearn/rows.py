@@ -70,7 +70,7 @@ def read_labels(
         places = class_numbers(labels, known)
         if not any(map(_needs_known_labels, steps)):
             return Labels(labels, labels, places, known, np.ones(count, dtype=bool))
-        taught = known[np.maximum(places, 0)]  # all of one type, whatever stood beside them
+        taught = known[np.maximum(places, 0)]  # all of one type, no matter what stood beside them
         return Labels(taught if np.all(places >= 0) else labels, taught, places, known, places >= 0)
     numbers = doubles(labels_of(y, count))
     usable = np.isfinite(numbers) | (not any(map(_is_of_others, steps)))

@@ -102,8 +102,8 @@ def divergences(game: SparseVectorGame, orientation: Orientation, orders: Array)
 class GameRenyi:
     """The Renyi curve of a sparse vector: the best shift at each order.
 
-    exp((a - 1) x) is multiplied by kappa(a) for each positive, whatever is asked, or by a coin's moment for each query.
-    Source: docs/theory/sparse-vector.md, Theorem 4.
+    exp((a - 1) x) is multiplied by kappa(a) for each positive, anything that is asked, or by a coin's moment for each
+    query. Source: docs/theory/sparse-vector.md, Theorem 4.
     """
 
     game: SparseVectorGame

@@ -72,7 +72,7 @@ def game_values(
     What is above its image under the recursion on the mesh, with chords in exp(-x) between its points, is above
     v_k. An iteration from below stops near its limit and is raised by about what it lacks. Then it is compared with its
     image: where that exceeds it by m at most, m / (1 - P) more everywhere is enough, with P the largest p. So the
-    result is above its image, whatever the iteration did.
+    result is above its image, no matter what the iteration did.
 
     Args:
         mesh: where values are kept.

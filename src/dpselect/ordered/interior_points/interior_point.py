@@ -56,7 +56,7 @@ class InteriorPoint(PublicDomain, Mechanism):
 
     It is run on a one-dimensional array or sequence. Integers (Python integers of any size) with `domain_size`, or
     with integer bounds; doubles with bounds of which one is a float: the domain is then all doubles between them.
-    A value outside the domain counts as the nearest end; NaN and, in a sequence of Python objects, whatever is no
+    A value outside the domain counts as the nearest end; NaN and, in a sequence of Python objects, anything that is no
     (whole) number count as the lower one. The `Release` holds the value or None (no node was heavy enough, or the count
     was too small; both are decisions of private mechanisms). Running time depends on the data and is not covered.
 

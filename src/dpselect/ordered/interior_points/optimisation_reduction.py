@@ -124,7 +124,7 @@ class QuasiConcaveByInteriorPoint(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Pure epsilon, or (epsilon, delta): neighbouring scores are at the distance, whatever makes neighbours."""
+        """Pure epsilon, or (epsilon, delta): neighbouring scores are at the distance, for any adjacency."""
         if self.method == "exponential":
             return QuasiConcave(epsilon=self.epsilon, adjacency=self.adjacency).guarantee
         return self._finder.guarantee

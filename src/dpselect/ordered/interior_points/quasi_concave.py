@@ -211,7 +211,7 @@ def _tame(score: SupportsFloat) -> float:
 def _draw(score: Score, first: int, last: int, peak: int, rate: Fraction, random: RandomSource) -> int:
     """Rejection from a staircase above the weights, which gets a new step wherever a proposal is rejected.
 
-    Whatever the staircase, and however it came about, a proposal that is kept has the right law.
+    Regardless of the staircase, and however it came about, a proposal that is kept has the right law.
     """
     best = _tame(score(peak))
     scale = (last - first + 1).bit_length() + 64

@@ -96,7 +96,7 @@ def _level(
         draws.visit("base case")
         return draws.interior(codes, 1 << bits, parameters.rate_base)
     draws.visit(f"level {level}")
-    # the smallest and the largest points, and the others; whatever there is if there are too few
+    # the smallest and the largest points, and the others; all there is if there are too few
     first = min(_size(parameters.border, parameters, draws), len(codes))
     last = max(len(codes) - _size(parameters.border, parameters, draws), first)
     border, rest = join(codes[:first], codes[last:]), codes[first:last]

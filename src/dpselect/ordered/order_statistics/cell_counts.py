@@ -1,4 +1,4 @@
-"""What becomes of the cells of a column, counted with noise: how many are clipped, missing or cannot be read."""
+"""How the cells of a column are handled, counted with noise: how many are clipped, missing or cannot be read."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CountedCells(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CellCounts(Mechanism):
-    """Counts of the cells of a `Column` by what becomes of them, with discrete Laplace noise; a `CountedCells`.
+    """Counts of the cells of a `Column` by how they are handled, with discrete Laplace noise; a `CountedCells`.
 
     Claim: `epsilon`-DP for all five counts together. Source: docs/theory/lost-cells.md, Theorem 1.
 
@@ -171,7 +171,7 @@ def count_cells(
     random: RandomSource | None = None,
     **options: Any,
 ) -> Release:
-    """Return noisy counts of the cells of a column by what becomes of them: a `CountedCells` as `value`.
+    """Return noisy counts of the cells of a column by how they are handled: a `CountedCells` as `value`.
 
     Say how many values a `quantile` with the same bounds clips, and how many cells it leaves out. In memory nothing is
     unreadable: a cell that is not a number is missing. Columns of `open_column` have cells that hold other text.

@@ -4,7 +4,7 @@ Outputs o_1 <= ... <= o_m cut n rows into m + 1 groups; the score is minus the s
 their size and the wanted share of n. A group's size depends on two neighbouring outputs only, so the weights of all
 sequences are summed along a chain, in time O(m^2 r) for small constants, r being how many ranks are looked at.
 
-Those are the ranks near the quantiles, whatever n is: a sequence with an output w ranks away from its place has a
+Those are the ranks near the quantiles, no matter what n is: a sequence with an output w ranks away from its place has a
 score of at most -2 w. All such sequences are proposed together, as one that is uniform among all there are, so rarely
 that it does not happen, and with a coin that makes even that exact.
 

@@ -118,9 +118,9 @@ def quantile_interval(
 
     Two exponential mechanisms at epsilon/2, whose targets lie as many ranks below and above q n as the error of one of
     them (`rank_error` at half the failure probability): at most q n rows are below `low`, and at least q n are at most
-    `high`, whatever the rows are and however few, clipped to the bounds and rounded to the granularity. For that, as
-    many rows are added at either bound. The targets move with n as q n does, and what is added is public, so the
-    privacy is that of `quantile`, whose options these are. Sampling error, of the rows themselves, is not in it.
+    `high`, no matter what the rows are and however few, clipped to the bounds and rounded to the granularity. For
+    that, as many rows are added at either bound. The targets move with n as q n does, and what is added is public, so
+    the privacy is that of `quantile`, whose options these are. Sampling error, of the rows themselves, is not in it.
 
     >>> from dpselect.randomness import keyed_source
     >>> low, high = quantile_interval(

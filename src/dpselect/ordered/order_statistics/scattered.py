@@ -5,7 +5,7 @@ So a code becomes 2**bits finer ones and every row takes one of them at random. 
 is first looked at and stay what they were: the law is that of drawing them for all rows at once.
 
 Privacy: the fine place of a row is noise of its own, so one row more or less is one fine row more or less, and
-whatever is private for the fine rows is private for the rows.
+anything that is private for the fine rows is private for the rows.
 """
 
 from __future__ import annotations

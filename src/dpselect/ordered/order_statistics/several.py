@@ -49,7 +49,7 @@ class Quantiles(PublicDomain, Mechanism):
     - `method="joint"` (Gillenwater, Joseph, Kulesza 2021): one exponential mechanism over all increasing sequences,
       drawn exactly from the ranks around the quantiles. Time and memory grow with the square of their number over
       epsilon, and hardly with the rows. No weights.
-    - `"recursive"` (Kaplan, Schnapp, Stemmer 2022): cut at the middle quantile, go on in both parts; a row is in one
+    - `"recursive"` (Kaplan, Schnapp, Stemmer 2022): cut at the middle quantile, continue in both parts; a row is in one
       part of a level, so log2(m + 1) levels share epsilon instead of m quantiles.
     - `"tree"` (Hay, Rastogi, Miklau, Suciu 2010): noisy counts of a domain of at most 4096 values, good for any number
       of quantiles at once and for few rows.

@@ -1,4 +1,4 @@
-"""What becomes of the cells of a column of a table (`tables.fates.FATES`), counted by its engine in one statement.
+"""How the cells of a column are handled of a table (`tables.fates.FATES`), counted by its engine in one statement.
 
 A CASE gives each row one fate, and the rows are counted by it.
 """

@@ -1,4 +1,4 @@
-"""Which types of SQL columns are read, and how: a list for each engine, and whatever is not on it is refused.
+"""Which types of SQL columns are read, and how: a list for each engine, and anything that is not on it is refused.
 
 An expression is a fixed map of single rows to a number, a text or NULL that no content makes fail: what a cast could
 not hold is clipped or NULL before it. NULL is missing.

@@ -51,6 +51,6 @@ class Standardized(MapOfRows):
     def _mapped(self, cells: Array) -> Array:
         values = np.nan_to_num(cells, nan=0.0)
         largest = np.max(np.abs(values), axis=1, initial=0.0, keepdims=True)
-        # in fixed point, so that the sum over a row is exact whatever the order of its terms
+        # in fixed point, so that the sum over a row is exact regardless of the order of its terms
         shape = truncate(values / np.where(largest > 0.0, largest, 1.0))
         return directions(shape - np.sum(shape, axis=1, keepdims=True) / cells.shape[1])

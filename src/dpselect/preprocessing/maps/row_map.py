@@ -24,7 +24,7 @@ __all__ = ["MAPS", "Encoded", "MapOfRows", "MapOfTables", "directions", "within_
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MapOfRows(Parameterised, ABC):
-    """A scikit-learn transformer that learns nothing: what becomes of a row depends on that row and public constants.
+    """A scikit-learn transformer that learns nothing: the result for a row depends on that row and public constants.
 
     So it is private at no price, regardless of the data. `fit` looks at the shape and the names of the columns only. No
     cell makes `fit` or `transform` fail: what is missing or not a number counts as nothing, and infinities are clipped.

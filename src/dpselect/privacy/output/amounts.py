@@ -56,7 +56,7 @@ def noise_epsilon(value: float | Fraction) -> Fraction:
     return rational("epsilon", value) * (1 - Fraction(1, 2**50))
 
 
-@lru_cache(maxsize=256)  # of values that are equal it is the same, whatever their type
+@lru_cache(maxsize=256)  # of values that are equal it is the same, regardless of their type
 def epsilon_used(value: float | Fraction) -> Fraction:
     """The exact epsilon to run at, where a double that is not below `value` is charged: never above the charge.
 

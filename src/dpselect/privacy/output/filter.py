@@ -1,4 +1,4 @@
-"""The output-privacy filter: who may go on, given the costs that occurred so far.
+"""The output-privacy filter: who may continue, given the costs that occurred so far.
 
 Hartmann et al. (2022), Algorithm 6 and Definition 19. The ledger is the durable form of the additive filter; this one
 lives in memory, and takes other filter functions for experiments and tests.

@@ -32,7 +32,7 @@ class RealisedPrice:
 
     It settles that reservation and adds up there (Hartmann et al. 2022, Theorem 7). It is no promise about the
     mechanism: 750 outputs of price 0.01 can carry a loss of 7.5, where advanced composition of 750 promises of 0.01
-    says 1.5. So it is no `Guarantee`, and whatever composes, amplifies, converts or reserves refuses it. What the
+    says 1.5. So it is no `Guarantee`, and anything that composes, amplifies, converts or reserves refuses it. What the
     mechanism promises is `OutputGuarantee.worst()`.
 
     Attributes:
@@ -104,8 +104,8 @@ class OutputGuarantee:
 
     `used` says what of the Renyi divergence of `ordinary` an output has used; a filter gives back the rest. With u(C)
     the value of `used(C, orders)` at order a, the mean of (P/P')^(a-1) exp((1-a) u(cell)) over P is at most 1, in both
-    directions, as queries go on being answered. It is fixed in advance and never above that divergence (the caller must
-    ensure it).
+    directions, as queries continue being answered. It is fixed in advance and never above that divergence (the caller
+    must ensure it).
 
     Raises `ArgumentError` for a partition without cells, prices that are negative or not finite, a function of prices
     without a supremum, a supremum below a price, or `used` without a divergence.

@@ -62,7 +62,7 @@ class Column(CellKeys):
     categories: Annotated[tuple[Scalar, ...], Field(min_length=1)] | None = None
     """Each becomes an indicator column; other values become zeros. "" stands for a missing cell."""
     other: bool = False
-    """A further indicator column for whatever is none of the categories."""
+    """A further indicator column for anything that is none of the categories."""
     n_features: Annotated[int, Field(ge=2, le=MOST_FEATURES)] | None = None
     """Of text: how many features its terms are hashed to, 1024 by default."""
     analyzer: Analyzer | None = None
