@@ -172,10 +172,10 @@ def paid(
 ) -> _Release:
     """Reserve the worst case of `guarantee`, `run()`, settle at the realised price, and release the output.
 
-    `run` is the private run: all that depends on the data happens in it, and everything that it was asked is checked
-    before. The reservation is durable when it begins. If it raises, the exception passes through and the whole
-    reservation stays charged: whether it raises may be a matter of the data, and what it did before is not undone.
-    Without a `spender` nothing is paid, and the release has no receipt.
+    `run` is the private run: all that depends on the data happens in it, and its arguments are checked before. The
+    reservation is durable when it begins. If it raises, the exception passes through and the whole reservation stays
+    charged: an exception may tell of the data, and what the run did before is not undone. Without a `spender` nothing is
+    paid, and the release has no receipt.
 
     The release's guarantee is the promise, the largest price of an output guarantee; its `realised` price is that of
     the output. `label` is public text for the record. `form` makes the release, from the keywords of `Release`.
