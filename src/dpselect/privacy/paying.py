@@ -174,8 +174,8 @@ def paid(
 
     `run` is the private run: all that depends on the data happens in it, and its arguments are checked before. The
     reservation is durable when it begins. If it raises, the exception passes through and the whole reservation stays
-    charged: an exception may tell of the data, and what the run did before is not undone. Without a `spender` nothing is
-    paid, and the release has no receipt.
+    charged: an exception may tell of the data, and what the run did before is not undone. Without a `spender` nothing
+    is paid, and the release has no receipt.
 
     The release's guarantee is the promise, the largest price of an output guarantee; its `realised` price is that of
     the output. `label` is public text for the record. `form` makes the release, from the keywords of `Release`.
