@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from lints.rule import Rule, findings, rules
-from lints.rules import class_names, public_apis, repetition_laws, rings, words
+from lints.rules import class_names, docstrings, public_apis, repetition_laws, rings, words
 from lints.source import Source
 
 from tests.root import ROOT
@@ -219,6 +219,33 @@ def test_a_measure_that_grows_is_named(monkeypatch):
     assert not list(words.grown([source]))
     monkeypatch.setattr(words, "MOST", {"semicolon": 0})
     assert len(list(words.grown([source]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "sections"),
+    [
+        ('def f(x): """Return x."""', ["Args"]),
+        ('def f(x): """Price of x."""', ["Returns", "Args"]),
+        ('def f(x): """Return x.\n\nArgs:\n    x: what.\n"""', []),
+        ('def f(): """Price.\n\nReturns:\n    it.\n"""', []),
+        ('class A:\n    """A."""\n    x: int', ["Args"]),
+        ('class A:\n    """A."""\n    _x: int', []),
+        ('class A:\n    """A.\n\n    Args:\n        x: what."""\n    x: int', []),
+        ('class A:\n    """A."""\n    def __init__(self, x): """Args:\n x: what."""', []),
+        ('class A:\n    """A."""\n    def __init__(self, x): ...', ["Args"]),
+    ],
+)
+def test_sections_that_a_docstring_lacks_are_found(code, sections):
+    node = Source("study/made.py", code).tree.body[0]
+    assert list(docstrings.lacking(node)) == sections
+
+
+def test_public_names_that_lack_sections_are_counted(monkeypatch):
+    monkeypatch.setattr(docstrings, "public", lambda: {"dpselect.study": {"f": "made"}})
+    source = Source("study/made.py", "def f(x): ...")
+    assert [found[2:] for found in docstrings.missing([source])] == [("Returns", "f"), ("Args", "f")]
+    monkeypatch.setattr(docstrings, "MOST", {"Args": 0, "Returns": 1})
+    assert [message for _, _, message in docstrings.grown([source])] == ["1 public names lack Args:, at most 0"]
 
 
 def test_findings_say_where(tmp_path):
