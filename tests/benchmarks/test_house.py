@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import house
 
-CODE = '''"""Anyone who reads this; pays."""
+CODE = '''"""Whoever reads this; pays."""
 def wide(self, a, b, c, d, e, f, g, h, i): return getattr(a, "b")
 class Two_stage:
     def __init__(self, a, b, c, d, e, f, g, h, i): ...
@@ -45,6 +45,7 @@ def test_a_measure(tree, measure, value):
     assert of(tree) == value
 
 
+@pytest.mark.full
 def test_a_revision_is_measured_beside_this_tree(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["house", "HEAD"])
     monkeypatch.setattr(house, "MEASURES", {"lines of the library": house.MEASURES["lines of the library"]})

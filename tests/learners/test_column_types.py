@@ -1,7 +1,6 @@
 """Columns whose type says that they hold no numbers are refused; no cell decides, and text and objects are not."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
@@ -24,6 +23,7 @@ from dpselect.preprocessing import CenteredScale
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 
+pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 

@@ -255,6 +255,7 @@ def test_findings_say_where(tmp_path):
     ]
 
 
+@pytest.mark.full
 def test_the_program_ends_with_a_status():
     ran = subprocess.run(
         [sys.executable, "-m", "lints", "copies"], cwd=ROOT, capture_output=True, text=True, check=False

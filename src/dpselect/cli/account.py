@@ -60,7 +60,7 @@ def account(
         typer.Option(help=_STUDY_ONLY + "a number of runs, fixed in advance, that it would not have passed."),
     ] = None,
     fixed_beforehand: Annotated[
-        bool, typer.Option("--fixed-in advance", help=_STUDY_ONLY + "declare that the number of runs was.")
+        bool, typer.Option("--fixed-beforehand", help=_STUDY_ONLY + "declare that the number of runs was.")
     ] = False,
     only_winner_seen: Annotated[
         bool, typer.Option("--only-winner-seen", help=_STUDY_ONLY + "declare that no one saw more than the winner.")

@@ -144,6 +144,7 @@ def worst_of(*guarantees: Guarantee) -> Guarantee:
         pure_epsilon=max(g.pure_epsilon for g in guarantees),
         renyi_curve=MaximumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None,
         profile=WorstProfile(tuple(guarantees)),
+        interactive=any(g.interactive for g in guarantees),
     )
 
 

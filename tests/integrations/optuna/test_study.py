@@ -289,7 +289,7 @@ def test_the_command_names_what_is_missing(written):
 def test_the_command_in_json(written):
     arguments = ["--optuna", written[0] / "independent.db", "--base", "gaussian:noise_multiplier=4", "--json"]
     plain = json.loads(run(*arguments).stdout)
-    best = json.loads(run(*arguments, "--fixed-in advance", "--only-winner-seen").stdout)
+    best = json.loads(run(*arguments, "--fixed-beforehand", "--only-winner-seen").stdout)
     assert plain["bound"] == COMPOSITION
     assert best["bound"] == BEST_OF_FIXED
     assert best["missing_for_best_of_fixed"] == []
@@ -308,7 +308,7 @@ def test_the_command_takes_noise_from_runs(written):
     "arguments",
     [
         [],
-        ["--base", "pure:epsilon=1", "--repetitions", "fixed:count=2", "--fixed-in advance"],
+        ["--base", "pure:epsilon=1", "--repetitions", "fixed:count=2", "--fixed-beforehand"],
         ["--base", "pure:epsilon=1", "--repetitions", "fixed:count=2", "--optuna", "x.db"],
         ["--base", "pure:epsilon=1", "--bound", "pure", "--optuna", "x.db"],
         ["--base", "pure:epsilon=1", "--opacus", "x.json", "--repetitions", "fixed:count=2"],

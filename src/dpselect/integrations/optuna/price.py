@@ -176,7 +176,7 @@ def _missing(
 ) -> Iterator[str]:
     """Each condition for the best of a fixed number of independent runs that does not hold or is not shown."""
     if not fixed_beforehand:
-        yield "no one declares that the number of runs was fixed before the first one (--fixed-in advance)"
+        yield "no one declares that the number of runs was fixed before the first one (--fixed-beforehand)"
     if not only_winner_seen:
         yield "no one declares that nothing but the winner was seen (--only-winner-seen)"
     if not all(trial.marked for trial in runs):
