@@ -244,8 +244,8 @@ def adaptive_best_of(
     Args:
         base: the guarantee of one run, its score included. It holds for every candidate, or is the `mixture` of
             candidates with the prior's weights. An average in any other form, such as a profile computed for a
-            candidate drawn from the prior, cannot be told from the first kind, and composing it would be wrong. Give
-            such an average with `bound="profile"`, which takes averages under the prior only.
+            candidate drawn from the prior, cannot be told from the first kind. Composing it would be wrong. Give such
+            an average with `bound="profile"`, which takes averages under the prior only.
         repetitions: the distribution of K, public.
         lower_ratio: the smallest density of a proposal relative to the prior, in (0, 1].
         upper_ratio: the largest such density, at least 1.
