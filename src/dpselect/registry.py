@@ -33,7 +33,15 @@ class Registry(Generic[Thing]):
         self._facts: dict[str, Mapping[str, Any]] = {}
 
     def register(self, name: str, **facts: Any) -> Callable[[Thing], Thing]:
-        """Give what is decorated this name, and facts about it. Raises `ArgumentError` when something else has it."""
+        """Return a decorator that gives a thing this name, and facts about it.
+
+        Args:
+            name: the name, public.
+            facts: anything that `facts(name)` is to answer.
+
+        Returns:
+            The decorator. It returns the thing unchanged, and raises `ArgumentError` when something else has the name.
+        """
 
         def add(thing: Thing) -> Thing:
             before = self._things.setdefault(name, thing)

@@ -26,11 +26,19 @@ _PLAIN: Final = frozenset({int, float, str, Fraction, np.float64, Adjacency})
 
 
 def base_mechanism(name: str, *, noise: str | None = None) -> Callable[[Make], Make]:
-    """Register a function from public numbers, and from `adjacency`, to the guarantee of one run.
+    """Return a decorator that registers a function from public numbers to the guarantee of one run.
 
-    `noise` names the parameter that a planner may choose: the larger it is, the smaller is every epsilon. The function
-    is then a base of `dpselect account`, `plan` and `audit`, in its own file in this room or from outside. Equal
-    numbers give the same object, so that a curve which was computed once serves anyone who asks again.
+    The function takes the numbers and `adjacency` by name. It is then a base of `dpselect account`, `plan` and `audit`.
+    It may stand in its own file in this room, or come from outside. Equal numbers give the same object, so a curve
+    computed once serves anyone who asks again.
+
+    Args:
+        name: the name of the base mechanism, public.
+        noise: the parameter that a planner may choose. The larger it is, the smaller is every epsilon (you must ensure
+            this). None, the default, means that there is none.
+
+    Returns:
+        The decorator. It raises `ArgumentError` if another base has this name.
     """
     register = BASES.register(name, noise=noise)
     return cast("Callable[[Make], Make]", lambda make: register(_remembered(make)))

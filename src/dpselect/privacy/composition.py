@@ -50,12 +50,20 @@ class ComposedLoss:
 
 
 def compose(*guarantees: Guarantee) -> Guarantee:
-    """The guarantee of running all mechanisms on the same data, each possibly chosen after seeing earlier outputs.
+    """Return the guarantee of running all mechanisms on the same data.
 
-    The guarantees themselves must be fixed in advance: the privacy-loss curve of the result is not a filter (a
-    fully adaptive choice of later guarantees needs the ledger). Raises `AdjacencyError` when adjacencies differ, and
-    `ArgumentError` when none is given, or something else than a guarantee (`PromiseError`). With an interactive
-    mechanism among them the whole is interactive.
+    Each mechanism may be chosen after seeing earlier outputs. You must fix the guarantees themselves in advance: the
+    privacy-loss curve of the result is not a filter. A fully adaptive choice of later guarantees needs the ledger.
+
+    Args:
+        guarantees: the guarantees, one for each run, all with the same adjacency.
+
+    Returns:
+        One guarantee of all outputs together. It is interactive if one of the mechanisms is.
+
+    Raises:
+        AdjacencyError: if adjacencies differ.
+        ArgumentError: if no guarantee is given, or something else than a guarantee (`PromiseError`).
     """
     adjacency = _common("compose", guarantees)
     if len(guarantees) == 1:
@@ -125,11 +133,21 @@ class WorstProfile:
 
 
 def worst_of(*guarantees: Guarantee) -> Guarantee:
-    """The pointwise maximum: holds when a row pays exactly one of the guarantees, whichever that is.
+    """Return the pointwise maximum of guarantees, for a row that pays exactly one of them.
 
-    For neighbours that differ in a row which only one of the mechanisms sees (disjoint parts fixed row by row,
-    independently of the data); hockey-stick and Renyi divergences are quasi-convex, so mixing over the row's part
-    stays below the maximum. Raises `AdjacencyError` when adjacencies differ.
+    Use it for neighbours that differ in a row which only one of the mechanisms sees. You must ensure that the parts are
+    disjoint and fixed row by row, independently of the data. Hockey-stick and Renyi divergences are quasi-convex, so
+    mixing over the row's part stays below the maximum.
+
+    Args:
+        guarantees: the guarantee of each part's mechanism, all with the same adjacency.
+
+    Returns:
+        A guarantee that holds whichever part the row is in.
+
+    Raises:
+        AdjacencyError: if adjacencies differ.
+        ArgumentError: if no guarantee is given, or something else than a guarantee (`PromiseError`).
     """
     adjacency = _common("worst_of", guarantees)
     if len(guarantees) == 1:

@@ -159,16 +159,26 @@ _PARSERS: dict[str, Callable[[str, Any], Any]] = {
 
 
 def from_dp_event(event: dp_event.DpEvent, *, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> Guarantee:
-    """A guarantee from any DpEvent that dp-accounting can account, by Renyi accounting, loss distributions or both.
+    """Return a guarantee from any DpEvent that dp-accounting can account.
 
-    Raises `ArgumentError` when neither of its accountants supports the event under this adjacency. A
-    `RepeatAndSelectDpEvent` is refused: use `best_of` on the inner event, which is tighter and amplifies delta. So is
-    an event without noise.
+    It is computed by Renyi accounting, loss distributions or both. Under replace-one the two accountants of
+    dp-accounting read a `GaussianDpEvent` differently. Loss distributions take its noise relative to the sensitivity
+    under add/remove, and double that. Renyi accounting does not. So only the loss distributions count here.
 
-    Under replace-one the library's two accountants read a `GaussianDpEvent` differently: loss distributions take its
-    noise relative to the sensitivity under add/remove, and double that; Renyi accounting does not. The loss
-    distributions alone count here, and a Gaussian or Laplace event that they do not support is refused: name its
-    sensitivity under replace-one with `gaussian` or `laplace` instead.
+    Args:
+        event: the event, public.
+        adjacency: the neighbours, an `Adjacency` or its text; add-or-remove-one unless given.
+
+    Returns:
+        A guarantee with that adjacency.
+
+    Raises:
+        ArgumentError: if neither accountant supports the event under this adjacency, it has no noise, or a number in it
+            is out of range. A `RepeatAndSelectDpEvent` is refused too: use `best_of` on the inner event, which is
+            tighter and amplifies delta. So is a Gaussian or Laplace event that the loss distributions do not support
+            under replace-one: name its sensitivity there with `gaussian` or `laplace` instead.
+        AdjacencyError: if `adjacency` is unknown.
+        TypeError: if `event` is not a DpEvent.
     """
     if not isinstance(event, dp_event.DpEvent):
         raise TypeError(f"event must be a dp_accounting.DpEvent, got {type(event).__name__}")

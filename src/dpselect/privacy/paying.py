@@ -170,17 +170,31 @@ def paid(
     replayable: bool = False,
     form: Callable[..., _Release] = Release,  # type: ignore[assignment]
 ) -> _Release:
-    """Reserve the worst case of `guarantee`, `run()`, settle at the realised price, and release the output.
+    """Reserve the worst case of `guarantee`, call `run`, settle at the realised price, and release the output.
 
-    `run` is the private run: all that depends on the data happens in it, and its arguments are checked before. The
-    reservation is durable when it begins. If it raises, the exception passes through and the whole reservation stays
-    charged: an exception may tell of the data, and what the run did before is not undone. Without a `spender` nothing
-    is paid, and the release has no receipt.
+    The reservation is durable when the run begins. If the run raises, the exception passes through and the whole
+    reservation stays charged: an exception may tell of the data, and the run's earlier effects are not undone.
 
-    The release's guarantee is the promise, the largest price of an output guarantee; its `realised` price is that of
-    the output. `label` is public text for the record. `form` makes the release, from the keywords of `Release`.
+    Args:
+        run: the private run, called without arguments. All that depends on the data happens in it, and its arguments
+            are checked before (you must ensure both).
+        guarantee: the promise of the run, public.
+        spender: the budget that pays. With None nothing is paid, and the release has no receipt.
+        label: public text for the record, 1 to 200 printable characters.
+        replayable: whether the run draws from your own source, and so promises nothing to anyone who knows its key.
+            False unless given.
+        form: makes the release from the keywords of `Release`, which is the default.
 
-    Raises `BudgetError` when the spender refuses, `StartingProcessError` in a child process that is being started.
+    Returns:
+        The release. Its guarantee is the promise, the largest price of an output guarantee. Its `realised` price is
+        that of the output, if `guarantee` is an output guarantee.
+
+    Raises:
+        BudgetError: if the spender refuses.
+        StartingProcessError: if a spender is given in a child process that is being started.
+        ArgumentError: if `label` does not fit, `guarantee` is not a guarantee (`PromiseError`), or the output is in a
+            cell without a price. The charge stays in the last case.
+        TypeError: if `label` is not text or `spender` is not a `Spender`.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.randomness import keyed_source

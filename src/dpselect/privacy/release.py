@@ -33,10 +33,17 @@ class Receipt:
 class Release:
     """A released value with its guarantee; holds no run count, losing candidate or undeclared score.
 
-    `value` is None when nothing was found. `guarantee` is what the mechanism promised before it ran, no matter what the
-    outcome; `realised` is the price of the outcome, in a ledger that reserved the worst case, or None for mechanisms
-    whose outputs all cost the same. `replayable` marks a release drawn from a caller's own source: it promises nothing
-    to anyone who knows that source's key.
+    Args:
+        value: the released value, None when nothing was found.
+        guarantee: the promise of the mechanism before it ran, no matter what the outcome.
+        receipt: the proof that the price was paid; None, the default, if nothing was charged.
+        replayable: whether the release was drawn from a caller's own source. It promises nothing to anyone who knows
+            that source's key. False unless given.
+        realised: the price of the outcome, in a ledger that reserved the worst case. None, the default, is for
+            mechanisms whose outputs all cost the same.
+
+    Raises:
+        ArgumentError: if `guarantee` is not a `Guarantee` (`PromiseError`).
     """
 
     value: Any

@@ -30,8 +30,11 @@ class RandomSource(BitStream):
     """A cryptographic random stream. Make one with `system_source()` or `keyed_source(key)`.
 
     It has no informative `repr`, cannot be copied or pickled, and is safe to share between threads. A keyed source
-    repeats its draws when the same calls are made in the same order; the same bytes asked for in other portions may
-    differ, since a large request does not use up what is left over from small ones.
+    repeats its draws when the same calls are made in the same order. The same bytes asked for in other portions may
+    differ, since a large request does not use up the rest of small ones.
+
+    Args:
+        key: the AES key of the stream, as `keyed_source` derives it. None takes a secret one from system entropy.
     """
 
     __slots__ = ()
@@ -111,7 +114,14 @@ def system_source() -> RandomSource:
 
 
 def keyed_source(key: bytes | str | int) -> RandomSource:
-    """A source that replays the same draws for the same key. For replay and tests only.
+    """Return a source that replays the same draws for the same key. For replay and tests only.
+
+    Args:
+        key: bytes, a string or an integer. Equal values of different types give different draws. Anyone who knows the
+            key can repeat the draws.
+
+    Raises:
+        TypeError: if `key` is something else; a boolean is not an integer here.
 
     >>> keyed_source(7).bits(16) == keyed_source(7).bits(16)
     True
@@ -124,9 +134,13 @@ def keyed_source(key: bytes | str | int) -> RandomSource:
 
 
 def resolve(random: RandomSource | None) -> RandomSource:
-    """The caller's source, or a fresh one from system entropy.
+    """Return the caller's source, or a fresh one from system entropy.
 
-    Raises `TypeError` for anything else, a NumPy generator or an integer seed among them: those are not secret.
+    Args:
+        random: a source, or None for a fresh one.
+
+    Raises:
+        TypeError: if `random` is anything else, a NumPy generator or an integer seed among them. Those are not secret.
     """
     if random is None:
         return system_source()

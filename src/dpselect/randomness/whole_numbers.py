@@ -60,9 +60,18 @@ def _small_coin(exponent: Fraction, random: RandomSource) -> bool:
 
 
 def geometric(probability: Fraction | float, random: RandomSource | None = None) -> int:
-    """The trials up to and including the first success, on 1, 2, ..., exactly, for a rational probability in (0, 1].
+    """Return the number of trials up to and including the first success, on 1, 2, ..., exactly.
 
-    By a search on the survival (1 - probability)**k of one uniform real: about 2 log2(1/probability) comparisons.
+    The draw is a search on the survival (1 - probability)**k of one uniform real. It takes about 2 log2(1/probability)
+    comparisons.
+
+    Args:
+        probability: the chance of a success, from 1e-100 to 1, taken at its exact rational value.
+        random: the source of the draw. None, the default, takes a fresh one from system entropy.
+
+    Raises:
+        ArgumentError: if `probability` is out of range.
+        TypeError: if `probability` is not a number or `random` is not a `RandomSource`.
 
     >>> geometric(1)
     1
@@ -139,10 +148,19 @@ def discrete_gaussian(variance: Fraction | float, random: RandomSource | None = 
 def discrete_gaussian_array(
     variance: Fraction | float, size: int | tuple[int, ...], random: RandomSource | None = None
 ) -> NDArray[np.int64]:
-    """Independent integers with the law of `discrete_gaussian`, exactly, for a variance of at most 2**116.
+    """Return independent integers with the distribution of `discrete_gaussian`, exactly.
 
-    P(X = x) is proportional to exp(-x**2 / (2*variance)). Exact as long as NumPy's exp is within a factor
-    1 +- 2**-44. Raises `ArgumentError` for a variance outside [2**-60, 2**116].
+    P(X = x) is proportional to exp(-x**2 / (2*variance)). The draws are exact as long as NumPy's exp is within a factor
+    1 +- 2**-44.
+
+    Args:
+        variance: the parameter of the distribution, from 2**-60 to 2**116, taken at its exact value.
+        size: the number of draws, or the shape of the array.
+        random: the source of the draws. None, the default, takes a fresh one from system entropy.
+
+    Raises:
+        ArgumentError: if `variance` is out of range.
+        TypeError: if `variance` is not a number or `random` is not a `RandomSource`.
 
     >>> from dpselect.randomness import keyed_source
     >>> int(abs(discrete_gaussian_array(4.0, 1000, keyed_source(1))).max()) < 14

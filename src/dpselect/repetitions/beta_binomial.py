@@ -41,9 +41,16 @@ class _BetaMixture(Walked, FiniteLaw):
 @repetition_law("beta-binomial")
 @dataclass(frozen=True, kw_only=True)
 class BetaBinomial(_BetaMixture):
-    """K ~ Binomial(trials, p) with p ~ Beta(shape, 1). trials in [1, 2**20], shape in [1e-6, 1e3].
+    """The beta-binomial distribution: K ~ Binomial(trials, p) with p ~ Beta(shape, 1).
 
-    Raises `ArgumentError` or `TypeError` naming the parameter that is out of range.
+    Args:
+        trials: the largest K, from 1 to 2**20.
+        shape: the first shape parameter of the beta distribution, from 1e-6 to 1e3. The mean of p is shape / (shape +
+            1).
+
+    Raises:
+        ArgumentError: if a parameter is out of range; the message names it.
+        TypeError: if a parameter is not a number; the message names it.
 
     >>> law = BetaBinomial(trials=30, shape=0.5)
     >>> law.mean, law.minimum, law.limit
@@ -76,9 +83,14 @@ class BetaBinomial(_BetaMixture):
 @repetition_law("uniform")
 @dataclass(frozen=True, kw_only=True)
 class Uniform(_BetaMixture):  # class-names: users write both: of the number of runs and of a parameter
-    """The uniform law on 0, 1, ..., limit; limit in [1, 2**20].
+    """The uniform distribution of K on 0, 1, ..., limit.
 
-    Raises `ArgumentError` or `TypeError` for another limit.
+    Args:
+        limit: the largest K, from 1 to 2**20.
+
+    Raises:
+        ArgumentError: if `limit` is out of range or not an integer.
+        TypeError: if `limit` is not a number.
 
     >>> Uniform(limit=4).pmf(4), Uniform(limit=4).mean
     (0.2, 2.0)

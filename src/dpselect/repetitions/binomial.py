@@ -75,9 +75,15 @@ class _Power(Repetitions):
 @repetition_law("binomial")
 @dataclass(frozen=True, kw_only=True)
 class Binomial(Walked, _Power):
-    """The number of successes in `trials` independent trials: trials in [1, 2**24], probability in (0, 1).
+    """The binomial distribution: K is the number of successes in independent trials.
 
-    Raises `ArgumentError` or `TypeError` naming the parameter that is out of range.
+    Args:
+        trials: the number of trials, from 1 to 2**24.
+        probability: the probability of a success, from 1e-100 to below 1.
+
+    Raises:
+        ArgumentError: if a parameter is out of range; the message names it.
+        TypeError: if a parameter is not a number; the message names it.
 
     >>> law = Binomial(trials=20, probability=0.5)
     >>> law.mean, law.quantile(0.5), round(law.pgf(0.5), 12) == round(0.75**20, 12)
@@ -155,9 +161,16 @@ class Binomial(Walked, _Power):
 @repetition_law("fixed")
 @dataclass(frozen=True, kw_only=True)
 class Fixed(_Power):
-    """Exactly `count` >= 1 runs, independent draws of one mixture. Private only at `count` times the cost of one run.
+    """The distribution of a fixed number of runs, independent draws of one mixture.
 
-    Raises `ArgumentError` or `TypeError` for another count.
+    It is private only at `count` times the cost of one run.
+
+    Args:
+        count: the number of runs, from 1 to 2**24.
+
+    Raises:
+        ArgumentError: if `count` is out of range or not an integer.
+        TypeError: if `count` is not a number.
 
     >>> Fixed(count=3).pgf(0.5), Fixed(count=3).expected_quantile()
     (0.125, 0.75)

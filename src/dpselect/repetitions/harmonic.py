@@ -19,9 +19,14 @@ __all__ = ["Harmonic"]
 @repetition_law("harmonic")
 @dataclass(frozen=True, kw_only=True)
 class Harmonic(Walked, FiniteLaw):
-    """P(K = k) proportional to 1 / k on 1, ..., limit; limit in [1, 2**20].
+    """The harmonic distribution: P(K = k) is proportional to 1 / k on 1, ..., limit.
 
-    Raises `ArgumentError` or `TypeError` for another limit.
+    Args:
+        limit: the largest K, from 1 to 2**20.
+
+    Raises:
+        ArgumentError: if `limit` is out of range or not an integer.
+        TypeError: if `limit` is not a number.
 
     >>> [round(11 * Harmonic(limit=3).pmf(k), 12) for k in (0, 1, 2, 3)]
     [0.0, 6.0, 3.0, 2.0]

@@ -38,7 +38,17 @@ LONG_WALK = 1 << 20
 
 
 def repetition_law(name: str) -> Callable[[Law], Law]:
-    """Register a law of K under its name, from this room or from outside; `law_named` and `describe` then know it."""
+    """Return a decorator that registers a distribution of K, from this room or from outside.
+
+    `law_named` and `describe` then know the name.
+
+    Args:
+        name: the name of the distribution, public.
+
+    Returns:
+        The decorator. It sets `law_name` and returns the class, and raises `ArgumentError` if another class has this
+        name.
+    """
 
     def named(law: Law) -> Law:
         law.law_name = name
@@ -62,12 +72,17 @@ class _LawType(ABCMeta):
 
 
 class Repetitions(CopiedByFields, metaclass=_LawType):
-    """The law of K, the number of independent runs of a private selection. Immutable, hashable, equal by value.
+    """The distribution of K, the number of independent runs of a private selection.
 
-    A new law is a new file: a frozen, keyword-only dataclass under `repetition_law("its-name")` that gives the abstract
-    methods below (those with a leading underscore take and return arrays of doubles and need not check their input),
-    and anything that it knows in closed form. A class method `with_mean` builds it from `mean` in place of its
-    parameter `gamma`. Nothing else has to be edited.
+    It is immutable, hashable and equal by value. A new distribution is a new file: a frozen, keyword-only dataclass
+    under `repetition_law("its-name")`. It gives the abstract methods below, and anything that it knows in closed form.
+    Methods with a leading underscore take and return arrays of doubles and need not check their input. A class method
+    `with_mean` builds the distribution from `mean` in place of its parameter `gamma`. Nothing else has to be edited.
+
+    Attributes:
+        law_name: the name under which the class is registered, as `repetition_law` sets it.
+        convex_log_derivative: whether log phi'(1 - v) is known to be convex in v. Suprema over v then need fewer cells.
+            False unless a class says so.
     """
 
     law_name: ClassVar[str]

@@ -196,12 +196,18 @@ class _NegativeBinomial(Walked):
 @repetition_law("negative-binomial")
 @dataclass(frozen=True, kw_only=True)
 class TruncatedNegativeBinomial(_NegativeBinomial):
-    """D(eta, gamma) on 1, 2, ... (Papernot and Steinke 2022, Definition 1): eta above -1, gamma in [1e-100, 1).
+    """The truncated negative binomial D(eta, gamma) on 1, 2, ... (Papernot and Steinke 2022, Definition 1).
 
-    P(K = k) = (1 - gamma)**k / (gamma**-eta - 1) times the product over l < k of (l + eta) / (l + 1). eta = 1 is the
-    geometric law, eta = 0 the logarithmic one; a larger eta has lighter tails and costs more privacy.
+    P(K = k) = (1 - gamma)**k / (gamma**-eta - 1) times the product over l < k of (l + eta) / (l + 1).
 
-    Raises `ArgumentError` or `TypeError` naming the parameter that is out of range.
+    Args:
+        eta: the shape, above -1, at most 1e6. 1 gives the geometric distribution, 0 the logarithmic one. A larger eta
+            has lighter tails and costs more privacy.
+        gamma: from 1e-100 to below 1. The smaller it is, the larger is the mean.
+
+    Raises:
+        ArgumentError: if a parameter is out of range; the message names it.
+        TypeError: if a parameter is not a number; the message names it.
 
     >>> law = TruncatedNegativeBinomial(eta=0.5, gamma=0.0625)
     >>> round(law.mean, 12), round(law.expected_quantile(), 12), law.quantile(0.999)
@@ -234,7 +240,17 @@ class TruncatedNegativeBinomial(_NegativeBinomial):
 @repetition_law("geometric")
 @dataclass(frozen=True, kw_only=True)
 class Geometric(_NegativeBinomial):
-    """The geometric law on 1, 2, ...: P(K = k) = gamma (1 - gamma)**(k - 1). The law of Liu and Talwar (2019).
+    """The geometric distribution on 1, 2, ...: P(K = k) = gamma (1 - gamma)**(k - 1). That of Liu and Talwar (2019).
+
+    Args:
+        gamma: the probability that a run is the last, from 1e-100 to below 1. The mean is 1 / gamma.
+
+    Attributes:
+        eta: always 1.
+
+    Raises:
+        ArgumentError: if `gamma` is out of range.
+        TypeError: if `gamma` is not a number.
 
     >>> Geometric.with_mean(mean=10).quantile(0.99)
     44
@@ -255,7 +271,17 @@ class Geometric(_NegativeBinomial):
 @repetition_law("logarithmic")
 @dataclass(frozen=True, kw_only=True)
 class Logarithmic(_NegativeBinomial):
-    """The logarithmic law on 1, 2, ...: P(K = k) = (1 - gamma)**k / (k log(1 / gamma)).
+    """The logarithmic distribution on 1, 2, ...: P(K = k) = (1 - gamma)**k / (k log(1 / gamma)).
+
+    Args:
+        gamma: from 1e-100 to below 1. The smaller it is, the larger is the mean.
+
+    Attributes:
+        eta: always 0.
+
+    Raises:
+        ArgumentError: if `gamma` is out of range.
+        TypeError: if `gamma` is not a number.
 
     >>> round(Logarithmic(gamma=0.1).mean, 12)
     3.908650337129

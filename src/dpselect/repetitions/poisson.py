@@ -100,9 +100,14 @@ class _PoissonLike(Walked):
 @repetition_law("poisson")
 @dataclass(frozen=True, kw_only=True)
 class Poisson(_PoissonLike):
-    """The Poisson law on 0, 1, ...; with probability exp(-mean) nothing runs. mean in (0, 1e6].
+    """The Poisson distribution of K on 0, 1, ...: with probability exp(-mean) nothing runs.
 
-    Raises `ArgumentError` or `TypeError` for another mean.
+    Args:
+        mean: the expected number of runs, above 0 and at most 1e6.
+
+    Raises:
+        ArgumentError: if `mean` is out of range.
+        TypeError: if `mean` is not a number.
 
     >>> round(Poisson(mean=10).expected_quantile(), 8)
     0.90000454
@@ -138,9 +143,14 @@ class Poisson(_PoissonLike):
 @repetition_law("zero-truncated-poisson")
 @dataclass(frozen=True, kw_only=True)
 class ZeroTruncatedPoisson(_PoissonLike):
-    """A Poisson law given that it is not 0. `mean` is E[K] of this law, in (1, 1e6], not that of the Poisson law.
+    """The distribution of a Poisson number given that it is not 0.
 
-    Raises `ArgumentError` or `TypeError` for another mean.
+    Args:
+        mean: E[K] of this distribution, above 1 and at most 1e6. It is not the mean of the Poisson distribution.
+
+    Raises:
+        ArgumentError: if `mean` is out of range.
+        TypeError: if `mean` is not a number.
 
     >>> law = ZeroTruncatedPoisson(mean=10)
     >>> law.mean, law.minimum, round(law.pmf(10), 6)

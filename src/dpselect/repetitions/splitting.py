@@ -28,14 +28,24 @@ Weights = int | Sequence[int | float | Fraction]
 
 
 def split_counts(law: Repetitions, weights: Weights, *, random: RandomSource | None = None) -> NDArray[np.int64]:
-    """Draw K, then on which candidates the K runs fall: one count for each candidate, which add up to K.
+    """Draw K and return on which candidates the K runs fall.
 
-    `weights` is the number of candidates, all alike, or a weight for each: numbers of at least 0, not all 0, taken at
-    their exact values and fixed without the data (you must ensure this). Run every candidate as often as its count
-    says, in any order and anywhere, and release the best run only: that is best-of-K of the mixture, at its price. The
-    counts are as secret as K.
+    Run every candidate as often as its count says, in any order and anywhere, and release only the best run. That is
+    best-of-K of the mixture, at its price. The counts are as secret as K. They are exact up to the distribution's own
+    sampling, and take time that grows with K.
 
-    Exact up to the law's own sampling; takes time that grows with K. Raises `ArgumentError` for bad weights.
+    Args:
+        law: the distribution of K.
+        weights: the number of candidates, all alike, up to 2**24, or a weight for each. Weights are at least 0 and not
+            all 0, and are taken at their exact values. You must ensure that they are fixed without the data.
+        random: the source of the draws. None, the default, takes a fresh one from system entropy.
+
+    Returns:
+        One count for each candidate, int64 of shape (candidates,). They add up to K.
+
+    Raises:
+        ArgumentError: if the weights do not fit.
+        TypeError: if `law` is not a distribution or `random` is not a `RandomSource`.
 
     >>> from dpselect.randomness import keyed_source
     >>> from dpselect.repetitions import Fixed
@@ -53,12 +63,22 @@ def split_counts(law: Repetitions, weights: Weights, *, random: RandomSource | N
 
 
 def independent_counts(law: Repetitions, weights: Weights) -> tuple[Poisson, ...]:
-    """The laws by which candidates draw their own counts, independently, so that together they are one draw of K.
+    """Return the distributions by which candidates draw their own counts, independently.
 
-    `weights` as for `split_counts`, each above 0. The means are rounded down, so that their sum is at most the mean
-    that was priced.
+    Together the counts are one draw of K. The means are rounded down, so that their sum is at most the mean that was
+    priced.
 
-    Raises `ArgumentError` for every law but `Poisson`: draw with `split_counts` instead.
+    Args:
+        law: the distribution of K, a `Poisson`.
+        weights: the number of candidates, all alike, or a weight above 0 for each, as for `split_counts`. You must
+            ensure that they are fixed without the data.
+
+    Returns:
+        One distribution for each candidate, in the order of the weights.
+
+    Raises:
+        ArgumentError: if `law` is not `Poisson` (draw with `split_counts` instead), or the weights do not fit.
+        TypeError: if `law` is not a distribution.
 
     >>> [part.mean for part in independent_counts(Poisson(mean=6.0), [1, 2])]
     [2.0, 4.0]

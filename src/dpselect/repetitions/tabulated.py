@@ -20,11 +20,17 @@ __all__ = ["Tabulated"]
 @repetition_law("tabulated")
 @dataclass(frozen=True, kw_only=True)
 class Tabulated(WeightedLaw):
-    """P(K = k) = probabilities[k], k = 0, 1, ...; at most 2**20 + 1 of them, summing to one.
+    """The distribution of K in a table: P(K = k) = probabilities[k], k = 0, 1, ...
 
-    A sum that is off by at most 1e-9 is divided out; the law is then the table over its exact sum. Raises
-    `ArgumentError` if the sum is further off, a probability is negative, or no run is possible; `TypeError` if one is
-    not a number.
+    A sum that is off by at most 1e-9 is divided out. The distribution is then the table over its exact sum.
+
+    Args:
+        probabilities: at most 2**20 + 1 numbers in [0, 1], which sum to one.
+
+    Raises:
+        ArgumentError: if the sum is further off, a probability is out of range, no run is possible, or there are too
+            many.
+        TypeError: if a probability is not a number.
 
     >>> law = Tabulated(probabilities=[0.25, 0.5, 0.25])
     >>> law.mean, law.zero_probability, law.limit

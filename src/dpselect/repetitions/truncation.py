@@ -149,9 +149,20 @@ class Tilted(WeightedLaw):
 
 
 def capped(law: Repetitions, limit: int) -> Repetitions:
-    """The law of min(K, limit), which stops a search short: another law than `law.at_most(limit)`, priced as itself.
+    """Return the distribution of min(K, limit), which stops a search short.
 
-    limit is in [1, 2**20]. A law that never exceeds the limit is returned as it is.
+    This is another distribution than `law.at_most(limit)`, priced as itself.
+
+    Args:
+        law: the distribution of K.
+        limit: the largest number of runs, at least 1. It is at most 2**20 if K can exceed it.
+
+    Returns:
+        The capped distribution, or `law` itself if K never exceeds the limit.
+
+    Raises:
+        ArgumentError: if `limit` is out of range or not an integer.
+        TypeError: if `law` is not a distribution or `limit` is not a number.
 
     >>> from dpselect.repetitions import Geometric, capped
     >>> law = Geometric(gamma=0.5)

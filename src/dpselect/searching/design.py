@@ -100,10 +100,12 @@ class PriceRequest:
 class Design(ABC):
     """A way to spend a total on the choice of settings. A new one is a subclass under `search_design("its-name")`.
 
-    - `whole`: what people call all of it.
-    - `draws`: whether runs draw settings from the space and are compared by scores.
-    - `tries`: whether the space lists candidates that are tried once each.
-    - `follows`: whether a last run on all rows follows. Its class then has a field `share`, of epsilon.
+    Attributes:
+        whole: the usual name of the whole procedure, "search" unless a class says otherwise.
+        draws: whether runs draw settings from the space and are compared by scores. True unless a class says otherwise.
+        tries: whether the space lists candidates that are tried once each. False unless a class says otherwise.
+        follows: whether a last run on all rows follows. Its class then has a field `share`, of epsilon. False unless a
+            class says otherwise.
     """
 
     whole: ClassVar[str] = "search"

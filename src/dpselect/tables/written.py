@@ -14,9 +14,18 @@ __all__ = ["CSV_ENDS", "Written", "csv_form", "has_tabs"]
 
 @dataclass(frozen=True)
 class Written:
-    """What is declared of a source that does not say it itself; None is what its kind of source does.
+    """Declarations about a source that does not say them itself.
 
-    The first five are of CSV files. `table` is that of a database, `sheet` that of a workbook.
+    None, the default of each, leaves it to the kind of source. The first five are of CSV files.
+
+    Args:
+        delimiter: the one character between cells. None is a comma, or a tab in files such as .tsv.
+        encoding: a name that Python knows, such as "latin-1". None is UTF-8.
+        decimal: the decimal separator, "." or ",". None is ".".
+        thousands: the separator of thousands: "", ",", ".", " " or "'". None and "" are no separator.
+        skip_rows: how many lines stand before the header, from 0 to 10,000. None is 0.
+        table: the table or view of a database, which needs it: `schema.table` if it has a schema.
+        sheet: the sheet of a workbook. None is the first.
     """
 
     delimiter: str | None = None

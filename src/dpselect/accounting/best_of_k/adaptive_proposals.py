@@ -224,25 +224,44 @@ def adaptive_best_of(
     upper_ratio: SupportsFloat,
     bound: str | None = None,
 ) -> Guarantee:
-    """The guarantee of the best of K runs whose candidates are proposed in the light of earlier runs.
+    """Return the guarantee of the best of K runs whose candidates are proposed in the light of earlier runs.
 
-    The caller must ensure: K is drawn from `repetitions` independently of the data and of the runs, and no run is added
-    or left out in the light of others; every proposal's density with respect to one fixed, data-independent prior lies
-    in [`lower_ratio`, `upper_ratio`] (`dpselect.tuning.AdaptiveProposal` keeps it there); a run's own randomness is
-    fresh; proposals look at outputs that `base` covers, scores of earlier runs included, and at nothing else of the
-    data; nothing but the best output is released. `base` holds for every candidate, or is the `mixture` of candidates
-    with the prior's weights. An average in any other form, such as a profile computed for a candidate drawn from the
-    prior, cannot be told from the first kind, and composing it would be wrong: give it with `bound="profile"`, which
-    takes averages under the prior only.
+    It is never above the statements of Wang et al. 2023 (arXiv 2306.05734) and holds for every distribution of K.
+    Theirs are for truncated negative binomial K: pure epsilon (2 + eta)(epsilon + log(C/c)), and a Renyi curve larger
+    by (a/(a-1) + 1 + eta) log(C/c). With both ratios 1 there is nothing to adapt: the price is that of `best_of`, and
+    `bound` is not used.
 
-    `bound` is "profile" (hockey-stick bounds), "renyi", "pure", "composition" (of all runs, where there are few), or
-    None for the smallest of all. With both ratios 1 there is nothing to adapt, and the price is that of `best_of`. Same
-    adjacency as the base; rounded up.
+    You must ensure all of these:
 
-    Never above the statements of Wang et al. 2023 (arXiv 2306.05734), which for truncated negative binomial K are pure
-    epsilon (2 + eta)(epsilon + log(C/c)) and a Renyi curve larger by (a/(a-1) + 1 + eta) log(C/c); this holds for every
-    law of K. Raises `BoundUnavailableError` where the named bound does not exist, `ArgumentError` for ratios outside
-    0 < lower <= 1 <= upper. Source: docs/theory/adaptive-proposals.md, Lemma 2.
+    - K is drawn from `repetitions` independently of the data and of the runs. No run is added or left out in the light
+      of others.
+    - Every proposal's density is within the two ratios, with respect to one fixed, data-independent prior.
+      `dpselect.tuning.AdaptiveProposal` keeps it there.
+    - A run's own randomness is fresh.
+    - Proposals look at outputs that `base` covers, scores of earlier runs included, and at nothing else of the data.
+    - Only the best output is released.
+
+    Args:
+        base: the guarantee of one run, its score included. It holds for every candidate, or is the `mixture` of
+            candidates with the prior's weights. An average in any other form, such as a profile computed for a
+            candidate drawn from the prior, cannot be told from the first kind. Composing it would be wrong. Give such
+            an average with `bound="profile"`, which takes averages under the prior only.
+        repetitions: the distribution of K, public.
+        lower_ratio: the smallest density of a proposal relative to the prior, in (0, 1].
+        upper_ratio: the largest such density, at least 1.
+        bound: "profile" (hockey-stick bounds), "renyi", "pure" or "composition" (of all runs, if at most 32 are
+            possible). None, the default, takes the smallest of all that exist.
+
+    Returns:
+        A guarantee with the base's adjacency, rounded up.
+
+    Raises:
+        BoundUnavailableError: if the named bound is unknown or does not exist for this base and these repetitions.
+        ArgumentError: if the ratios do not fit 0 < lower <= 1 <= upper, or `base` is not a `Guarantee`
+            (`PromiseError`).
+        TypeError: if `repetitions` is not a distribution or a ratio is not a number.
+
+    Source: docs/theory/adaptive-proposals.md, Lemma 2.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Harmonic

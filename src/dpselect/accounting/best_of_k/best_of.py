@@ -24,26 +24,40 @@ __all__ = ["best_of", "smallest_of"]
 def best_of(
     base: Guarantee, repetitions: Repetitions, *, bound: str | None = None, atoms: int | None = None
 ) -> Guarantee:
-    """The guarantee of running a mechanism K times and releasing the best output alone.
+    """Return the guarantee of running a mechanism K times and releasing only the best output.
 
-    One run satisfies `base`, the score that decides among runs being part of its output; K is drawn from
-    `repetitions` independently of the data; runs are independent draws of one mixture of candidates; nothing but the
-    best output is released: not K, not a losing run, not the time it took (the caller must ensure all). With K = 0 the
-    release is "none", the same regardless of the data.
+    With K = 0 the release is "none", the same regardless of the data.
 
-    `bound` is one of
+    You must ensure all of these:
 
-    - "optimal": the supremum over every mechanism that the base's dominating pairs allow, with the value that some
-      mechanism attains in `epsilon_bracket`;
-    - "renyi": a Renyi curve; "pure": an epsilon outside a failure mass;
-    - "profile": hockey-stick bounds, and "published": the Renyi theorems in closed form, both quicker and looser;
-    - None for the smallest of "optimal", "renyi" and "pure", as far as they exist, each valid by itself.
+    - The score that decides among runs is part of a run's output, so `base` covers it.
+    - K is drawn from `repetitions` independently of the data.
+    - Runs are independent draws of one mixture of candidates.
+    - Only the best output is released: not K, not a losing run, not the time it took.
 
-    `atoms` (16 to 200,000; 3,000 unless told) is how finely the optimal bound cuts the base: the width of its bracket
-    falls with the square, the time grows in proportion.
+    Args:
+        base: the guarantee of one run, its score included.
+        repetitions: the distribution of K, public.
+        bound: the name of one bound, or None, the default, for the smallest of "optimal", "renyi" and "pure". Each of
+            these is valid by itself, and those that do not exist for the base are left out.
 
-    Same adjacency as the base; rounded up. Raises `BoundUnavailableError` when the named bound does not exist for
-    this base, listing those that do.
+            - "optimal": the supremum over every mechanism that the base's dominating pairs allow. `epsilon_bracket`
+              also gives the value that some mechanism attains.
+            - "renyi": a Renyi curve.
+            - "pure": an epsilon outside a failure mass.
+            - "profile": hockey-stick bounds, quicker and looser.
+            - "published": the Renyi theorems in closed form, quicker and looser.
+        atoms: into how many pieces the optimal bound cuts the base, from 16 to 200,000. None, the default, takes 3,000.
+            The width of the bracket falls with the square, and the time grows in proportion. Other bounds ignore it.
+
+    Returns:
+        A guarantee with the base's adjacency, rounded up.
+
+    Raises:
+        BoundUnavailableError: if the named bound is unknown or does not exist for this base. The message lists those
+            that do.
+        ArgumentError: if `atoms` is out of range, or `base` is not a `Guarantee` (`PromiseError`).
+        TypeError: if `repetitions` is not a distribution.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Logarithmic

@@ -61,14 +61,25 @@ class AverageRenyi:
 
 
 def mixture(guarantees: Sequence[Guarantee], weights: Sequence[SupportsFloat] | None = None) -> Guarantee:
-    """The guarantee of one candidate drawn with fixed, data-independent weights, its index being part of the output.
+    """Return the guarantee of one candidate drawn with fixed weights, its index being part of the output.
 
-    Profiles and Renyi moments average (the divergences of the joint law of index and output are averages of the
-    candidates' own), which is below their maximum. Give it to `best_of` when a search draws among candidates of
-    different noise, sampling rate or steps. `weights` are positive and need not sum to one; None means equal ones.
+    Give it to `best_of` when a search draws among candidates of different noise, sampling rate or steps. Profiles and
+    Renyi moments average, which is below their maximum. The reason is that the divergences of the joint distribution of
+    index and output are averages of the candidates' own.
 
-    Raises `AdjacencyError` when adjacencies differ, `ArgumentError` for weights that do not fit, and `ArgumentError`
-    for a candidate that promises nothing.
+    Args:
+        guarantees: one guarantee for each candidate, all with the same adjacency.
+        weights: a positive number for each candidate, in the same order. They need not sum to one. None, the default,
+            means equal weights. You must ensure that they do not depend on the data.
+
+    Returns:
+        A guarantee with the candidates' adjacency.
+
+    Raises:
+        AdjacencyError: if the adjacencies differ.
+        ArgumentError: if there is no candidate, a candidate promises nothing or is not a `Guarantee` (`PromiseError`),
+            or the weights do not fit.
+        TypeError: if a weight is not a number.
 
     >>> from dpselect.privacy import zcdp
     >>> round(mixture([zcdp(rho=0.2), zcdp(rho=0.05)]).renyi(order=8), 5)

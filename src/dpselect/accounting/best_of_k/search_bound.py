@@ -20,10 +20,18 @@ BOUNDS: Final = Registry[Builder]("bound", room="dpselect.accounting.best_of_k.b
 
 
 def search_bound(name: str, *, by_default: bool = False) -> Callable[[Some], Some]:
-    """Register a bound for `best_of(..., bound=name)`, from its own file in `bounds/` or from outside.
+    """Return a decorator that registers a bound for `best_of(..., bound=name)`.
 
-    `by_default`: among the bounds whose smallest is the default. Such a bound has the failure mass of Lemma 20 of
-    Papernot and Steinke (2022) where it has any: `theorems.lemma_20` gives it.
+    The bound may stand in its own file in `bounds/`, or come from outside. The decorated function takes the base's
+    guarantee and the distribution of K. It returns a guarantee, or None if the bound does not exist for them.
+
+    Args:
+        name: the name of the bound, public.
+        by_default: whether the bound is among those whose smallest is the default. Such a bound has the failure mass of
+            Lemma 20 of Papernot and Steinke (2022) if it has any: `theorems.lemma_20` gives it. False unless given.
+
+    Returns:
+        The decorator. It returns the function unchanged, and raises `ArgumentError` if another bound has this name.
     """
 
     def named(build: Some) -> Some:

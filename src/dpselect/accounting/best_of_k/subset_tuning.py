@@ -175,21 +175,40 @@ def tune_on_subset(
     final_rows: FinalRows = "rest",
     atoms: int = ATOMS,
 ) -> Guarantee:
-    """The guarantee of a search on a random subset of the rows and one final run with what it found; both are released.
+    """Return the guarantee of a search on a random subset of the rows and one final run, with both outputs released.
 
-    `search` is the guarantee of the whole search (of `best_of`, say) on the rows it is given, `final` that of the final
-    run, regardless of the hyperparameters. Each row goes to the search with probability `sampling_rate`,
-    independently of everything, and which rows did (their number too) stays secret: `dpselect.tuning.split_rows`
-    draws the split. The final run is on the rows that the search did not see (`final_rows="rest"`) or on all rows
-    (`"all"`), in both cases with hyperparameters that are a function of the search's output and of public numbers,
-    such as a learning rate scaled by the ratio of expected sizes q and 1 - q (scaled by counted rows it would be one
-    more look at the data).
+    Each row goes to the search with probability `sampling_rate`, independently of everything. The final run takes the
+    hyperparameters that the search found.
 
-    Add-or-remove-one: the profile is the exact worst case for the two guarantees' pairs, each cut into `atoms` (16 to
-    4,000) pieces, and the Renyi curve a bound. Replace-one: "rest" is the average of both guarantees, as if the split
-    were published; "all" raises `AdjacencyError` (the subset of the neighbour is not a neighbouring subset of the other
-    row's absence, of which the guarantee says nothing). Rounded up. Source: docs/theory/subset-tuning.md, Theorem 1
-    (after Koskela and Kulkarni 2023).
+    Under add-or-remove-one the profile is the exact worst case for the two guarantees' pairs, and the Renyi curve is a
+    bound. Under replace-one "rest" is the average of both guarantees, as if the split were published.
+
+    You must ensure both of these:
+
+    - The split stays secret: which rows the search had, and their number. `dpselect.tuning.split_rows` draws it.
+    - The final run's hyperparameters are a function of the search's output and of public numbers. A learning rate may
+      be scaled by the ratio of expected sizes, q and 1 - q. Scaling by counted rows would be one more look at the data.
+
+    Args:
+        search: the guarantee of the whole search (of `best_of`, say) on the rows it is given.
+        final: the guarantee of the final run, regardless of the hyperparameters.
+        sampling_rate: the probability that a row goes to the search, in (0, 1]; public.
+        final_rows: "rest", the default, if the final run is on the rows that the search did not see; "all" for all
+            rows.
+        atoms: into how many pieces each pair is cut under add-or-remove-one, from 16 to 4,000, 800 unless given.
+
+    Returns:
+        A guarantee of both outputs together, rounded up.
+
+    Raises:
+        AdjacencyError: if the adjacencies differ, or `final_rows` is "all" under replace-one. The subset of the
+            neighbour is then not a neighbouring subset of the other row's absence, about which the guarantee says
+            nothing.
+        ArgumentError: if a number is out of range, `final_rows` is unknown, or a guarantee is not a `Guarantee`
+            (`PromiseError`).
+        TypeError: if `sampling_rate` or `atoms` is not a number.
+
+    Source: docs/theory/subset-tuning.md, Theorem 1 (after Koskela and Kulkarni 2023).
 
     >>> from dpselect.accounting import best_of
     >>> from dpselect.privacy import gaussian

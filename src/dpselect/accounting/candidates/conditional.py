@@ -174,22 +174,34 @@ class ConditionalProfile(PartedProfile):
 
 
 def conditional_sampling(base: Guarantee, *, floor: SupportsFloat, bound: str | None = None) -> Guarantee:
-    """The guarantee of running a mechanism until its output is acceptable, with a stop coin before every round.
+    """Return the guarantee of running a mechanism until its output is acceptable, with a stop coin before every round.
 
-    Each round stops with probability `floor` (in (0, 1)) and releases "none", else runs the base, and releases its
-    output if it is in a set fixed without the data. `floor` bounds the expected number of rounds by its inverse.
-    The number of rounds must stay secret (you must ensure this).
+    Each round stops with probability `floor` and releases "none". Otherwise it runs the base, and releases the output
+    if it is in a set fixed without the data. The number of rounds must stay secret (you must ensure this).
 
-    `bound` is one of
+    Pure bases cost epsilon + log((exp(epsilon) + floor) / (1 + floor exp(epsilon))), below the 2 epsilon of Corollary
+    16 (1).
 
-    - "optimal": the supremum over all mechanisms that `base` allows and all acceptable sets, enclosed numerically
-      (`epsilon_bracket` gives both sides): with probability 1 - floor a search that tosses the coin after each failure
-      (`threshold_stopping`), else "none";
-    - "published": a Renyi curve and hockey-stick bounds over the same region (quicker and looser);
-    - None for the optimal bound with the Renyi curve beside it, as far as there is one.
+    Args:
+        base: the guarantee of one round.
+        floor: the probability to stop before a round, from 1e-100 to below 1; public. The expected number of rounds is
+            at most its inverse.
+        bound: the name of one bound, or None, the default, for the optimal bound with the Renyi curve beside it if
+            there is one.
 
-    Pure bases cost epsilon + log((exp(epsilon) + floor) / (1 + floor exp(epsilon))), below the 2 epsilon of
-    Corollary 16 (1). Same adjacency; rounded up. Raises `BoundUnavailableError` for another `bound`.
+            - "optimal": the supremum over all mechanisms that `base` allows and all acceptable sets, enclosed
+              numerically. `epsilon_bracket` gives both sides. The process is, with probability 1 - floor, a search that
+              tosses the coin after each failure (`threshold_stopping`), else "none".
+            - "published": a Renyi curve and hockey-stick bounds over the same region (quicker and looser).
+
+    Returns:
+        A guarantee with the base's adjacency, rounded up.
+
+    Raises:
+        BoundUnavailableError: if `bound` is another name.
+        ArgumentError: if `floor` is out of range, or `base` is not a `Guarantee` (`PromiseError`).
+        TypeError: if `floor` is not a number.
+
     Source: Papernot, Steinke 2022, Corollary 16 (Appendix C); docs/theory/optimal-selection.md, Theorem 2 ("optimal").
 
     >>> from dpselect.privacy import gaussian

@@ -35,15 +35,36 @@ def threshold_stopping(
     truncation: str = "conditioned",
     bound: str = "optimal",
 ) -> Guarantee:
-    """The guarantee of repeating a mechanism until its score clears a threshold, with a stop coin after each failure.
+    """Return the guarantee of repeating a mechanism until its score clears a threshold.
 
-    One try satisfies `base`, its score included. `stop_probability` in (0, 1); `max_runs` limits the tries, by
-    `truncation` "conditioned" or "capped" (see the module). Only the first acceptable output or "none" is released, and
-    the threshold does not come from the data (you must ensure this).
+    A coin may stop the search after each failure.
 
-    `bound` "optimal": the supremum over all mechanisms that `base` allows and all acceptable sets, enclosed numerically
-    (`epsilon_bracket` gives both sides). "paper": Liu, Talwar 2019, Theorem 3.1, for a base with a pure epsilon; with
-    "capped" it needs a `max_runs` as large as the theorem asks (`BoundUnavailableError` otherwise). Rounded up.
+    Only the first acceptable output or "none" is released. The threshold must not come from the data, and the number of
+    tries must stay secret (you must ensure both).
+
+    Args:
+        base: the guarantee of one try, its score included.
+        stop_probability: the probability to stop after a failure, from 1e-100 to below 1; public.
+        max_runs: the largest number of tries, at least 1. None, the default, sets no limit.
+        truncation: how `max_runs` limits the tries. With "conditioned", the default, the coin's number of tries is
+            drawn again until it is within the limit, which costs nothing. With "capped" the search stops at the limit,
+            which costs more.
+        bound: the name of the bound.
+
+            - "optimal", the default: the supremum over all mechanisms that `base` allows and all acceptable sets,
+              enclosed numerically. `epsilon_bracket` gives both sides.
+            - "paper": Liu, Talwar 2019, Theorem 3.1, for a base with a pure epsilon. With "capped" it needs a
+              `max_runs` as large as the theorem asks.
+
+    Returns:
+        A guarantee with the base's adjacency, rounded up.
+
+    Raises:
+        BoundUnavailableError: if `bound` is another name, or "paper" does not exist: the base has no pure epsilon,
+            `max_runs` is too small, or delta reaches 1.
+        ArgumentError: if a number is out of range, `truncation` is unknown, or `base` is not a `Guarantee`
+            (`PromiseError`).
+        TypeError: if `stop_probability` or `max_runs` is not a number.
 
     >>> from dpselect.privacy import pure_dp
     >>> total = threshold_stopping(pure_dp(epsilon=1.0), stop_probability=0.05)

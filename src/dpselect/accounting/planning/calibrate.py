@@ -31,15 +31,30 @@ def calibrate(
     high: SupportsFloat | None = None,
     relative: SupportsFloat = 1e-4,
 ) -> float:
-    """Close above the smallest parameter whose guarantee is (epsilon, delta)-private; the safe endpoint.
+    """Return a noise parameter close above the smallest one whose guarantee is (epsilon, delta)-private.
 
-    `make` maps a noise parameter (a noise multiplier, a Laplace scale) to a guarantee whose epsilon at `delta` falls
-    as the parameter grows. The returned parameter was seen to satisfy `make(parameter).epsilon(delta) <= epsilon`;
-    some parameter within the factor 1 - `relative` of it was seen not to. `low` and `high` bound the search, and
-    `low` is returned when it meets the total already. Raises `BudgetError` when even `high` (1e9 unless given) does
-    not meet the total, as when delta is below a failure mass.
+    The result is the safe endpoint: it was seen to satisfy `make(parameter).epsilon(delta) <= epsilon`. Some parameter
+    within the factor 1 - `relative` of it was seen not to. If `make` returns a Renyi curve, it alone is searched first:
+    it is cheap, and an upper bound on the answer.
 
-    Where there is a Renyi curve it alone is searched first: cheap, and an upper bound on the answer.
+    Args:
+        make: a function from a noise parameter (a noise multiplier, a Laplace scale) to a `Guarantee`. You must ensure
+            that its epsilon at `delta` falls as the parameter grows, and that it uses no data.
+        epsilon: the target, above 0.
+        delta: the target, in [0, 1).
+        low: the smallest parameter to search, above 0. None, the default, takes 1e-6. `low` is returned if it meets the
+            target already.
+        high: the largest parameter to search, above `low`. None, the default, takes 1e9.
+        relative: the relative accuracy, in (0, 1), 1e-4 unless given.
+
+    Returns:
+        The parameter, in the unit of `make`.
+
+    Raises:
+        BudgetError: if even `high` does not meet the target, for example because delta is below a failure mass.
+        ArgumentError: if a number is out of range, or `make` is not a function or does not return a `Guarantee`
+            (`PromiseError`).
+        TypeError: if an argument that must be a number is not.
 
     >>> from dpselect.privacy import gaussian
     >>> noise = calibrate(lambda s: gaussian(noise_multiplier=s), epsilon=1.0, delta=1e-6)

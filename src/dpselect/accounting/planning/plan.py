@@ -139,21 +139,38 @@ def plan(  # noqa: PLR0913
     max_runs: int | None = None,
     families: Sequence[Family] | None = None,
 ) -> LawPlan:
-    """Choose the law of the number of runs, and the noise, that serve a goal best. Data-independent, so it is free.
+    """Return the distributions of the number of runs, and the noise, that serve a goal, best first.
 
-    Three questions, told apart by what is given:
+    The choice is data-independent, so it is free. The arguments decide among three questions:
 
-    - `base` a `Guarantee` and a utility (`expected_quantile` or `success`): the smallest total epsilon at `delta`.
-    - `base` a `Guarantee` and `epsilon`: the best utility within (epsilon, delta).
-    - `base` a function of the noise and `epsilon`: the least noise within (epsilon, delta) for a utility, or for as
-      many runs as the limits allow (of families whose utility does not saturate) when only limits are given.
+    - `base` is a `Guarantee` and you give a utility (`expected_quantile` or `success`): the smallest total epsilon at
+      `delta`.
+    - `base` is a `Guarantee` and you give `epsilon`: the best utility within (epsilon, delta).
+    - `base` is a function of the noise and you give `epsilon`: the least noise within (epsilon, delta) for a utility.
+      With limits only, it is the least noise for as many runs as they allow, in families whose utility does not
+      saturate.
 
-    `mean_runs`, `runs_99` and `max_runs` limit the mean, the 99th percentile and every outcome of the number of runs;
-    under `max_runs` laws without a limit are conditioned on it. Prices are those of `best_of`. `families` are what is
-    weighed; None for all that the laws name.
+    Args:
+        base: the guarantee of one run, or a function from a noise to it. Prices are those of `best_of`.
+        delta: the delta of the whole search, in [0, 1).
+        epsilon: the epsilon of the whole search, above 0. None, the default, minimises it.
+        expected_quantile: the wanted expected quantile of the winner among all runs, in (0, 1). Leave it out if `base`
+            is a `Guarantee` and you give `epsilon`.
+        success: a pair (p, wanted), both in (0, 1): the wanted chance that at least one run lands in an event of chance
+            p. If `base` is a `Guarantee` and you give `epsilon`, this chance is maximised and `wanted` is not used.
+        mean_runs: the largest mean number of runs, at least 1. None, the default, sets no limit, here and below.
+        runs_99: the largest 99th percentile of the number of runs, at least 1.
+        max_runs: the largest number of runs, at least 1. Distributions without a limit are conditioned on it.
+        families: the families of distributions to weigh. None, the default, weighs all that dpselect knows.
 
-    Raises `ArgumentError` for goals that contradict each other or that no family reaches within the limits, and
-    `BudgetError` when nothing fits the total.
+    Returns:
+        A `LawPlan`: its options with the best first, and delta.
+
+    Raises:
+        ArgumentError: if goals contradict each other, no family reaches the goal within the limits, or a number is out
+            of range.
+        BudgetError: if nothing fits the total.
+        TypeError: if an argument that must be a number is not or a family is not a `Family`.
 
     >>> from dpselect.privacy import pure_dp
     >>> found = plan(base=pure_dp(epsilon=1.0), delta=0.0, expected_quantile=0.8, max_runs=100)

@@ -60,16 +60,40 @@ def plan_subset(  # noqa: PLR0913
     final_rows: FinalRows = "rest",
     families: Sequence[Family] | None = None,
 ) -> tuple[SubsetOption, ...]:
-    """The least noise within (epsilon, delta) for every law and sampling rate, least noise first.
+    """Return the least noise within (epsilon, delta) for every distribution and sampling rate, least noise first.
 
-    `base` maps a noise to the guarantee of one run on the rows it is given; the runs of the search and the final run
-    have the same. The law is `repetitions`, or in each family the smallest that reaches the goal (as in `plan`), or the
-    largest within limits on the number of runs. For each law there is also the search on all rows without a final run:
-    what a subset is to be compared with. Noises are rounded up to powers of 1.02; the search is priced by the quick
-    bound "profile", so `tune_on_subset` with the default price of `best_of` costs the same or a little less. `families`
-    are what is weighed; None for a few that stand for all.
+    Each distribution also gets the search on all rows without a final run, to compare the subsets with. Noises are
+    rounded up to powers of 1.02. The search is priced by the quick bound "profile", so `tune_on_subset` with the
+    default price of `best_of` costs the same or a little less. Options that no noise keeps within the total are left
+    out.
 
-    Raises `ArgumentError` for a goal that no family reaches and `BudgetError` when no noise meets the total.
+    Args:
+        base: a function from a noise to the guarantee of one run on the rows it is given. The runs of the search and
+            the final run have the same noise.
+        epsilon: the epsilon of search and final run together, above 0.
+        delta: the delta of both together, in [0, 1).
+        repetitions: the distribution of the number of runs. None, the default, takes in each family the smallest that
+            reaches the goal (as in `plan`), or the largest within limits on the number of runs.
+        expected_quantile: the wanted expected quantile of the winner among all runs, in (0, 1).
+        success: a pair (p, wanted), both in (0, 1): the wanted chance that at least one run lands in an event of chance
+            p.
+        mean_runs: the largest mean number of runs, at least 1. None, the default, sets no limit, here and below.
+        runs_99: the largest 99th percentile of the number of runs, at least 1.
+        max_runs: the largest number of runs, at least 1. Distributions without a limit are conditioned on it.
+        sampling_rates: the probabilities that a row goes to the search, each in (0, 1); 0.05 to 0.5 unless given.
+        final_rows: "rest", the default, for a final run on the rows that the search did not see; "all" for all rows.
+        families: the families of distributions to weigh. None, the default, weighs a few that stand for all.
+
+    Returns:
+        The options, each with its distribution, sampling rate (None for all rows), noise, epsilon, utility and work.
+
+    Raises:
+        ArgumentError: if no family reaches the goal, a number is out of range, `final_rows` is unknown, or you give
+            `repetitions` and a goal. Also if `base` is not a function or does not return a `Guarantee`
+            (`PromiseError`).
+        AdjacencyError: if `final_rows` is "all" and the guarantees of `base` are under replace-one.
+        BudgetError: if no noise meets the total.
+        TypeError: if an argument that must be a number is not, or `repetitions` is not a distribution.
 
     >>> from dpselect.privacy import gaussian
     >>> from dpselect.repetitions import Harmonic

@@ -20,7 +20,17 @@ _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
 
 @base_mechanism("gaussian", noise="noise_multiplier")
 def gaussian(*, noise_multiplier: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> Guarantee:
-    """Gaussian noise of this standard deviation on a vector of L2 sensitivity 1, exact.
+    """Return the exact guarantee of the Gaussian mechanism.
+
+    Args:
+        noise_multiplier: noise standard deviation / L2 sensitivity, above 0. You must ensure the sensitivity under the
+            given adjacency.
+        adjacency: the neighbours, an `Adjacency` or its text; add-or-remove-one unless given.
+
+    Raises:
+        ArgumentError: if `noise_multiplier` is not above 0 and finite.
+        AdjacencyError: if `adjacency` is unknown.
+        TypeError: if `noise_multiplier` is not a number.
 
     >>> round(gaussian(noise_multiplier=4).epsilon(delta=1e-6), 4)
     1.0607

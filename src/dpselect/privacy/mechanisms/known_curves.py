@@ -21,9 +21,19 @@ _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
 
 @base_mechanism("zcdp")
 def zcdp(*, rho: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> Guarantee:
-    """rho-zero-concentrated differential privacy (Bun, Steinke 2016). Does not imply a Gaussian trade-off curve.
+    """Return the guarantee of rho-zero-concentrated differential privacy (Bun, Steinke 2016).
 
-    The Gaussian mechanism of mu = sqrt(2 rho) satisfies it: nothing valid for all of them is below that one.
+    It does not imply a Gaussian trade-off curve. The Gaussian mechanism of mu = sqrt(2 rho) satisfies it, so nothing
+    valid for all such mechanisms is below that one.
+
+    Args:
+        rho: the parameter of zCDP, at least 0 and finite. You must ensure that the mechanism satisfies it.
+        adjacency: the neighbours, an `Adjacency` or its text; add-or-remove-one unless given.
+
+    Raises:
+        ArgumentError: if `rho` is negative or not finite.
+        AdjacencyError: if `adjacency` is unknown.
+        TypeError: if `rho` is not a number.
     """
     rho = number("rho", rho, at_least=0.0, rounding="up")
     return Guarantee(
@@ -36,10 +46,21 @@ def zcdp(*, rho: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> Guaran
 
 
 def renyi_dp(*, orders: Sequence[float], epsilons: Sequence[float], adjacency: Adjacency | str = _DEFAULT) -> Guarantee:
-    """Renyi differential privacy at some orders (Mironov 2017); chords between them, nothing past the last.
+    """Return a guarantee from Renyi differential privacy at some orders (Mironov 2017).
 
-    `orders` above 1 and strictly increasing, `epsilons` of the same length; the bounds hold in both directions. The
-    Gaussian mechanism whose line through the origin stays below all of them satisfies it.
+    Between the orders dpselect takes chords. It says nothing past the last. The Gaussian mechanism whose line through
+    the origin stays below all bounds satisfies the guarantee.
+
+    Args:
+        orders: above 1, finite and strictly increasing.
+        epsilons: a bound on the Renyi divergence at each order, at least 0 or inf, in both directions. You must ensure
+            that each bound is proved.
+        adjacency: the neighbours, an `Adjacency` or its text; add-or-remove-one unless given.
+
+    Raises:
+        ArgumentError: if the sequences are empty or differ in length, or a number is out of range or order.
+        AdjacencyError: if `adjacency` is unknown.
+        TypeError: if an entry is not a number.
     """
     orders = tuple(number("orders", o, above=1.0, rounding="down") for o in orders)
     epsilons = tuple(number("epsilons", e, at_least=0.0, finite=False, rounding="up") for e in epsilons)
@@ -57,10 +78,20 @@ def renyi_dp(*, orders: Sequence[float], epsilons: Sequence[float], adjacency: A
 def from_profile(
     epsilons: Sequence[float], deltas: Sequence[float], *, adjacency: Adjacency | str = _DEFAULT
 ) -> Guarantee:
-    """A privacy profile: (epsilons[i], deltas[i])-privacy for every i, in both directions.
+    """Return a guarantee from a privacy profile: (epsilons[i], deltas[i])-privacy for every i, in both directions.
 
-    `epsilons` >= 0 and strictly increasing; chords in exp(epsilon) between the points, which are above the true
-    (convex) profile; past the last point its delta holds. The pair whose curve is made of these chords satisfies it.
+    Between the points dpselect takes chords in exp(epsilon), which are above the true (convex) profile. Past the last
+    point its delta holds. The pair whose curve is made of these chords satisfies the guarantee.
+
+    Args:
+        epsilons: at least 0, finite and strictly increasing.
+        deltas: one for each epsilon, in [0, 1]. You must ensure that each pair is proved.
+        adjacency: the neighbours, an `Adjacency` or its text; add-or-remove-one unless given.
+
+    Raises:
+        ArgumentError: if the sequences are empty or differ in length, or a number is out of range or order.
+        AdjacencyError: if `adjacency` is unknown.
+        TypeError: if an entry is not a number.
     """
     epsilons = tuple(number("epsilons", e, at_least=0.0, rounding="up") for e in epsilons)
     deltas = tuple(number("deltas", d, at_least=0.0, at_most=1.0, rounding="up") for d in deltas)

@@ -61,7 +61,16 @@ def _expm1_tail(x: Array) -> Array:
 
 @base_mechanism("laplace", noise="scale")
 def laplace(*, scale: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> Guarantee:
-    """Laplace noise of this scale on a number of sensitivity 1, exact.
+    """Return the exact guarantee of the Laplace mechanism on a number.
+
+    Args:
+        scale: noise scale / sensitivity, above 0. You must ensure the sensitivity under the given adjacency.
+        adjacency: the neighbours, an `Adjacency` or its text; add-or-remove-one unless given.
+
+    Raises:
+        ArgumentError: if `scale` is not above 0 and finite.
+        AdjacencyError: if `adjacency` is unknown.
+        TypeError: if `scale` is not a number.
 
     >>> laplace(scale=2).epsilon(delta=0)
     0.5

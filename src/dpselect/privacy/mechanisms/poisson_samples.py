@@ -30,11 +30,24 @@ def dp_sgd(
     steps: int,
     adjacency: Adjacency | str = _DEFAULT,
 ) -> Guarantee:
-    """`steps` rounds of the Gaussian mechanism on Poisson samples: DP-SGD, under adding or removing one row.
+    """Return the guarantee of DP-SGD: rounds of the Gaussian mechanism on Poisson samples, under adding or removing one
+    row.
 
-    The Renyi curve is computed by quadrature at every real order (Mironov, Talwar, Zhang 2019), the privacy-loss
-    distribution in closed form for a step and composed by transforms, rounded up. Raises `AdjacencyError` under
-    replace-one, where it does not apply.
+    The Renyi curve is computed by quadrature at every real order (Mironov, Talwar, Zhang 2019). The privacy-loss
+    distribution is in closed form for a step and composed by transforms, rounded up. With a sampling rate of 1 the
+    rounds are Gaussian noise, which composes exactly.
+
+    Args:
+        noise_multiplier: noise standard deviation / clipping norm, at least 1e-150.
+        sampling_rate: the probability that a row is in a round's sample, in (0, 1]. You must ensure that each row is
+            drawn independently in each round.
+        steps: the number of rounds, from 1 to 2**1000.
+        adjacency: add-or-remove-one, the default, as an `Adjacency` or its text.
+
+    Raises:
+        AdjacencyError: if `adjacency` is unknown, or replace-one, where this does not apply.
+        ArgumentError: if a number is out of range.
+        TypeError: if an argument that must be a number is not.
     """
     noise_multiplier = number("noise_multiplier", noise_multiplier, at_least=1e-150, rounding="down")
     sampling_rate = number("sampling_rate", sampling_rate, above=0.0, at_most=1.0, rounding="up")

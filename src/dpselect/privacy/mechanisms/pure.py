@@ -48,7 +48,16 @@ class RandomizedResponseRenyi:
 
 @base_mechanism("pure")
 def pure_dp(*, epsilon: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> Guarantee:
-    """(epsilon, 0)-differential privacy.
+    """Return the guarantee of (epsilon, 0)-differential privacy.
+
+    Args:
+        epsilon: at least 0 and finite. You must ensure that the mechanism satisfies it.
+        adjacency: the neighbours, an `Adjacency` or its text; add-or-remove-one unless given.
+
+    Raises:
+        ArgumentError: if `epsilon` is negative or not finite.
+        AdjacencyError: if `adjacency` is unknown.
+        TypeError: if `epsilon` is not a number.
 
     >>> pure_dp(epsilon=1).epsilon(delta=0)
     1.0
@@ -59,10 +68,20 @@ def pure_dp(*, epsilon: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) ->
 
 @base_mechanism("approximate")
 def approximate_dp(*, epsilon: SupportsFloat, delta: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> Guarantee:
-    """(epsilon, delta)-differential privacy: epsilon outside a failure mass delta.
+    """Return the guarantee of (epsilon, delta)-differential privacy: epsilon outside a failure mass delta.
 
     One decomposition serves both directions (Kairouz, Oh, Viswanath 2015, Theorem 3.3), so the Renyi curve of
     randomised response holds outside that mass.
+
+    Args:
+        epsilon: at least 0 and finite. You must ensure that the mechanism satisfies it, together with delta.
+        delta: in [0, 1).
+        adjacency: the neighbours, an `Adjacency` or its text; add-or-remove-one unless given.
+
+    Raises:
+        ArgumentError: if `epsilon` or `delta` is out of range.
+        AdjacencyError: if `adjacency` is unknown.
+        TypeError: if `epsilon` or `delta` is not a number.
 
     >>> g = approximate_dp(epsilon=1.0, delta=1e-6)
     >>> g.epsilon(delta=1e-6), g.epsilon(delta=1e-7)

@@ -84,31 +84,43 @@ class RealisedPrice:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputGuarantee:
-    """What an output leaks depends on the cell it falls in (Hartmann et al., output differential privacy).
+    """A guarantee whose epsilon depends on the cell an output falls in (Hartmann et al., output differential privacy).
 
-    With P and P' the laws of the output on two neighbouring data sets, for every set S of outputs
+    With P and P' the distributions of the output on two neighbouring data sets, for every set S of outputs
 
         P(S) <= delta + sum over cells C of exp(epsilon(C)) P'(S and C)        (Definition 2)
 
-    `cell` maps an output to a cell, `epsilons` gives each cell's price: a mapping, or a function of the cell together
-    with `supremum`, a bound on all its prices (that is what must fit a budget before the mechanism runs).
-    `delta` is common to all cells: a delta for each cell does not compose. Partition and prices must be fixed without
-    looking at the data, and the cell must be a function of what is released (you must ensure this). A ledger reads
-    a price as its shortest decimal: `charged_amount`.
+    A ledger reads a price as its shortest decimal: `charged_amount`.
 
-    `interactive` says that the mechanism answers queries that may depend on what else was released meanwhile: a ledger
-    lets nothing else run on the same data until it is settled.
+    You must ensure both of these:
 
-    `ordinary` is a guarantee of the whole output that holds beside the prices, where more is known than the largest of
-    them; its pure epsilon must be `worst_epsilon`. Refunds never touch it: they are differences of prices.
+    - The partition and the prices are fixed without looking at the data.
+    - The cell is a function of the released output.
 
-    `used` says what of the Renyi divergence of `ordinary` an output has used; a filter gives back the rest. With u(C)
-    the value of `used(C, orders)` at order a, the mean of (P/P')^(a-1) exp((1-a) u(cell)) over P is at most 1, in both
-    directions, as queries continue being answered. It is fixed in advance and never above that divergence (the caller
-    must ensure it).
+    Args:
+        cell: a function from an output to its cell.
+        epsilons: the price of each cell, at least 0: a mapping, or a function of the cell together with `supremum`.
+        delta: common to all cells, in [0, 1), 0 unless given. A delta for each cell does not compose.
+        adjacency: the neighbours, an `Adjacency` or its text; add-or-remove-one unless given.
+        supremum: a bound on all prices, which must fit a budget before the mechanism runs. None, the default, takes the
+            largest price of a mapping. A function of prices needs one.
+        interactive: whether the mechanism answers queries that may depend on other releases meanwhile. A ledger then
+            lets nothing else run on the same data until it is settled. False unless given.
+        ordinary: a guarantee of the whole output that holds beside the prices, if more is known than the largest of
+            them. Its pure epsilon must be `worst_epsilon`, and its failure `delta`. Refunds never touch it: they are
+            differences of prices. None, the default, means that no more is known.
+        used: a function of a cell and of orders to the part of `ordinary`'s Renyi divergence that an output has used. A
+            filter gives back the rest. With u(C) the value of `used(C, orders)` at order a, the mean of (P/P')^(a-1)
+            exp((1-a) u(cell)) over P is at most 1, in both directions, as queries continue being answered. It is fixed
+            in advance and never above that divergence (you must ensure this). None, the default, gives nothing back.
 
-    Raises `ArgumentError` for a partition without cells, prices that are negative or not finite, a function of prices
-    without a supremum, a supremum below a price, or `used` without a divergence.
+    Raises:
+        ArgumentError: if the partition has no cells, prices are negative or not finite, a function of prices has no
+            supremum, the supremum is below a price, or `used` has no divergence. Also if `ordinary` has another pure
+            epsilon or failure, or is not a `Guarantee` (`PromiseError`).
+        AdjacencyError: if `adjacency` is unknown, or that of `ordinary` differs.
+        TypeError: if `cell` or `used` is not callable, `epsilons` is neither a mapping nor a function, or a number is
+            not.
 
     >>> g = OutputGuarantee(cell=lambda output: output is None, epsilons={True: 0.1, False: 1.0})
     >>> g.worst().epsilon(delta=0), g.observed(None).epsilon(delta=0)

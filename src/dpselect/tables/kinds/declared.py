@@ -54,14 +54,20 @@ class TickReader:
 class ColumnKind:
     """How the cells of a column are read as numbers.
 
-    `read(cells, declared)` returns float64 values of shape (cells,), NaN for a cell that is missing or cannot be read.
-    Each value comes from its own cell, and no content makes it raise. It raises `TypeError` for a column whose type is
-    another kind's, and the text says which. Bounds and fills that a study declares are read in the same way.
+    Bounds and fills that a study declares are read in the same way.
 
-    `keys` are the keys of `Declared` that this kind takes. `numeric` tells whether its cells are numbers, in which
-    separators count. `written(number, declared)` returns a bound as a study would declare it. `widest` are the bounds
-    of any column of this kind, for bounds that are estimated privately. `hint` ends the errors about cells that cannot
-    be read. `ticks` reads the cells as integers, None for a kind whose order statistics are float64.
+    Args:
+        read: `read(cells, declared)` returns float64 values of shape (cells,), NaN for a cell that is missing or cannot
+            be read. You must ensure that each value comes from its own cell, and that no content makes it raise. It
+            raises `TypeError` for a column whose type is another kind's, and the text says which.
+        keys: the keys of `Declared` that this kind takes; none unless given.
+        numeric: whether its cells are numbers, in which separators count. False unless given.
+        written: `written(number, declared)` returns a bound as a study would declare it; the number itself unless
+            given.
+        widest: the bounds of any column of this kind, for bounds that are estimated privately; -1e15 and 1e15 unless
+            given.
+        hint: the end of the errors about cells that cannot be read; empty unless given.
+        ticks: reads the cells as integers. None, the default, is for a kind whose order statistics are float64.
     """
 
     read: Callable[[Any, Declared], Array]
