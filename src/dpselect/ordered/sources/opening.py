@@ -25,11 +25,17 @@ COLUMN_SOURCES: Final = Registry[Opener]("source of columns", room="dpselect.ord
 
 
 def column_source(name: str) -> Callable[[Opener], Opener]:
-    """Register what opens a column: by the end of a path, ".csv", or the begin of a URL, "duckdb:".
+    """Return a decorator that registers a function as the opener of columns at such paths or URLs.
 
-    A function of the path or URL and of a `ColumnRequest` gives a context manager with a `ColumnSource`, in its own
-    file in this room or from outside. What is wrong with the request it says before a row is read; after that no
-    content of a row may make it fail.
+    The function takes the path or URL and a `ColumnRequest`, and returns a context manager with a `ColumnSource`. It is
+    in its own file in this package or from outside. You must ensure that it raises for a wrong request before a row is
+    read. After that, no content of a row may make it fail.
+
+    Args:
+        name: the end of a path, such as ".csv", or the begin of a URL, such as "duckdb:".
+
+    Raises:
+        ArgumentError: if another function has this name.
     """
     return COLUMN_SOURCES.register(name)
 
