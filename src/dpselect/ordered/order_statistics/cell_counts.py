@@ -186,15 +186,22 @@ def count_cells(
 ) -> Release:
     """Return noisy counts of the cells of a column by how they are handled: a `CountedCells` as `value`.
 
-    Say how many values a `quantile` with the same bounds clips, and how many cells it leaves out. In memory nothing is
-    unreadable: a cell that is not a number is missing. Columns of `open_column` have cells that hold other text.
+    The counts tell you how many values a `quantile` with the same bounds clips, and how many cells it leaves out. In
+    memory nothing is unreadable: a cell that is not a number is missing. Columns of `open_column` have cells that hold
+    other text.
 
     Args:
-        values: what a `Column` takes, or one.
-        spender, label, random: as for `quantile`.
-        **options: `epsilon`, `adjacency`, and those of the column, such as `lower` and `upper`, or `categories`.
+        values: a `Column`, or the values that one takes, private.
+        spender: pays the cost before the rows are read. None charges no budget.
+        label: the public name of the charge in the spender's record.
+        random: the source of randomness. By default it is a fresh one from system entropy.
+        **options: `epsilon` and `adjacency` of `CellCounts`. If `values` is not a `Column`, also the attributes of one,
+            such as `lower` and `upper`, or `categories`.
 
-    Raises `ArgumentError` and `TypeError` for arguments; no content of a row decides that.
+    Raises:
+        ArgumentError: if an argument does not fit. No content of a row decides that.
+        TypeError: if an argument or the type of the values does not fit.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> count_cells([1.0, 2.0, 99.0, None] * 250, lower=0, upper=10, epsilon=1.0, random=keyed_source(1)).value

@@ -49,7 +49,7 @@ def slice_prices(price: SlicePrice, *, delta: SupportsFloat) -> SlicePrices:
         `plain` if the price has no limit on its `slices`.
 
     Raises:
-        ArgumentError: if `delta` is out of range.
+        ArgumentError: if `delta` is out of range, or a component has no curve at all.
         BoundUnavailableError: if no proof covers the components of the price.
         TypeError: if `price` is not a `SlicePrice`.
 
@@ -87,7 +87,7 @@ def noise_pays_from(price: SlicePrice, *, delta: SupportsFloat, most: int = 4096
         most: the largest number of slices to try.
 
     Raises:
-        ArgumentError: if `delta` or `most` is out of range.
+        ArgumentError: if `delta` or `most` is out of range, or a component has no curve at all.
         BoundUnavailableError: if no proof covers the components of the price.
         TypeError: if `price` is not a `SlicePrice`.
 
