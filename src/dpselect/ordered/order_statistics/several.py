@@ -78,8 +78,8 @@ class Quantiles(PublicDomain, Mechanism):
         expected_rows: about how many rows there are, for "auto", public (you must ensure this). 1000 rows are expected
             unless you know better.
         units: how many units of rank a row counts at most: 1 without weights. A run takes it from the column.
-        domain_size: the domain is 0 .. domain_size - 1, for "auto" before there is a column. A run takes the domain of
-            the column.
+        domain_size: the domain is 0 .. domain_size - 1, for "auto" and "least_bound" before there is a column. A run
+            takes the domain of the column.
         lower: or the smallest value of the domain, public.
         upper: and the largest one, public.
         granularity: the values are its multiples between the bounds, as for `quantile`.
