@@ -20,9 +20,22 @@ __all__ = ["SelectAbove", "select_above"]
 
 @dataclass(frozen=True, kw_only=True)
 class SelectAbove(Selector):
-    """Run the candidate afresh until a score is at least `threshold`, and release that run's output only.
+    """A search that runs the candidate until a score is at least `threshold`, and releases that run's output only.
 
     `select_above` with the same arguments, `base` being its `guarantee`, is a call of this.
+
+    Args:
+        threshold: the score to reach, fixed without the data (you must ensure this). It may be infinite.
+        stop_probability: the probability that a coin stops the search after a failure, from 1e-100 to below 1, fixed
+            without the data.
+        base: the guarantee of one run of the candidate, its score and failure included (you must ensure this).
+        max_runs: the largest number of tries, public. The number of tries is drawn again until it is within the limit.
+            None sets no limit.
+
+    Raises:
+        ArgumentError: if a number is out of range. `stop_probability` and `max_runs` are checked when the guarantee is
+            asked for.
+        PromiseError: if `base` is not a `Guarantee`.
     """
 
     threshold: SupportsFloat
@@ -61,17 +74,33 @@ def select_above(  # noqa: PLR0913
     label: str = "select above",
     random: RandomSource | None = None,
 ) -> Release:
-    """Run the candidate afresh until a score is at least `threshold`, and release that run's output only.
+    """Return a release of the first run whose score is at least `threshold`.
 
-    After each failure a coin stops the search with `stop_probability`; the value is then None. With `max_runs` the
-    number of tries is drawn again until it is within the limit (conditioned, never clipped). `threshold` and
-    `stop_probability` are fixed without the data and `guarantee` covers one run, its score and failure included (the
-    caller must ensure it). A run that raises or scores NaN does not clear any threshold. The number of
-    tries, which depends on the data, does not leave; the time it takes does, and is not covered. `rehearse`: as in
-    `select_best`.
+    It runs the candidate again, with new randomness, after each failure, until a coin stops the search. The number of
+    tries, which depends on the data, is not released. The time it takes is visible, and is not covered.
 
-    The guarantee of the whole is `threshold_stopping(guarantee, ...)`. Raises `ArgumentError` or `TypeError` naming the
-    argument.
+    Args:
+        candidate: `candidate(random) -> (score, output)`, one run of the proposal. A run that raises or scores NaN does
+            not clear any threshold.
+        threshold: the score to reach, fixed without the data (you must ensure this).
+        stop_probability: the probability that the coin stops the search after a failure, from 1e-100 to below 1, fixed
+            without the data (you must ensure this).
+        max_runs: the largest number of tries. The number of tries is drawn again until it is within the limit
+            (conditioned, never clipped). None sets no limit.
+        guarantee: the guarantee of one run, its score and failure included (you must ensure this).
+        rehearse: as in `select_best`.
+        spender: pays the cost before the first run. None charges no budget.
+        label: the public name of the charge in the spender's record.
+        random: the source of randomness, for the coin and the runs. By default it is a fresh one from system entropy.
+
+    Returns:
+        A `Release` with the output of that run only. Its `value` is None if the coin stopped the search, and then
+        `NothingFoundWarning` says so. Its guarantee is `threshold_stopping(guarantee, ...)`.
+
+    Raises:
+        ArgumentError: if an argument does not fit. It names the argument.
+        TypeError: if an argument is of another type. It names the argument.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.privacy import laplace
     >>> noisy = lambda random: (float(random.laplace(1)[0]), "found")

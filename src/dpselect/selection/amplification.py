@@ -42,10 +42,21 @@ def amplification_stop_probability(
 def amplified(
     *, mean: SupportsFloat, margin: SupportsFloat, failure_probability: SupportsFloat, base: Guarantee
 ) -> SelectAbove:
-    """A search for a run that scores at least mean - margin; fails with `failure_probability`, at most 2 epsilon_1.
+    """Return a search for a run that scores at least mean - margin, for at most 2 epsilon_1.
 
-    For scores in [0, 1] whose mean is at least `mean` on every data set (public; a wrong one costs success, never
-    privacy). Liu, Talwar 2019, Section 5.4.
+    It is for scores in [0, 1] whose mean is at least `mean` on every data set. The search finds nothing with
+    `failure_probability` (Liu, Talwar 2019, Section 5.4).
+
+    Args:
+        mean: a lower bound on the mean score, above 0 and at most 1, public. A wrong one costs success, never privacy.
+        margin: how far below the mean the score may be, above 0 and at most `mean`.
+        failure_probability: how often the search may find nothing, above 0 and below 1. It sets the coin of the search.
+        base: the guarantee of one run of the candidate, its score and failure included (you must ensure this). Its
+            epsilon is epsilon_1.
+
+    Raises:
+        ArgumentError: if a number is out of range.
+        PromiseError: if `base` is not a `Guarantee`.
 
     >>> from dpselect.privacy import pure_dp
     >>> search = amplified(mean=0.5, margin=0.2, failure_probability=1e-6, base=pure_dp(epsilon=0.5))

@@ -20,9 +20,17 @@ __all__ = ["SelectBest", "select_best"]
 
 @dataclass(frozen=True, kw_only=True)
 class SelectBest(Selector):
-    """Draw K from a law, run the candidate K times afresh, and release the output of the best score only.
+    """A search that runs the candidate K times, for a random K, and releases the output of the best score only.
 
     `select_best` with the same arguments, `base` being its `guarantee`, is a call of this.
+
+    Args:
+        repetitions: the distribution of the number of runs K, public.
+        base: the guarantee of one run of the candidate, its score and failure included (you must ensure this).
+
+    Raises:
+        PromiseError: if `base` is not a `Guarantee`.
+        TypeError: if `repetitions` is not such a distribution.
     """
 
     repetitions: Repetitions
@@ -56,20 +64,34 @@ def select_best(
     label: str = "select best",
     random: RandomSource | None = None,
 ) -> Release:
-    """Draw K from a law, run the candidate K times afresh, and release the output of the best score only.
+    """Return a release of the best of K runs, for a random number K.
 
-    `candidate(random) -> (score, output)` is one run of the proposal and `guarantee` covers everything that it returns,
-    its score and its failure included (you must ensure this, and that it draws from `random` only and keeps
-    nothing between runs). A run that raises ranks last, a score that is not a number just above it; random tags decide
-    ties. The value is None when K = 0 or every run failed. The release carries the winner's output and the guarantee of
-    the whole selection, `best_of(guarantee, repetitions)`; neither K nor a score leaves. In memory and in this process:
-    to survive a crash, use `dpselect.tuning.tune`.
+    It draws K, runs the candidate K times with new randomness, and releases the output of the best score only. Random
+    tags decide ties. K and the scores are not released. The search is in memory and in this process. To survive a
+    crash, use `dpselect.tuning.tune`.
 
-    `rehearse`: the candidate on made-up or public rows, which is run once before anything is drawn; by default its code
-    alone is searched for names that are defined nowhere (`dpselect.selection.rehearsal`). `NothingFoundWarning` says
-    that the value is None.
+    Args:
+        candidate: `candidate(random) -> (score, output)`, one run of the proposal. It draws from `random` only and
+            keeps nothing between runs (you must ensure this). A run that raises ranks last, and a score that is not a
+            number just above it.
+        repetitions: the distribution of K, public.
+        guarantee: the guarantee of one run. It covers everything that the candidate returns, its score and its failure
+            included (you must ensure this).
+        rehearse: the candidate on synthetic or public rows, which is run once before anything is drawn. True searches
+            its code for names that are defined nowhere (`dpselect.selection.rehearsal`). It also runs the function that
+            its method `rehearsal()` returns, if it has one. False does neither.
+        spender: pays the cost before the first run. None charges no budget.
+        label: the public name of the charge in the spender's record.
+        random: the source of randomness. By default it is a fresh one from system entropy.
 
-    Raises `TypeError` for arguments of another kind, `ArgumentError` for a candidate that would always fail.
+    Returns:
+        A `Release` with the winner's output and the guarantee of the whole selection, `best_of(guarantee,
+        repetitions)`. Its `value` is None if K = 0 or every run failed, and then `NothingFoundWarning` says so.
+
+    Raises:
+        ArgumentError: if the candidate would always fail. An error of its rehearsal passes as it is.
+        TypeError: if an argument is of another kind.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.privacy import laplace
     >>> from dpselect.repetitions import Harmonic

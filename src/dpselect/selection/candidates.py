@@ -35,10 +35,17 @@ _TAG_BITS = 128
 
 @dataclass(frozen=True, repr=False)
 class PrivateCandidate:
-    """A candidate together with what one run of it promises, its score and its failure included.
+    """A candidate together with the guarantee of one run of it, its score and its failure included.
 
-    It is a candidate itself: call it, or hand it to `select_best(it, guarantee=it.guarantee, ...)`. It shows nothing of
+    It is a candidate itself: call it, or pass it to `select_best(it, guarantee=it.guarantee, ...)`. It shows nothing of
     the data that `run` holds.
+
+    Args:
+        run: `run(random) -> (score, output)`, one run. All its randomness comes from `random` (you must ensure this).
+        guarantee: the guarantee of one run. It covers the score, the output and a failure (you must ensure this).
+
+    Raises:
+        PromiseError: if `guarantee` is not a `Guarantee`.
 
     >>> from dpselect.privacy import laplace
     >>> noisy = PrivateCandidate(lambda random: (float(random.laplace(1)[0]), "found"), laplace(scale=1.0))

@@ -24,15 +24,23 @@ __all__ = ["SelectAcceptable", "first_acceptable_run"]
 
 @dataclass(frozen=True, kw_only=True)
 class SelectAcceptable(Selector):
-    """Run the candidate until `acceptable(score, output)`, and release that output only; None if the coin came first.
+    """A search that runs the candidate until `acceptable(score, output)`, and releases that output only.
 
-    Before each round a coin stops the search with probability `floor`, in (0, 1): there are 1/floor rounds at most in
-    expectation. What is acceptable is fixed without the data and is a function of what one run gives, which `base`
-    covers with its failure (you must ensure this). A run that raises is not acceptable, nor is one for which
-    `acceptable` raises. The number of rounds depends on the data and does not leave; the time it takes does, and is not
-    covered.
+    Before each round a coin stops the search, and then the value is None. The number of rounds depends on the data and
+    is not released. The time it takes is visible, and is not covered.
 
-    Raises `ArgumentError` or `TypeError` naming the argument.
+    Args:
+        acceptable: a function of the score and the output of one run that returns whether to release it. It is fixed
+            without the data (you must ensure this). A run that raises is not acceptable, nor is one for which
+            `acceptable` raises.
+        floor: the probability that the coin stops the search before a round, from 1e-100 to below 1, public. There are
+            1/floor rounds at most in expectation.
+        base: the guarantee of one run of the candidate, its score and failure included (you must ensure this).
+
+    Raises:
+        ArgumentError: if `floor` is out of range. It names the argument.
+        TypeError: if `acceptable` or `floor` is of another type. It names the argument.
+        PromiseError: if `base` is not a `Guarantee`.
 
     >>> from dpselect.privacy import pure_dp
     >>> sixes = SelectAcceptable(acceptable=lambda score, face: face == 5, floor=0.001, base=pure_dp(epsilon=0.5))

@@ -23,17 +23,30 @@ _UNIT = 1 << 53
 
 @dataclass(frozen=True, kw_only=True)
 class SelectWithDummies(Selector):
-    """Run the candidate `runs` times and release one output, drawn by weight, or None for the dummy.
+    """A search that runs the candidate `runs` times and releases one output, drawn by weight, or None for the dummy.
 
-    A run of score q has weight exp(sharpness (min(threshold, q) - threshold)): 1 at the threshold and above, and with
-    sharpness inf 0 below it. The dummy has weight 1 + 1/gamma, gamma in [1e-12, 1/4), and stands for a score at the
-    threshold: take enough runs (`dummy_runs_needed`) for it to be rare. A run that raises or scores NaN has weight 0.
+    A run of score q has weight exp(sharpness (min(threshold, q) - threshold)). This is 1 at the threshold and above. A
+    run that raises or scores NaN has weight 0. The dummy has weight 1 + 1/gamma and represents a score at the
+    threshold. Take enough runs (`dummy_runs_needed`) for it to be rare.
 
-    The only selector here whose number of runs is public: nothing about it depends on the data. It costs many more of
-    them than `select_above` does. Threshold, runs, gamma and sharpness are fixed without the data. One run's output is
-    kept at a time.
+    This is the only selector here whose number of runs is public: nothing about it depends on the data. It costs many
+    more of them than `select_above` does. One run's output is kept at a time.
 
-    The guarantee is at most 2 epsilon_1. Raises `ArgumentError` or `TypeError` naming the argument.
+    The guarantee is at most 2 epsilon_1, epsilon_1 being that of the base.
+
+    Args:
+        threshold: the score from which weights are 1, finite. You must ensure that all numbers here are fixed without
+            the data.
+        runs: the number of runs, from 1 to 10**9.
+        gamma: sets the weight of the dummy, from 1e-12 to below 1/4.
+        base: the guarantee of one run of the candidate, its score and failure included (you must ensure this).
+        sharpness: how fast weights fall below the threshold, above 0. With inf, the default, they are 0 there.
+
+    Raises:
+        ArgumentError: if a number is out of range. It names the argument. All but `threshold` are checked when the
+            guarantee is asked for.
+        TypeError: if a number is of another type. It names the argument.
+        PromiseError: if `base` is not a `Guarantee`.
 
     >>> from dpselect.privacy import pure_dp
     >>> select = SelectWithDummies(threshold=0.5, runs=1000, gamma=0.2, base=pure_dp(epsilon=0.5))

@@ -72,13 +72,28 @@ class Tuned:
 def two_set_guarantee(
     price: Callable[[Guarantee], Guarantee], *, training: Guarantee, validation: Guarantee, may_overlap: bool
 ) -> TwoSetGuarantee:
-    """Price a search, as a function of its base, for the two data sets apart and together.
+    """Return the costs of a search for the two data sets apart and together, from its cost as a function of its base.
 
-    One run trains with `training` on one data set and scores with `validation` on the other. For a fixed validation
-    set the run is `training`-private in the training set, and the other way round; one person in both sets pays for
-    their composition. With disjoint sets, which the caller must ensure row by row and without looking at what the rows
-    say, everyone pays one of the two prices. Raises `AdjacencyError` when adjacencies differ.
+    One run trains with `training` on one data set and scores with `validation` on the other. For a fixed validation set
+    the run is `training`-private in the training set, and the other way round. One person in both sets pays for their
+    composition. With disjoint sets everyone pays one of the two.
+
     Source: Liu, Talwar 2019, Lemma 5.1.
+
+    Args:
+        price: a function from the guarantee of one run to the guarantee of the search. It sees public numbers only.
+        training: the guarantee of one training run, in the training data.
+        validation: the guarantee of the score, in the validation data.
+        may_overlap: whether one person may be in both sets. For False you must ensure that the sets are disjoint row by
+            row, without looking at the content of the rows.
+
+    Returns:
+        A `TwoSetGuarantee`, with the cost for the training set, for the validation set and in total.
+
+    Raises:
+        AdjacencyError: if adjacencies differ.
+        PromiseError: if `price` is not a function, or `training`, `validation` or a result of `price` is not a
+            `Guarantee`.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Geometric
@@ -128,18 +143,31 @@ def tuning_candidate(
 
 @dataclass(frozen=True, kw_only=True)
 class SelectHyperparameters(Mechanism):
-    """Train candidates 0 .. candidates-1, drawn with replacement, K times, and release the best by noisy validation.
+    """A search that trains K candidates drawn with replacement, and releases the best model by noisy validation.
 
-    A call takes `train(i, random)`, a private training run on the training data; `training` covers it for every i, with
-    its failure (you must ensure this). It is called for the candidates drawn only, so there may be any number. And
-    `correct(model)`, which counts correct rows of the validation data: one row moves it by at most one, and it fails
-    for no data (you must ensure this). The model is released with the price of both data sets apart (`training`,
-    `validation`) and for everyone (`guarantee`): their sum inside the search if one person `may_overlap` both sets, the
-    larger otherwise. The value is a `Tuned` or None. `rehearse`: search the code of both functions for names that are
-    defined nowhere, before anything is drawn.
+    The candidates are 0 .. candidates-1. A call takes two functions, `train` and `correct`. `train(i, random)` is a
+    private training run on the training data. It is called for the candidates drawn only, so there may be any number.
 
-    Raises `TypeError` and `ArgumentError` naming the argument. For other selectors: `tuning_candidate` and
-    `two_set_guarantee`.
+    `correct(model)` counts correct rows of the validation data. One row moves it by at most one, and it fails for no
+    data (you must ensure this). `rehearse` in the call searches the code of both functions for names that are defined
+    nowhere, before anything is drawn.
+
+    The value is a `Tuned` or None. The model is released with the cost for both data sets apart (`training`,
+    `validation`) and for everyone (`guarantee`). For other selectors use `tuning_candidate` and `two_set_guarantee`.
+
+    Args:
+        candidates: the number of candidates, at least 1, public.
+        repetitions: the distribution of K, public.
+        training: the guarantee of `train(i, random)` for every i, with its failure (you must ensure this).
+        validation_epsilon: the epsilon of one noisy count of correct rows, from 2**-60 to 2**60.
+        may_overlap: whether one person may be in both data sets. Then `guarantee` covers the sum of both costs inside
+            the search, else the larger one.
+
+    Raises:
+        ArgumentError: if an argument does not fit. It names the argument. `candidates` and `validation_epsilon` are
+            checked when the search is called.
+        TypeError: if `train`, `correct` or another argument is of another type. It names the argument.
+        PromiseError: if `training` is not a `Guarantee`.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Geometric

@@ -21,14 +21,19 @@ Candidates = Sequence[Candidate] | Callable[[int], Candidate]
 
 
 def uniform_mixture(candidates: Candidates, *, count: SupportsIndex | None = None) -> Candidate:
-    """A proposal that runs one of several candidates, drawn uniformly each time, with replacement.
+    """Return a proposal that runs one of several candidates, drawn uniformly each time, with replacement.
 
-    `candidates` is a sequence, or with `count` a function `index -> candidate` for the indices 0 .. count - 1. A
-    sequence is indexed and never walked through, so one that makes its members on demand makes only those drawn. What
-    making a candidate does belongs to the run: if it raises, that run failed.
+    Its guarantee is any that covers every candidate. (`private_mixture` gives the average, which is smaller.)
 
-    Its guarantee is any that covers every candidate (`private_mixture` gives the average, which is smaller). Raises
-    `ArgumentError` when there is none, `TypeError` for what cannot be indexed.
+    Args:
+        candidates: a sequence, or with `count` a function `index -> candidate` for the indices 0 .. count - 1. A
+            sequence is indexed and never iterated over. So one that makes its members on demand makes only those drawn.
+            Making a candidate is part of the run: if it raises, that run failed.
+        count: the number of candidates, for a function. None for a sequence.
+
+    Raises:
+        ArgumentError: if there is no candidate.
+        TypeError: if `candidates` is neither a sequence of callables, nor a function with a `count`.
 
     >>> from dpselect.randomness import keyed_source
     >>> uniform_mixture([lambda random: (1.0, "a")])(keyed_source(1))
@@ -48,10 +53,17 @@ def uniform_mixture(candidates: Candidates, *, count: SupportsIndex | None = Non
 def weighted_mixture(
     candidates: Candidates, weights: Sequence[float | Fraction], *, count: SupportsIndex | None = None
 ) -> Candidate:
-    """As `uniform_mixture`, with a probability proportional to its weight for each candidate, exactly.
+    """Return a proposal that runs one of several candidates, with probability proportional to its weight, exactly.
 
-    `weights` are fixed without the data (you must ensure this): integers, fractions or doubles, each taken at
-    its exact value, at least 0 and not all 0. Raises `ArgumentError` for others or for another number of them.
+    Args:
+        candidates: as for `uniform_mixture`.
+        weights: one for each candidate, fixed without the data (you must ensure this). They are integers, fractions or
+            doubles, each taken at its exact value, at least 0 and not all 0.
+        count: the number of candidates, for a function. None for a sequence.
+
+    Raises:
+        ArgumentError: if a weight does not fit, there is another number of them, or there is no candidate.
+        TypeError: if `candidates` is neither a sequence of callables, nor a function with a `count`.
 
     >>> from dpselect.randomness import keyed_source
     >>> coins = [lambda random: (1.0, "never"), lambda random: (1.0, "always")]
@@ -70,10 +82,19 @@ def weighted_mixture(
 def private_mixture(
     candidates: Sequence[PrivateCandidate], weights: Sequence[float | Fraction] | None = None
 ) -> PrivateCandidate:
-    """The mixture of candidates that know what they promise, with the average of their guarantees.
+    """Return the mixture of candidates that have guarantees, with the average of these.
 
-    `weights` above 0, None for equal ones. The guarantee is `dpselect.accounting.mixture`: it holds with the index of
-    the candidate released, so an output may name it. Raises as `weighted_mixture`, and `AdjacencyError`.
+    The guarantee is `dpselect.accounting.mixture`. It holds with the index of the candidate released, so an output may
+    name it.
+
+    Args:
+        candidates: a sequence of `PrivateCandidate`, with equal adjacencies.
+        weights: one for each candidate, above 0, fixed without the data (you must ensure this). None for equal ones.
+
+    Raises:
+        AdjacencyError: if the adjacencies differ.
+        ArgumentError: if a weight does not fit, there is another number of them, or a candidate would always fail.
+        TypeError: if one is not a `PrivateCandidate`.
 
     >>> from dpselect.privacy import zcdp
     >>> quiet, loud = (PrivateCandidate(lambda random: (0.0, None), zcdp(rho=rho)) for rho in (0.05, 0.2))

@@ -23,7 +23,13 @@ _ROUNDING = 2.0**-40
 
 
 def threshold_grid(count: int) -> tuple[float, ...]:
-    """1 - 1/R, 1 - 2/R, ..., 0 for scores in [0, 1].
+    """Return the falling thresholds 1 - 1/R, 1 - 2/R, ..., 0 for scores in [0, 1].
+
+    Args:
+        count: R, the number of thresholds, from 1 to 2**20.
+
+    Raises:
+        ArgumentError: if `count` is out of range.
 
     >>> threshold_grid(4)
     (0.75, 0.5, 0.25, 0.0)
@@ -34,17 +40,25 @@ def threshold_grid(count: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdSearch(Selector):
-    """The first of falling `thresholds` that one run reaches with a probability of about `target`, or None.
+    """A search for the first of falling `thresholds` that one run reaches with probability about `target`, or None.
 
-    The candidate is run `statistic.samples` times, and this one batch serves all thresholds. Thresholds, target,
-    statistic and the rest are fixed without the data. A run that raises or scores NaN reaches no threshold. None: not
-    even the last one was found, which the noise allows.
+    The candidate is run `statistic.samples` times, and this one batch serves all thresholds. A run that raises or
+    scores NaN reaches no threshold. None means that not even the last one was found, which the noise allows. The
+    guarantee is (epsilon, delta).
 
-    `statistic` comes from `smoothed_count(base, samples=..., thresholds=len(thresholds), ...)` or is a `SmoothedCount`
-    by hand; privacy holds for any. With a `failure_probability` the bar is lowered by `threshold_search_margin`, so
-    that the right threshold is rarely missed, and too large a one is found more often.
+    Args:
+        thresholds: scores, each below the one before. You must ensure that all arguments are fixed without the data.
+        target: the probability that a run should reach the threshold, above 0 and at most 1.
+        base: the guarantee of one run of the candidate, its score and failure included (you must ensure this).
+        statistic: from `smoothed_count(base, samples=..., thresholds=len(thresholds), ...)`, or your own
+            `SmoothedCount`. Privacy holds for any.
+        epsilon: the epsilon of the search, half for the bar and half for the queries.
+        failure_probability: lowers the bar by `threshold_search_margin`, so that the right threshold is rarely missed.
+            Then too large a one is found more often. None leaves the bar as it is.
 
-    The guarantee is (epsilon, delta). Raises `ArgumentError` for thresholds that do not fall.
+    Raises:
+        ArgumentError: if the thresholds do not fall, or `target` is out of range.
+        PromiseError: if `base` is not a `Guarantee`.
 
     >>> from dpselect.accounting.candidates.sampled_search import smoothed_count
     >>> from dpselect.privacy import pure_dp

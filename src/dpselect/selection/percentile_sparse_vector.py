@@ -24,9 +24,21 @@ _FARTHEST = 600.0
 
 
 def log_odds(*, passing: SupportsFloat, failing: SupportsFloat) -> float:
-    """log(passing / failing) for the probabilities that a candidate passes and that it fails, each to full precision.
+    """Return log(passing / failing) for the probabilities that a candidate passes and that it fails.
 
-    Give both: one minus the other loses the digits on which the privacy of near-certain events rests.
+    Compute both from the data, each to full precision. One minus the other loses the digits on which the privacy of
+    near-certain events rests.
+
+    Args:
+        passing: the probability that one run passes, private.
+        failing: the probability that one run fails, private. Both add up to one, to a thousandth.
+
+    Returns:
+        The log-odds: inf if only `failing` is 0, and -inf if only `passing` is.
+
+    Raises:
+        ArgumentError: if they are not probabilities, or do not add up to one. The message does not show them.
+        TypeError: if one is not a number.
 
     >>> log_odds(passing=0.5, failing=0.5), log_odds(passing=0.0, failing=1.0)
     (0.0, -inf)

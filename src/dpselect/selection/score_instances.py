@@ -42,16 +42,30 @@ def noisy_score_candidate(
     truncation: SupportsFloat | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> PrivateCandidate:
-    """A candidate that draws an index uniformly and scores it by its entry plus exact discrete Laplace noise.
+    """Return a candidate that draws an index uniformly and scores it by its entry plus exact discrete Laplace noise.
 
-    Entry i moves by at most sensitivities[i] between neighbours (you must ensure this; data-independent bounds;
-    one number stands for all) and gets noise of scale sensitivities[i] / epsilon. `penalty` p takes p sensitivities[i]
-    / epsilon off the noisy score: with p = log(4 count / beta**2) this is the generalised exponential mechanism, whose
-    winner is, with probability 1 - beta, no worse than `score_error` allows. `truncation` T redraws noise beyond T
-    scales: the margin mechanism, with `truncated_laplace_delta`; None leaves the guarantee pure.
+    Entry i gets noise of scale sensitivities[i] / epsilon. The output of a run is the index.
 
-    What is not a finite number counts as 0. Raises `ArgumentError` for arguments that do not fit.
     Source: Liu, Talwar 2019, Theorem 5.2.
+
+    Args:
+        scores: one number for each index, private. An entry that is not a finite number counts as 0.
+        sensitivities: the most that each entry moves between neighbours, from 2**-300 to 2**300. They are bounds that
+            do not depend on the data (you must ensure this). One number is for all entries.
+        epsilon: the epsilon of one run, from 2**-30 to 2**30.
+        penalty: p, at least 0, takes p sensitivities[i] / epsilon off the noisy score. With p = log(4 count / beta**2)
+            this is the generalised exponential mechanism. Its winner is, with probability 1 - beta, no worse than
+            `score_error` allows.
+        truncation: T, from 1 to 2**10, redraws noise beyond T scales. This is the margin mechanism, with
+            `truncated_laplace_delta`. None leaves the guarantee pure.
+        adjacency: which data sets are neighbours.
+
+    Returns:
+        A `PrivateCandidate`, with its guarantee.
+
+    Raises:
+        ArgumentError: if an argument does not fit, or the truncation gives no delta below 1.
+        TypeError: if an argument is of another type.
 
     >>> from dpselect.randomness import keyed_source
     >>> from dpselect.repetitions import Geometric

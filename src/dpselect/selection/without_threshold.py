@@ -24,14 +24,27 @@ MOST_RUNS = 10_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class SelectWithoutThreshold(Selector):
-    """Find a threshold by a private `search`, then release the first run that reaches it, or None.
+    """A search that finds a threshold privately, then releases the first run that reaches it, or None.
 
-    The search's `target`: how probable it should be that a run reaches the threshold found, about 1 / (2K) for one good
-    candidate among K. Its statistic, `stop_probability` and `max_runs` (conditioned) are what you can afford; any
-    choice is private, none is promised to find the best. The threshold, a private output, is used and not released.
+    The threshold, a private output, is used and not released. The number of later runs depends on the data and is not
+    released. The time it takes is visible, and is not covered.
 
-    The guarantee is the search's (epsilon, delta) composed with the stopping's, which is below 2 epsilon_1. The number
-    of later runs depends on the data and does not leave; the time it takes does, and is not covered.
+    The guarantee is the search's (epsilon, delta) composed with the stopping's, which is below 2 epsilon_1.
+
+    Any choice of the statistic, `stop_probability` and `max_runs` is private. Choose what you can afford. None is
+    certain to find the best.
+
+    Args:
+        search: the private search for the threshold. Its `target` is how probable it should be that a run reaches the
+            threshold found, about 1 / (2K) for one good candidate among K.
+        stop_probability: the probability that a coin stops the later runs after a failure, from 1e-100 to below 1,
+            fixed without the data (you must ensure this).
+        max_runs: the largest number of later runs, public. The number is drawn again until it is within the limit
+            (conditioned). None sets no limit.
+
+    Raises:
+        TypeError: if `search` is not a `ThresholdSearch`.
+        ArgumentError: if a number is out of range, when the guarantee is asked for.
 
     >>> from dpselect.accounting.candidates.sampled_search import smoothed_count
     >>> from dpselect.privacy import pure_dp
@@ -63,12 +76,25 @@ class SelectWithoutThreshold(Selector):
         failure_probability: SupportsFloat = 0.1,
         most_runs: SupportsFloat = MOST_RUNS,
     ) -> SelectWithoutThreshold:
-        """A run whose score is within 1/R of the best median among `candidates`, at 2 epsilon_1 + `epsilon`.
+        """Return a selector whose winner is within 1/R of the best median score, at 2 epsilon_1 + `epsilon`.
 
-        For a candidate that draws one of K candidates uniformly, scores in [0, 1]; R `thresholds` make the grid. All
-        numbers are the theorem's, and it asks for so many runs (10^12 and far more) that this is a statement rather
-        than a program: `ArgumentError` with the number when they exceed `most_runs`. Choose them by hand, as you can
-        afford, or use `select_best`. The base needs an epsilon outside its failure mass.
+        It is for a candidate that draws one of K candidates uniformly, with scores in [0, 1]. All numbers are the
+        theorem's. It asks for so many runs (10^12 and far more) that this is a statement rather than a program. Choose
+        them by hand, as you can afford, or use `select_best`.
+
+        Args:
+            candidates: K, how many candidates the proposal draws from, public.
+            thresholds: R, how many thresholds make the grid.
+            base: the guarantee of one run, its score and failure included (you must ensure this). It needs an epsilon,
+                epsilon_1, outside its failure mass.
+            epsilon: the epsilon of the search for the threshold.
+            delta: the delta of that search.
+            failure_probability: how often the score may be worse.
+            most_runs: the largest number of runs to accept.
+
+        Raises:
+            ArgumentError: if the theorem asks for more than `most_runs`. The message has the number.
+            BoundUnavailableError: if the base has no epsilon outside its failure mass.
 
         >>> from dpselect.privacy import pure_dp
         >>> SelectWithoutThreshold.by_theorem(candidates=2, thresholds=4, base=pure_dp(epsilon=0.01), epsilon=1.0,

@@ -192,9 +192,28 @@ def interior_point(
     random: RandomSource | None = None,
     **options: Any,
 ) -> Release:
-    """`InteriorPoint` with these options on these values: one between the smallest and the largest, or None.
+    """Return a private value between the smallest and the largest of these values, or None.
 
-    `spender`, `label`: where the price is paid, before the values are looked at, and its name in the record.
+    It runs `InteriorPoint` with these options on the values, and its documentation says when it succeeds.
+
+    Args:
+        values: a one-dimensional array or a sequence of real numbers, private.
+        spender: pays the cost before the values are looked at. None charges no budget.
+        label: the public name of the charge in the spender's record.
+        random: the source of randomness. By default it is a fresh one from system entropy.
+        **options: the attributes of `InteriorPoint`, all public: `epsilon`, and the domain as `domain_size`, or as
+            `lower` and `upper` (and `granularity`). `delta`, `method`, `expected_rows`, `failure_probability`,
+            `count_epsilon` and `adjacency` have the defaults of that class.
+
+    Returns:
+        A `Release` with the guarantee. Its `value` is None if no node was heavy enough, or the noisy count was too
+        small.
+
+    Raises:
+        ArgumentError: if an option does not fit.
+        ContentError: if the values are not one-dimensional real numbers by their type. In a sequence, if fewer than a
+            tenth of them are such numbers.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> release = interior_point([2**40 + i for i in range(200)], domain_size=2**64, epsilon=1, random=keyed_source(1))

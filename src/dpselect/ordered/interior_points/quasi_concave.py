@@ -41,7 +41,11 @@ _LARGEST = float(1 << 53)
 class RisingAndFalling:
     """The score min(rising(z), falling(z)) of a function that never falls and one that never rises.
 
-    Every quasi-concave score is one. Its peak is where the two cross, found by bisection.
+    Every quasi-concave score has this form. Its peak is where the two functions cross, and bisection finds it.
+
+    Args:
+        rising: a function from an integer place to a number. It never falls as the place grows (you must ensure this).
+        falling: a function of the same kind that never rises (you must ensure this).
 
     >>> rows = [2, 3, 3, 8]
     >>> score = RisingAndFalling(lambda z: sum(x <= z for x in rows), lambda z: sum(x >= z for x in rows))
@@ -68,11 +72,20 @@ class RisingAndFalling:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ScoreRuns:
-    """A score that is given by its values on runs, as one that depends on ranks only is.
+    """A score that is given by its values on runs of places, such as one that depends on ranks only.
 
-    The score is `scores[i]` on starts[i], ..., starts[i+1] - 1, the last run ending at `upper`. The first start is
-    public; the others, and how many there are, may depend on the data. Scores are clipped at 2**53; NaN counts as the
-    lowest. Raises `ArgumentError` for starts that are not increasing up to `upper` or scores of another length.
+    The score is `scores[i]` on starts[i], ..., starts[i+1] - 1, and the last run ends at `upper`.
+
+    Args:
+        starts: the first place of each run: increasing integers, up to `upper`. The first start is public. The other
+            starts, and how many there are, may depend on the data.
+        scores: one number for each run. Scores are clipped to magnitude 2**53, and NaN counts as the lowest.
+        upper: the last place, an integer, public.
+        lengths: how many places each run has. It is computed, not given.
+
+    Raises:
+        ArgumentError: if the starts do not increase up to `upper`, or there is not one score for each.
+        TypeError: if the scores are not numbers.
 
     >>> ScoreRuns([0, 5, 6], [0, 90, 1], upper=9).lengths
     [5, 1, 4]
@@ -187,10 +200,29 @@ def maximize_quasi_concave(
     random: RandomSource | None = None,
     **options: Any,
 ) -> Release:
-    """`QuasiConcave` on a score, with its options and the places.
+    """Return a private place, an integer, where a quasi-concave score is nearly largest.
 
-    What the score raises passes through and may tell of the data. `spender`, `label`: where the price is paid, before
-    the score is asked for, and its name in the record.
+    It runs `QuasiConcave` on the score, and its documentation lists the conditions that you must ensure.
+
+    Args:
+        score: a function from an integer to a number, a `RisingAndFalling` or a `ScoreRuns`. It holds the data.
+        spender: pays the cost before the score is asked for. None charges no budget.
+        label: the public name of the charge in the spender's record.
+        random: the source of randomness. By default it is a fresh one from system entropy.
+        **options: the attributes of `QuasiConcave`: `epsilon`, `sensitivity`, `monotonic` and `adjacency`. The public
+            places: `domain_size`, or `lower` and `upper`. And `peak`, a place where the score is largest, which may
+            depend on the data. `ScoreRuns` need no places and no peak. `RisingAndFalling` needs no peak, nor do at most
+            65,536 places.
+
+    Returns:
+        A `Release` with the place as `value`, and with the guarantee, pure epsilon.
+
+    Raises:
+        ArgumentError: if a parameter is out of range, a peak is missing, or `ScoreRuns` come with places or a peak.
+        TypeError: if `score` is not a function, or a parameter is of another type.
+        BudgetError: if the spender refuses.
+
+    An exception that the score raises passes through and may tell of the data.
 
     >>> from dpselect.randomness import keyed_source
     >>> rows = [10**17, 10**17 + 5, 3 * 10**17] * 100
@@ -238,10 +270,19 @@ def _draw(score: Score, first: int, last: int, peak: int, rate: Fraction, random
 
 
 def quasi_concave_hull(scores: ArrayLike) -> NDArray[np.float64]:
-    """The least quasi-concave score above this one: min(largest so far, largest from here on).
+    """Return the least quasi-concave score above this one: min(largest so far, largest from here on).
 
-    Maxima and minima of scores move no more than the scores do, so the sensitivity (and being monotonic) is kept. A
-    place with hull h is between two places with scores of at least h.
+    Maxima and minima of scores move no more than the scores do. So the hull has the same sensitivity, and is monotonic
+    if the scores are. A place with hull h is between two places with scores of at least h.
+
+    Args:
+        scores: one number for each place, in the order of the places.
+
+    Returns:
+        The hull, an array with one number for each place.
+
+    Raises:
+        TypeError: if the scores are not numbers.
 
     >>> quasi_concave_hull([0, 2, 1, 3, 0]).tolist()
     [0.0, 2.0, 2.0, 3.0, 0.0]

@@ -173,9 +173,28 @@ def learn_rectangle(
     random: RandomSource | None = None,
     **options: Any,
 ) -> Release:
-    """`RectangleLearner` with these options on labelled rows X, y; the release's value is a `Rectangle`.
+    """Return a private axis-aligned rectangle that is learnt from labelled rows X, y.
 
-    `spender`, `label`: where the price is paid, before the rows are looked at, and its name in the record.
+    It runs `RectangleLearner` with these options, and its documentation says how accurate the rectangle is.
+
+    Args:
+        X: a dense table of numbers, shape (rows, axes), private. Rows with NaN are left out. Of an array of objects,
+            rows with a cell that is not an integer are left out.
+        y: one label a row, of a number type, private: 1 (or True) is positive, and other rows are not used.
+        spender: pays the cost before the rows are looked at. None charges no budget.
+        label: the public name of the charge in the spender's record.
+        random: the source of randomness. By default it is a fresh one from system entropy.
+        **options: the attributes of `RectangleLearner`, all public: `epsilon`, and the domain of every axis as
+            `domain_size`, or as `lower` and `upper` (and `granularity`). `delta`, `dimensions`, `failure_probability`,
+            `slicing` and `adjacency` have the defaults of that class.
+
+    Returns:
+        A `Release` with the guarantee and a `Rectangle` as `value`. It is empty if there were too few positive rows.
+
+    Raises:
+        ArgumentError: if an option or a shape does not fit, never because of what the rows hold.
+        TypeError: if a type does not fit.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> X = np.stack(np.meshgrid(np.arange(100), np.arange(100)), axis=2).reshape(-1, 2)

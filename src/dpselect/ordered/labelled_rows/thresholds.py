@@ -235,9 +235,29 @@ def learn_threshold(
     random: RandomSource | None = None,
     **options: Any,
 ) -> Release:
-    """`ThresholdLearner` with these options on labelled rows x, y; the release's value is a `Threshold`.
+    """Return a private threshold on one column that is learnt from labelled rows x, y.
 
-    `spender`, `label`: where the price is paid, before the rows are looked at, and its name in the record.
+    It runs `ThresholdLearner` with these options, and its documentation says how accurate the threshold is.
+
+    Args:
+        x: one number, integer or timestamp a row, private. Rows with NaN are left out, and of an array of objects those
+            that are not integers.
+        y: one label a row, of a number type, private: 1 (or True) is positive, 0 negative. Other rows are left out.
+        spender: pays the cost before the rows are looked at. None charges no budget.
+        label: the public name of the charge in the spender's record.
+        random: the source of randomness. By default it is a fresh one from system entropy.
+        **options: the attributes of `ThresholdLearner`, all public: `epsilon`, and the domain as `domain_size`, or as
+            `lower` and `upper` (and `granularity`). `delta`, `positives`, `method`, `interior`, `per_side`,
+            `failure_probability` and `adjacency` have the defaults of that class.
+
+    Returns:
+        A `Release` with the guarantee and a `Threshold` as `value`. It is None if an interior point other than
+        "exponential" found nothing.
+
+    Raises:
+        ArgumentError: if an option or a shape does not fit, never because of what the rows hold.
+        TypeError: if a type does not fit.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> x = np.arange(100)

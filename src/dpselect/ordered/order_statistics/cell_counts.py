@@ -32,8 +32,14 @@ _BITS: Final = 8
 class CountedCells(NamedTuple):
     """Noisy numbers of cells, at times below 0. Every row is in one of them.
 
-    `inside` are within the bounds or one of the categories; `below` and `above` are clipped to a bound; `missing` are
-    empty, null, NaN or NaT; `unreadable` hold something that is not what the column is declared to hold.
+    A count that the type of the column or its categories rule out is exactly 0, without noise.
+
+    Args:
+        inside: cells within the bounds, or in one of the categories.
+        below: cells below the lower bound, which are clipped to it.
+        above: cells above the upper bound, which are clipped to it.
+        missing: cells that are empty, null, NaN or NaT.
+        unreadable: cells that hold something else than the column is declared to hold, such as text in no category.
     """
 
     inside: int
@@ -143,10 +149,17 @@ def noise_above(rate: float, weights: tuple[float, ...], failure: float = 0.05) 
 
 
 def count_epsilon(epsilon: SupportsFloat, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> float:
-    """The part of `epsilon` that pays for `CellCounts` beside another answer: a public rule.
+    """Return the part of `epsilon` that pays for `CellCounts` next to another answer: a public rule.
 
-    The least share between 0.01 and 0.05 with which a count has a standard deviation of 30 rows, or 0.05. Rounded down
-    to eight binary digits, so that what is left of epsilon is exact.
+    It is the least share between 0.01 and 0.05 at which a count has a standard deviation of 30 rows, or 0.05. It is
+    rounded down to eight binary digits, so that the rest of epsilon is exact.
+
+    Args:
+        epsilon: the whole budget of the counts and the other answer, above 0.
+        adjacency: which data sets are neighbours. Under "replace_one" the noise of a count is doubled.
+
+    Raises:
+        ArgumentError: if `epsilon` or `adjacency` does not fit.
 
     >>> count_epsilon(1.0), count_epsilon(10.0), count_epsilon(0.5)
     (0.047119140625, 0.099609375, 0.02490234375)
@@ -173,15 +186,22 @@ def count_cells(
 ) -> Release:
     """Return noisy counts of the cells of a column by how they are handled: a `CountedCells` as `value`.
 
-    Say how many values a `quantile` with the same bounds clips, and how many cells it leaves out. In memory nothing is
-    unreadable: a cell that is not a number is missing. Columns of `open_column` have cells that hold other text.
+    The counts tell you how many values a `quantile` with the same bounds clips, and how many cells it leaves out. In
+    memory nothing is unreadable: a cell that is not a number is missing. Columns of `open_column` have cells that hold
+    other text.
 
     Args:
-        values: what a `Column` takes, or one.
-        spender, label, random: as for `quantile`.
-        **options: `epsilon`, `adjacency`, and those of the column, such as `lower` and `upper`, or `categories`.
+        values: a `Column`, or the values that one takes, private.
+        spender: pays the cost before the rows are read. None charges no budget.
+        label: the public name of the charge in the spender's record.
+        random: the source of randomness. By default it is a fresh one from system entropy.
+        **options: `epsilon` and `adjacency` of `CellCounts`. If `values` is not a `Column`, also the attributes of one,
+            such as `lower` and `upper`, or `categories`.
 
-    Raises `ArgumentError` and `TypeError` for arguments; no content of a row decides that.
+    Raises:
+        ArgumentError: if an argument does not fit. No content of a row decides that.
+        TypeError: if an argument or the type of the values does not fit.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> count_cells([1.0, 2.0, 99.0, None] * 250, lower=0, upper=10, epsilon=1.0, random=keyed_source(1)).value

@@ -132,15 +132,28 @@ def parse_epsilon(epsilon: SupportsFloat) -> float:
 class Quantile(Mechanism):
     """A private quantile of a `Column`: a value of its domain that is nearly at rank q n.
 
-    - `mechanism="exponential"`: z with probability proportional to exp(rate * score(z)), exactly. The score is how
-      many ranks z is away from being a q-quantile, negative; see `quantile_rate` for it, the rate and the proof. The
-      guarantee has range epsilon: pure, and it composes well.
-    - `"permute_and_flip"`: the same scores and rate on a domain of at most 4096 values. Never less accurate, but its
-      guarantee is pure epsilon and nothing better: for a single release.
-    - `"auto"`: permute-and-flip on such a domain, else exponential. On a fine domain the two laws are nearly the same.
+    How long a run takes depends on the values.
 
-    Raises `ArgumentError` and `TypeError` for arguments, never because of what the values are. How long it takes
-    depends on the values.
+    Args:
+        q: the quantile, from 0 to 1, public. A float represents its shortest decimal, so 0.1 is one tenth. A `Fraction`
+            needs a denominator below 2**60.
+        epsilon: the privacy cost, from 2**-30 to 2**20.
+        mechanism: one of
+
+            - "exponential": z with probability proportional to exp(rate * score(z)), exactly. The score is how many
+              ranks z is away from being a q-quantile, negative. `quantile_rate` has the score, the rate and the proof.
+              The guarantee has range epsilon: it is pure, and it composes well.
+            - "permute_and_flip": the same scores and rate on a domain of at most 4096 values. It is never less
+              accurate, but its guarantee is pure epsilon and nothing better. Use it for a single release.
+            - "auto": permute-and-flip on such a domain, else exponential. On a fine domain the two distributions are
+              nearly the same.
+        adjacency: which data sets are neighbours.
+
+    Raises:
+        ArgumentError: if an argument is out of range, or the domain is too large for "permute_and_flip". The values
+            themselves never raise.
+        BoundUnavailableError: if `mechanism` is none of these.
+        TypeError: if an argument is of another type.
 
     >>> from dpselect.ordered import Column
     >>> from dpselect.randomness import keyed_source
@@ -211,14 +224,29 @@ def quantile(
     random: RandomSource | None = None,
     **options: Any,
 ) -> QuantileRelease:
-    """A private quantile: `Quantile` of these values, which are a `Column` or have its options here.
+    """Return a private quantile of the values, with what is known of its accuracy.
 
-    - `**options`: `mechanism` and `adjacency`; of the column `lower`, `upper` and `granularity`, or `domain_size`, or
-      `categories`; `weights`, `assume_sorted`.
-    - `spender`: where it is paid: a budget of a ledger. The price is durable there before the rows are read, and stays
-      where anything fails after that; `label` names it in the record. The result has the receipt.
+    It runs `Quantile` on a `Column` of the values. `rank_error` of the result says how far off it may be.
 
-    `rank_error` of the result says how far off it may be.
+    Args:
+        values: a `Column`, or the values that one takes, private.
+        q: the quantile, from 0 to 1, public.
+        epsilon: the privacy cost, from 2**-30 to 2**20.
+        spender: pays the cost, such as a budget of a ledger. The charge is durable there before the rows are read, and
+            stays if anything fails after that. The result has the receipt. None charges no budget.
+        label: the public name of the charge in the spender's record.
+        random: the source of randomness. By default it is a fresh one from system entropy.
+        **options: `mechanism` and `adjacency` of `Quantile`. If `values` is not a `Column`, also the attributes of one:
+            `lower`, `upper` and `granularity`, or `domain_size`, or `categories`. And `weights`, `largest_weight` and
+            `assume_sorted`.
+
+    Returns:
+        A `QuantileRelease`, with the quantile as `value`.
+
+    Raises:
+        ArgumentError: if an argument does not fit, or column options come with a `Column`.
+        TypeError: if an argument or the type of the values does not fit.
+        BudgetError: if the spender refuses.
 
     >>> import numpy as np
     >>> from dpselect.randomness import keyed_source
@@ -235,7 +263,18 @@ def quantile(
 
 @options_of(quantile)
 def median(values: Any, *, epsilon: SupportsFloat, **options: Any) -> QuantileRelease:
-    """`quantile` at q = 0.5 with the same options.
+    """Return a private median: `quantile` at q = 0.5 with the same options.
+
+    Args:
+        values: a `Column`, or the values that one takes, private.
+        epsilon: the privacy cost, from 2**-30 to 2**20.
+        **options: those of `quantile`: the attributes of the column, `mechanism`, `adjacency`, `spender`, `label` and
+            `random`.
+
+    Raises:
+        ArgumentError: if an argument does not fit.
+        TypeError: if an argument or the type of the values does not fit.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> median([0.2, 0.4, 0.6] * 100, lower=0.0, upper=1.0, granularity=0.1, epsilon=1.0, random=keyed_source(1)).value

@@ -92,7 +92,31 @@ def private_range(
     random: RandomSource | None = None,
     **options: Any,
 ) -> Release:
-    """`PrivateRange` with these options of these values, which are what a `Column` takes.
+    """Return private bounds (lower, upper) of numbers of any magnitude.
+
+    Each end is an exponential mechanism at epsilon/2 over the 4094 powers of two with a sign. Write e for the rank
+    error of one of them (25/epsilon rows or so). Except with `failure_probability`, all but at most 2 e rows at either
+    end are within the range. With few rows the range is arbitrary, and as private.
+
+    Use it for the bounds of `quantile` or of clipping, and compose the two guarantees.
+
+    Args:
+        values: the numbers, private: the values that a `Column` takes, without declared bounds.
+        assume_sorted: the values are in increasing order, missing ones last. You must ensure this: the answer is not
+            private otherwise.
+        spender: pays the cost before the rows are read. None charges no budget.
+        label: the public name of the charge in the spender's record.
+        random: the source of randomness. By default it is a fresh one from system entropy.
+        **options: `epsilon`, the privacy cost of both ends together. `failure_probability`, 0.05 by default: how often
+            more rows may be outside. `adjacency`: which data sets are neighbours.
+
+    Returns:
+        A `Release` with (lower, upper) as `value`, and with the guarantee, pure epsilon.
+
+    Raises:
+        ArgumentError: if an argument does not fit.
+        TypeError: if the values are timestamps or text, which need declared bounds.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> private_range([1.5 * i for i in range(1000)], epsilon=1.0, random=keyed_source(1)).value
@@ -114,13 +138,33 @@ def quantile_interval(
     random: RandomSource | None = None,
     **options: Any,
 ) -> Release:
-    """(low, high) around the q-quantile of these rows, which it holds except with `failure_probability`.
+    """Return a private interval (low, high) that holds the q-quantile of these rows, except with `failure_probability`.
 
-    Two exponential mechanisms at epsilon/2, whose targets lie as many ranks below and above q n as the error of one of
-    them (`rank_error` at half the failure probability): at most q n rows are below `low`, and at least q n are at most
-    `high`, no matter what the rows are and however few, clipped to the bounds and rounded to the granularity. For
-    that, as many rows are added at either bound. The targets move with n as q n does, and what is added is public, so
-    the privacy is that of `quantile`, whose options these are. Sampling error, of the rows themselves, is not in it.
+    At most q n rows are below `low`, and at least q n are at most `high`. This holds for any rows, however few, clipped
+    to the bounds and rounded to the granularity. It leaves out the sampling error of the rows themselves.
+
+    Two exponential mechanisms at epsilon/2 each aim below and above q n. They aim as many ranks away as the error of
+    one of them (`rank_error` at half the failure probability). For that, as many rows are added at either bound. The
+    targets move with n as q n does, and the added rows are public. So the privacy is that of `quantile`.
+
+    Args:
+        values: a `Column`, or the values that one takes, private.
+        q: the quantile, from 0 to 1, public.
+        epsilon: the privacy cost of both ends together, from 2**-30 to 2**20.
+        failure_probability: how often the interval may miss the quantile, above 0 and below 1.
+        spender: pays the cost before the rows are read. None charges no budget.
+        label: the public name of the charge in the spender's record.
+        random: the source of randomness. By default it is a fresh one from system entropy.
+        **options: `adjacency`. If `values` is not a `Column`, also the attributes of one, as for `quantile`. The
+            mechanism is always "exponential".
+
+    Returns:
+        A `Release` with (low, high) as `value`, and with the guarantee of two exponential mechanisms.
+
+    Raises:
+        ArgumentError: if an argument does not fit.
+        TypeError: if an argument or the type of the values does not fit.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> low, high = quantile_interval(

@@ -46,30 +46,48 @@ _USUAL_SIZE = 1 << 49
 class Quantiles(PublicDomain, Mechanism):
     """Several private quantiles of a `Column`, in the order of `qs`, for epsilon altogether.
 
-    - `method="joint"` (Gillenwater, Joseph, Kulesza 2021): one exponential mechanism over all increasing sequences,
-      drawn exactly from the ranks around the quantiles. Time and memory grow with the square of their number over
-      epsilon, and hardly with the rows. No weights.
-    - `"recursive"` (Kaplan, Schnapp, Stemmer 2022): cut at the middle quantile, continue in both parts; a row is in one
-      part of a level, so log2(m + 1) levels share epsilon instead of m quantiles.
-    - `"tree"` (Hay, Rastogi, Miklau, Suciu 2010): noisy counts of a domain of at most 4096 values, good for any number
-      of quantiles at once and for few rows.
-    - `"slice"` (Cohen, Lyu, Nelson, Sarlos, Stemmer 2022): a quantile in each slice of Reorder-Slice-Compute. Costs
-      (epsilon, `delta`), hardly more for many quantiles than for eight.
-    - `"independent"`: m times `quantile`, at epsilon/m.
-    - `"auto"`: by the number of quantiles, epsilon, adjacency, the size of the domain and `expected_rows`, about how
-      many rows there are, which is public (you must ensure this): tree where there are few rows for many quantiles
-      on a small domain; else joint, or recursive where that would be slow. 1000 rows are expected unless you know
-      better. This is the choice with the least error on nearly every column, not the one with the least proved error.
-    - `"least_bound"`: the method with the least proved error for the worst column, of independent, recursive and joint
-      (see `proved_best`). On most columns its values are further off than those of "auto".
+    Joint, recursive and slice break ties at random first. Answers depend on rows through the mechanism alone:
+    `expected_rows` is never compared with them.
 
-    Joint, recursive and slice break ties at random first. Answers depend on rows through the mechanism alone: what
-    `expected_rows` says is never compared with them.
+    `rates`: the joint method has one and no `cuts`. The tree has epsilon for its rate. Slices have their own
+    parameters.
 
-    The domain and `units` (how many units of rank a row counts at most) are those of the column, once there is one;
-    before, "auto" goes by the domain if it is given. `rates`: the joint method has one and no `cuts`; the tree has
-    epsilon for its rate; slices have their own parameters. Raises `ArgumentError` and `TypeError` for arguments, never
-    because of the values.
+    Args:
+        qs: the quantiles, each from 0 to 1, in any order and with repeats, public.
+        epsilon: the privacy cost of all quantiles together, from 2**-30 to 2**20.
+        method: how the quantiles are drawn:
+
+            - "joint" (Gillenwater, Joseph, Kulesza 2021): one exponential mechanism over all increasing sequences,
+              drawn exactly from the ranks around the quantiles. Time and memory grow with the square of their number
+              over epsilon, and hardly with the rows. It takes no weights.
+            - "recursive" (Kaplan, Schnapp, Stemmer 2022): cut at the middle quantile, and continue in both parts. A row
+              is in one part of a level, so log2(m + 1) levels share epsilon instead of m quantiles.
+            - "tree" (Hay, Rastogi, Miklau, Suciu 2010): noisy counts of a domain of at most 4096 values. It is good for
+              any number of quantiles at once and for few rows.
+            - "slice" (Cohen, Lyu, Nelson, Sarlos, Stemmer 2022): a quantile in each slice of Reorder-Slice-Compute. It
+              costs (epsilon, `delta`), hardly more for many quantiles than for eight. It takes no weights.
+            - "independent": m times `quantile`, at epsilon/m.
+            - "auto": by the number of quantiles, epsilon, adjacency, the size of the domain and `expected_rows`. It
+              takes independent for one quantile, and tree for few rows and many quantiles on a small domain. Else it
+              takes joint, or recursive if joint would be slow or rows have weights. This is the choice with the least
+              error on nearly every column, not the one with the least proved error.
+            - "least_bound": the method with the least proved error for the worst column, of independent, recursive and
+              joint (see `proved_best`). On most columns its values are further off than those of "auto".
+        delta: for "slice" alone, which needs one above 0 and below 1. The other methods are pure.
+        adjacency: which data sets are neighbours.
+        expected_rows: about how many rows there are, for "auto", public (you must ensure this). 1000 rows are expected
+            unless you know better.
+        units: how many units of rank a row counts at most: 1 without weights. A run takes it from the column.
+        domain_size: the domain is 0 .. domain_size - 1, for "auto" and "least_bound" before there is a column. A run
+            takes the domain of the column.
+        lower: or the smallest value of the domain, public.
+        upper: and the largest one, public.
+        granularity: the values are its multiples between the bounds, as for `quantile`.
+
+    Raises:
+        ArgumentError: if an argument does not fit, never because of the values.
+        BoundUnavailableError: if `method` is none of these, or no slicing costs at most epsilon at `delta`.
+        TypeError: if an argument is of another type.
 
     >>> asked = Quantiles(epsilon=1.0, qs=[0.25, 0.5, 0.75], method="recursive")
     >>> asked.guarantee.epsilon(delta=0), [round(e) for e in asked.rank_errors(1000)]
@@ -285,10 +303,29 @@ def quantiles(
     random: RandomSource | None = None,
     **options: Any,
 ) -> QuantilesRelease:
-    """Several private quantiles: `Quantiles` of these values, which are a `Column` or have its options here.
+    """Return several private quantiles of the values, with what is known of their accuracy.
 
-    The values are in the order of `qs`, with repeats; each quantile is drawn and paid for once.
-    `**options`: those of the column, as for `quantile`, and `delta`, `expected_rows` and `adjacency`.
+    It runs `Quantiles` on a `Column` of the values. Each quantile is drawn and paid for once, even if `qs` repeats it.
+
+    Args:
+        values: a `Column`, or the values that one takes, private.
+        qs: the quantiles, each from 0 to 1, in any order and with repeats, public.
+        epsilon: the privacy cost of all quantiles together, from 2**-30 to 2**20.
+        method: how they are drawn, see `Quantiles`. "auto" chooses by public facts.
+        spender: pays the cost before the rows are read. None charges no budget.
+        label: the public name of the charge in the spender's record.
+        random: the source of randomness. By default it is a fresh one from system entropy.
+        **options: `delta`, `expected_rows` and `adjacency` of `Quantiles`. If `values` is not a `Column`, also the
+            attributes of one, as for `quantile`.
+
+    Returns:
+        A `QuantilesRelease`. Its `value` is a list in the order of `qs`, with repeats.
+
+    Raises:
+        ArgumentError: if an argument does not fit, never because of the values.
+        BoundUnavailableError: if there is no such method, or no slicing costs at most epsilon at `delta`.
+        TypeError: if an argument or the type of the values does not fit.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> quantiles(range(10_000), qs=[0.25, 0.5, 0.75], lower=0, upper=10_000, granularity=100, epsilon=1.0,

@@ -38,7 +38,20 @@ class SlicePrices:
 
 
 def slice_prices(price: SlicePrice, *, delta: SupportsFloat) -> SlicePrices:
-    """All that is proved, beside each other.
+    """Return every proved epsilon of Reorder-Slice-Compute at `delta`, to compare them.
+
+    Args:
+        price: the parameters of the slices and computations, all public.
+        delta: the delta at which epsilons are computed, above 0 and below 1.
+
+    Returns:
+        A `SlicePrices`, for adding or removing one row. It has inf for a proof that gives no finite epsilon, and for
+        `plain` if the price has no limit on its `slices`.
+
+    Raises:
+        ArgumentError: if `delta` is out of range, or a component has no curve at all.
+        BoundUnavailableError: if no proof covers the components of the price.
+        TypeError: if `price` is not a `SlicePrice`.
 
     >>> from dpselect.privacy import pure_dp
     >>> prices = slice_prices(SlicePrice(slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05), slices=64), delta=1e-6)
@@ -64,9 +77,19 @@ def slice_prices(price: SlicePrice, *, delta: SupportsFloat) -> SlicePrices:
 
 
 def noise_pays_from(price: SlicePrice, *, delta: SupportsFloat, most: int = 4096) -> int | None:
-    """The least number of slices from which noisy sizes cost less epsilon at `delta` than plain composition.
+    """Return the least number of slices from which noisy sizes cost less epsilon at `delta` than plain composition.
 
-    For one application under add_or_remove_one; None if that does not happen up to `most` slices.
+    It is for one application under add_or_remove_one. Its result is None if that does not happen up to `most` slices.
+
+    Args:
+        price: the parameters of the slices and computations. Its own `slices` and `applications` are not used.
+        delta: the delta of the comparison, from 1e-100 to below 1.
+        most: the largest number of slices to try.
+
+    Raises:
+        ArgumentError: if `delta` or `most` is out of range, or a component has no curve at all.
+        BoundUnavailableError: if no proof covers the components of the price.
+        TypeError: if `price` is not a `SlicePrice`.
 
     >>> from dpselect.privacy import pure_dp
     >>> noise_pays_from(SlicePrice(slice_epsilon=0.025, insertion=pure_dp(epsilon=0.05)), delta=1e-6)

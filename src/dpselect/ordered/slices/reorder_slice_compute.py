@@ -45,9 +45,16 @@ class RowMap(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Ordered:
-    """Sorted by a key, stably; the rows themselves, or column `column` of a two-dimensional array, without one.
+    """A map that sorts rows by a key.
 
-    `values`: the rows are an array of places in this array, and are sorted by what is there.
+    Equal rows keep their order, or have it reversed if `descending`. Give at most one of `key`, `column` and `values`.
+    Without one, the rows themselves are compared.
+
+    Args:
+        key: a fixed function of one row that returns what is compared (you must ensure that it is fixed).
+        column: the index of the column to compare, for rows that are sequences or a two-dimensional array.
+        descending: largest first.
+        values: the rows are an array of places in this array, and are sorted by its entries there.
     """
 
     key: Callable[[Any], Any] | None = None
@@ -73,7 +80,12 @@ class Ordered:
 
 @dataclass(frozen=True)
 class Kept:
-    """The rows that pass a fixed test of each row; the others are gone for the rest of the session."""
+    """A map that keeps the rows that pass a test. The others are gone for the rest of the session.
+
+    Args:
+        test: a fixed function of one row that returns whether it is kept. You must ensure that it looks at no other
+            row.
+    """
 
     test: Callable[[Any], bool]
 
@@ -86,7 +98,11 @@ class Kept:
 
 @dataclass(frozen=True)
 class EachRow:
-    """Every row rewritten by a fixed function of that row."""
+    """A map that rewrites every row by a function of that row, and returns a list.
+
+    Args:
+        function: a fixed function of one row that returns the new row. You must ensure that it looks at no other row.
+    """
 
     function: Callable[[Any], Any]
 
@@ -96,7 +112,11 @@ class EachRow:
 
 @dataclass(frozen=True)
 class Steps:
-    """Several maps, one after the other."""
+    """A map that applies several maps, one after the other.
+
+    Args:
+        maps: the maps in their order, such as `Ordered`, `Kept` and `EachRow`. See `RowMap` for your own.
+    """
 
     maps: tuple[RowMap, ...]
 

@@ -25,11 +25,18 @@ COLUMN_SOURCES: Final = Registry[Opener]("source of columns", room="dpselect.ord
 
 
 def column_source(name: str) -> Callable[[Opener], Opener]:
-    """Register what opens a column: by the end of a path, ".csv", or the begin of a URL, "duckdb:".
+    """Return a decorator that registers a function as the opener of columns at such paths or URLs.
 
-    A function of the path or URL and of a `ColumnRequest` gives a context manager with a `ColumnSource`, in its own
-    file in this room or from outside. What is wrong with the request it says before a row is read; after that no
-    content of a row may make it fail.
+    The function takes the path or URL and a `ColumnRequest`, and returns a context manager with a `ColumnSource`. It is
+    in its own file in this package or from outside. You must ensure that it raises for a wrong request before a row is
+    read. After that, no content of a row may make it fail.
+
+    Args:
+        name: the end of a path, such as ".csv", or the begin of a URL, such as "duckdb:".
+
+    Raises:
+        ArgumentError: if another function has this name. If it is an opener of dpselect's own that is not loaded yet,
+            the first look-up raises instead.
     """
     return COLUMN_SOURCES.register(name)
 
@@ -50,26 +57,33 @@ def open_column(
     """A column of a file, a folder of Parquet files, or a table behind an SQL URL (duckdb:///FILE, sqlite:///...).
 
     Files are those of a study: CSV, Parquet, Feather, JSON lines, Excel, .npz. The schema of a Parquet file or database
-    says whether values are integers. Cells of CSV, JSON lines and Excel have no common type and count as doubles.
+    says whether values are integers. Cells of CSV, JSON lines and Excel have no common type and count as doubles. For
+    other sources see `column_source`.
 
     Args:
         where: a path, or a URL.
         column: the column's name.
-        table: that of a database.
-        progress: told how many rows were read.
+        table: the name of the table, for a database.
+        progress: a function that is called with the number of rows read so far. Show this number to the operator only,
+            as it depends on how rows are read.
         text: the values are text, for `categories`.
         look: for a column without a type: look at the first rows, and refuse a column in which less than a tenth of the
             cells are numbers.
         dates: the same as `kind="date"`.
-        form: how the file is written.
+        form: how the file is written. A database has none.
         declared: how the cells of a column without a type, or of text, are read: the attributes of
             `dpselect.tables.Declared`, such as `kind="date"` and `time_zone="Europe/Berlin"`. A column of another type
             takes `missing_values` alone. Dates are time stamps in UTC, durations are seconds, integers and booleans are
             int64.
 
-    Raises `ArgumentError` that names the column, its type, the table or the file, and `ContentError` for a file that is
-    not of its format. No row of the column decides that, but for `look`. After that no content makes reading fail.
-    Other sources: `column_source`.
+    Returns:
+        A context manager with the column, a `ColumnSource`, for the `values` of a `Column` or a function of this
+        package.
+
+    Raises:
+        ArgumentError: if the request does not fit. It names the column, its type, the table or the file. No row of the
+            column decides that, but for `look`. After that no content makes reading fail.
+        ContentError: if a file is not of its format.
     """
     scheme, is_url, _ = where.partition("://")
     if not is_url and table is not None:
