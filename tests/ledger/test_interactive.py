@@ -11,7 +11,7 @@ from dpselect.accounting import iterative
 from dpselect.accounting.candidates.sampled_search import smoothed_odds
 from dpselect.ledger import InteractionOpenError, Ledger
 from dpselect.mechanisms import BrownianReduction, LaplaceReduction, SparseRelease, SparseVector
-from dpselect.privacy import OutputGuarantee, compose, gaussian, pure_dp
+from dpselect.privacy import OutputGuarantee, compose, gaussian, pure_dp, worst_of
 from dpselect.privacy.output.calculus import coarsen, first_answer, mixture, parallel, pointwise_minimum
 from dpselect.selection import PercentileSparseVector, SampledSparseVector
 
@@ -111,3 +111,4 @@ def test_the_calculus_keeps_it():
     assert all(one.interactive for one in made)
     gaussians = [INTERACTIVE["Gaussian levels"]().worst(), gaussian(noise_multiplier=9)]
     assert compose(*gaussians).interactive
+    assert worst_of(*gaussians).interactive

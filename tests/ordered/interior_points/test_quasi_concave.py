@@ -26,6 +26,7 @@ from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.optimisation_reduction import interior_point_instance
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
+from tests.budgets import budget_at
 from tests.root import ROOT
 
 EXAMPLES = ROOT / "examples"
@@ -394,3 +395,17 @@ def test_cumulative_distances_of_singletons_and_of_replaced_points():
         for place in range(3):
             for x in range(4):
                 assert cumulative_distance(one, (*one[:place], x, *one[place + 1 :]), 4) <= 1
+
+
+def test_a_granularity_is_refused_before_anything_is_paid(tmp_path):
+    budget = budget_at(tmp_path / "budget.db")
+    with pytest.raises(ArgumentError, match="granularity: places are integers"):
+        maximize_quasi_concave(
+            RisingAndFalling(lambda z: z, lambda z: 9 - z),
+            lower=0,
+            upper=10,
+            granularity=2,
+            epsilon=1.0,
+            spender=budget,
+        )
+    assert budget.spent().epsilon == 0

@@ -175,6 +175,8 @@ class QuasiConcave(Mechanism):
         named = {name: None if value is None else integer(name, value) for name, value in places.items()}
         domain = PublicDomain(**named).of_type(np.dtype(object))
         first, last = domain.decode(0), domain.decode(domain.size - 1)
+        if not isinstance(first, int):
+            raise ArgumentError("granularity: places are integers, so leave it out and scale them in the score")
         if not callable(score):
             raise TypeError("score must be a function of one integer")
         top = None if peak is None else integer("peak", peak, at_least=first, at_most=last)
