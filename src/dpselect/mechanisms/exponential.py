@@ -35,12 +35,24 @@ adds up without rounding: CHUNK * (_SCALE + 2**8) < 2**53."""
 class ExponentialMechanism(ScoreMechanism):
     """Index i with probability proportional to exp(rate * scores[i]), rate = epsilon / (2 sensitivity).
 
-    Monotonic scores allow rate = epsilon / sensitivity. The parameters are those of `ScoreMechanism`.
+    Monotonic scores allow rate = epsilon / sensitivity.
 
     Privacy: between neighbours every log-weight moves by at most epsilon/2 (by 0 to epsilon for monotonic scores), so
-    the log-ratios of the probabilities span at most epsilon: the mechanism has range epsilon, is epsilon-private and
-    epsilon^2/8-zCDP, and composes better than other epsilon-private mechanisms. It is also report-noisy-max with
-    Gumbel noise. Source: Durfee, Rogers 2019, Lemma 4.2.
+    the log-ratios of the probabilities span at most epsilon. The mechanism has range epsilon, is epsilon-private and
+    epsilon^2/8-zCDP, and composes better than other epsilon-private mechanisms. It is also report-noisy-max with Gumbel
+    noise. Source: Durfee, Rogers 2019, Lemma 4.2.
+
+    Args:
+        sensitivity: how far one score moves between neighbouring data sets at most, in [2**-300, 2**300]. You must
+            ensure this for the scores as you pass them: rounding in their computation counts.
+        epsilon: the price, in [2**-300, 2**300].
+        monotonic: whether all scores move in the same direction between neighbours, which halves the noise. False by
+            default. You must ensure this. It is rarely true under replace-one.
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+
+    Raises:
+        ArgumentError: for a parameter out of range.
+        AdjacencyError: if `adjacency` is neither of the two.
 
     >>> from dpselect.randomness import keyed_source
     >>> mechanism = ExponentialMechanism(sensitivity=1.0, epsilon=1.0)

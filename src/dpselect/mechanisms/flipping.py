@@ -29,11 +29,23 @@ _MARGIN = 2.0**-8
 class PermuteAndFlip(ScoreMechanism):
     """In a random order, take the first candidate whose coin of probability exp(-rate * (best - score)) lands heads.
 
-    rate = epsilon / (2 sensitivity), or epsilon / sensitivity for monotonic scores. The parameters are those of
-    `ScoreMechanism`. It is epsilon-private, with an expected score at least that of the exponential mechanism at the
-    same epsilon. It does not have range epsilon, and two candidates attain the profile of Laplace noise, so nothing
-    better than pure privacy is claimed. Its law is that of report-noisy-max with exponential noise (Ding et al. 2021).
-    Source: McKenna, Sheldon 2020, Theorems 1 and 2.
+    rate = epsilon / (2 sensitivity), or epsilon / sensitivity for monotonic scores. It is epsilon-private, with an
+    expected score at least that of the exponential mechanism at the same epsilon. It does not have range epsilon, and
+    two candidates attain the profile of Laplace noise, so nothing better than pure privacy is claimed. Its distribution
+    is that of report-noisy-max with exponential noise (Ding et al. 2021). Source: McKenna, Sheldon 2020, Theorems 1 and
+    2.
+
+    Args:
+        sensitivity: how far one score moves between neighbouring data sets at most, in [2**-300, 2**300]. You must
+            ensure this for the scores as you pass them: rounding in their computation counts.
+        epsilon: the price, in [2**-300, 2**300].
+        monotonic: whether all scores move in the same direction between neighbours, which halves the noise. False by
+            default. You must ensure this. It is rarely true under replace-one.
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+
+    Raises:
+        ArgumentError: for a parameter out of range.
+        AdjacencyError: if `adjacency` is neither of the two.
 
     >>> PermuteAndFlip(sensitivity=1.0, epsilon=0.5).guarantee.epsilon(delta=0)
     0.5

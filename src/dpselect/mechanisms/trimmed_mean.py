@@ -32,7 +32,7 @@ _MOST_STEPS = 2.0**30
 
 @dataclass(frozen=True, kw_only=True)
 class TrimmedMean(Mechanism):
-    """The mean without the fraction `trim` of rows at either end, if its sensitivity is surely at most a proposed one.
+    """The mean without the fraction `trim` of rows at either end, if its sensitivity passes a private test.
 
     With n rows k = floor(trim n) are left out at either end (at most so many that one or two rows remain: trim = 0.5 is
     the median). One row moves the sum of the n - 2k rows in the middle by
