@@ -63,6 +63,7 @@ class AdaptiveAnalysis(Session):
         jobs: joblib processes over the blocks.
         spender: where the privacy of a row is paid, question by question.
         label: the name of the analysis in the spender's record.
+        random: the source of randomness. None, the default, is a fresh one from system entropy.
 
     `certificate` says what is certified before the first question. Raises `ArgumentError` when the blocks are too few,
     naming the number that is needed. The number of rows is public (replace-one).

@@ -165,17 +165,32 @@ def plan_blocks(
     refined: bool = True,
     accounting: Literal["optimal", "paper"] = "optimal",
 ) -> BlockPlan:
-    """The fewest blocks that certify `queries` answers on grids of at most `grid_size` points, and how.
+    """Return the plan with the fewest blocks that certify `queries` answers.
 
-    Answers are in qi(rank, upper_rank) of their estimators, medians in qi(rank, 1 - rank) without an `upper_rank`;
-    with one, the plan's `quantile` is the one to ask for (the interval may be anywhere, and costs the more blocks the
-    narrower it is).
+    Answers are in qi(rank, upper_rank) of their estimators, medians in qi(rank, 1 - rank) without an `upper_rank`.
 
-    `mechanism="best"` takes the better of the two private medians; data splitting promises no privacy to a row, so it
-    has to be asked for. `accounting="paper"` is Feldman and Steinke's Theorem 4.3 as it stands. `refined=False` is the
-    same transfer bound with independent noise and a union bound over answers, for comparison: sharing noise and
-    counting shortfalls need about 40 % fewer blocks for a search, the latter alone 25 % fewer for the
-    exponential mechanism. Raises `ArgumentError`.
+    Args:
+        queries: how many questions may be asked, an integer in [1, 1e9].
+        grid_size: the most grid points of a question, an integer of at least 2. Public.
+        failure_probability: the probability, at most, that some answer is not valid, all answers together, at least
+            1e-12 and below 1.
+        rank: the lower rank of the interval, at least 1e-12. It is below 0.5, or below `upper_rank` if you give one.
+            The default is 0.25.
+        upper_rank: the upper rank of the interval, above `rank`. None, the default, is 1 - rank. With another one the
+            interval may be anywhere, and the plan's `quantile` is the one to ask for. A narrower interval costs more
+            blocks. It is for the binary search.
+        mechanism: "binary_search", "exponential", "splitting" or "best". "best", the default, takes the better of the
+            two private medians. Data splitting promises no privacy to a row, so you have to ask for it.
+        refined: True by default. False is the same transfer bound with independent noise and a union bound over
+            answers, for comparison. Sharing noise and counting shortfalls need about 40 % fewer blocks for a search.
+            The latter alone needs 25 % fewer for the exponential mechanism.
+        accounting: "optimal", the default, or "paper": Feldman and Steinke's Theorem 4.3 as it is, for rank 0.25 and
+            the exponential mechanism.
+
+    Raises:
+        ArgumentError: for a number out of range, another `mechanism` or `accounting`, or arguments that do not go
+            together. Also if the ranks leave no room for a private answer between them.
+        TypeError: if an argument is not a number.
 
     >>> plan = plan_blocks(queries=100, grid_size=1001, failure_probability=0.05)
     >>> plan.mechanism, plan.blocks, plan.certified
@@ -227,10 +242,24 @@ def required_samples(
     accounting: Literal["optimal", "paper"] = "optimal",
     rank: SupportsFloat = 0.25,
 ) -> int:
-    """Rows that certify `queries` adaptive questions, each as good as one run on `subsample_size` new rows.
+    """Return how many rows certify `queries` adaptive questions, each as good as one run on `subsample_size` new rows.
 
     All answers are in the inter-quartile interval (or qi(rank, 1 - rank)) of their estimators except with probability
-    `failure_probability`. "paper": the constants of Feldman and Steinke, Theorem 4.3, at the quartiles only.
+    `failure_probability`.
+
+    Args:
+        queries: how many questions may be asked, an integer in [1, 1e9].
+        subsample_size: rows in a block, an integer of at least 1. The default is 1.
+        failure_probability: the probability, at most, that some answer is not valid, all answers together, at least
+            1e-12 and below 1.
+        grid_size: the most grid points of a question, an integer of at least 2. Public.
+        accounting: "optimal", the default, or "paper": the constants of Feldman and Steinke, Theorem 4.3, at the
+            quartiles only.
+        rank: the lower rank, at least 1e-12 and below 0.5. The default is 0.25, for the quartiles.
+
+    Raises:
+        ArgumentError: for a number out of range, another `accounting`, or "paper" with another rank than 0.25.
+        TypeError: if an argument is not a number.
 
     >>> required_samples(queries=100, failure_probability=0.05, grid_size=1001, accounting="paper")
     295666
@@ -250,9 +279,24 @@ def break_even(
     mechanism: Mechanism | Literal["best", "paper"] = "best",
     refined: bool = True,
 ) -> int:
-    """A number of questions from which on asking the same data needs fewer blocks than splitting it.
+    """Return a number of questions from which on asking the same data needs fewer blocks than splitting it.
 
-    Splitting grows by whole blocks, so that near this number the comparison may change sides a few times.
+    Splitting grows by whole blocks, so that near this number the comparison may change sides a few times. The search
+    stops within 1/256 of the number.
+
+    Args:
+        grid_size: the most grid points of a question, an integer of at least 2. Public.
+        failure_probability: the probability, at most, that some answer is not valid, all answers together, at least
+            1e-12 and below 1.
+        rank: answers are in qi(rank, 1 - rank) of their estimators, at least 1e-12 and below 0.5. The default is 0.25.
+        mechanism: how the same data are asked, as in `plan_blocks`. "best" is the default. "paper" is Feldman and
+            Steinke's Theorem 4.3, which is for the quartiles at any `rank`.
+        refined: False for independent noise and a union bound over answers, for comparison. True by default.
+
+    Raises:
+        ArgumentError: for a number out of range, another `mechanism`, or if no number of questions favours asking the
+            same data.
+        TypeError: if an argument is not a number.
     """
     public: dict[str, Any] = {"grid_size": grid_size, "failure_probability": failure_probability}
 

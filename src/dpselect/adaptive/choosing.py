@@ -84,20 +84,32 @@ class ChoiceError:
 
 
 def choice_error(plan: BlockPlan, *, candidates: int) -> ChoiceError:
-    """What is proved about all choices of an analysis with this plan, of up to `candidates` candidates each.
+    """Return what is proved about all choices of an analysis with this plan.
 
     With probability at least 1 - plan.failure_probability every choice has a win share within `on_blocks` of the best
-    on the blocks; with the same probability (together: twice the failure) every choice has one within `on_fresh_rows`
-    of the best on new rows. 1.0 or more says nothing: more blocks, or fewer questions, are needed.
+    on the blocks. With the same probability every choice has one within `on_fresh_rows` of the best on new rows. Both
+    together fail with at most twice that probability. 1.0 or more says nothing: you need more blocks, or fewer
+    questions.
 
     *Proof.* On the blocks: the best has weight one and each of the others, d behind, exp(-L d) with L = epsilon m/2, so
     a choice is d behind with odds (K-1) exp(-L d) at most (McSherry, Talwar 2007), and E(behind - d)_+ is at most
-    W((K-1) exp(-L d - 1))/L. On new rows: let f be (1 + win of the chosen - win of the best on new rows)/2, in
-    [0, 1]. In the proof of the transfer bound the mean of f over the blocks is at least c = (1 - d)/2 less half of that
+    W((K-1) exp(-L d - 1))/L. On new rows: let f be (1 + win of the chosen - win of the best on new rows)/2, in [0, 1].
+    In the proof of the transfer bound the mean of f over the blocks is at least c = (1 - d)/2 less half of that
     shortfall, and its population mean r or less where the choice is 1 - 2r behind. So c beta - k W/(2L) > h(r beta)
     makes that impossible with probability beta. QED
 
     Source: docs/theory/generalisation.md, Theorem 10.
+
+    Args:
+        plan: the public plan of the analysis, from `plan_blocks`, at the number of blocks that you have.
+        candidates: K, how many candidates a choice has at most, an integer of at least 2. Public.
+
+    Returns:
+        A `ChoiceError` with both distances as win shares.
+
+    Raises:
+        TypeError: if `plan` is not a `BlockPlan`, or `candidates` is not a number.
+        ArgumentError: if `candidates` is out of range.
 
     >>> from dpselect.adaptive.blocks import plan_blocks
     >>> plan = plan_blocks(queries=10, grid_size=1001, failure_probability=0.05).at(20_000)

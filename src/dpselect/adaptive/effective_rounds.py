@@ -31,12 +31,32 @@ __all__ = ["EffectiveRounds"]
 class EffectiveRounds(Session):
     """Up to `queries` adaptive questions, until they have over-fitted `rounds` data sets.
 
-    One part of the blocks verifies, the others are the sets. An answer is the plain median on the current set and is
-    shown once it is verified there; when it is refused, the question is answered from the next set, which no question
-    has touched. With probability at least 1 - failure_probability every answer is in qi(rank - margin,
-    1 - rank + margin) of its estimator on new rows.
+    One part of the blocks verifies, the others are the sets. An answer is the plain median on the current set, and you
+    see it once it is verified there. When it is refused, the question is answered from the next set, which no question
+    has touched. With probability at least 1 - failure_probability every answer is in qi(rank - margin, 1 - rank +
+    margin) of its estimator on new rows. The answers promise no privacy to a row. `estimate` raises `BudgetError` when
+    the sets are used up.
 
-    Raises `ArgumentError` when the rows are too few. `estimate` raises `BudgetError` when the sets are used up.
+    Args:
+        data: private rows: a NumPy array, a list, a pandas or polars frame, or a tuple of such with equally many rows.
+            You must ensure that the rows are independent draws from one population. Their number is public.
+        rounds: how many sets there are, an integer in [2, 100001].
+        queries: how many questions may be asked, an integer of at least 1.
+        subsample_size: rows in a block, an integer of at least 1.
+        failure_probability: the probability, at most, that some answer is not valid, above 0 and below 1. Half of it is
+            for the verification, which needs at least 1e-12.
+        rank: an answer from a new set is in qi(rank, 1 - rank), above 0 and below 0.5. The default is 0.25.
+        margin: what the verification adds on either side, at least 1e-9 and below `rank`. The default is 0.125.
+        order: "random", the default, permutes the rows before cutting. "given" keeps them, for rows whose order has no
+            meaning.
+        jobs: joblib processes over the blocks, -1 for all cores. The default is 1.
+        random: the source of randomness. None, the default, is a fresh one from system entropy. Only tests should fix
+            it.
+
+    Raises:
+        ArgumentError: if the blocks are too few, naming the number that is needed. Also for a parameter out of range.
+        ContentError: if there are fewer rows than `subsample_size`.
+        TypeError: if a parameter is not a number, or `random` is not a `RandomSource`.
     """
 
     def __init__(  # noqa: PLR0913

@@ -94,7 +94,16 @@ class IntegerGrid(Grid):
 
 
 def uniform_grid(lower: SupportsFloat, upper: SupportsFloat, granularity: float | Fraction) -> Grid:
-    """The multiples of `granularity` from lower to upper. 0.1 means one tenth.
+    """Return the grid of the multiples of `granularity` from lower to upper.
+
+    Args:
+        lower: a public bound of the answers.
+        upper: a public bound of the answers, at least `lower`.
+        granularity: the step, above 0. 0.1 means one tenth. Public: it must not depend on the data.
+
+    Raises:
+        ArgumentError: if a number is not finite, or the arguments leave no grid.
+        TypeError: if an argument is not a number.
 
     >>> uniform_grid(-5, 5, 0.01).size
     1001
@@ -104,13 +113,31 @@ def uniform_grid(lower: SupportsFloat, upper: SupportsFloat, granularity: float 
 
 
 def integer_grid(lower: int, upper: int) -> IntegerGrid:
-    """lower .. upper, both within 2**53 of zero."""
+    """Return the grid of the integers from lower to upper, both included.
+
+    Args:
+        lower: the first integer, within 2**53 of zero. Public.
+        upper: the last integer, at least `lower` and at most 2**53. Public.
+
+    Raises:
+        ArgumentError: if one is not an integer in its range.
+        TypeError: if an argument is not a number.
+    """
     low = integer("lower", lower, at_least=-(1 << 53), at_most=1 << 53)
     return IntegerGrid(low, integer("upper", upper, at_least=low, at_most=1 << 53), Fraction(1))
 
 
 def logarithmic_grid(lower: SupportsFloat, upper: SupportsFloat, *, ratio: SupportsFloat) -> LogarithmicGrid:
-    """lower, lower * ratio, lower * ratio^2, ... up to `upper`; 0 < lower < upper.
+    """Return the grid of lower, lower * ratio, lower * ratio^2, ... up to `upper`.
+
+    Args:
+        lower: the first point, above 0. Public.
+        upper: a bound of the last point, at least `lower`. Public.
+        ratio: the constant step as a factor, at least 1 + 2**-30. Public.
+
+    Raises:
+        ArgumentError: for a number out of range, or a grid of more than 2**53 points.
+        TypeError: if an argument is not a number.
 
     >>> logarithmic_grid(1, 1000, ratio=10).size
     4
@@ -122,7 +149,15 @@ def logarithmic_grid(lower: SupportsFloat, upper: SupportsFloat, *, ratio: Suppo
 
 
 def explicit_grid(points: Sequence[SupportsFloat]) -> ExplicitGrid:
-    """A list of different finite numbers, sorted here."""
+    """Return the grid of these numbers, sorted.
+
+    Args:
+        points: different finite numbers in any order, at least one. Public: they must not depend on the data.
+
+    Raises:
+        ArgumentError: if `points` is empty, or two are equal, or one is not finite.
+        TypeError: if a point is not a number.
+    """
     found = tuple(sorted(number("points", point) + 0.0 for point in points))
     if len(set(found)) != len(found) or not found:
         raise ArgumentError("points must be different numbers, at least one")
@@ -130,7 +165,18 @@ def explicit_grid(points: Sequence[SupportsFloat]) -> ExplicitGrid:
 
 
 def float_grid(lower: SupportsFloat, upper: SupportsFloat) -> Doubles:
-    """All doubles from lower to upper: up to 2**64 of them, for answers of unknown size."""
+    """Return the grid of all doubles from lower to upper, for answers of unknown size.
+
+    It has up to 2**64 points.
+
+    Args:
+        lower: a public bound of the answers.
+        upper: a public bound of the answers, at least `lower`.
+
+    Raises:
+        ArgumentError: if a bound is not finite, or `lower` is above `upper`.
+        TypeError: if an argument is not a number.
+    """
     return cast("Doubles", _between(lower, upper, "float64"))
 
 

@@ -134,9 +134,24 @@ def plan_means(
 class AdaptiveMeans(Session):
     """Adaptive questions "what is the mean of this bounded function of a row?" with a certificate for all of them.
 
-    `plan.error`, times the width of a question's bounds, is the certified distance from the population's mean. Rows
-    must be independent draws (you must ensure this). Privacy of a row (replace-one) is that of Gaussian noise,
-    exactly.
+    `plan.error`, times the width of a question's bounds, is the certified distance from the population's mean. Privacy
+    of a row (replace-one) is that of Gaussian noise, exactly.
+
+    Args:
+        data: private rows: a NumPy array, a list, a pandas or polars frame, or a tuple of such with equally many rows.
+            You must ensure that the rows are independent draws from one population. Their number is public, and at most
+            2**30.
+        queries: how many means you may ask for, an integer in [1, 2**60].
+        failure_probability: the probability, at most, that some answer is further off than `plan.error` says, all
+            answers together, in [1e-12, 0.25].
+        spender: the budget that pays for each answer when you ask. None, the default, charges nothing.
+        label: the public name of the answers in the spender's record.
+        random: the source of randomness. None, the default, is a fresh one from system entropy. Only tests should fix
+            it.
+
+    Raises:
+        ArgumentError: for a parameter out of range, or if no error below one half is certified for so few rows.
+        TypeError: if a parameter is not a number, or `random` is not a `RandomSource`.
 
     >>> from dpselect.randomness import keyed_source
     >>> rows = np.random.default_rng(0).normal(size=100_000)

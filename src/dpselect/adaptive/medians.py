@@ -60,10 +60,19 @@ class BlockMedian(Mechanism):
 class ExponentialMedian(BlockMedian):
     """A grid point v with probability proportional to exp(-epsilon/2 * badness(v)), exactly.
 
-    badness(v) = max(#{x < v} - q m, #{x > v} - (1 - q) m) with q = `quantile`; for the median, up to a constant, the
-    larger of the two counts. It moves by at most one when a value is replaced (Feldman, Steinke 2017, Theorem 3.1).
-    Runs of equal badness are grouped: O(m log m) regardless of the size of the grid, which may be 2**64; the draw is
-    decided by as many bits as it takes, so no rounding enters the law.
+    badness(v) = max(#{x < v} - q m, #{x > v} - (1 - q) m) with q = `quantile`. For the median it is, up to a constant,
+    the larger of the two counts. It moves by at most one when a value is replaced (Feldman, Steinke 2017, Theorem 3.1).
+    Runs of equal badness are grouped: O(m log m) regardless of the size of the grid, which may be 2**64. The draw is
+    decided by as many bits as it takes, so no rounding enters the distribution. A call takes the private values, one
+    for each block, and the public grid.
+
+    Args:
+        quantile: q, above 0 and below 1. The default is 1/2, the median.
+        epsilon: the range of one answer for a replaced block, in [1e-9, 1e6].
+
+    Raises:
+        ArgumentError: for a number out of range.
+        TypeError: if a parameter is not a number.
 
     >>> from dpselect.adaptive.grids import integer_grid
     >>> from dpselect.randomness import keyed_source
@@ -94,8 +103,17 @@ class SearchMedian(BlockMedian):
     """A quantile by binary search: one noisy count #{x <= probe} a step, to the left when it is q m (q = `quantile`).
 
     If the noise that hurts stays below a at every step, more than q m - a values are at most the answer and fewer than
-    q m + a below it. All steps of `noise` are charged and their noise drawn, however many the grid needs
-    (`ArgumentError` when it needs more). Time: one pass over the values a step, no matter what they are.
+    q m + a below it. All steps of `noise` are charged and their noise drawn, however many the grid needs. Time: one
+    pass over the values a step, no matter what they are. A call takes the private values, one for each block, and the
+    public grid.
+
+    Args:
+        quantile: q, above 0 and below 1. The default is 1/2, the median.
+        noise: the noise of the counts, and the number of steps. It serves grids of up to 2**`noise.steps` points.
+
+    Raises:
+        ArgumentError: if `quantile` is out of range. A call raises it for a grid that needs more steps.
+        TypeError: if `noise` is not a `SearchNoise`, or `quantile` is not a number.
 
     >>> from dpselect.adaptive.grids import integer_grid
     >>> from dpselect.randomness import keyed_source

@@ -123,11 +123,29 @@ def plan_multiplicative_weights(
 
 
 class MultiplicativeWeights(Session):
-    """Experimental. Median questions about a law on a small universe; see the module.
+    """Experimental. Median questions about a distribution on a small universe, as its module describes.
 
-    `data` holds the code 0 .. universe-1 of every block; an estimator is given by its value on every code. A `spender`
-    pays for every update when it becomes possible. Raises `ArgumentError` when the blocks are too few or the universe
-    is too large, `ContentError` for other codes.
+    You give an estimator to `estimate` by its value on every code.
+
+    Args:
+        data: private: the code of every block, a one-dimensional array of integers from 0 to universe - 1. Their number
+            is public.
+        universe: how many codes there are, an integer in [2, 1e6]. Public.
+        queries: how many questions may be asked, an integer of at least 1.
+        grid_size: the most grid points of a question, an integer of at least 2. Public.
+        failure_probability: the probability, at most, that some answer is not valid, all answers together, at least
+            1e-9 and below 1.
+        rank: answers are in qi(rank, 1 - rank) of their estimators, at least 1e-3 and below 0.49. The default is 0.25.
+        spender: the budget that pays for every update when it becomes possible. None, the default, charges nothing.
+        label: the public name of the updates in the spender's record.
+        random: the source of randomness. None, the default, is a fresh one from system entropy. Only tests should fix
+            it.
+
+    Raises:
+        ArgumentError: if the blocks are too few, naming the number that is needed. Also if the universe is too large,
+            no certificate is found, or another parameter is out of range.
+        ContentError: if `data` are not such codes.
+        TypeError: if a parameter is not a number, or `random` is not a `RandomSource`.
     """
 
     def __init__(  # noqa: PLR0913

@@ -58,13 +58,28 @@ def plan_analysis(
     validity_only: bool = False,
     statistic: Literal["any", "bounded_mean"] = "any",
 ) -> AnalysisPlan:
-    """The ways to ask `queries` adaptive questions of `rows` rows, the best one and why.
+    """Return the ways to ask `queries` adaptive questions of `rows` rows, the best one and why.
 
-    `statistic="any"`: any function of a block, so the way with the largest blocks is best. "bounded_mean": only means
-    of functions of a row into [0, 1] (scale by the width of yours), so the way with the smallest certified error is:
-    Gaussian noise on the mean over all rows ("gaussian_means", `AdaptiveMeans`), medians of block means at the
-    quartiles or at the best rank ("concentrated": give its `rank` to `AdaptiveAnalysis`), or new rows each time.
-    Data splitting counts only when `validity_only`, since it promises no privacy to a row.
+    Args:
+        rows: how many rows you have, an integer of at least 1. Public.
+        queries: how many questions may be asked, an integer in [1, 1e9].
+        failure_probability: the probability, at most, that some answer is not valid, all answers together, at least
+            1e-12 and below 1.
+        grid_size: the most grid points of a question, an integer of at least 2. Public.
+        rank: answers are in qi(rank, 1 - rank) of their estimators, at least 1e-12 and below 0.5. The default is 0.25.
+        validity_only: whether data splitting counts, too. False by default, since it promises no privacy to a row.
+        statistic: "any", the default: any function of a block, so the way with the largest blocks is best.
+            "bounded_mean": only means of functions of a row into [0, 1] (scale by the width of yours). Then the way
+            with the smallest certified error is best: Gaussian noise on the mean over all rows ("gaussian_means",
+            `AdaptiveMeans`), medians of block means at the quartiles or at the best rank ("concentrated": give its
+            `rank` to `AdaptiveAnalysis`), or new rows each time.
+
+    Returns:
+        An `AnalysisPlan`. Its `best` is None if there are too few rows for any way.
+
+    Raises:
+        ArgumentError: for a number out of range, or another `statistic`.
+        TypeError: if an argument is not a number.
 
     >>> plan = plan_analysis(rows=1_000_000, queries=100, failure_probability=0.05, grid_size=1001)
     >>> plan.best.name, plan.best.blocks, plan.best.subsample_size
@@ -166,12 +181,28 @@ def plan_concentrated(
     subsample_for: Callable[[float], int],
     refined: bool = True,
 ) -> ConcentratedPlan:
-    """The rank at which the fewest rows keep every answer within the error that `subsample_for` stands for.
+    """Return the plan at the rank at which the fewest rows keep every answer within the error that you want.
 
-    `subsample_for(rank)`: rows a block for which qi(rank, 1 - rank) of the estimator is within the wanted error of the
-    truth; `hoeffding_subsample`, or your own tail bound (you must ensure this). The idea of Feldman and Steinke's
-    Theorem 4.7 at every rank: at a small one the whole interaction may have an epsilon of ln(1/(2 rank)), so few blocks
-    are enough.
+    The idea of Feldman and Steinke's Theorem 4.7 at every rank: at a small one the whole interaction may have an
+    epsilon of ln(1/(2 rank)), so few blocks are enough.
+
+    Args:
+        queries: how many questions may be asked, an integer in [1, 1e9].
+        grid_size: the most grid points of a question, an integer of at least 2. Public.
+        failure_probability: the probability, at most, that some answer is not valid, all answers together, at least
+            1e-12 and below 1.
+        subsample_for: `subsample_for(rank)` gives the rows in a block for which qi(rank, 1 - rank) of the estimator is
+            within the wanted error of the truth. Use `hoeffding_subsample`, or your own tail bound (you must ensure
+            this). It is called with ranks from 1e-12 to 0.49.
+        refined: False for independent noise and a union bound over answers, as in `plan_blocks`. True by default.
+
+    Returns:
+        A `ConcentratedPlan`: the plan of the blocks and the rows in each.
+
+    Raises:
+        ArgumentError: for a number out of range, or if `subsample_for` gives no integer of at least 1. If it raises,
+            the exception passes through.
+        TypeError: if an argument is not a number.
 
     >>> from dpselect.adaptive.spread import hoeffding_subsample
     >>> found = plan_concentrated(queries=100, grid_size=201, failure_probability=0.05,

@@ -61,10 +61,20 @@ def best_sharing(steps: int) -> float:
 
 @dataclass(frozen=True)
 class SearchNoise:
-    """The noise of one search of `steps` counts: deviation of the fresh part and of the shared part, in counts.
+    """The noise of one search of `steps` counts, part of it shared by all of them.
 
-    Both are whole multiples of 2**-28 of the fresh deviation when drawn (see `draw`). A count's own noise has
-    variance fresh^2 + shared^2.
+    A count's own noise has variance fresh^2 + shared^2. When drawn, both parts are integer multiples of 1/`scale` of a
+    count, which is at most 2**-28 of the fresh deviation (see `draw`).
+
+    Args:
+        steps: how many counts a search asks, an integer in [0, 4096]. Public.
+        fresh: the deviation of the part that each count draws for itself, in counts, in [2**-20, 2**40].
+        shared: the deviation of the part that all counts share, in counts. 0 for none, or from 2**-4 to 2**16 times
+            `fresh`.
+
+    Raises:
+        ArgumentError: for a number out of range.
+        TypeError: if a parameter is not a number.
     """
 
     steps: int

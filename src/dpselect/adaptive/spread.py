@@ -28,16 +28,37 @@ def _ranks(lower: SupportsFloat, upper: SupportsFloat | None) -> tuple[float, fl
 
 
 def cantelli_tail(deviations: SupportsFloat) -> float:
-    """P(Y >= EY + x sd) <= 1/(1 + x^2), for x >= 0 (Cantelli). Two-point laws attain it."""
+    """Return a bound on how often a value is so many standard deviations above its mean.
+
+    P(Y >= EY + x sd) <= 1/(1 + x^2), for x >= 0 (Cantelli). Two-point distributions attain it.
+
+    Args:
+        deviations: x, in standard deviations, at least 0.
+
+    Raises:
+        ArgumentError: for a number out of range.
+        TypeError: if an argument is not a number.
+    """
     x = number("deviations", deviations, at_least=0.0)
     return 1.0 / (1.0 + x * x)
 
 
 def error_from_standard_deviation(lower_rank: SupportsFloat, upper_rank: SupportsFloat | None = None) -> float:
-    """How many standard deviations a value in qi(lower_rank, upper_rank) is from the mean at most.
+    """Return how many standard deviations a value in qi(lower_rank, upper_rank) is from the mean at most.
 
-    sqrt((1 - r)/r) for qi(r, 1 - r), by Cantelli on both sides; a supremum that two-point laws attain. At the
-    quartiles sqrt(3), where Feldman and Steinke's Remark 4.5 has 2. inf for the rank 0.
+    It is sqrt((1 - r)/r) for qi(r, 1 - r), by Cantelli on both sides: a supremum that two-point distributions attain.
+    At the quartiles it is sqrt(3), where Feldman and Steinke's Remark 4.5 has 2.
+
+    Args:
+        lower_rank: at least 0 and below 1. Without an `upper_rank` it is below 1/2 (you must ensure this).
+        upper_rank: above `lower_rank` and at most 1. None, the default, is 1 - lower_rank.
+
+    Returns:
+        The bound in standard deviations, inf if `lower_rank` is 0 or `upper_rank` is 1.
+
+    Raises:
+        ArgumentError: for a number out of range.
+        TypeError: if an argument is not a number.
 
     >>> round(error_from_standard_deviation(0.25), 7), round(error_from_standard_deviation(0.1, 0.5), 7)
     (1.7320508, 3.0)
@@ -54,9 +75,21 @@ def rank_from_standard_deviation(error: SupportsFloat) -> float:
 
 
 def error_from_mean_deviation(lower_rank: SupportsFloat, upper_rank: SupportsFloat | None = None) -> float:
-    """The same in mean absolute deviations: 1/(2 r) for qi(r, 1 - r), by Markov on either side of the mean.
+    """Return how many mean absolute deviations a value in qi(lower_rank, upper_rank) is from the mean at most.
 
-    At the quartiles 2, where Corollary 4.4 has 4.
+    It is 1/(2 r) for qi(r, 1 - r), by Markov on either side of the mean. At the quartiles it is 2, where Feldman and
+    Steinke's Corollary 4.4 has 4.
+
+    Args:
+        lower_rank: at least 0 and below 1. Without an `upper_rank` it is below 1/2 (you must ensure this).
+        upper_rank: above `lower_rank` and at most 1. None, the default, is 1 - lower_rank.
+
+    Returns:
+        The bound in mean absolute deviations, inf if `lower_rank` is 0 or `upper_rank` is 1.
+
+    Raises:
+        ArgumentError: for a number out of range.
+        TypeError: if an argument is not a number.
 
     >>> error_from_mean_deviation(0.25)
     2.0

@@ -52,11 +52,21 @@ _SAFE = 1e-9
 
 
 def trade_off_bound(guarantee: Guarantee, probability: SupportsFloat) -> float:
-    """h(q): the largest probability that an event of probability q on the neighbouring data can have. Rounded up.
+    """Return h(q): the largest probability that an event of probability q on the neighbouring data can have.
 
-    The smallest of what the curves of the guarantee say: the Gaussian's own trade-off curve, exp(epsilon) q + delta
-    over the profile, the Renyi divergences (of the two Bernoulli laws, by data processing), and pure privacy.
-    Concave and increasing in q, being a minimum of such functions.
+    It is rounded up. It is the smallest bound that the curves of the guarantee give. These are the Gaussian's own
+    trade-off curve, exp(epsilon) q + delta over the profile, the Renyi divergences and pure privacy. The divergences
+    are those of the two Bernoulli distributions, by data processing. The bound is concave and increasing in q, as a
+    minimum of such functions.
+
+    Args:
+        guarantee: of the mechanism whose output the event is about.
+        probability: q, in [0, 1].
+
+    Raises:
+        PromiseError: if `guarantee` is not a `Guarantee`.
+        ArgumentError: if `probability` is out of range.
+        TypeError: if `probability` is not a number.
 
     >>> from dpselect.privacy import gaussian, pure_dp
     >>> round(trade_off_bound(gaussian(noise_multiplier=1), 0.5), 6), trade_off_bound(pure_dp(epsilon=0), 0.5) < 0.5001
@@ -121,9 +131,25 @@ def certifies(
     failure_probability: SupportsFloat,
     accuracy_failure: SupportsFloat = 0.0,
 ) -> bool:
-    """Whether the theorem's condition c (beta - accuracy_failure) > h(rank beta) holds; see the module.
+    """Return whether the transfer bound certifies answers with this guarantee.
+
+    That is the theorem's condition c (beta - accuracy_failure) > h(rank beta), as the module proves it.
 
     Source: docs/theory/generalisation.md, Theorem 1.
+
+    Args:
+        guarantee: of the whole interaction, per block and for replacement (you must ensure this).
+        sample_rank: c: on every data set the answers have a share of at least c of the block values on either side. It
+            is above `rank` and at most 0.5.
+        rank: released answers are to be in qi(rank, 1 - rank) of the population, at least 1e-100 and below 0.5.
+        failure_probability: beta, the probability, at most, that some answer is outside, above 0 and below 1.
+        accuracy_failure: the probability, at most, that some answer lacks that share, on any data set. At least 0 and
+            below `failure_probability`. The default is 0.
+
+    Raises:
+        PromiseError: if `guarantee` is not a `Guarantee`.
+        ArgumentError: for a number out of range.
+        TypeError: if an argument is not a number.
     """
     guarantee = promise("guarantee", guarantee)
     c, rank, beta, accuracy = _ranks(sample_rank, rank, failure_probability, accuracy_failure)
@@ -133,11 +159,25 @@ def certifies(
 def transfer_bound(
     guarantee: Guarantee, *, sample_rank: SupportsFloat, rank: SupportsFloat, accuracy_failure: SupportsFloat = 0.0
 ) -> float:
-    """The smallest proved probability that some released answer is outside qi(rank, 1 - rank) of the population.
+    """Return the smallest proved probability that some released answer is outside qi(rank, 1 - rank) of the population.
 
-    `guarantee` is that of the whole interaction, per block and for replacement (you must ensure this: of adjacency
-    add-or-remove it says something else, `ArgumentError`). `sample_rank` c and `accuracy_failure` are what its answers
-    satisfy on every data set. 1.0 when nothing is proved. Source: docs/theory/generalisation.md, Theorem 1.
+    Source: docs/theory/generalisation.md, Theorem 1.
+
+    Args:
+        guarantee: of the whole interaction, per block and for replacement (you must ensure this).
+        sample_rank: c: on every data set the answers have a share of at least c of the block values on either side. It
+            is above `rank` and at most 0.5.
+        rank: released answers are to be in qi(rank, 1 - rank) of the population, at least 1e-100 and below 0.5.
+        accuracy_failure: the probability, at most, that some answer lacks that share, on any data set, in [0, 1]. The
+            default is 0.
+
+    Returns:
+        The probability, 1.0 if nothing is proved.
+
+    Raises:
+        PromiseError: if `guarantee` is not a `Guarantee`.
+        ArgumentError: for a number out of range, or a guarantee of adjacency add-or-remove, which says something else.
+        TypeError: if an argument is not a number.
 
     >>> from dpselect.privacy import pure_dp
     >>> g = pure_dp(epsilon=0.4, adjacency="replace_one")

@@ -26,8 +26,18 @@ Values = NDArray[np.float64]
 class Verification(Session):
     """Answers "is this a plausible value of the estimator?" until `plan.refusals` guesses were refused.
 
-    Each run of the sparse vector ends with its refusal and is charged when it begins; a yes costs nothing more. The
-    blocks must be the plan's number at least, cut without looking at them, and used for nothing else.
+    Each run of the sparse vector ends with its refusal and is charged when it begins. A yes costs nothing more.
+
+    Args:
+        blocks: private: at least as many as the plan needs. You must ensure that they were cut without looking at them
+            and are used for nothing else. Their number is public.
+        plan: the public plan, from `plan_verification`. Spare blocks make it more private.
+        random: the source of the noise.
+        spender: the budget that pays for each run. None, the default, charges nothing.
+        label: the public name of the runs in the spender's record.
+
+    Raises:
+        ArgumentError: if the blocks are fewer than the plan needs, or the plan is not certified.
     """
 
     def __init__(

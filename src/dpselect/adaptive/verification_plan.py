@@ -134,7 +134,21 @@ def plan_verification(
     rank: SupportsFloat = 0.25,
     margin: SupportsFloat = 0.125,
 ) -> VerificationPlan:
-    """The fewest blocks, nearly, that certify a verification; see `VerificationPlan`. 0 < margin < rank < 1/2.
+    """Return the plan with the fewest blocks, nearly, that certify a verification.
+
+    `VerificationPlan` says what is certified.
+
+    Args:
+        queries: how many guesses may be checked, an integer of at least 1.
+        refusals: how many guesses may be refused, an integer in [1, 100000].
+        failure_probability: the probability, at most, that some yes or no is wrong, at least 1e-12 and below 1.
+        rank: every no has its guess outside qi(rank, 1 - rank), above 0 and below 1/2. The default is 0.25.
+        margin: every yes has its guess in qi(rank - margin, 1 - rank + margin), at least 1e-9 and below `rank`. The
+            default is 0.125.
+
+    Raises:
+        ArgumentError: for a number out of range, or if no certificate is found: take a larger margin or fewer refusals.
+        TypeError: if an argument is not a number.
 
     >>> plan_verification(queries=100, refusals=1, failure_probability=0.05, rank=0.2, margin=0.1).certified
     True

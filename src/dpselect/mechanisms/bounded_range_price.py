@@ -98,7 +98,19 @@ def bounded_range_rho(epsilon: SupportsFloat) -> float:
 
 
 def bounded_range(*, epsilon: SupportsFloat, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> Guarantee:
-    """The guarantee of a mechanism with range epsilon: pure epsilon, and exact curves below those of pure privacy.
+    """Return the guarantee of a mechanism with range epsilon.
+
+    It is pure epsilon, with exact curves below those of pure privacy.
+
+    Args:
+        epsilon: the range, at least 0: how much the log-ratio of the output probabilities varies over the outputs
+            between neighbours. It is rounded up to a double.
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+
+    Raises:
+        ArgumentError: if `epsilon` is negative, NaN or infinite.
+        AdjacencyError: if `adjacency` is neither of the two.
+        TypeError: if `epsilon` is not a number.
 
     >>> bounded_range(epsilon=1.0).epsilon(delta=0)
     1.0

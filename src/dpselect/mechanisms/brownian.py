@@ -37,26 +37,34 @@ _STEPS = 1 << 12
 
 @dataclass(frozen=True, kw_only=True)
 class BrownianReduction(NoiseReduction):
-    """Gaussian noise of decreasing deviation on one answer; only the last level released is paid.
+    """Gaussian noise of decreasing deviation on one answer. You pay only for the last level released.
 
     Level i is value + noise of standard deviation noise_multipliers[i] * sensitivity, and all noisier levels are
-    post-processings of the least noisy one released. `sensitivity` is in the Euclidean norm, of the value as doubles
-    (you must ensure this); its shape is free. `noise_multipliers` are strictly decreasing.
-
-    `boundary`, and what a level costs, with the one `delta`:
-
-    - "stopping": each level at its own Gaussian epsilon at a common nominal delta, which is raised until the delta of
-      the worst stopping rule (`stopping_delta`) reaches `delta`. The smallest prices; for this list of levels only.
-      Multipliers from 0.05 to 2**14.
-    - "linear", "mixture": Whitehouse et al.'s privacy boundaries, tightest at the last level. They also hold between
-      the levels and for any number of them.
+    post-processings of the least noisy one released.
 
     Reading a Brownian path backwards is averaging: level i is the mean, weighted by precision, of i independent
-    Gaussian answers. So each step is an answer on a grid with fresh noise (`add_on_grid`, `gaussian_steps`), a
+    Gaussian answers. So each step is an answer on a grid with fresh noise (`add_on_grid`, `gaussian_steps`). That is a
     post-processing of the real-valued Gaussian mechanism up to the precision that `gaussian_steps` states, and no
     secret path is kept. The rounding to the grid is added to the sensitivity.
 
-    Raises `ArgumentError` naming the argument, also for two levels so close that the grid cannot hold the step's noise.
+    Args:
+        noise_multipliers: one for each level, strictly decreasing, in units of `sensitivity`, from 2**-20 to 2**40.
+            Public.
+        delta: the one delta of the whole session, at least 1e-300 and below 1.
+        sensitivity: how far the value moves between neighbours at most, in the Euclidean norm, of the value as doubles,
+            in [1e-250, 1e250]. The value may have any shape. You must ensure this.
+        boundary: how a level is priced. "stopping", the default: each level at its own Gaussian epsilon at a common
+            nominal delta. That is raised until the delta of the worst stopping rule (`stopping_delta`) reaches `delta`.
+            It has the smallest prices, for this list of levels only, with multipliers from 0.05 to 2**14. "linear" and
+            "mixture": the privacy boundaries of Whitehouse et al., tightest at the last level. They also hold between
+            the levels and for any number of them.
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+
+    Raises:
+        ArgumentError: naming the argument, if one is out of range or the levels are not strictly decreasing.
+            `guarantee` raises it for levels that "stopping" cannot price. `open` raises it for two levels so close that
+            the grid cannot hold the step's noise.
+        AdjacencyError: if `adjacency` is neither of the two.
 
     >>> from dpselect.randomness import keyed_source
     >>> levels = BrownianReduction(noise_multipliers=[20, 10, 5], delta=1e-6, sensitivity=1.0)

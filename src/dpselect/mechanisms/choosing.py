@@ -25,27 +25,36 @@ __all__ = ["ChoosingMechanism"]
 
 @dataclass(frozen=True, kw_only=True)
 class ChoosingMechanism(Mechanism):
-    """For integer scores of k-bounded growth; the number of candidates does not enter.
+    """A choice for integer scores of k-bounded growth. The number of candidates does not enter.
 
-    A score has k-bounded growth (Beimel, Nissim, Stemmer 2013, Definition 3.6) when it is 0 on the empty data set and
-    adding one row raises at most k candidates' scores, by one each, and lowers none. You must ensure this; the
-    adjacency is add_or_remove_one.
+    Scores have k-bounded growth (Beimel, Nissim, Stemmer 2013, Definition 3.6) when they are 0 on the empty data set
+    and one row more lowers none. It may raise the scores of at most k candidates, by one each.
 
     Step 1: stop with None unless (largest score) + Laplace(2/epsilon) reaches `threshold`. Step 2: an index with score
     at least one, with probability proportional to exp(epsilon score / 2).
 
     Claim: (epsilon, delta)-private with threshold t = 1 + log(k/delta)/h, h = epsilon/2. Source: Beimel, Nissim,
-    Stemmer 2013, Lemma 3.7 (with a larger threshold). Proof. Let S2 be S1 and a row, m
-    the largest scores, Z the normalisers, G the candidates with score at least one. Step 1 costs h. In step 2
-    Z1 <= Z2 <= exp(h) Z1 + k exp(h), since at most k candidates join G, with score one. On G1, P2 <= exp(h) P1; outside
-    it P2 has mass at most k exp(h (1 - m2)). The other way P1 <= exp(h) (1 + x) P2 with x = k exp(-h m1), hence
-    P1(E) <= exp(h) P2(E) + x. Step 1 passes with probability exp(-h (t - m))/2 for m <= t, so in either direction the
-    excess is at most k exp(h (1 - t)) = delta: where m is small the pass is unlikely, where it is large the mass is
-    small. When G1 is empty, S1 gives None, and S2 anything else with probability exp(-h (t - 1))/2 <= delta.
+    Stemmer 2013, Lemma 3.7 (with a larger threshold). Proof. Let S2 be S1 and a row, m the largest scores, Z the
+    normalisers, G the candidates with score at least one. Step 1 costs h. In step 2 Z1 <= Z2 <= exp(h) Z1 + k exp(h),
+    since at most k candidates join G, with score one. On G1, P2 <= exp(h) P1. Outside it P2 has mass at most k exp(h (1
+    - m2)). The other way P1 <= exp(h) (1 + x) P2 with x = k exp(-h m1), hence P1(E) <= exp(h) P2(E) + x. Step 1 passes
+    with probability exp(-h (t - m))/2 for m <= t. So in either direction the excess is at most k exp(h (1 - t)) =
+    delta: for a small m the pass is unlikely, and for a large one the mass is small. When G1 is empty, S1 gives None,
+    and S2 anything else with probability exp(-h (t - 1))/2 <= delta.
 
-    Accuracy: where the largest score exceeds `threshold` amply, the loss is about 2 log(k/delta)/epsilon at most,
-    regardless of the number of candidates (the candidates that count are the at most k times rows with score one or
-    more).
+    Accuracy: if the largest score exceeds `threshold` amply, the loss is about 2 log(k/delta)/epsilon at most,
+    regardless of the number of candidates. Only candidates with score one or more count, and there are at most k times
+    the rows of them.
+
+    Args:
+        growth: k, an integer of at least 1: how many scores one row raises at most. You must ensure this.
+        epsilon: the price, in [2**-40, 2**10].
+        delta: the price, in [1e-300, 0.25].
+        adjacency: add_or_remove_one, the default and the only one that is proved.
+
+    Raises:
+        ArgumentError: if a parameter is out of range.
+        AdjacencyError: for an adjacency other than add_or_remove_one.
 
     >>> mechanism = ChoosingMechanism(growth=1, epsilon=1.0, delta=1e-6)
     >>> round(mechanism.threshold, 1), mechanism.guarantee.epsilon(delta=1e-6)

@@ -35,12 +35,24 @@ adds up without rounding: CHUNK * (_SCALE + 2**8) < 2**53."""
 class ExponentialMechanism(ScoreMechanism):
     """Index i with probability proportional to exp(rate * scores[i]), rate = epsilon / (2 sensitivity).
 
-    Monotonic scores allow rate = epsilon / sensitivity. The parameters are those of `ScoreMechanism`.
+    Monotonic scores allow rate = epsilon / sensitivity.
 
     Privacy: between neighbours every log-weight moves by at most epsilon/2 (by 0 to epsilon for monotonic scores), so
-    the log-ratios of the probabilities span at most epsilon: the mechanism has range epsilon, is epsilon-private and
-    epsilon^2/8-zCDP, and composes better than other epsilon-private mechanisms. It is also report-noisy-max with
-    Gumbel noise. Source: Durfee, Rogers 2019, Lemma 4.2.
+    the log-ratios of the probabilities span at most epsilon. The mechanism has range epsilon, is epsilon-private and
+    epsilon^2/8-zCDP, and composes better than other epsilon-private mechanisms. It is also report-noisy-max with Gumbel
+    noise. Source: Durfee, Rogers 2019, Lemma 4.2.
+
+    Args:
+        sensitivity: how far one score moves between neighbouring data sets at most, in [2**-300, 2**300]. You must
+            ensure this for the scores as you pass them: rounding in their computation counts.
+        epsilon: the price, in [2**-300, 2**300].
+        monotonic: whether all scores move in the same direction between neighbours, which halves the noise. False by
+            default. You must ensure this. It is rarely true under replace-one.
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+
+    Raises:
+        ArgumentError: for a parameter out of range.
+        AdjacencyError: if `adjacency` is neither of the two.
 
     >>> from dpselect.randomness import keyed_source
     >>> mechanism = ExponentialMechanism(sensitivity=1.0, epsilon=1.0)
@@ -71,20 +83,40 @@ def exponential_mechanism(
 ) -> int:
     """Choose an index with probability proportional to exp(epsilon * score / (2 sensitivity)).
 
-    The law is exactly this one for the scores as they are given, with no floating-point rounding in it.
-    `method="float"` asks for speed and allows an error; the exact draw costs four to six passes of `numpy.max`, so it
-    is what both methods do, with error zero.
+    The distribution is exactly this one for the scores as you pass them, with no floating-point rounding in it. For
+    monotonic scores the probability is proportional to exp(epsilon * score / sensitivity). `ExponentialMechanism` with
+    the same arguments has the guarantee.
 
-    `scores` may be an array, a memory map, an Arrow column or `ScoreChunks`; it is read twice and a bit, in constant
-    extra memory. NaN ranks as -inf, -inf is never selected (unless there is nothing else: then the index is uniform)
-    and +inf counts as the largest double. `ExponentialMechanism` with the same arguments has the guarantee. Which
-    positions are NaN or infinite must not differ between neighbours (you must ensure this: the scores have no
-    finite sensitivity otherwise).
+    The scores can influence the time that it takes. With several chunks of `CHUNK` scores, one is read again for each
+    proposal, and 1 to 8 proposals are needed on average. A pass is a few percent slower when NaN or +inf occurs.
 
-    Raises `ArgumentError` or `TypeError` for parameters, shapes and dtypes; never because of what the scores are.
-    What the scores can influence is the time it takes: where there are several chunks of `CHUNK` scores, one is read
-    again for each proposal, of which 1 to 8 are needed on average, and a pass is some per cent slower when NaN or +inf
-    occurs.
+    Args:
+        scores: private, one for each candidate: a one-dimensional array, a memory map, an Arrow column or
+            `ScoreChunks`. They are read twice and a bit, in constant extra memory. NaN ranks as -inf, and +inf counts
+            as the largest double. -inf is never selected, unless there is nothing else: then the index is uniform. You
+            must ensure that neighbours have their NaN and infinite scores at the same positions, or the scores have no
+            finite sensitivity. Their number is public.
+        sensitivity: how far one score moves between neighbouring data sets at most, in [2**-300, 2**300]. You must
+            ensure this for the scores as you pass them: rounding in their computation counts.
+        epsilon: the price, in [2**-300, 2**300].
+        monotonic: whether all scores move in the same direction between neighbours, which halves the noise. False by
+            default. You must ensure this. It is rarely true under replace-one.
+        method: "exact", the default, or "float", which asks for speed and allows an error. The exact draw costs four to
+            six passes of `numpy.max`, so both methods do it, with error zero.
+        spender: the budget that pays before the scores are read. None, the default, charges nothing.
+        label: its public name in the spender's record.
+        random: the source of randomness. None, the default, is a fresh one from system entropy. Only tests should fix
+            it.
+
+    Returns:
+        The position of the chosen score, from 0. It is private at this price, so you may release it.
+
+    Raises:
+        ArgumentError: for a parameter out of range, an unknown `method`, or scores that are empty or not
+            one-dimensional.
+        TypeError: for a parameter or a dtype of the scores that is not numeric. Neither error ever depends on the
+            values of the scores.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> exponential_mechanism([0.0, 90.0, 3.0], sensitivity=1.0, epsilon=1.0, random=keyed_source(1))

@@ -29,11 +29,23 @@ _MARGIN = 2.0**-8
 class PermuteAndFlip(ScoreMechanism):
     """In a random order, take the first candidate whose coin of probability exp(-rate * (best - score)) lands heads.
 
-    rate = epsilon / (2 sensitivity), or epsilon / sensitivity for monotonic scores. The parameters are those of
-    `ScoreMechanism`. It is epsilon-private, with an expected score at least that of the exponential mechanism at the
-    same epsilon. It does not have range epsilon, and two candidates attain the profile of Laplace noise, so nothing
-    better than pure privacy is claimed. Its law is that of report-noisy-max with exponential noise (Ding et al. 2021).
-    Source: McKenna, Sheldon 2020, Theorems 1 and 2.
+    rate = epsilon / (2 sensitivity), or epsilon / sensitivity for monotonic scores. It is epsilon-private, with an
+    expected score at least that of the exponential mechanism at the same epsilon. It does not have range epsilon, and
+    two candidates attain the profile of Laplace noise, so nothing better than pure privacy is claimed. Its distribution
+    is that of report-noisy-max with exponential noise (Ding et al. 2021). Source: McKenna, Sheldon 2020, Theorems 1 and
+    2.
+
+    Args:
+        sensitivity: how far one score moves between neighbouring data sets at most, in [2**-300, 2**300]. You must
+            ensure this for the scores as you pass them: rounding in their computation counts.
+        epsilon: the price, in [2**-300, 2**300].
+        monotonic: whether all scores move in the same direction between neighbours, which halves the noise. False by
+            default. You must ensure this. It is rarely true under replace-one.
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+
+    Raises:
+        ArgumentError: for a parameter out of range.
+        AdjacencyError: if `adjacency` is neither of the two.
 
     >>> PermuteAndFlip(sensitivity=1.0, epsilon=0.5).guarantee.epsilon(delta=0)
     0.5
@@ -59,10 +71,34 @@ def permute_and_flip(
     label: str = "permute and flip",
     random: RandomSource | None = None,
 ) -> int:
-    """Choose an index by permute-and-flip, exactly. `PermuteAndFlip` with the same arguments has the guarantee.
+    """Choose an index by permute-and-flip, exactly.
 
-    `scores`, NaN, infinities and errors are as in `exponential_mechanism`. `method` is accepted for symmetry: being
-    exact costs nothing here, so "float" is the exact draw too.
+    `PermuteAndFlip` with the same arguments has the guarantee.
+
+    Args:
+        scores: private, one for each candidate, as in `exponential_mechanism`, which also says how NaN and infinities
+            count.
+        sensitivity: how far one score moves between neighbouring data sets at most, in [2**-300, 2**300]. You must
+            ensure this for the scores as you pass them: rounding in their computation counts.
+        epsilon: the price, in [2**-300, 2**300].
+        monotonic: whether all scores move in the same direction between neighbours, which halves the noise. False by
+            default. You must ensure this. It is rarely true under replace-one.
+        method: "exact", the default, or "float". It is accepted for symmetry: being exact costs nothing here, so
+            "float" is the exact draw too.
+        spender: the budget that pays before the scores are read. None, the default, charges nothing.
+        label: its public name in the spender's record.
+        random: the source of randomness. None, the default, is a fresh one from system entropy. Only tests should fix
+            it.
+
+    Returns:
+        The position of the chosen score, from 0. It is private at this price, so you may release it.
+
+    Raises:
+        ArgumentError: for a parameter out of range, an unknown `method`, or scores that are empty or not
+            one-dimensional.
+        TypeError: for a parameter or a dtype of the scores that is not numeric. As in `exponential_mechanism`, neither
+            error depends on the values of the scores.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> permute_and_flip([0.0, 90.0, 3.0], sensitivity=1.0, epsilon=1.0, random=keyed_source(1))

@@ -36,20 +36,36 @@ _LARGEST_WIDTH = 2.0**53
 class InterquantileRange(Mechanism):
     """The distance between two quantiles, within a factor, or None when the data do not pin it down.
 
-    x(q') - x(q) with q = floor(tail n) + 1 and q' = n + 1 - q; tail = 0.25 is the interquartile range. Positive widths
-    are binned by powers of b = `ratio` (1 + 1/log n by default, as Dwork and Lei have it), and width 0 is a bin of its
-    own. Stage one takes the bins [b^j, b^(j+1)), stage two shifts them by half a bin, or the other way round: a public
-    coin decides. The distance of a stage is how many rows must change until the width leaves its bin, less one; then
-    every neighbour is in the same bin, and the answer is b^(level + noise) with the level in `steps` to a bin and
-    discrete Laplace noise of scale (1 bin)/epsilon_answer. An answer in bin 0 is 0.
+    It is x(q') - x(q) with q the smaller of floor(tail n) + 1 and floor(n/2), and q' = n + 1 - q. With tail = 0.25 it
+    is the interquartile range. Positive widths are binned by powers of b = `ratio`, and width 0 is a bin of its own.
+    Stage one takes the bins [b^j, b^(j+1)), stage two shifts them by half a bin, or the other way round: a public coin
+    decides. The distance of a stage is how many rows must change until the width leaves its bin, less one. Then every
+    neighbour is in the same bin, and the answer is b^(level + noise) with the level in `steps` to a bin. The noise is
+    discrete Laplace of scale (steps - 1)/epsilon_answer steps, slightly less than (1 bin)/epsilon_answer. An answer in
+    bin 0 is 0.
 
-    Outputs are (stage, width) or None; the stage is part of the output. `guarantee` is that of a `Cascade` of two
-    stages with delta/2 each: stage one answers at epsilon_test + epsilon_answer, stage two at one epsilon_test more,
-    None costs 2 epsilon_test, and delta is 1 - (1 - delta/2)^2. The adjacency is replace_one: n is public. The rows
-    are rounded to multiples of `granularity`, a power of two.
+    Outputs are (stage, width) or None, and the stage is part of the output. `guarantee` is that of a `Cascade` of two
+    stages with delta/2 each. Stage one answers at epsilon_test + epsilon_answer and stage two at one epsilon_test more.
+    None costs 2 epsilon_test, and delta is 1 - (1 - delta/2)^2.
 
-    Exact on the grid: widths, bins and distances are integers; a level is a function of the width whose rounding
-    cannot leave its bin. Raises `ArgumentError` for parameters out of range, `AdjacencyError` for add_or_remove_one.
+    Exact on the grid: widths, bins and distances are integers, and a level is a function of the width whose rounding
+    cannot leave its bin.
+
+    Args:
+        granularity: a power of two in [2**-300, 2**300], in the unit of the data. The rows are rounded to its
+            multiples.
+        epsilon_test: the price of one test, in [2**-20, 2**10].
+        epsilon_answer: the price of the noise in an answer, in [2**-20, 2**10].
+        delta: both stages together, at least 1e-299 and below 1.
+        tail: the fraction of rows outside either quantile, above 0 and below 0.5. The default is 0.25.
+        ratio: b, the width of a bin as a factor, in [1.001, 1e6]. None, the default, is 1 + 1/log n, as Dwork and Lei
+            have it.
+        steps: levels in a bin, an integer in [2, 65536]. The default is 64.
+        adjacency: replace_one, the default and the only one that is proved: n is public.
+
+    Raises:
+        ArgumentError: for a parameter out of range.
+        AdjacencyError: for add_or_remove_one.
 
     >>> from dpselect.randomness import keyed_source
     >>> spread = InterquantileRange(granularity=2.0**-10, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)

@@ -41,9 +41,15 @@ class LargeMarginMechanism(Mechanism):
     probability delta/2, over all r asked. Step 1 costs exp(h).
 
     Args:
-        candidates: how many there are.
-        sensitivity: how far a score moves between neighbours at most.
-        epsilon, delta: the price.
+        candidates: how many there are, an integer in [1, 2**40]. Public.
+        sensitivity: how far a score moves between neighbours at most, in [1e-90, 1e90]. You must ensure this.
+        epsilon: the price, in [2**-10, 2**10].
+        delta: the price, in [1e-300, 0.5].
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+
+    Raises:
+        ArgumentError: for a parameter out of range. A call raises it if the scores are not as many as `candidates`.
+        AdjacencyError: if `adjacency` is neither of the two.
 
     >>> choose = LargeMarginMechanism(candidates=501, sensitivity=1.0, epsilon=1.0, delta=1e-6)
     >>> choose([0.0] * 500 + [400.0]).value

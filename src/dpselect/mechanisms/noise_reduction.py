@@ -50,16 +50,28 @@ _WIDEST = 2**50
 class GradualRelease(PaidSession):
     """A session that releases the next, less noisy level of one answer each time it is asked.
 
-    With a `spender` it is paid as `PaidSession` says: when it is made, and settled by `close` at the levels released.
+    `LaplaceReduction` and `BrownianReduction` make it: call their `open`. With a `spender` it is paid as `PaidSession`
+    says: when it is made, and settled by `close` at the levels released.
 
-    Made by `LaplaceReduction` and `BrownianReduction`. The output of the session is `released`, and its cell is how
-    many levels that holds; `guarantee` prices it. Whether to ask again may depend on what was released, on public data
-    and on public coins, and on nothing else that is private: a test on private data has a price of its own
-    (`ReleaseUntilAbove`). Between two levels no other mechanism's output on the same data may steer the session:
-    its guarantee is interactive, so that a ledger keeps others out.
+    The output of the session is `released`, and its cell is how many levels that holds. `guarantee` prices it. Your
+    decision to ask again may depend on what was released, on public data and on public coins. It may depend on nothing
+    else that is private: a test on private data has a price of its own (`ReleaseUntilAbove`). Between two levels no
+    other mechanism's output on the same data may steer the session. Its guarantee is interactive, so that a ledger
+    keeps others out.
 
-    The object holds secrets: it cannot be copied or pickled, and refuses to answer in a forked child, where two
-    sessions would each report a price of their own.
+    The object holds secrets: it cannot be copied or pickled. It refuses to answer in a forked child, where two sessions
+    would each report a price of their own.
+
+    Args:
+        level: private: `level(place)` gives the level at this place, most noisy first, from 0. You must ensure that the
+            same place always gives the same level.
+        guarantee: the price by the number of levels released, as a table that starts at 0 levels. It says how many
+            levels there are.
+        replayable: whether the noise comes from a source that the caller chose.
+        payment: the open reservation that `close` settles. None, the default, means that nothing is charged.
+
+    Raises:
+        PromiseError: if `guarantee` is not an `OutputGuarantee`.
     """
 
     def __init__(
@@ -325,12 +337,24 @@ def stay_probability(coarse: Fraction, fine: Fraction) -> Enclosure:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseUntilAbove(Mechanism):
-    """Release level after level until a private test finds one good enough; the value is (levels, success).
+    """Release level after level until a private test finds one good enough.
 
-    A call takes the value and `query(level)`, which may use the private data: for every level it is a number that moves
-    by at most `sensitivity` between neighbours (you must ensure this; correct predictions of a model on held-out
-    rows, say). It goes through one sparse vector, which is charged on top. A query that raises counts as -inf, and its
-    message is lost. `threshold` is public.
+    The value of the release is (levels, success). A call takes the private value and `query(level)`, which may use the
+    private data, and gives a number for every level. It may count the correct predictions of a model on held-out rows,
+    say. The numbers go through one sparse vector, which is charged on top. A query that raises counts as -inf, and its
+    message is lost.
+
+    Args:
+        reduction: the levels and their price, a `LaplaceReduction` or a `BrownianReduction`.
+        threshold: public: what the noisy query must reach, in the unit of the query. Infinities are allowed.
+        epsilon_threshold: the price of the test's noise on the threshold, above 0.
+        epsilon_queries: the price of success, above 0.
+        sensitivity: how far the query moves between neighbours at most, for every level, in [2**-300, 2**300]. The
+            default is 1. You must ensure this.
+
+    Raises:
+        ArgumentError: for a number out of range.
+        TypeError: if `reduction` is not a `NoiseReduction`.
 
     >>> from dpselect.randomness import keyed_source
     >>> levels = LaplaceReduction(epsilons=[0.01, 0.1, 1.0], sensitivity=1)

@@ -22,13 +22,21 @@ __all__ = ["NoisyCount", "discrete_gaussian", "discrete_laplace", "noisy_count"]
 class NoisyCount(Mechanism):
     """A count of rows with some property (correct predictions, say), plus integer noise.
 
-    Give one of `epsilon` (discrete Laplace noise of scale 1/epsilon, pure differential privacy) and
-    `noise_multiplier` (discrete Gaussian noise of that parameter, concentrated differential privacy). One row changes
-    the count by at most one, whether it is added, removed or replaced. The result may be negative or above the number
-    of rows; cutting it off is free.
+    One row changes the count by at most one, whether it is added, removed or replaced. The result may be negative or
+    above the number of rows. You may clip it at no cost.
 
-    Raises `ArgumentError` unless exactly one parameter is given and it is positive, `TypeError` for a count that is
-    not an integer.
+    Args:
+        epsilon: for discrete Laplace noise of scale 1/epsilon, with pure differential privacy, in [2**-60, 2**60].
+        noise_multiplier: for discrete Gaussian noise of that parameter, in rows, with concentrated differential
+            privacy, in [2**-60, 2**60]. Give this or `epsilon`.
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+
+    Raises:
+        ArgumentError: unless exactly one of the two is given and in range. A call raises it, without the value, for a
+            count with a fraction.
+        AdjacencyError: if `adjacency` is neither of the two.
+        TypeError: if a parameter is not a number. A call raises it, without the value, for a count that is not a
+            number.
 
     >>> NoisyCount(epsilon=0.5).guarantee.pure_epsilon, isinstance(NoisyCount(epsilon=0.5)(90).value, int)
     (0.5, True)
@@ -87,7 +95,25 @@ def noisy_count(
     label: str = "noisy count",
     random: RandomSource | None = None,
 ) -> int:
-    """What a `NoisyCount` with the same parameters gives.
+    """Return `count` plus integer noise, as `NoisyCount` with the same parameters draws it.
+
+    Args:
+        count: private: an integer that one row changes by at most one. You must ensure this.
+        epsilon: for discrete Laplace noise of scale 1/epsilon, in [2**-60, 2**60].
+        noise_multiplier: for discrete Gaussian noise of that parameter, in rows, in [2**-60, 2**60]. Give this or
+            `epsilon`.
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+        spender: the budget that pays before the noise is drawn. None, the default, charges nothing.
+        label: its public name in the spender's record.
+        random: the source of randomness. None, the default, is a fresh one from system entropy. Only tests should fix
+            it.
+
+    Raises:
+        ArgumentError: unless exactly one of `epsilon` and `noise_multiplier` is given and in range. Also, without the
+            value, for a count with a fraction.
+        AdjacencyError: if `adjacency` is neither of the two.
+        TypeError: if a parameter is not a number. Also, without the value, for a count that is not a number.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> isinstance(noisy_count(90, epsilon=1.0, random=keyed_source(1)), int)

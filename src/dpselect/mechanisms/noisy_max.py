@@ -81,16 +81,29 @@ class LaplaceMaxProfile(CopiedByFields, SymmetricProfile):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportNoisyMax(ScoreMechanism):
-    """argmax of score + noise, the noise drawn afresh for each candidate; only the index leaves.
+    """argmax of score + noise, with fresh noise for each candidate. It releases only the index.
 
-    Scale 2 sensitivity / epsilon, or sensitivity / epsilon for monotonic scores; parameters as in `ScoreMechanism`.
+    The noise has scale 2 sensitivity / epsilon, or sensitivity / epsilon for monotonic scores.
 
-    - "laplace": epsilon-private (Dwork, Roth 2014, Claim 3.9, for monotonic counts; twice the scale for others).
-    - "exponential": epsilon-private; the law of permute-and-flip (Ding et al. 2021), and drawn as such.
-    - "gumbel": the law of the exponential mechanism, drawn as such, with its range-epsilon guarantee.
+    - "laplace": epsilon-private (Dwork, Roth 2014, Claim 3.9, for monotonic counts, with twice the scale for others).
+    - "exponential": epsilon-private, with the distribution of permute-and-flip (Ding et al. 2021), and drawn as such.
+    - "gumbel": the distribution of the exponential mechanism, drawn as such, with its range-epsilon guarantee.
 
     The first two do not have range epsilon. Laplace noise has a profile below that of pure privacy
     (docs/theory/sparse-vector.md, Theorem 8), exponential noise hardly one.
+
+    Args:
+        sensitivity: how far one score moves between neighbouring data sets at most, in [2**-300, 2**300]. You must
+            ensure this for the scores as you pass them: rounding in their computation counts.
+        epsilon: the price, in [2**-300, 2**300].
+        monotonic: whether all scores move in the same direction between neighbours, which halves the noise. False by
+            default. You must ensure this. It is rarely true under replace-one.
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+        noise: "laplace", the default, "exponential" or "gumbel".
+
+    Raises:
+        ArgumentError: for a number out of range or another `noise`.
+        AdjacencyError: if `adjacency` is neither of the two.
 
     >>> ReportNoisyMax(sensitivity=1.0, epsilon=0.5, noise="laplace").guarantee.epsilon(delta=0)
     0.5
@@ -132,10 +145,34 @@ def report_noisy_max(  # noqa: PLR0913
     label: str = "report noisy max",
     random: RandomSource | None = None,
 ) -> int:
-    """The index of the largest noisy score, with the exact law of real-valued noise.
+    """Choose the index of the largest noisy score, with the exact distribution of real-valued noise.
 
-    `scores`, NaN, infinities and errors are as in `exponential_mechanism`; `ReportNoisyMax` with the same arguments
-    has the guarantee. `method="float"` is the same exact draw.
+    `ReportNoisyMax` with the same arguments has the guarantee.
+
+    Args:
+        scores: private, one for each candidate, as in `exponential_mechanism`, which also says how NaN and infinities
+            count.
+        sensitivity: how far one score moves between neighbouring data sets at most, in [2**-300, 2**300]. You must
+            ensure this for the scores as you pass them: rounding in their computation counts.
+        epsilon: the price, in [2**-300, 2**300].
+        monotonic: whether all scores move in the same direction between neighbours, which halves the noise. False by
+            default. You must ensure this. It is rarely true under replace-one.
+        method: "exact", the default, or "float", which is the same exact draw.
+        noise: "laplace", the default, "exponential" or "gumbel", as in `ReportNoisyMax`.
+        spender: the budget that pays before the scores are read. None, the default, charges nothing.
+        label: its public name in the spender's record.
+        random: the source of randomness. None, the default, is a fresh one from system entropy. Only tests should fix
+            it.
+
+    Returns:
+        The position of the chosen score, from 0. It is private at this price, so you may release it.
+
+    Raises:
+        ArgumentError: for a parameter out of range, an unknown `method` or `noise`, or scores that are empty or not
+            one-dimensional.
+        TypeError: for a parameter or a dtype of the scores that is not numeric. As in `exponential_mechanism`, neither
+            error depends on the values of the scores.
+        BudgetError: if the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> report_noisy_max([0.0, 90.0, 3.0], sensitivity=1.0, epsilon=1.0, random=keyed_source(1))

@@ -27,13 +27,26 @@ __all__ = ["TopK"]
 class TopK(ScoreMechanism):
     """The `count` candidates with the largest scores after adding Gumbel noise once, best first.
 
-    The law is that of `count` exponential mechanisms with epsilon/count each, every one among the candidates that are
-    left, so the guarantee is the composition of that many mechanisms of range epsilon/count: pure epsilon, and much
-    less at a positive delta. Other parameters as in `ScoreMechanism`. Source: Durfee, Rogers 2019, Lemma 4.2.
+    The distribution is that of `count` exponential mechanisms with epsilon/count each, every one among the candidates
+    that are left. So the guarantee is the composition of that many mechanisms of range epsilon/count: pure epsilon, and
+    much less at a positive delta. Source: Durfee, Rogers 2019, Lemma 4.2.
 
-    Scores, NaN and infinities are as in `exponential_mechanism` (where fewer than `count` scores are above -inf, the
-    rest is uniform among the others); `count` above the number of scores raises `ArgumentError`. The noise has its
-    real-valued law: what is close in double precision is ranked exactly.
+    Scores, NaN and infinities are as in `exponential_mechanism`. If fewer than `count` scores are above -inf, the rest
+    is uniform among the others. The noise has its real-valued distribution: scores that are close in double precision
+    are ranked exactly.
+
+    Args:
+        sensitivity: how far one score moves between neighbouring data sets at most, in [2**-300, 2**300]. You must
+            ensure this for the scores as you pass them: rounding in their computation counts.
+        epsilon: the price of all the choices together, in [2**-300, 2**300].
+        monotonic: whether all scores move in the same direction between neighbours, which halves the noise. False by
+            default. You must ensure this. It is rarely true under replace-one.
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+        count: how many candidates to choose, an integer of at least 1. Public.
+
+    Raises:
+        ArgumentError: for a parameter out of range. A call raises it if `count` is above the number of scores.
+        AdjacencyError: if `adjacency` is neither of the two.
 
     >>> g = TopK(count=100, sensitivity=1.0, epsilon=10.0).guarantee
     >>> g.epsilon(delta=0) < 10.0001, g.epsilon(delta=1e-6) < 3.0

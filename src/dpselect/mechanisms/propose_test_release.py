@@ -41,22 +41,32 @@ class ProposeTestRelease(Mechanism):
     """A private test of a proposal, and an answer with noise for it if the test is passed (Dwork, Lei 2009).
 
     A proposal is public: a bound on how far a statistic moves when one row changes. It is admissible for data x if no
-    neighbour moves the statistic of x further. `distance` is how many rows of x must change at least until the data
-    are inadmissible: 0 for inadmissible data; it moves by one between neighbours at most. The test is passed when
+    neighbour moves the statistic of x further. A call takes `distance`: how many rows of x must change at least until
+    the data are inadmissible. It is 0 for inadmissible data, and it moves by one between neighbours at most. The test
+    is passed when
 
-        distance + Laplace(1/epsilon_test) >= margin,    margin = log(1/(2 delta)) / epsilon_test,
+            distance + Laplace(1/epsilon_test) >= margin,    margin = log(1/(2 delta)) / epsilon_test,
 
-    decided in real arithmetic. Only then is the answer drawn, whose noise of price `epsilon_answer` is for the
-    proposal. The caller must ensure: the distance, and that the answer is epsilon_answer-private between admissible
-    data and every neighbour; no other part of the run may look at the data (no "not enough rows, hence none"
-    in advance).
+    decided in real arithmetic. Only then is the answer drawn. Its noise has price `epsilon_answer` and is for the
+    proposal.
 
-    `guarantee`: cells `answered`: none costs epsilon_test, an answer epsilon_test + epsilon_answer, with one delta
-    that is never refunded (Hartmann et al. 2022, section 5.1, where both are equal). Proof. The test alone is
-    epsilon_test-private, which is all of "none". From admissible data an answer has the test's ratio times its own;
-    from inadmissible data it has mass at most P(Laplace >= epsilon_test margin) = delta.
+    You must ensure the distance, and that the answer is epsilon_answer-private between admissible data and every
+    neighbour. No other part of the run may look at the data (no "not enough rows, hence none" in advance).
 
-    Raises `ArgumentError` for parameters out of range.
+    `guarantee`: cells `answered`: none costs epsilon_test, an answer epsilon_test + epsilon_answer, with one delta that
+    is never refunded (Hartmann et al. 2022, section 5.1, where both are equal). Proof. The test alone is
+    epsilon_test-private, which is all of "none". From admissible data an answer has the test's ratio times its own.
+    From inadmissible data it has mass at most P(Laplace >= epsilon_test margin) = delta.
+
+    Args:
+        epsilon_test: the price of the test, in [2**-20, 2**10].
+        epsilon_answer: the price of the answer's noise, in [2**-20, 2**10].
+        delta: the probability, at most, that inadmissible data pass the test, in [1e-300, 0.5].
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+
+    Raises:
+        ArgumentError: for a parameter out of range.
+        AdjacencyError: if `adjacency` is neither of the two.
 
     >>> test = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)
     >>> round(test.margin, 2), dict(test.guarantee.epsilons)
@@ -112,12 +122,22 @@ class ProposeTestRelease(Mechanism):
 
 @dataclass(frozen=True)
 class Cascade(Mechanism):
-    """Propose-test-release again and again on the same data until a stage answers: outputs (stage, value) or None.
+    """Propose-test-release again and again on the same data until a stage answers.
 
-    `guarantee`: see `dpselect.privacy.output.calculus.first_answer`; with K equal stages the j-th answers at
-    (j - 1) epsilon_test + (epsilon_test + epsilon_answer), none costs K epsilon_test, and delta is
-    1 - (1 - delta)^K. (Lemma 10 of Hartmann et al. 2022 writes delta for two stages. That holds where `delta` bounds
-    both stages together, not for what their Definition 9 asks of each.)
+    Outputs are (stage, value) or None, with stages counted from 1.
+
+    `guarantee`: see `dpselect.privacy.output.calculus.first_answer`. With K equal stages the j-th answers at (j - 1)
+    epsilon_test + (epsilon_test + epsilon_answer), none costs K epsilon_test, and delta is 1 - (1 - delta)^K. (Lemma 10
+    of Hartmann et al. 2022 writes delta for two stages. That holds where `delta` bounds both stages together, not for
+    what their Definition 9 asks of each.)
+
+    Args:
+        stages: the tests, in the order in which they run, at least one and all of one adjacency. Public: their number
+            and order must not depend on the data (you must ensure this).
+
+    Raises:
+        ArgumentError: if `stages` is empty.
+        AdjacencyError: from `guarantee`, if the stages have different adjacencies.
 
     >>> stage = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.01)
     >>> both = Cascade([stage, stage])
@@ -160,7 +180,17 @@ class Cascade(Mechanism):
 
 
 def dwork_lei_delta(*, rows: int, epsilon: SupportsFloat) -> float:
-    """The delta of one test with Dwork and Lei's margin (log rows)^2: rows^(-epsilon log rows) / 2, rounded up.
+    """Return the delta of one test with Dwork and Lei's margin (log rows)^2.
+
+    It is rows^(-epsilon log rows) / 2, rounded up.
+
+    Args:
+        rows: how many rows there are, at least 2. Public.
+        epsilon: the price of the test (`epsilon_test`), above 0.
+
+    Raises:
+        ArgumentError: for a number out of range.
+        TypeError: if an argument is not a number.
 
     >>> dwork_lei_delta(rows=1000, epsilon=0.5) < 2.2e-11 < dwork_lei_delta(rows=1000, epsilon=0.1)
     True

@@ -42,15 +42,19 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True)
 class ScoreChunks:
-    """Scores that come in parts: `read()` starts over and yields one-dimensional arrays, the same ones each time.
+    """Scores that come in parts, for those that do not fit in memory.
+
+    For a Parquet file: `ScoreChunks(lambda: (b.column(0) for b in pq.ParquetFile(path).iter_batches(columns=["s"])))`.
+
+    Args:
+        read: private: a function without arguments that starts over and yields one-dimensional arrays of numbers. You
+            must ensure that it yields the same ones each time.
 
     >>> import numpy as np
     >>> from dpselect.mechanisms import exponential_mechanism
     >>> parts = ScoreChunks(lambda: iter([np.zeros(3), np.array([900.0])]))
     >>> exponential_mechanism(parts, sensitivity=1.0, epsilon=10.0)
     3
-
-    For a Parquet file: `ScoreChunks(lambda: (b.column(0) for b in pq.ParquetFile(path).iter_batches(columns=["s"])))`.
     """
 
     read: Callable[[], Iterable[ArrayLike]]

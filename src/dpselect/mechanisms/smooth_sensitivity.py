@@ -30,24 +30,36 @@ _BATCH = 1 << 16
 class SmoothSensitivityMechanism(Mechanism):
     """The best of a geometric number of noisy draws, each of a uniformly chosen candidate.
 
-    One draw is candidate i with score q_i - t c s_i + c s_i L, where s_i is an `smoothness`-smooth bound on q_i's
-    local sensitivity (Nissim, Raskhodnikova, Smith 2007: s_i >= the local sensitivity, and s_i changes by a factor
-    exp(smoothness) at most between neighbours, which the caller must ensure), L is standard Laplace, c = 4/e the
-    `multiplier`, e the price `base_epsilon` of one draw, and t = log(4 candidates / failure_probability^2) the `shift`.
-    After each draw the search stops with probability g = failure_probability / (4 candidates); the best draw so far
-    wins.
+    One draw is candidate i with score q_i - t c s_i + c s_i L. Here s_i is a `smoothness`-smooth bound on q_i's local
+    sensitivity (Nissim, Raskhodnikova, Smith 2007), and L is standard Laplace. The price of one draw is e =
+    `base_epsilon`, c = 4/e is the `multiplier`, and t = log(4 candidates / failure_probability^2) is the `shift`. A
+    call takes the scores q and the smooth bounds s, both private. After each draw the search stops with probability g =
+    failure_probability / (4 candidates). The best draw so far wins.
 
-    One draw is (e, base_delta)-private if smoothness is at most `most_smooth`: the unshifted scores move by s_i, the
-    shift by t c s_i (exp(smoothness) - 1) <= s_i, together half of e in noise scales; changing the scale costs at
-    most e/2 outside |L| > log(1/base_delta), as log(1/base_delta)(exp(smoothness) - 1) <= e/2 + smoothness and
-    smoothness <= e/2.
+    One draw is (e, base_delta)-private if smoothness is at most `most_smooth`. The unshifted scores move by s_i, the
+    shift by t c s_i (exp(smoothness) - 1) <= s_i, together half of e in noise scales. Changing the scale costs at most
+    e/2 outside |L| > log(1/base_delta), as log(1/base_delta)(exp(smoothness) - 1) <= e/2 + smoothness and smoothness <=
+    e/2.
 
-    All draws (Liu, Talwar 2019, Theorem 3.2, in the exact form for a geometric number of draws):
-    e + 2 log((exp(e) + g)/(1 + g exp(e))) with delta = base_delta/(g + base_delta - g base_delta), rounded up.
+    All draws cost (Liu, Talwar 2019, Theorem 3.2, in the exact form for a geometric number of draws) e + 2 log((exp(e)
+    + g)/(1 + g exp(e))) with delta = base_delta/(g + base_delta - g base_delta), rounded up.
 
     Accuracy: with probability at least 1 - failure_probability the chosen q_i is at least q_j - t c s_j for all j.
 
-    Only the index leaves, and it has exactly this law: close noisy scores are compared as real numbers.
+    It releases only the index, with exactly this distribution: close noisy scores are compared as real numbers.
+
+    Args:
+        candidates: how many there are, an integer in [1, 2**24]. Public.
+        smoothness: how fast the bounds change, from 0 to `most_smooth`. You must ensure that s_i is at least the local
+            sensitivity of q_i, and that s_i changes by a factor of at most exp(smoothness) between neighbours.
+        base_epsilon: the price of one draw, in [1e-9, 1e3]. The whole search costs about three times that.
+        base_delta: the price of one draw, in [1e-300, 0.25].
+        failure_probability: how often the accuracy above may fail, at least 1e-6 and below 1. The default is 0.05.
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+
+    Raises:
+        ArgumentError: for a parameter out of range, or a `smoothness` above `most_smooth`.
+        AdjacencyError: if `adjacency` is neither of the two.
 
     >>> options = {"smoothness": 1e-3, "base_epsilon": 0.5, "base_delta": 1e-12}
     >>> SmoothSensitivityMechanism(candidates=2, **options)([0.0, 5e4], [0.1, 0.1]).value

@@ -90,20 +90,35 @@ class SparseReleasePrice:
 class SparseRelease(Mechanism):
     """Find the entries of a vector f(x) with |f_i(x)| above a threshold, and release them (Hartmann et al. 2022, 5.1).
 
-    Every entry moves by `sensitivity` between neighbours at most (you must ensure this), all of them together:
-    each of p released values has noise of scale sensitivity/epsilon_each, p of which compose. At most `max_positives`
-    entries are found, in the order given; after the last one nothing more is looked at. The vector is fixed before the
-    run; for queries that depend on answers use `SparseVector` with a budget that is locked meanwhile.
+    Each of p released values has noise of scale sensitivity/epsilon_each, and the p prices compose. The entries are
+    found in the order given. After the last one of `max_positives` nothing more is looked at. The vector is fixed
+    before the run. For queries that depend on answers use `SparseVector` with a budget that is locked meanwhile.
 
-    `spend` says what is done with what the sparse vector left, and `guarantee` prices the cell (positives, negatives)
-    accordingly: see `SparseReleasePrice`. Pure: at every output the session's ratio and the values' multiply.
-    `guarantee.worst()` is less than that at a delta for "release" and "each"; for "all" hardly anything could be.
+    `guarantee` prices the cell (positives, negatives): see `SparseReleasePrice`. Pure: at every output the session's
+    ratio and the values' multiply. `guarantee.worst()` is less than that at a delta for "release" and "each". For "all"
+    hardly anything could be.
 
-    Values are rounded to multiples of a power of two, at most 1/1024 of the sensitivity, and get discrete Laplace
-    noise on that grid: exact. `monotonic`: whether between neighbours all |f_i| move in the same direction, as those of
-    counts do; entries that move alike but differ in sign do not. `sensitivity`, `adjacency`: see `SparseVector`.
+    Values are rounded to multiples of a power of two, at most 1/1024 of the sensitivity, and get discrete Laplace noise
+    on that grid: exact.
 
-    Raises `ArgumentError` for parameters out of range.
+    Args:
+        epsilon_threshold: the price of the noise on the threshold, in [2**-20, 2**10]. `balanced_split` gives it and
+            the next.
+        epsilon_queries: the price of all positives together, in [2**-20, 2**10].
+        epsilon_release: the price of the released values, in [2**-20, 2**10].
+        max_positives: how many entries are found at most, an integer in [1, 100000].
+        sensitivity: how far every entry moves between neighbours at most, all of them together, in [2**-300, 2**300].
+            The default is 1. You must ensure this.
+        monotonic: whether all |f_i| move in the same direction between neighbours, as those of counts do. False by
+            default. Entries that move alike but differ in sign do not. You must ensure this.
+        spend: how to use what the sparse vector left. "all", the default: on less noise in the values. "release": it
+            comes back. "each": each value costs epsilon_release / max_positives, and what was not released comes back
+            too.
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+
+    Raises:
+        ArgumentError: for a parameter out of range or another `spend`.
+        AdjacencyError: if `adjacency` is neither of the two.
 
     >>> from dpselect.randomness import keyed_source
     >>> first, second = balanced_split(epsilon=0.5, max_positives=20)
@@ -217,10 +232,19 @@ class SparseRelease(Mechanism):
 
 
 def balanced_split(*, epsilon: float, max_positives: int, monotonic: bool = False) -> tuple[float, float]:
-    """epsilon as (epsilon_threshold, epsilon_queries) in the ratio 1 : (2 max_positives)^(2/3).
+    """Return epsilon as (epsilon_threshold, epsilon_queries) in the ratio 1 : (2 max_positives)^(2/3).
 
-    That makes the variance of a comparison smallest (Lyu, Su, Li 2017, section 4.2); max_positives^(2/3) for monotonic
-    queries. The two add up to `epsilon` at most.
+    That makes the variance of a comparison smallest (Lyu, Su, Li 2017, section 4.2). For monotonic queries the ratio is
+    1 : max_positives^(2/3). The two add up to `epsilon` at most.
+
+    Args:
+        epsilon: the price of the search, above 0.
+        max_positives: how many positives the search answers at most, an integer of at least 1.
+        monotonic: whether all queries move in the same direction between neighbours. False by default.
+
+    Raises:
+        ArgumentError: for a number out of range.
+        TypeError: if an argument is not a number.
 
     >>> [round(part, 10) for part in balanced_split(epsilon=0.5, max_positives=20)]
     [0.0393822626, 0.4606177374]

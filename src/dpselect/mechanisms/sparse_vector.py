@@ -55,6 +55,7 @@ class SparseVector(PaidSession):
         adjacency: which data sets are neighbours.
         spender, label: where the session is paid, and its name in the record; see `PaidSession`.
         refined: whether it is paid at `refined_guarantee`, in place of `guarantee`.
+        random: the source of randomness. None, the default, is a fresh one from system entropy.
 
     `guarantee` prices the session by its number of positives, `refined_guarantee` by positives and negatives; which one
     counts is fixed before the session (the refined one is never more expensive). With a `spender` it is `guarantee`,

@@ -80,15 +80,24 @@ def plan_sparse_vector(
     accuracy: SupportsFloat | None = None,
     monotonic: bool = False,
 ) -> SparseVectorPlan:
-    """The split between threshold and positives that is cheapest for an accuracy, or most accurate for an epsilon.
+    """Return the split of a sparse vector's budget that is best for an accuracy or for an epsilon.
 
-    `accuracy` is the standard deviation of the noise in one comparison, in sensitivities: sqrt(2 (b^2 + d^2)) with b
-    and d the scales of the two noises. At a delta above 0 sessions are priced as by `SparseVector.guarantee.worst()`,
-    and having no noise on the threshold is among the splits; at delta 0 by their pure price. An epsilon is met from
-    below, to a thousandth of the accuracy for the splits that may be best; the others are priced by their Renyi
-    divergence alone. `positives`: at most 1000.
+    The best split between threshold and positives is the cheapest for an accuracy, and the most accurate for an
+    epsilon. At a delta above 0 sessions are priced as by `SparseVector.guarantee.worst()`, and having no noise on the
+    threshold is among the splits. At delta 0 they are priced by their pure price. An epsilon is met from below, to
+    about a thousandth for the splits that may be best. The others are priced by their Renyi divergence alone.
 
-    Raises `ArgumentError` unless exactly one of `epsilon` and `accuracy` is given, and for numbers out of range.
+    Args:
+        positives: how many positive answers the session gives at most, an integer from 1 to 1000.
+        delta: the delta at which the session is priced, at least 0 and below 1.
+        epsilon: the price to spend, in [1e-3, 1e3]. Give this or `accuracy`.
+        accuracy: the standard deviation of the noise in one comparison, in sensitivities, in [1e-3, 1e7]. It is sqrt(2
+            (b^2 + d^2)) with b and d the scales of the two noises.
+        monotonic: whether all queries of the session move in the same direction between neighbours. False by default.
+
+    Raises:
+        ArgumentError: unless exactly one of `epsilon` and `accuracy` is given, and for numbers out of range.
+        TypeError: if an argument is not a number.
 
     >>> plan = plan_sparse_vector(positives=10, delta=1e-6, accuracy=70)
     >>> plan.best.ratio, round(plan.best.epsilon, 2)

@@ -69,16 +69,31 @@ def sparse_vector_guarantee(
     max_queries: int | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> OutputGuarantee:
-    """epsilon_threshold + epsilon_queries * (number of positives) / max_positives, by the number of positives.
+    """Return what a sparse vector's session costs by its number of positives.
 
-    Moving the threshold noise by one sensitivity costs epsilon_threshold and makes every negative answer at least as
-    likely; each positive is then off by two sensitivities (one, for monotonic queries) against its own noise, which
-    costs epsilon_queries/max_positives. Prices are rounded up. Source: Lyu, Su, Li 2017, Theorems 4 and 5 (the worst
-    case, the latter for monotonic queries); Hartmann et al. 2022, Lemma 8 (by output).
+    The price is epsilon_threshold + epsilon_queries * (number of positives) / max_positives, rounded up. Moving the
+    threshold noise by one sensitivity costs epsilon_threshold and makes every negative answer at least as likely. Each
+    positive is then off by two sensitivities (one, for monotonic queries) against its own noise, which costs
+    epsilon_queries/max_positives. Source: Lyu, Su, Li 2017, Theorems 4 and 5 (the worst case, the latter for monotonic
+    queries); Hartmann et al. 2022, Lemma 8 (by output).
 
-    The ordinary guarantee, `worst()`, costs less at a delta: with `monotonic` given, as `SparseVector` has it, it is
-    the game's (`max_queries` lowers it where that is few). With None, where it is not known which noise was drawn, it
-    is the largest price. Source: docs/theory/sparse-vector.md, Theorem 1.
+    The ordinary guarantee, `worst()`, costs less at a delta if you give `monotonic`, as `SparseVector` does: it is then
+    the game's. Source: docs/theory/sparse-vector.md, Theorem 1.
+
+    Args:
+        epsilon_threshold: the price of the noise on the threshold, in [0, 1e300].
+        epsilon_queries: the price of all positives together, in [0, 1e300].
+        max_positives: how many positives the session answers at most, an integer in [1, 100000].
+        monotonic: whether all queries move in the same direction between neighbours, and which noise was drawn. None,
+            the default, if that is not known: `worst()` is then the largest price.
+        max_queries: how many queries the session answers at most. A small number lowers `worst()` if `monotonic` is
+            given. None, the default, for any number.
+        adjacency: which data sets are neighbours, as `Adjacency` or its text. The default is add_or_remove_one.
+
+    Raises:
+        ArgumentError: for a number out of range, or an epsilon_queries so small that the share of one positive is 0.
+        AdjacencyError: if `adjacency` is neither of the two.
+        TypeError: if an argument is not a number.
 
     >>> sparse_vector_guarantee(epsilon_threshold=1.0, epsilon_queries=2.0, max_positives=2).epsilons[1]
     2.0

@@ -32,26 +32,39 @@ _MOST_STEPS = 2.0**30
 
 @dataclass(frozen=True, kw_only=True)
 class TrimmedMean(Mechanism):
-    """The mean without the `trim` share of rows at either end, if its sensitivity is surely at most a proposed one.
+    """The mean without the fraction `trim` of rows at either end, if its sensitivity passes a private test.
 
-    With n rows k = floor(trim n) are left away at either end (at most so many that one or two rows remain: trim = 0.5
-    is the median). One row moves the sum of the n - 2k rows in the middle by
+    With n rows k = floor(trim n) are left out at either end (at most so many that one or two rows remain: trim = 0.5 is
+    the median). One row moves the sum of the n - 2k rows in the middle by
 
-        max(x(n-k+1) - x(k+1), x(n-k) - x(k))                   (x(1) <= ... <= x(n))
+            max(x(n-k+1) - x(k+1), x(n-k) - x(k))                   (x(1) <= ... <= x(n))
 
     at most, which must not exceed the proposal `width`. The distance of the data to a violation is computed exactly,
-    and tested; an answer is (sum + noise) / (n - 2k), with discrete Laplace noise of scale width/epsilon_answer on the
-    grid. A sensible width is the data's interquartile range (a private one, `InterquantileRange`) times a few
-    margins/n for the median, or times a constant that spans the middle for a trimmed mean. Without a public width
-    there is nothing to run and nothing to pay.
+    and tested. An answer is (sum + noise) / (n - 2k), with discrete Laplace noise of scale width/epsilon_answer on the
+    grid. If the test is not passed, the value is None.
 
-    `guarantee`: by `answered`, see `ProposeTestRelease`. The adjacency is replace_one: n is public. The rows are
-    rounded to multiples of `granularity`, a power of two; so is `width`, upwards. Distances, sums and noise are whole
-    numbers, so nothing rounds after that.
+    `guarantee`: by `answered`, see `ProposeTestRelease`. Distances, sums and noise are integers, so nothing rounds
+    after the rows are rounded to the grid.
 
-    Dwork and Lei discretise the line and count the changes until the statistic leaves its bin; testing the local
-    sensitivity itself needs no bins. Raises `ArgumentError` for parameters out of range, `AdjacencyError` for
-    add_or_remove_one.
+    Dwork and Lei discretise the line and count the changes until the statistic leaves its bin. Testing the local
+    sensitivity itself needs no bins.
+
+    Args:
+        width: the proposal, in the unit of the data, above 0 and at most 2**30 granularities. It is rounded up to the
+            grid. A sensible width is the data's interquartile range (a private one, `InterquantileRange`) times a few
+            margins/n for the median, or times a constant that spans the middle for a trimmed mean. Without a public
+            width there is nothing to run and nothing to pay.
+        granularity: a power of two in [2**-300, 2**300], in the unit of the data. The rows are rounded to its
+            multiples.
+        epsilon_test: the price of the test, in [2**-20, 2**10].
+        epsilon_answer: the price of the noise in an answer, in [2**-20, 2**10].
+        delta: the probability, at most, that data of a larger sensitivity pass the test, in [1e-300, 0.5].
+        trim: the fraction of rows to leave out at either end, in [0, 0.5]. The default is 0.5, the median.
+        adjacency: replace_one, the default and the only one that is proved: n is public.
+
+    Raises:
+        ArgumentError: for a parameter out of range.
+        AdjacencyError: for add_or_remove_one.
 
     >>> from dpselect.randomness import keyed_source
     >>> median = TrimmedMean(width=2.0, granularity=0.5, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)
