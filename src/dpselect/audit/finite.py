@@ -31,13 +31,13 @@ _LARGEST: Final = 700.0  # exp() of more is not a double
 def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance: float = 1e-12) -> Audit:
     """Compare the hockey-stick divergences of two exact distributions with a claim, in both directions.
 
-    The divergence H(epsilon) = sum of (p - exp(epsilon) q), over the outputs for which that is positive, is evaluated
-    at every breakpoint log(p/q), at the claim's own epsilons and on a grid between them.
+    The divergence H(epsilon) is the sum of p - exp(epsilon) q over the outputs for which that is positive. It is
+    evaluated at every breakpoint log(p/q), at the claim's own epsilons and on a grid between them.
 
-    Rounding. Masses that are all Fractions (or ints) are computed with exactly; the claim is read with a relative slack
-    of 1e-12 in epsilon and 1e-9 in delta, since it is a float. Otherwise each mass is also taken to be right only up to
-    a relative error `tolerance` and an absolute error of a thousandth of it and of anything that the sum of its
-    distribution lacks of one (a mass of 0 is 0), and nothing that such errors could explain is called a violation.
+    Rounding. Masses that are all Fractions (or ints) are computed with exactly. The claim is a float, so it is read
+    with a relative slack of 1e-12 in epsilon and 1e-9 in delta. Other masses also have a relative error of up to
+    `tolerance` and an absolute error. The latter is `tolerance` / 1000 plus the distance of their sum from 1. A mass of
+    0 is exact. Nothing that such errors could explain is called a violation.
 
     Args:
         subject: the mechanism by its two distributions, and the claim.
@@ -100,8 +100,8 @@ def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance
 def sampled(subject: FiniteSubject) -> Subject:
     """Return the same mechanism as one that can be run, for a black-box audit.
 
-    It draws from the exact distributions, up to 2**-52. Outputs that are numbers which a float64 holds stay numbers;
-    others are labels.
+    It draws from the exact distributions, up to 2**-52. Outputs that are numbers which a float64 holds stay numbers.
+    Others are labels.
 
     Args:
         subject: the mechanism by its two distributions, and the claim.

@@ -59,14 +59,14 @@ _TERMS = (
 class SavedAnalysis(Session):
     """A series of adaptive questions about one data set, from any number of processes of one account.
 
-    Make one with `create`, find it again with `open`. Every question has a name; the same name gets the same answer,
+    Make one with `create`, find it again with `open`. Every question has a name. The same name gets the same answer,
     charged once, no matter what happened in between. See `AdaptiveAnalysis` for what is certified.
 
     Args:
         record: the open record of the analysis, which `create` and `open` pass.
         data: the private rows, the same in the same order as when the analysis was made.
-        jobs: the number of processes that run estimators; None: as `AdaptiveAnalysis` reads it.
-        spender: the budget that pays for the answers; None charges nothing.
+        jobs: the number of joblib processes over the blocks, as in `AdaptiveAnalysis`.
+        spender: the budget that pays for the answers. None charges nothing.
         label: the public text of the charges.
 
     Raises:

@@ -42,16 +42,16 @@ class GatedRelease(Mechanism):
 
     `guarantee` is `gated` of the other parameters (Hartmann et al. 2022, Theorem 17 and its proof for other models),
     which says what you must ensure of the shifts and of `disjoint`. The error is rounded to a public grid of a
-    millionth of the noise and the noise is an integer of its steps, drawn exactly; the shifts are charged with that
+    millionth of the noise. The noise is an integer number of its steps, drawn exactly. The shifts are charged with that
     rounding.
 
     With a `spender` the worst case is reserved before `train` is called and settled at the price of the outcome.
     Nothing that `train` and `error` print, warn, log or raise leaves them. If either raises, or the model cannot be
-    copied, the value is None at the price of a model; `training` must cover that (you must ensure this).
+    copied, the value is None at the price of a model. You must ensure that `training` covers that.
 
-    That a model was withheld is the release; asking again is another run at another price. The release's guarantee is
-    what the run promises, regardless of the outcome; its `realised` price is that of the outcome, which counts only
-    where a ledger reserved the worst case.
+    A withheld model is a release too, and asking again is another run at another price. The release's guarantee is that
+    of the run, regardless of the outcome. Its `realised` price is that of the outcome, which counts only if a ledger
+    reserved the worst case.
 
     Args:
         training: the guarantee of training alone. Public, like all parameters here.

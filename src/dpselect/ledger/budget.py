@@ -68,7 +68,7 @@ class Charge(Receipt):
 
 
 class Budget:
-    """A budget of a `Ledger`; made by `Ledger.create_budget` and `Ledger.budget`, never directly.
+    """A budget of a `Ledger`, made by `Ledger.create_budget` and `Ledger.budget`, never directly.
 
     It is a `Spender`: mechanisms and `tune(ledger=budget)` reserve and settle through it.
 

@@ -65,8 +65,8 @@ def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = Non
             measurements they come from.
 
     Raises:
-        StudyError: if the study is not good, as in `check_study`, or if it lacks epsilon, delta or a number of rows,
-            without which nothing was measured that applies.
+        StudyError: if the study is not good, as in `check_study`. Also if it lacks epsilon, a delta above 0 or a number
+            of rows: no measurement applies then.
         ArgumentError: for values out of range, as in `check_study`.
     """
     settled = settle(study, Place.of(study, base_folder, folder))

@@ -51,7 +51,7 @@ def parse_study(document: dict[str, Any]) -> Study:
         The `Study`.
 
     Raises:
-        StudyError: if anything is wrong; it names every wrong key.
+        StudyError: if anything is wrong. It names every wrong key.
     """
     read = _Reading.of(document)
     if read.wrong:

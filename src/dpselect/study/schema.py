@@ -379,11 +379,11 @@ class Study(_Strict):
         privacy: the total, the adjacency and the budget.
         preparation: the cost of bounds that are estimated privately.
         validation: how a run is scored.
-        test: public rows on which the released model is tried; None: none.
+        test: public rows on which the released model is tried. None: there are none.
         learner: the learner, with the parameters that every run shares.
         search: the design: one run, or a search.
-        space: the distribution of every searched parameter, by name; empty: none is searched.
-        repetitions: the distribution of the number of runs of a search; empty: none is named.
+        space: the distribution of every searched parameter, by name. Empty: none is searched.
+        repetitions: the distribution of the number of runs of a search. Empty: none is named.
         refit: the second stage of a search in two.
         runs: where trials run, and their limits.
         card: what the report says to people.

@@ -62,7 +62,7 @@ class TwoStageDesign:
             You must ensure of `last` what `tune` says of an objective.
         price: `price(noise)` returns what `last` guarantees to every row, regardless of the parameters. None: the
             largest of `base(noise)`.
-        share: the fraction of epsilon that is kept for the last run, above 0 and below 1; 0.7 by default.
+        share: the fraction of epsilon that is kept for the last run, above 0 and below 1. The default is 0.7.
 
     Raises:
         TypeError: if `last` is not callable.
@@ -101,14 +101,14 @@ class PortfolioDesign:
     trial's privacy allows so many rows (Lemma 2 of docs/theory/portfolio.md).
 
     Args:
-        score: `score(value)` says how well a value fits; larger is better. You must ensure that it looks only at that
+        score: `score(value)` says how well a value fits, larger is better. You must ensure that it looks only at that
             value and at nothing else that the objective leaves.
         sensitivity: the most by which one row moves `score(value)`, rounding counted, above 0. You must ensure this for
             every value that the objective might return. A count of the rows that a model predicts correctly has
             sensitivity 1.
         monotonic: whether under add_or_remove_one another row never lowers a score, regardless of the value (as in such
             a count). This halves the noise. You must ensure it.
-        weights: `weights(value)` returns the number of weights of a value; None deducts nothing. You must ensure that
+        weights: `weights(value)` returns the number of weights of a value. None deducts nothing. You must ensure that
             it looks at the value alone. If it raises, or gives no number from 0 up, nothing is deducted.
         nominal_rows: a public number of rows, above 0, which limits the deduction. It needs `weights`.
 

@@ -148,7 +148,7 @@ class ProcessExecutor:
     Args:
         workers: the number of processes, at least 1.
         quiet: point the standard output and error of the workers at the null device.
-        threads: the number of threads of the numerical libraries in each worker; None: no limit.
+        threads: the number of threads of the numerical libraries in each worker. None: no limit.
         start_method: how a process starts: "spawn" or "forkserver".
 
     Raises:

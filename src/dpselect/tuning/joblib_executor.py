@@ -44,7 +44,7 @@ class JoblibExecutor(ClusterOptions):
 
     Args:
         backend: "loky" (processes of this machine), "dask", "ray", or the name of another backend.
-        workers: how many trials run at once, 2 or more; None: all workers of the cluster.
+        workers: how many trials run at once, 2 or more. None: all workers of the cluster.
         address: the address of a running scheduler, for "dask" and "ray" only. Without it Dask takes your client, and
             Ray takes what you have started, or a new local cluster.
         resources: what one trial needs, for "dask" and "ray" only. Dask takes the names that its workers were started
@@ -52,11 +52,12 @@ class JoblibExecutor(ClusterOptions):
         quiet: point the standard output and error of the workers at the null device.
         patience: how many seconds a search waits for a Dask scheduler or a Ray cluster that does not answer, and on
             Dask for the first worker. Then `tune` raises `ExecutorLostError`.
-        threads: the number of threads of the numerical libraries in each worker; None: no limit.
+        threads: the number of threads of the numerical libraries in each worker. None: no limit.
 
     Raises:
-        ArgumentError: for numbers out of range, a backend that runs trials in this process or hangs when a worker dies
-            ("threading", "sequential", "multiprocessing"), or `address` or `resources` with another backend.
+        ArgumentError: for numbers out of range, or for `address` or `resources` with another backend. Also for
+            "threading", "sequential" and "multiprocessing", which run trials in this process or hang when a worker
+            dies.
         TypeError: if `backend` is not a string.
 
     >>> JoblibExecutor(workers=2).backend

@@ -25,10 +25,9 @@ class Limits:
     A limit in `counts` is part of the objective: whether a run reaches it follows from its data and its key, so a
     replay agrees. The guarantee of one run has to cover that it failed, as it has to for every other failure.
 
-    `seconds` and `memory_bytes` are not like that. How long a run takes, and how much it needs, depend on the data in
-    ways that no noise covers, and failing at a limit tells of it: one row that slows a run down can decide which run
-    wins. A replay need not agree, so the outcome is recorded in the store before anything follows from it, and never
-    tried again.
+    `seconds` and `memory_bytes` are not like that. The time and the memory of a run depend on the data in ways that no
+    noise covers, and failing at a limit tells of it. One row that slows a run down can decide which run wins. A replay
+    need not agree, so the outcome is recorded in the store before anything follows from it, and never tried again.
 
     Such trials run in a process of their own. If it dies by itself, for example because memory ran out, the attempt is
     lost: the trial is run again like that of any worker that dies. These two limits do not exist on Windows.
@@ -36,9 +35,9 @@ class Limits:
     Args:
         counts: the most of each count, by name, for what the objective counts with `dpselect.tuning.count(name)`:
             steps, rows, epochs. By default nothing is counted.
-        seconds: the most wall time of a trial, above 0; None: no limit. At this time its process is killed, with all
+        seconds: the most wall time of a trial, above 0. None: no limit. At this time its process is killed, with all
             that it has started.
-        memory_bytes: the most address space of the trial's process, libraries included; None: no limit.
+        memory_bytes: the most address space of the trial's process, libraries included. None: no limit.
         failure_is_private: needed for `seconds` and for `memory_bytes`. With True you state that the guarantee of one
             run covers a failure there too, because neither depends on any one row.
 

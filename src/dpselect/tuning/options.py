@@ -22,11 +22,11 @@ class SearchStore:
     """The place of a search, and the public room that it has there.
 
     Args:
-        path: the file of the sealed store, so that a killed search can be resumed; None keeps all in memory.
+        path: the file of the sealed store, so that a killed search can be resumed. None keeps all in memory.
         resume: continue with the search that is there, or begin if a kill came before it was made.
         key_variable: an environment variable with the store's key (32 bytes in base64). By default the key is a file in
             the per-user state folder.
-        payload_bytes: the room for a run's value, `len(encode_value(value))`; a larger one counts as a failed run.
+        payload_bytes: the room for a run's value, `len(encode_value(value))`. A larger one counts as a failed run.
         example: a value like those that runs return but made without the data. It is checked against `payload_bytes` at
             once.
         slots: the room for trials. By default it is the limit of the number of runs, or its 0.999 quantile if the limit
@@ -79,19 +79,19 @@ class Execution:
     """The way in which the runs of a search execute, and the observers of its progress.
 
     Args:
-        limits: the limits of one trial, by default none; see `Limits`.
+        limits: the limits of one trial, by default none. See `Limits`.
         constant_runs: always run the largest number of runs and count only the first K, so that K does not show in
             running time.
-        pad_seconds: release at an integer multiple of this many seconds after the search was priced, a public figure,
-            so that the moment of the release does not tell of the running time. A search that takes longer than one is
-            released at the next: the moment then tells which. After a resume the time counts from the resume. By
+        pad_seconds: release at an integer multiple of this many seconds after the search was priced. This public number
+            keeps the moment of the release from telling the running time. A search that takes longer than one multiple
+            is released at the next, and the moment then tells which. After a resume the time counts from the resume. By
             default there is no wait.
         progress: `progress(seconds)` is called about once a second from a thread of its own, with public facts only.
         operator_progress: `operator_progress(done, total)` gets counts that reveal K, for the operator's eyes only. A
             search with it warns with `OperatorProgressWarning`.
-        reads: files and folders that the objective reads by itself. Every worker must hold the same content; a search
+        reads: files and folders that the objective reads by itself. Every worker must hold the same content. A search
             whose workers do not is refused before it is charged (one with a `Preparation`, after that). By default
-            dpselect looks for names of files in the objective, and workers must have those; with `()` it does not.
+            dpselect looks for names of files in the objective, and workers must have those. With `()` it does not.
 
     Raises:
         ArgumentError: for `pad_seconds` out of range, or if `constant_runs` is not a boolean.
@@ -147,7 +147,7 @@ class TuneResult(Release):
 
     Args:
         params: the parameters of the winner, by name.
-        score: the private score of the winner; None unless you asked for it with `declare_score`.
+        score: the private score of the winner. None unless you asked for it with `declare_score`.
         key_variable: the environment variable that held the key of the sealed store. You must now drop it. None if the
             key was in a file or in memory.
     """

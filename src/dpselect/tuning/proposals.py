@@ -61,7 +61,7 @@ class Proposer(Protocol):
 
 @dataclass(frozen=True)
 class AdaptiveProposal:
-    """A proposer and the density ratios that it is held to; the argument `proposal` of `tune`.
+    """A proposer and the density ratios that it is held to: the argument `proposal` of `tune`.
 
     The privacy cost grows by about (2 + eta) log(upper_ratio / lower_ratio).
 

@@ -148,7 +148,7 @@ class IntegerUniform:
     """A distribution on the integers low..high, both ends included.
 
     Args:
-        low: the smallest integer, public; at least 1 with `log=True`.
+        low: the smallest integer, public, and at least 1 with `log=True`.
         high: the largest integer, public, at least `low`.
         log: whether the logarithm is uniform. By default every integer is equally likely.
 

@@ -24,9 +24,9 @@ class GaussianProcessProposer:
     """A proposer that weighs candidates by a Gaussian process fitted to the scores seen so far.
 
     The weights are exp(greed (mean + curiosity deviation)). Numbers are put on [0, 1] by their rank among the
-    candidates, which are draws from the space's distribution. So a logarithmic or an integer parameter needs no scale;
-    anything else is equal or not. Scores are standardised; failed runs are one deviation below the worst score. With
-    fewer than two scores every candidate weighs the same.
+    candidates, which are draws from the space's distribution. So a logarithmic or an integer parameter needs no scale,
+    and anything else is equal or not. Scores are standardised, and failed runs are one deviation below the worst score.
+    With fewer than two scores every candidate weighs the same.
 
     Args:
         length_scale: the length scale of the kernel in ranks, above 0.

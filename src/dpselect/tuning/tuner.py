@@ -98,7 +98,7 @@ def tune(  # noqa: PLR0913
 ) -> TuneResult:
     """Run an objective K times with random parameters, where K is random too, and return the best run only.
 
-    The larger score wins; a score that is not a number ranks below all others, and a run that raises an exception ranks
+    The larger score wins. A score that is not a number ranks below all others, and a run that raises an exception ranks
     below that. An objective that fails every time finds nothing at the full price, and only `NothingFoundWarning` says
     so: give `rehearse`.
 
@@ -106,8 +106,8 @@ def tune(  # noqa: PLR0913
     regardless of the parameters and under one adjacency. Space, distribution and options were fixed without looking at
     the data. The objective keeps no state between runs, and nothing it writes or prints leaves the operator's hands.
 
-    A trial lost to a dead worker, or to the death of this process, is run again with its own key up to 3 times and then
-    counts as failed. `KeyboardInterrupt`, and `ExecutorLostError` when a cluster is gone, leave a store that can be
+    A trial lost to a dead worker, or to the death of this process, is run again with its own key. After 3 such repeats
+    it counts as failed. `KeyboardInterrupt`, and `ExecutorLostError` when a cluster is gone, leave a store that can be
     resumed and count against no trial.
 
     Args:
@@ -130,12 +130,12 @@ def tune(  # noqa: PLR0913
         max_runs: the largest limit that `epsilon` and `delta` may choose, 100 by default.
         proposal: lets later trials learn from earlier ones, within a ratio of the space's distribution, at a higher
             price (docs/adaptive-search.md). Trials then run one batch after another.
-        store: the file of the sealed store, so that a killed search can be resumed; None keeps all in memory. Or a
+        store: the file of the sealed store, so that a killed search can be resumed. None keeps all in memory. Or a
             `SearchStore`, which also says whether to resume, where the key is and how much room a run's value has.
         executor: where trials run, by default in this process.
-        execution: the limits of a trial, how to hide the number of runs from a clock, and the observers of progress;
-            see `Execution`.
-        ledger: where the price is reserved and settled, at `delta` if that is given; None charges nothing anywhere.
+        execution: the limits of a trial, how to hide the number of runs from a clock, and the observers of progress.
+            See `Execution`.
+        ledger: where the price is reserved and settled, at `delta` if that is given. None charges nothing anywhere.
         label: the public text of the charge.
         random: where K and the master key are drawn from. If you pass a keyed source, the result is marked
             `replayable`.

@@ -43,9 +43,9 @@ class Gate(Session):
     Make one with `create`, find it with `open`. Any number of processes of one account may ask a gate, one after
     another.
 
-    Anything that is asked, the probability that some accepted candidate is not better than the incumbent that it was
-    compared with is at most the failure probability, however many queries there are (docs/theory/gate.md; docs/gate.md
-    says what you must ensure).
+    Accepting a candidate is a mistake if it is not better than the incumbent that it was compared with. The probability
+    of any mistake is at most the failure probability, regardless of the number and the content of the queries.
+    docs/theory/gate.md has the proof, and docs/gate.md lists what you must ensure.
 
     Args:
         record: the open record of the gate, which `create` and `open` pass.

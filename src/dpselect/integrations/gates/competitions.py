@@ -97,6 +97,7 @@ def codabench_score(
         StudyError: if `where` is neither a holdout nor a gate.
         ContentError: for a table that cannot be used.
         BudgetError: if no more can be asked.
+        Exception: for a URL, anything that `HoldoutClient.submit` raises.
     """
     shown = _numbers(answer_file(where, Path(input_folder, "res", file)))
     Path(output_folder, "scores.json").write_text(json.dumps(shown), encoding="utf-8")

@@ -206,17 +206,17 @@ def engine_guarantee(
 ) -> Guarantee:
     """Return the guarantee of `steps` steps with what `PrivacyEngine.make_private` returned, before or after training.
 
-    It is under adding or removing one row. The noise is that of the next step; with a noise scheduler use
+    It is under adding or removing one row. The noise is that of the next step. With a noise scheduler use
     `history_guarantee` of its schedule. The engine takes the sampling rate (1 / number of batches), the number of
-    batches and the divisor of the gradient from the number of rows; `PrivateTraining` does without.
+    batches and the divisor of the gradient from the number of rows. `PrivateTraining` does without it.
 
     You must ensure that every batch of the loader has a step of its own. Gradients accumulated over several batches
     have the noise of one step, and a row may be in more than one of them. (Batches that `BatchMemoryManager` cuts up
     are one batch.)
 
-    Give `module` and `loss` as well, both as the training uses them: then each row's gradient is compared with that in
-    company, on synthetic rows of the shapes and types of the loader's first row (its values are not read), or those of
-    `example(count)`.
+    Give `module` and `loss` as well, both as the training uses them. Then each row's gradient alone is compared with
+    its gradient among other rows. The rows are synthetic, with the shapes and types of the loader's first row (its
+    values are not read), or those of `example(count)`.
 
     Args:
         optimizer: the optimizer that the engine made.
@@ -231,10 +231,10 @@ def engine_guarantee(
         example: `example(count)` makes inputs and targets of `count` synthetic rows, never rows of the data.
 
     Raises:
-        ArgumentError: when batches are not Poisson samples (`poisson_sampling=False`), for adaptive clipping (its
-            clipping bound is updated with the true size of each batch) and distributed training, for noise of zero,
-            without the declaration, for `loss` or `example` without `module`, and for a module or loss in which rows
-            mix.
+        ArgumentError: when batches are not Poisson samples (`poisson_sampling=False`), or the loader is that of a
+            `BatchMemoryManager`. For adaptive clipping, whose clipping bound is updated with the true size of each
+            batch, and for distributed training. For noise of zero, without `size_is_public`, and for `loss` or
+            `example` without `module`. For a module or loss in which rows mix.
         TypeError: for an optimizer that no engine made.
     """
     if not isinstance(optimizer, DPOptimizer):

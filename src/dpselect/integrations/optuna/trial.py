@@ -111,11 +111,11 @@ class IndependentTrial(_Refusing):  # type: ignore[misc]
 
     It has `suggest_float`, `suggest_int`, `suggest_categorical`, `params` and `distributions`.
 
-    Each parameter is drawn from a stream of its own, which depends on the trial's key and the parameter's name only: a
+    Each parameter is drawn from a stream of its own, which depends on the trial's key and the parameter's name only. A
     branch that asks for more or fewer parameters does not change the others.
 
-    Asked for the same name again, it answers the same, as Optuna's trials do: another range under that name is ignored
-    with a `RuntimeWarning`, and Optuna's ValueError is raised for other choices, another kind, or another `log`.
+    Asked for the same name again, it answers the same, as Optuna's trials do. Another range under that name is ignored
+    with a `RuntimeWarning`.
 
     Args:
         random: the source of the whole trial. The trial's attribute `random`, derived from it, is the source for
@@ -123,6 +123,7 @@ class IndependentTrial(_Refusing):  # type: ignore[misc]
 
     Raises:
         TrialRefusal: when the objective uses what a private search cannot have.
+        ValueError: Optuna's, for the same name with other choices, another kind, or another `log`.
 
     >>> from dpselect.randomness import keyed_source
     >>> trial = IndependentTrial(keyed_source(1))

@@ -70,7 +70,7 @@ def tune(
     Args:
         objective: `objective(trial) -> (score, value)`, or a score alone (then the value is None). Everything but the
             parameters must be drawn from `trial.random`.
-        direction: "maximize": the largest score wins; "minimize": the smallest. There is no default because Optuna's is
+        direction: "maximize": the largest score wins. "minimize": the smallest. There is no default because Optuna's is
             "minimize" and that of `dpselect.tuning.tune` is the opposite.
         base: the guarantee of one run, or of each part of the data, as in `dpselect.tuning.tune`.
         sampler: None, or Optuna's `RandomSampler`, whose seed is not used.
@@ -79,7 +79,7 @@ def tune(
             what it raises is raised. By default, and without such rows, names that are defined nowhere are found. See
             `dpselect.tuning.tune`.
         release: `release(result)` writes the result durably, as in `dpselect.tuning.tune`.
-        store: the file of the sealed store, or a `SearchStore`; None keeps all in memory.
+        store: the file of the sealed store, or a `SearchStore`. None keeps all in memory.
         options: those of `dpselect.tuning.tune`: `repetitions`, `epsilon`, `delta`, `executor`, `ledger`, ... Not
             `space` or `proposal`, which need a space that is known in advance.
 

@@ -24,6 +24,9 @@ class PublicTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         transformer: a fitted transformer of scikit-learn. Public.
 
+    Raises:
+        NotFittedError: in `fit`, if `transformer` is not fitted.
+
     >>> from sklearn.preprocessing import StandardScaler
     >>> scaler = PublicTransformer(StandardScaler().fit([[0.0], [2.0]]))
     >>> scaler.fit([[100.0], [200.0]]).transform([[2.0]])

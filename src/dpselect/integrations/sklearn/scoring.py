@@ -37,7 +37,7 @@ _NAMES: Final = {
 
 @dataclass(frozen=True)
 class RowScore:
-    """The mean over the rows of a bounded function of a row's label and the model's answer; larger is better.
+    """The mean over the rows of a bounded function of a row's label and the model's answer, larger being better.
 
     One row moves the sum by at most upper - lower, which is what the noise covers.
 

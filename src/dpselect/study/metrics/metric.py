@@ -78,9 +78,9 @@ class ScoreNoise:
 class Metric(ABC):
     """A score from sums of integers over the rows, which one row can move only so much.
 
-    `cells` sums a vector of integers that each row gives by itself; `noisy` covers what one row can do to the sums;
-    `score` and `estimate` see nothing but the noisy sums and public numbers, and so cost nothing more. Runs are
-    compared by `score`: it is a function of what was paid for, as is the figure that is released.
+    `cells` sums a vector of integers that each row gives by itself. `noisy` covers the effect of one row on the sums.
+    `score` and `estimate` see only the noisy sums and public numbers, and so cost nothing more. Runs are compared by
+    `score`. It is a function of what was paid for, as is the estimate that is released.
 
     You must ensure that the model's answer for a row does not depend on the other rows.
 

@@ -23,7 +23,7 @@ FINE_STEPS: Final = 2**16
 
 @dataclass(frozen=True)
 class RowMetric(Metric):
-    """The mean over rows of a bounded number that a row's label and the model's answer decide; larger is better.
+    """The mean over rows of a bounded number that a row's label and the model's answer decide, larger being better.
 
     The cells are the sum of the numbers v, and that of what lacks to the most, `steps` - v.
 
@@ -32,8 +32,8 @@ class RowMetric(Metric):
     row that is replaced moves the first by at most `steps`; only that one gets noise, and the second is what lacks to
     the public number of all steps. QED
 
-    Under adding or removing, runs are compared by half the difference of the noisy cells, whose noise has half the
-    variance of the first's: the sum of the cells is the same for all runs.
+    Under adding or removing, runs are compared by half the difference of the noisy cells. Its noise has half the
+    variance of the first cell's. This works because the sum of the cells is the same for all runs.
 
     Args:
         of_rows: `of_rows(model, X, y)` returns integers from 0 to `steps`, shape (rows,). They are clipped there, and
