@@ -152,15 +152,17 @@ def tune(  # noqa: PLR0913
         A `TuneResult`: the parameters and the value of the best run, and one guarantee for the whole search.
 
     Raises:
-        ArgumentError: for arguments out of range. This and all errors but `ClaimError` come before a run is made or
-            anything charged.
+        ArgumentError: for arguments out of range. This error and the next four come before a run is made or anything is
+            charged.
         TypeError: for arguments of another type.
         BudgetError: if the price is above `epsilon` or the ledger refuses it.
         StudyError: for a store that is in use, changed, damaged or meant for another study.
         SearchFinishedError: (a `StudyError`) for a store that is done.
         ClaimError: (a `BudgetError`) for a copy of a store: when the search has released already, and, before anything
-            is released, when another copy was resumed later. Only the order in which copies were resumed decides that,
-            never what they found.
+            is released, when another copy was resumed later. Only the resumed copies decide that, never what they
+            found.
+        ExecutorLostError: when a cluster is gone. You can resume the store.
+        StartingProcessError: if a script without the `__main__` guard calls this in a worker, see `ProcessExecutor`.
 
     Source of the price: Papernot and Steinke, Theorems 2 and 6, and the bounds of `dpselect.accounting.best_of`.
 
