@@ -44,19 +44,33 @@ def audit(
     random: RandomSource | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Audit:
-    """Test a claim on draws. One that holds is called violated with probability at most 1 - confidence.
+    """Test a claim on draws. A true claim is called violated with probability at most 1 - confidence.
 
-    `draws` of each data set; half of them choose an event, half judge it. `delta` is where the measured epsilon is
-    reported: by default the claim's own, or 1e-5 where it has many (`reported_delta`). Noise that is drawn in floating
-    point shows in the low bits of its sum with the answer (Mironov 2012); `low_bits=False` does not look there.
-    `progress` is told the share that is drawn.
+    Half of the draws choose an event, and half judge it.
+
+    You must ensure that the draws of one data set are independent and of one distribution. A mechanism with a state, or
+    one that draws from its own fixed seed, does not do that.
+
+    Args:
+        subject: the mechanism, one pair of neighbours and the claim.
+        draws: the number of draws of each data set, at least 8.
+        confidence: the probability that everything the audit says holds, above 0 and below 1.
+        delta: the delta at which the measured epsilon is reported, from 0 to below 1. By default the claim's own, or
+            1e-5 if it has many.
+        low_bits: whether to look at the low bits of numbers. Noise that is drawn in floating point shows in the low
+            bits of its sum with the answer (Mironov 2012).
+        random: the source of the draws, by default the operating system's.
+        progress: called with the fraction of the draws that is done.
+
+    Returns:
+        An `Audit`: the verdict and what was measured.
+
+    Raises:
+        ArgumentError: for arguments out of range, for outputs of another shape or number than asked for, and when a
+            second block of draws repeats the first.
+        TypeError: if `subject` is not a `Subject`.
+
     Source: Clopper, Pearson 1934 (the limits); Ding et al. 2018 (the split).
-
-    The caller must ensure that the draws of one data set are independent and of one law. A mechanism with a state, or
-    one that draws from its own fixed seed, does not do that; where a second block of draws repeats the first, this
-    raises.
-
-    Raises `ArgumentError` for wrong arguments and for outputs of another shape or number than asked for.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.randomness import keyed_source
@@ -104,10 +118,29 @@ def audit_outputs(
     low_bits: bool = True,
     random: RandomSource | None = None,
 ) -> Audit:
-    """The same test on outputs that were drawn elsewhere: arrays as `Subject.draw` gives them, at least 8 of each.
+    """Test a claim, as `audit` does, on outputs that were drawn elsewhere.
 
-    The outputs are shuffled before they are split, so that their order does not matter. Outputs at the same place of
-    two arrays of one length may depend on each other (drawn with the same noise); all others must be independent.
+    The outputs are shuffled before they are split, so that their order does not matter. You must ensure that the
+    outputs are independent. Only outputs at the same index of two arrays of one length may depend on each other (drawn
+    with the same noise).
+
+    Args:
+        data: the outputs on the data, at least 8, as an array that `Subject.draw` might return.
+        neighbour: the same on its neighbour.
+        claim: the guarantee that is claimed.
+        name: what the audit is called in a report.
+        confidence: the probability that everything the audit says holds, above 0 and below 1.
+        delta: the delta at which the measured epsilon is reported, from 0 to below 1. By default the claim's own, or
+            1e-5 if it has many.
+        low_bits: whether to look at the low bits of numbers.
+        random: the source of the shuffle, by default the operating system's.
+
+    Returns:
+        An `Audit`: the verdict and what was measured.
+
+    Raises:
+        ArgumentError: for arguments out of range, fewer than 8 outputs, or outputs of another shape.
+        PromiseError: (an `ArgumentError` and a `TypeError`) if `claim` is not a `Guarantee`.
 
     >>> from dpselect.privacy import pure_dp
     >>> yes, no = np.array(["yes"]), np.array(["no"])

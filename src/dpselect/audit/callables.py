@@ -26,15 +26,24 @@ __all__ = ["collected", "function_subject"]
 def function_subject(
     function: Callable[..., Any], *, data: Any, neighbour: Any, claim: Guarantee, name: str | None = None
 ) -> Subject:
-    """A subject that calls `function(data)` or `function(neighbour)` for each draw.
+    """Return a subject that calls `function(data)` or `function(neighbour)` for each draw.
 
-    An output is a number, a text, a row of numbers, or any object, which then counts by its `repr`; of a `Release` its
-    value counts. A call that raises has the type of the exception as its output: whether a mechanism fails is part of
-    what it tells. If the function has an argument `random`, it is given a `RandomSource`.
+    An output is a number, a text, a row of numbers, or any object, which then counts by its `repr`. The value of a
+    `Release` counts. A call that raises has the type of the exception as its output: whether a mechanism fails is part
+    of its output.
 
-    The function must not change its data or keep anything from call to call (you must ensure this; data that
-    differ after some draws are refused). Raises `ArgumentError` where the function cannot be called with the data
-    alone.
+    Args:
+        function: the mechanism. If it has an argument `random`, it is given a `RandomSource`. You must ensure that it
+            does not change its data or keep anything from call to call. Data that differ after some draws are refused.
+        data: the argument for the data.
+        neighbour: the argument for its neighbour. You must ensure that the two are neighbours under the adjacency of
+            `claim`.
+        claim: the guarantee that is claimed.
+        name: what the subject is called in a report, by default the function's name.
+
+    Raises:
+        ArgumentError: if the function cannot be called with the data alone, or, when drawing, changes its data.
+        PromiseError: (an `ArgumentError` and a `TypeError`) if `claim` is not a `Guarantee`.
 
     >>> from dpselect.privacy import pure_dp
     >>> counted = function_subject(len, data=[1, 1], neighbour=[1], claim=pure_dp(epsilon=1), name="exact count")

@@ -29,18 +29,28 @@ _LARGEST: Final = 700.0  # exp() of more is not a double
 
 
 def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance: float = 1e-12) -> Audit:
-    """Compare the hockey-stick divergences of two exact laws with a claim, in both directions.
+    """Compare the hockey-stick divergences of two exact distributions with a claim, in both directions.
 
-    The divergence H(epsilon) = sum of (p - exp(epsilon) q) where positive is evaluated at every breakpoint log(p/q), at
-    the claim's own epsilons and on a grid between them. `epsilon_lower` is the smallest epsilon that holds at `delta`
-    (default: see `reported_delta`).
+    The divergence H(epsilon) is the sum of p - exp(epsilon) q over the outputs for which that is positive. It is
+    evaluated at every breakpoint log(p/q), at the claim's own epsilons and on a grid between them.
 
-    Rounding. Masses that are all Fractions (or ints) are reckoned with exactly; the claim is read with a relative slack
-    of 1e-12 in epsilon and 1e-9 in delta, since it is a float. Otherwise each mass is also taken to be right only up to
-    a relative error `tolerance` and an absolute error of a thousandth of it and of anything that its law's sum lacks
-    of one (a mass of 0 is 0), and nothing that such errors could explain is called a violation.
+    Rounding. Masses that are all Fractions (or ints) are computed with exactly. The claim is a float, so it is read
+    with a relative slack of 1e-12 in epsilon and 1e-9 in delta. Other masses also have a relative error of up to
+    `tolerance` and an absolute error. The latter is `tolerance` / 1000 plus the distance of their sum from 1. A mass of
+    0 is exact. Nothing that such errors could explain is called a violation.
 
-    Raises `ArgumentError` for masses that are negative or do not sum to one (floats: within 1e-9).
+    Args:
+        subject: the mechanism by its two distributions, and the claim.
+        delta: the delta at which `epsilon_lower`, the smallest epsilon that holds, is reported, from 0 to below 1. By
+            default the claim's own, or 1e-5 if it has many.
+        tolerance: the relative error of masses that are floats, from 0 to 1e-3.
+
+    Returns:
+        An `Audit` with confidence 1 and no draws.
+
+    Raises:
+        ArgumentError: for masses that are negative or do not sum to one (floats: within 1e-9), or numbers out of range.
+        TypeError: if `subject` is not a `FiniteSubject`.
 
     >>> from dpselect.privacy import pure_dp
     >>> half, quarter = Fraction(1, 2), Fraction(1, 4)
@@ -88,9 +98,16 @@ def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance
 
 
 def sampled(subject: FiniteSubject) -> Subject:
-    """The same mechanism as one that can be run: draws from its exact laws, up to 2**-52, for a black-box audit.
+    """Return the same mechanism as one that can be run, for a black-box audit.
 
-    Outputs that are numbers which a double holds stay numbers; others are labels.
+    It draws from the exact distributions, up to 2**-52. Outputs that are numbers which a float64 holds stay numbers.
+    Others are labels.
+
+    Args:
+        subject: the mechanism by its two distributions, and the claim.
+
+    Raises:
+        ArgumentError: for masses that are negative or do not sum to one (floats: within 1e-9).
     """
     labels, laws = _laws(subject)
     outputs: NDArray[Any]

@@ -28,9 +28,14 @@ __all__ = ["OneRunAudit", "audit_guesses", "label_scores"]
 
 
 def label_scores(model: Any, rows: Array, labels: NDArray[Any]) -> Array:
-    """How sure a classifier with `predict_proba` and `classes_` is of each canary's own label: its log-odds.
+    """Return the log-odds that a classifier gives each canary's own label, shape (canaries,).
 
     A row whose label the model does not know scores 0.
+
+    Args:
+        model: a classifier with `predict_proba` and `classes_`.
+        rows: the canaries' rows, shape (canaries, columns).
+        labels: the canaries' labels, shape (canaries,).
     """
     shares = np.clip(np.asarray(model.predict_proba(rows), dtype=np.float64), 1e-300, 1.0)
     own = np.asarray(labels)[:, None] == np.asarray(model.classes_)[None, :]
@@ -128,12 +133,30 @@ def audit_guesses(
     confidence: float = 0.99,
     delta: float | None = None,
 ) -> Audit:
-    """Judge the guesses (1 in, -1 out, 0 none) about canaries that fair coins included, from a run made elsewhere.
+    """Judge the guesses about canaries that fair coins included, from a run made elsewhere.
 
     With probability at least `confidence` no true claim is called violated and `epsilon_lower` is below every true
-    epsilon at `delta`, both together: each errs only when the number of right guesses reaches a mark, and the lower of
-    two marks is reached with probability at most 1 - confidence. How many guesses there are must have been fixed
-    in advance. `delta` is where the measured epsilon stands, `reported_delta` unless told.
+    epsilon at `delta`, both together. Each errs only when the number of correct guesses reaches a mark, and the lower
+    of two marks is reached with probability at most 1 - confidence.
+
+    Args:
+        guesses: 1 (in), -1 (out) or 0 (no guess) for each canary, shape (canaries,). You must ensure that the number of
+            guesses was fixed in advance.
+        included: whether each canary was in the data, booleans of shape (canaries,). You must ensure that each was
+            decided by its own fair coin.
+        claim: the guarantee that is claimed, under add_or_remove_one.
+        name: what the audit is called in a report.
+        confidence: the probability that everything the audit says holds, above 0 and below 1.
+        delta: the delta at which the measured epsilon is reported, from 0 to below 1. By default the claim's own, or
+            1e-5 if it has many.
+
+    Returns:
+        An `Audit`: the verdict and what was measured.
+
+    Raises:
+        ArgumentError: for guesses or inclusions of another form, or numbers out of range.
+        AdjacencyError: for a claim under another adjacency.
+        PromiseError: (an `ArgumentError` and a `TypeError`) if `claim` is not a `Guarantee`.
     """
     said, truth = np.asarray(guesses), np.asarray(included)
     if said.ndim != 1 or not np.all(np.isin(said, (-1, 0, 1))):

@@ -57,10 +57,20 @@ _TERMS = (
 
 
 class SavedAnalysis(Session):
-    """Adaptive questions about one data set, from any number of processes of one account.
+    """A series of adaptive questions about one data set, from any number of processes of one account.
 
-    Make one with `create`, find it again with `open`. Every question has a name; the same name gets the same answer,
+    Make one with `create`, find it again with `open`. Every question has a name. The same name gets the same answer,
     charged once, no matter what happened in between. See `AdaptiveAnalysis` for what is certified.
+
+    Args:
+        record: the open record of the analysis, which `create` and `open` pass.
+        data: the private rows, the same in the same order as when the analysis was made.
+        jobs: the number of joblib processes over the blocks, as in `AdaptiveAnalysis`.
+        spender: the budget that pays for the answers. None charges nothing.
+        label: the public text of the charges.
+
+    Raises:
+        ContentError: for other data than those of the analysis.
 
     >>> import tempfile, numpy as np
     >>> folder = tempfile.TemporaryDirectory()

@@ -117,10 +117,14 @@ class HoldoutLabels:
 
 
 class Holdout(Unrepeatable):
-    """Labels that may be asked about, again and again. Make one with `create`, find it again with `open`.
+    """A sealed set of labels that you may ask about, again and again.
 
-    Any number of processes of one account may hold the same holdout. An answer is on disk before it is shown; the same
-    question gets the same answer, once charged. `BudgetError` ends it.
+    Make one with `create`, find it again with `open`. Any number of processes of one account may hold the same holdout.
+    An answer is on disk before it is shown. The same question gets the same answer, once charged. `BudgetError` ends
+    it.
+
+    Args:
+        record: the open record of the holdout, which `create` and `open` pass.
 
     >>> import tempfile, numpy as np
     >>> from pathlib import Path

@@ -48,7 +48,10 @@ class ModelScore(Protocol):
 
 @dataclass(frozen=True)
 class Reached:
-    """Stop when the last score is at least `target`.
+    """A rule that stops when the last score is at least `target`.
+
+    Args:
+        target: the score at which to stop.
 
     >>> Reached(0.9)([0.5, 0.91])
     True
@@ -62,7 +65,11 @@ class Reached:
 
 @dataclass(frozen=True)
 class NoGain:
-    """Stop when the last `patience` scores did not beat the best before them by more than `least`.
+    """A rule that stops when the last `patience` scores did not beat the best score before them by more than `least`.
+
+    Args:
+        patience: the number of last scores that must bring no gain, at least 1.
+        least: the gain that does not count, in units of the score.
 
     >>> NoGain(patience=2)([0.5, 0.8, 0.79, 0.8])
     True
@@ -78,7 +85,14 @@ class NoGain:
 
 @dataclass(frozen=True, eq=False)
 class PublicValidation:
-    """The share of right predictions on public rows X of shape (rows, features), labels y: free."""
+    """The fraction of correct predictions on public rows, which costs no privacy.
+
+    Args:
+        X: the public rows, shape (rows, features).
+        y: their labels, shape (rows,).
+        guarantee: None, because it sees no private rows. Leave it as it is.
+        disjoint: whether the rows are apart from the training rows. Leave it as it is.
+    """
 
     X: Any = field(repr=False)
     y: Any = field(repr=False)

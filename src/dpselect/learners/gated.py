@@ -38,19 +38,35 @@ _FAILED: Final[Any] = object()
 
 @dataclass(frozen=True, kw_only=True)
 class GatedRelease(Mechanism):
-    """`model = train(random)`, released if `error(model)` plus noise is at most `max_error`; otherwise `value` is None.
+    """A model, `train(random)`, that is released if `error(model)` plus noise is at most `max_error`, and else None.
 
-    `guarantee` is `gated` of the other parameters (Hartmann et al. 2022, Theorem 17 and its proof for other models):
-    what the shifts and `disjoint` mean and what the caller must ensure of them stands there. The error is rounded to a
-    public grid of a millionth of the noise and the noise is an integer of its steps, drawn exactly; the shifts are
-    charged with that rounding.
+    `guarantee` is `gated` of the other parameters (Hartmann et al. 2022, Theorem 17 and its proof for other models),
+    which says what you must ensure of the shifts and of `disjoint`. The error is rounded to a public grid of a
+    millionth of the noise. The noise is an integer number of its steps, drawn exactly. The shifts are charged with that
+    rounding.
 
     With a `spender` the worst case is reserved before `train` is called and settled at the price of the outcome.
     Nothing that `train` and `error` print, warn, log or raise leaves them. If either raises, or the model cannot be
-    copied, the value is None at the price of a model; `training` must cover that (you must ensure this). That a
-    model was withheld is the release; asking again is another run at another price. The release's guarantee is what the
-    run promises, regardless of the outcome; its `realised` price is that of the outcome, which counts only where a
-    ledger reserved the worst case.
+    copied, the value is None at the price of a model. You must ensure that `training` covers that.
+
+    A withheld model is a release too, and asking again is another run at another price. The release's guarantee is that
+    of the run, regardless of the outcome. Its `realised` price is that of the outcome, which counts only if a ledger
+    reserved the worst case.
+
+    Args:
+        training: the guarantee of training alone. Public, like all parameters here.
+        max_error: the largest error plus noise at which the model is released, in units of the error.
+        test_epsilon: the epsilon of the test. The scale of its noise is the larger shift / `test_epsilon`.
+        test_shift: how far the error of a fixed model moves when one test row changes, above 0.
+        train_shift: how far the error moves between two models trained on neighbouring data under a coupling, at least
+            0. None if there is no such coupling: then None as an outcome costs as much as a model.
+        disjoint: whether the test rows are apart from the training rows by a rule on a single row. False: both see all
+            rows.
+        delta: the delta of the result, needed if `training` is not purely private.
+
+    Raises:
+        ArgumentError: for parameters out of range, or if `training` has no finite epsilon at `delta`.
+        PromiseError: (an `ArgumentError` and a `TypeError`) if `training` is not a `Guarantee`.
 
     >>> from dpselect.privacy import pure_dp
     >>> gate = GatedRelease(training=pure_dp(epsilon=1), max_error=0.1, test_epsilon=0.1, test_shift=0.001,

@@ -39,7 +39,13 @@ Budgeted = Guarantee | OutputGuarantee
 
 @dataclass(frozen=True)
 class Amounts:
-    """An epsilon and a delta, exact; `units` are the amounts that the budget counts in, exact too."""
+    """An exact epsilon and delta, with the amounts in the units that the budget counts in.
+
+    Args:
+        epsilon: the epsilon, as an exact `Fraction`.
+        delta: the delta, as an exact `Fraction`.
+        units: the exact amount of each unit of the budget, by its name. Empty by default.
+    """
 
     epsilon: Fraction
     delta: Fraction

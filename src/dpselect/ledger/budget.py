@@ -68,9 +68,14 @@ class Charge(Receipt):
 
 
 class Budget:
-    """A budget of a `Ledger`; made by `Ledger.create_budget` and `Ledger.budget`, never directly.
+    """A budget of a `Ledger`, made by `Ledger.create_budget` and `Ledger.budget`, never directly.
 
     It is a `Spender`: mechanisms and `tune(ledger=budget)` reserve and settle through it.
+
+    Args:
+        store: the open store of the ledger.
+        origin: the first record of the ledger, which identifies it.
+        terms: the record that made the budget, with its name, limits, accounting and adjacency. All public.
     """
 
     def __init__(self, store: Store, origin: Mapping[str, Any], terms: Body) -> None:

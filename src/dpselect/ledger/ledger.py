@@ -33,6 +33,12 @@ _LARGEST = 10**6
 class Ledger:
     """A durable record of budgets and charges, in a SQLite file or a PostgreSQL database.
 
+    Open one with `Ledger.open`.
+
+    Args:
+        store: the open store of the ledger.
+        dates: whether the reservations of a ledger that is made hold their date. By default there is no time in it.
+
     >>> import tempfile
     >>> from dpselect.privacy import OutputGuarantee
     >>> answer = OutputGuarantee(cell=lambda x: x is not None, epsilons={True: 1.0, False: 0.1})

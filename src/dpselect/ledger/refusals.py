@@ -29,7 +29,15 @@ MAKES_IT = "create_budget, or `dpselect ledger create`, makes it"
 
 
 class InsufficientBudget(BudgetError):
-    """What was asked does not fit; `requested` and `remaining` hold both amounts by unit, exactly."""
+    """The error for a request that does not fit a budget. Nothing was charged.
+
+    `requested` and `remaining` hold both amounts by unit, exactly.
+
+    Args:
+        budget: the name of the budget.
+        requested: the exact amount that was asked for, by unit.
+        remaining: the exact amount that is left, by unit. Units that were not asked for are dropped.
+    """
 
     def __init__(self, budget: str, requested: Mapping[str, Fraction], remaining: Mapping[str, Fraction]) -> None:
         self.budget = budget
@@ -96,7 +104,12 @@ class LedgerMissingError(LedgerUnavailableError, ArgumentError):
 
 
 class LedgerDamagedError(LedgerError):
-    """The record contradicts itself; `sequence` is the first bad entry, or None when the file cannot be read."""
+    """The error for a record that contradicts itself.
+
+    Args:
+        message: what is wrong.
+        sequence: the number of the first bad entry, or None when the file cannot be read. Kept as `sequence`.
+    """
 
     def __init__(self, message: str, sequence: int | None = None) -> None:
         self.sequence = sequence

@@ -20,10 +20,24 @@ _UNLIKE: Final = frozenset({"map", "hidden_units"})
 
 
 def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, resume: bool = False) -> dict[str, Any]:
-    """Everything that can be checked without reading a row, and the price. Draws, charges and makes nothing.
+    """Return everything about a study that can be checked without reading a row, and its price.
 
-    Raises what `run_study` would: `StudyError`, `ArgumentError`, `BudgetError` when a total cannot be met or the ledger
-    has too little left. What it returns is JSON-able and public.
+    Draws, charges and makes nothing.
+
+    Args:
+        study: the parsed study. Public.
+        base_folder: the folder where the study's relative data paths start.
+        folder: the output folder, in place of the study's own. By default the study's.
+        resume: check for a search that is continued, as in `run_study`.
+
+    Returns:
+        A JSON-able and public dictionary: epsilon and delta of the whole, design, learner, metric, noise, number of
+            runs, notes and the like.
+
+    Raises:
+        StudyError: what `run_study` would raise for this study.
+        ArgumentError: for values out of range.
+        BudgetError: when a total cannot be met or the ledger has too little left.
     """
     settled = settle(study, Place.of(study, base_folder, folder, resume=resume))
     priced = admit(price(settled))

@@ -98,9 +98,18 @@ class ExportedModel(BaseEstimator):  # type: ignore[misc]
 
 
 def export_model(model: Path, to: Path) -> None:
-    """Write a released model, `model.npz`, as a `ExportedModel` to a `.joblib` file.
+    """Write a released model, `model.npz`, as an `ExportedModel` to a `.joblib` file.
 
-    Raises `ArgumentError` for another ending, or a file that cannot be written; `StudyError` for what is no model.
+    Args:
+        model: the path of the `model.npz` of a release.
+        to: the path of the new file, which must end in `.joblib`.
+
+    Returns:
+        None.
+
+    Raises:
+        ArgumentError: for another ending, or a file that cannot be read or written.
+        StudyError: if `model` is not a released model.
     """
     if to.suffix == ".onnx":
         raise ArgumentError(

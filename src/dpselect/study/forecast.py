@@ -53,10 +53,21 @@ _LEFT: Final = (
 
 
 def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = None) -> dict[str, Any]:
-    """What each design can be expected to gain over one default run, JSON-able and public. No row is read.
+    """Return what each design can be expected to gain over one default run. No row is read.
 
-    `folder` overrides the study's output folder. Raises what `check_study` does for a study that is not good, and
-    `StudyError` where nothing was measured that could be said: without epsilon, delta or a number of rows.
+    Args:
+        study: the parsed study, with epsilon, a delta above 0 and `nominal_rows`.
+        base_folder: the folder where the study's relative data paths start.
+        folder: the output folder, in place of the study's own. By default the study's.
+
+    Returns:
+        A JSON-able and public dictionary: the gain of each design, the one the study would take and why, and the
+            measurements they come from.
+
+    Raises:
+        StudyError: if the study is not good, as in `check_study`. Also if it lacks epsilon, a delta above 0 or a number
+            of rows: no measurement applies then.
+        ArgumentError: for values out of range, as in `check_study`.
     """
     settled = settle(study, Place.of(study, base_folder, folder))
     privacy, size, weights = study.privacy, settled.signals, _weights(settled)

@@ -86,8 +86,16 @@ def model_bytes(recipe: Recipe, *, noise: float, parameters: Mapping[str, Any], 
 def load_model(path: str | Path) -> ReleasedModel:
     """Load the model of a release: `dpselect.load_model("digits-search/model.npz").predict(X)`.
 
-    Raises `StudyError` for a file that cannot be read or is not such a model, no matter what it holds; nothing in it is
-    executed.
+    Nothing in the file is executed.
+
+    Args:
+        path: the `model.npz` of a release.
+
+    Returns:
+        The `ReleasedModel`, with `predict` and, for classes, `predict_proba`.
+
+    Raises:
+        StudyError: for a file that cannot be read or is not such a model, no matter what it holds.
     """
     try:
         content = read_content(Path(path), MODEL)

@@ -42,7 +42,17 @@ _WORDS: Final = {
 
 
 def parse_study(document: dict[str, Any]) -> Study:
-    """Check a study given as nested tables; raises `StudyError` that names every wrong key."""
+    """Check a study given as nested tables.
+
+    Args:
+        document: the tables of a study file, as `tomllib` reads them.
+
+    Returns:
+        The `Study`.
+
+    Raises:
+        StudyError: if anything is wrong. It names every wrong key.
+    """
     read = _Reading.of(document)
     if read.wrong:
         raise _invalid(read.lines)
@@ -52,8 +62,18 @@ def parse_study(document: dict[str, Any]) -> Study:
 def load_study(path: Path, *, folder: Path | None = None, resume: bool = False) -> Study:
     """Read and check a study file (TOML).
 
-    Raises `StudyError`. Where a key is wrong it also names what `check_study` would refuse of the other keys, but for
-    the price: files, columns, laws, and the output folder, for which `folder` may stand.
+    Args:
+        path: the study file.
+        folder: the output folder to check in place of the study's own. By default the study's.
+        resume: check the output folder for a search that is continued.
+
+    Returns:
+        The `Study`.
+
+    Raises:
+        StudyError: for a file that cannot be read, or wrong keys, all of them named. If a key is wrong, it also names
+            what `check_study` would refuse of the other keys (files, columns, distributions and the output folder), but
+            for the price.
     """
     try:
         document = toml_of(read_content(path, STUDY), f"the study {str(path)!r}", limits=STUDY)

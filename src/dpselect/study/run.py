@@ -53,12 +53,30 @@ def run_study(
 ) -> StudyRun:
     """Tune the study's learner on its data and write the release to its folder.
 
-    `base_folder` is where the study's relative data paths start; `folder` overrides the study's output folder, which
-    is relative to the working directory. `random` is a keyed source in tests only. `stage` is called when one begins:
-    "finding the price", "reading the rows", then "searching" or, where the number of runs is public, "training".
+    Until the search begins nothing is written, not even the folder.
 
-    Raises `StudyError` before a row is read, `ContentError` before anything is drawn or charged, `BudgetError` when
-    the budget does not allow the search. Until the search begins nothing is written, not even the folder.
+    Args:
+        study: the parsed study. Public.
+        base_folder: the folder where the study's relative data paths start.
+        folder: the output folder, relative to the working directory, in place of the study's own. By default the
+            study's.
+        resume: continue a search that was killed.
+        random: a keyed source in tests only. By default the operating system's.
+        progress: `progress(seconds)` is called about once a second, with public facts only.
+        operator_progress: `operator_progress(done, total)` gets counts that reveal the number of runs, for the
+            operator's eyes only.
+        stage: called with the name of each stage when it begins. The names are "finding the price", "reading the rows",
+            then "searching" or, if the number of runs is public, "training".
+
+    Returns:
+        A `StudyRun`: the folder, the release as written there, and the environment variable of a key that you must
+            drop.
+
+    Raises:
+        StudyError: if the study is not good, before a row is read.
+        ContentError: for rows that cannot be used, before anything is drawn or charged.
+        ArgumentError: for values out of range.
+        BudgetError: when the budget does not allow the search.
     """
     begins = stage or (lambda _: None)
     begins("finding the price")

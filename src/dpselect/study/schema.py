@@ -371,7 +371,24 @@ class Output(_Strict):
 
 
 class Study(_Strict):
-    """A parsed study. Everything in it is public."""
+    """A parsed study. Everything in it is public.
+
+    Args:
+        name: the name of the study, on the release and in the ledger.
+        data: where the rows are, and public facts about the columns.
+        privacy: the total, the adjacency and the budget.
+        preparation: the cost of bounds that are estimated privately.
+        validation: how a run is scored.
+        test: public rows on which the released model is tried. None: there are none.
+        learner: the learner, with the parameters that every run shares.
+        search: the design: one run, or a search.
+        space: the distribution of every searched parameter, by name. Empty: none is searched.
+        repetitions: the distribution of the number of runs of a search. Empty: none is named.
+        refit: the second stage of a search in two.
+        runs: where trials run, and their limits.
+        card: what the report says to people.
+        output: where the release goes.
+    """
 
     name: Annotated[str, AfterValidator(partial(public_text, "name"))] = "study"
     """Its name, on the release and in the ledger."""

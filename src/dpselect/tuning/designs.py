@@ -49,16 +49,24 @@ _MOST_STEPS: Final = 2.0**52
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TwoStageDesign:
-    """For `tune(design=)`: a search at a share of epsilon, then one run more with what won and a noise of its own.
+    """A two-stage design for `tune(design=)`: a search, then one more run with the winning parameters.
 
-    - `last(params, random, noise)` is the run more, on all rows, say; it returns the value that is released. None: the
-      objective, of which the score is dropped. A value that does not survive pickling is a failure.
-    - `price(noise)`: what `last` promises to every row, regardless of the parameters. None: the largest of
-      `base(noise)`.
-    - `share`: of epsilon that is kept for it, 0.7 unless given.
+    The search gets a share of epsilon. The last run has noise of its own.
 
-    The caller must ensure of `last` what `tune` says of an objective. It runs in the process of `tune`, and again with
-    the same draws where a search is resumed. Whether it fails is part of what is released: nothing is found then.
+    `last` runs in the process of `tune`, and again with the same draws when you resume a search. Whether it fails is
+    part of what is released: nothing is found then.
+
+    Args:
+        last: `last(params, random, noise)` is the last run, on all rows for example. It returns the value that is
+            released. None: the objective, whose score is dropped. A value that does not survive pickling is a failure.
+            You must ensure of `last` what `tune` says of an objective.
+        price: `price(noise)` returns what `last` guarantees to every row, regardless of the parameters. None: the
+            largest of `base(noise)`.
+        share: the fraction of epsilon that is kept for the last run, above 0 and below 1. The default is 0.7.
+
+    Raises:
+        TypeError: if `last` is not callable.
+        ArgumentError: for a `share` out of range, for a `price` that is not callable, or for a `price` without `last`.
 
     >>> TwoStageDesign(share=0.5).share
     0.5
@@ -80,23 +88,34 @@ class TwoStageDesign:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PortfolioDesign:
-    """For `tune(design=)`: each of two to four settings is tried once at little of epsilon, the best trained again.
+    """A portfolio design for `tune(design=)`: try two to four settings once each, then train the best one again.
 
-    The space lists them (`Categorical` each), the default first: it has the larger trial, and a head start. The
-    objective returns the value alone, and `score(value)`, a larger one the better, says how well it fits. The score has
-    no noise of its own: the choice has it.
+    Each trial gets a small share of epsilon. The space lists the settings (`Categorical` each), the default first: it
+    has the larger trial, and a head start. The objective returns the value alone.
 
-    The caller must ensure: for every value that the objective might return, one row moves `score(value)` by at most
-    `sensitivity`, rounding counted; and that `score` looks at nothing that the objective leaves behind but that value.
-    A count of rows that a model answers rightly has sensitivity 1. `monotonic`: under add_or_remove_one, no row more
-    lowers a score, regardless of the value (as of such a count), which halves the noise. A score that raises or is
-    no finite number is 0. Scores are compared in steps of at most 2**-11 of the sensitivity, up to 2**40 of it.
+    The score has no noise of its own: the choice has it. A score that raises or is not a finite number is 0. Scores are
+    compared in steps of at most 2**-11 of the sensitivity, up to 2**40 of it.
 
-    A model with many weights fits its own rows better than others. `weights(value)` says how many a value has: a
-    setting is put back by half the sensitivity for each that it has more than the first one, and where a public number
-    of rows is given, `nominal_rows`, by no more than a trial's privacy lets so many rows matter (Lemma 2 of
-    docs/theory/portfolio.md). The caller must ensure that `weights` looks at the value alone. Where it raises, or gives
-    no number from 0 up, nothing is taken off.
+    A model with many weights fits its own rows better than others. So each weight that a setting has more than the
+    first one costs it half the sensitivity. With `nominal_rows` the deduction is no larger than the effect that a
+    trial's privacy allows so many rows (Lemma 2 of docs/theory/portfolio.md).
+
+    Args:
+        score: `score(value)` says how well a value fits, larger is better. You must ensure that it looks only at that
+            value and at nothing else that the objective leaves.
+        sensitivity: the most by which one row moves `score(value)`, rounding counted, above 0. You must ensure this for
+            every value that the objective might return. A count of the rows that a model predicts correctly has
+            sensitivity 1.
+        monotonic: whether under add_or_remove_one another row never lowers a score, regardless of the value (as in such
+            a count). This halves the noise. You must ensure it.
+        weights: `weights(value)` returns the number of weights of a value. None deducts nothing. You must ensure that
+            it looks at the value alone. If it raises, or gives no number from 0 up, nothing is deducted.
+        nominal_rows: a public number of rows, above 0, which limits the deduction. It needs `weights`.
+
+    Raises:
+        TypeError: if `score` or `weights` is not callable.
+        ArgumentError: for a number out of range, for `nominal_rows` without `weights`, or if `monotonic` is not a
+            boolean.
 
     >>> PortfolioDesign(score=lambda answer: float(answer), sensitivity=2).sensitivity
     2.0

@@ -68,14 +68,16 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class InlineExecutor:
-    """One trial after another, in this process.
-
-    `quiet` discards what trials print, warn and log, because the number of such lines would tell the number of runs:
-    it swaps `sys.stdout` and `sys.stderr` and disables logging while a trial runs. What compiled code writes to the
-    file descriptors themselves is discarded by `ProcessExecutor` only. `threads` limits the numerical libraries (None:
-    no limit), so that a trial gives the same value as in a worker process.
+    """An executor that runs one trial after another in this process.
 
     If the process dies in a trial, the trial counts as lost when the search is resumed.
+
+    Args:
+        quiet: discard what trials print, warn and log, because the number of such lines would tell the number of runs.
+            It swaps `sys.stdout` and `sys.stderr` and disables logging while a trial runs. Only `ProcessExecutor`
+            discards what compiled code writes to the file descriptors themselves.
+        threads: the number of threads of the numerical libraries (None: no limit), so that a trial gives the same value
+            as in a worker process.
     """
 
     quiet: bool = True
@@ -134,15 +136,24 @@ def limited_threads(threads: int | None) -> AbstractContextManager[Any]:
 
 @dataclass(frozen=True)
 class ProcessExecutor:
-    """Trials in `workers` processes of their own.
+    """An executor that runs trials in worker processes of its own.
 
     The objective must be picklable. Workers get it, the space and each trial's key through a pipe, never through their
-    arguments. `quiet` points their standard output and error at the null device; `threads` limits the numerical
-    libraries in each. `start_method` is "spawn" or "forkserver"; a script that calls `tune` needs the usual
-    `if __name__ == "__main__":` guard. Without it `tune` raises `StartingProcessError`, in each worker and here, before
-    anything is drawn or charged (with a `Preparation`, after that); `JoblibExecutor` needs no guard.
+    arguments. A worker that dies loses its trial, which the tuner replays. A new worker replaces it.
 
-    A worker that dies loses its trial, which the tuner replays; it is replaced by a fresh one.
+    A script that calls `tune` needs the usual `if __name__ == "__main__":` guard. Without it `tune` raises
+    `StartingProcessError`, in each worker and here, before anything is drawn or charged (with a `Preparation`, after
+    that). `JoblibExecutor` needs no guard.
+
+    Args:
+        workers: the number of processes, at least 1.
+        quiet: point the standard output and error of the workers at the null device.
+        threads: the number of threads of the numerical libraries in each worker. None: no limit.
+        start_method: how a process starts: "spawn" or "forkserver".
+
+    Raises:
+        ArgumentError: for a number of workers below 1 or another `start_method`.
+        TypeError: for a number of workers that is not an integer.
     """
 
     workers: int = 2

@@ -32,14 +32,7 @@ __all__ = ["JoblibExecutor"]
 
 @dataclass(frozen=True)
 class JoblibExecutor(ClusterOptions):
-    """Trials through a backend of joblib: "loky" (processes of this machine), "dask", "ray", or another by its name.
-
-    `workers` is how many run at once, 2 or more (None: all the cluster's). `address` is that of a running scheduler;
-    without it Dask takes the client of the caller, and Ray what the caller has started, or a new local cluster.
-    `patience`: so many seconds a search waits for a Dask scheduler or a Ray cluster that answers nothing, and on Dask
-    for the first worker. Then `tune` raises `ExecutorLostError`.
-    `resources` is what one trial needs: for Dask, by the names that its workers were started with; for Ray,
-    `num_cpus`, `num_gpus`, `memory` and names of its own. `quiet` and `threads` are as for `ProcessExecutor`.
+    """An executor that runs trials through a backend of joblib.
 
     The objective may be a lambda or defined in a notebook. It travels once to each worker on Dask and Ray, but with
     every trial on loky: let it hold a path rather than large data there.
@@ -48,6 +41,24 @@ class JoblibExecutor(ClusterOptions):
     by the tuner. If the whole cluster is gone, `tune` raises `ExecutorLostError` and leaves a store to resume.
 
     Anyone who can look into the cluster sees the data, the keys and the number of runs: see THREATS.md.
+
+    Args:
+        backend: "loky" (processes of this machine), "dask", "ray", or the name of another backend.
+        workers: how many trials run at once, 2 or more. None: all workers of the cluster.
+        address: the address of a running scheduler, for "dask" and "ray" only. Without it Dask takes your client, and
+            Ray takes what you have started, or a new local cluster.
+        resources: what one trial needs, for "dask" and "ray" only. Dask takes the names that its workers were started
+            with. Ray takes `num_cpus`, `num_gpus`, `memory` and custom names.
+        quiet: point the standard output and error of the workers at the null device.
+        patience: how many seconds a search waits for a Dask scheduler or a Ray cluster that does not answer, and on
+            Dask for the first worker. Then `tune` raises `ExecutorLostError`.
+        threads: the number of threads of the numerical libraries in each worker. None: no limit.
+
+    Raises:
+        ArgumentError: for numbers out of range, or for `address` or `resources` with another backend. Also for
+            "threading", "sequential" and "multiprocessing", which run trials in this process or hang when a worker
+            dies.
+        TypeError: if `backend` is not a string.
 
     >>> JoblibExecutor(workers=2).backend
     'loky'

@@ -20,22 +20,31 @@ class LimitReachedError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one trial may use. A trial that uses more has failed, which ranks below every score.
+    """The limits of what one trial may use. A trial that uses more has failed, which ranks below every score.
 
-    `counts` limits what the objective counts with `dpselect.tuning.count(name)`: steps, rows, epochs. Such a limit is
-    part of the objective: whether a run reaches it follows from its data and its key, so a replay agrees, and the
-    guarantee of one run has to cover that it failed, as it has to for every other failure.
+    A limit in `counts` is part of the objective: whether a run reaches it follows from its data and its key, so a
+    replay agrees. The guarantee of one run has to cover that it failed, as it has to for every other failure.
 
-    `seconds` and `memory_bytes` are not like that. How long a run takes, and how much it needs, depend on the data in
-    ways that no noise covers, and failing at a limit tells of it: one row that slows a run down can decide which run
-    wins. Setting either needs `failure_is_private=True`, by which you state that the guarantee of one run covers a
-    failure there too, because neither depends on any one row. A replay need not agree, so the outcome is recorded in
-    the store before anything follows from it, and never tried again. Such trials run in a process of their own, which
-    is killed, with all that it has started, at `seconds` of wall time; `memory_bytes` is the address space of that
-    process, libraries included. If it dies by itself, as it may for want of memory, the attempt is lost: the trial is
-    run again like that of any worker that dies. Not on Windows.
+    `seconds` and `memory_bytes` are not like that. The time and the memory of a run depend on the data in ways that no
+    noise covers, and failing at a limit tells of it. One row that slows a run down can decide which run wins. A replay
+    need not agree, so the outcome is recorded in the store before anything follows from it, and never tried again.
 
-    Raises `ArgumentError` for a limit out of range, and for seconds or bytes without `failure_is_private`.
+    Such trials run in a process of their own. If it dies by itself, for example because memory ran out, the attempt is
+    lost: the trial is run again like that of any worker that dies. These two limits do not exist on Windows.
+
+    Args:
+        counts: the most of each count, by name, for what the objective counts with `dpselect.tuning.count(name)`:
+            steps, rows, epochs. By default nothing is counted.
+        seconds: the most wall time of a trial, above 0. None: no limit. At this time its process is killed, with all
+            that it has started.
+        memory_bytes: the most address space of the trial's process, libraries included. None: no limit.
+        failure_is_private: needed for `seconds` and for `memory_bytes`. With True you state that the guarantee of one
+            run covers a failure there too, because neither depends on any one row.
+
+    Raises:
+        ArgumentError: for a limit out of range, for seconds or bytes without `failure_is_private`, or for either on
+            Windows.
+        TypeError: if `counts` is not a mapping.
 
     >>> Limits(counts={"steps": 1000}).describe()
     {'counts': {'steps': 1000}}
@@ -78,9 +87,20 @@ _left: Final[ContextVar[dict[str, int] | None]] = ContextVar("dpselect_left_to_c
 
 
 def count(name: str, amount: int = 1) -> None:
-    """Count steps, rows or anything else in an objective; ends the trial when it passes its limit.
+    """Count steps, rows or anything else in an objective, and end the trial when it passes its limit.
 
     Does nothing for a name without a limit, and outside a trial.
+
+    Args:
+        name: the count, as in `Limits(counts=...)`.
+        amount: how much to add, an integer of at least 0.
+
+    Returns:
+        None.
+
+    Raises:
+        LimitReachedError: if the count passes its limit, which ends the trial as failed.
+        ArgumentError: inside a trial, for a negative `amount`.
 
     >>> count("steps")
     """

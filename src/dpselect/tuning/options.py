@@ -19,23 +19,28 @@ __all__ = ["Execution", "SearchRequest", "SearchStore", "TuneResult"]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchStore:
-    """Where a search is kept, and the public room that it has there.
+    """The place of a search, and the public room that it has there.
 
-    - `path`: the file of the sealed store, so that a killed search can be resumed; None keeps all in memory.
-    - `resume`: continue with the search that is there, or begin if a kill came before it was made.
-    - `key_variable`: an environment variable with the store's key (32 bytes in base64), in place of a file in the
-      per-user state folder.
-    - `payload_bytes`: room for a run's value, `len(encode_value(value))`; a larger one counts as a failed run.
-      `example`, a value like those that runs return but made without the data, is checked against it at once.
-    - `slots`: room for trials, by default the law's limit, or its 0.999 quantile where the limit is above 10,000 or
-      missing. More runs than slots take another round of slots, which the number of writes then shows.
-    - `rows_digest`: of the private rows (SHA-256, say), kept sealed and shown nowhere. A resume on other rows then
-      makes every run again, with noise of its own. Without it the rows must be the same at a resume (the caller must
-      ensure it): noise that two sets of rows share can be taken off.
-    - `fingerprint`: public text, such as a study file, that must not change before a resume; or several texts by name,
-      of which a resume that is refused names those that changed. Nothing drawn from data.
+    Args:
+        path: the file of the sealed store, so that a killed search can be resumed. None keeps all in memory.
+        resume: continue with the search that is there, or begin if a kill came before it was made.
+        key_variable: an environment variable with the store's key (32 bytes in base64). By default the key is a file in
+            the per-user state folder.
+        payload_bytes: the room for a run's value, `len(encode_value(value))`. A larger one counts as a failed run.
+        example: a value like those that runs return but made without the data. It is checked against `payload_bytes` at
+            once.
+        slots: the room for trials. By default it is the limit of the number of runs, or its 0.999 quantile if the limit
+            is above 10,000 or missing. More runs than slots take another round of slots, which the number of writes
+            then shows.
+        fingerprint: public text, such as a study file, that must not change before a resume. Or several texts by name:
+            a refused resume then names those that changed. It must hold nothing drawn from data.
+        rows_digest: a digest of the private rows (SHA-256, say), kept sealed and shown nowhere. A resume on other rows
+            then makes every run again, with noise of its own. Without it you must ensure that the rows are the same at
+            a resume: noise that two sets of rows share can be subtracted.
 
-    Raises `ArgumentError` or `TypeError` for values out of range.
+    Raises:
+        ArgumentError: for `payload_bytes` or `slots` below 1, or if `resume` is not a boolean.
+        TypeError: for values of another type.
 
     >>> SearchStore(path="digits.sealed", resume=True).payload_bytes
     65536
@@ -71,20 +76,26 @@ class SearchStore:
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """How the runs of a search execute, and who watches.
+    """The way in which the runs of a search execute, and the observers of its progress.
 
-    - `limits`: what one trial may use, by default no limit; see `Limits`.
-    - `constant_runs`: always run the law's limit and count only the first K, so that K does not show in running time.
-    - `pad_seconds`: release at a whole multiple of this many seconds after the search was priced, a public figure, so
-      that the moment of the release does not tell of the running time. A search that takes longer than one is released
-      at the next: the moment then tells which. After a resume the time counts from the resume.
-    - `progress(seconds)`: called about once a second from a thread of its own, with public facts only.
-    - `reads`: files and folders that the objective reads by itself. Every worker must hold the same content; a search
-      whose workers do not is refused before it is charged (one with a `Preparation`, after that). By default dpselect
-      looks for names of files in the objective, and workers must have those; with `()` it does not.
-    - `operator_progress(done, total)`: counts that reveal K, for the operator's eyes only; warns.
+    Args:
+        limits: the limits of one trial, by default none. See `Limits`.
+        constant_runs: always run the largest number of runs and count only the first K, so that K does not show in
+            running time.
+        pad_seconds: release at an integer multiple of this many seconds after the search was priced. This public number
+            keeps the moment of the release from telling the running time. A search that takes longer than one multiple
+            is released at the next, and the moment then tells which. After a resume the time counts from the resume. By
+            default there is no wait.
+        progress: `progress(seconds)` is called about once a second from a thread of its own, with public facts only.
+        operator_progress: `operator_progress(done, total)` gets counts that reveal K, for the operator's eyes only. A
+            search with it warns with `OperatorProgressWarning`.
+        reads: files and folders that the objective reads by itself. Every worker must hold the same content. A search
+            whose workers do not is refused before it is charged (one with a `Preparation`, after that). By default
+            dpselect looks for names of files in the objective, and workers must have those. With `()` it does not.
 
-    Raises `ArgumentError` or `TypeError` for values out of range.
+    Raises:
+        ArgumentError: for `pad_seconds` out of range, or if `constant_runs` is not a boolean.
+        TypeError: for values of another type, or for one path in place of a list of paths.
 
     >>> Execution(constant_runs=True, pad_seconds=3600).pad_seconds
     3600.0
@@ -129,10 +140,16 @@ class SearchRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class TuneResult(Release):
-    """The winner of a search, or nothing: `params` and `value` are None when no run succeeded or none was made.
+    """The released winner of a search, or nothing.
 
-    `score` is None unless the study declared it as an output. `key_variable` names an environment variable that held
-    the key of the sealed store and that the operator must now drop.
+    It is a `Release`: it has a `value`, its `guarantee`, the ledger's `receipt`, and `replayable`. `params` and `value`
+    are None when no run succeeded or none was made.
+
+    Args:
+        params: the parameters of the winner, by name.
+        score: the private score of the winner. None unless you asked for it with `declare_score`.
+        key_variable: the environment variable that held the key of the sealed store. You must now drop it. None if the
+            key was in a file or in memory.
     """
 
     params: Mapping[str, Any] | None = None

@@ -61,15 +61,26 @@ class Proposer(Protocol):
 
 @dataclass(frozen=True)
 class AdaptiveProposal:
-    """A proposer and the box that it is held to; the argument `proposal` of `tune`.
+    """A proposer and the density ratios that it is held to: the argument `proposal` of `tune`.
 
-    `lower_ratio` in (0, 1] and `upper_ratio` >= 1 are the least and the most that a setting's density may be, relative
-    to the space's law; the price grows by about (2 + eta) log(upper_ratio / lower_ratio). `pool` is how many settings
-    are weighed for each trial. Trials are proposed `batch` at a time, from the runs of earlier batches, so that an
-    executor can run that many side by side; what is proposed does not depend on the order in which they end.
+    The privacy cost grows by about (2 + eta) log(upper_ratio / lower_ratio).
 
     A proposer that raises, or whose weights are not that many finite numbers >= 0, or all zero, proposes from the
-    space's law for that trial, without a word: an error would tell of the scores that it has seen.
+    space's distribution for that trial. It does so without a message: an error would tell of the scores that it has
+    seen.
+
+    Args:
+        proposer: a `Proposer`, such as `GaussianProcessProposer`: a function of the history and the candidates with a
+            method `describe`. You must fix it before the data are seen.
+        lower_ratio: the least that a setting's density may be, relative to the space's distribution, in (0, 1].
+        upper_ratio: the most that it may be, at least 1.
+        pool: how many settings are weighed for each trial, 2 to 10,000.
+        batch: how many trials are proposed at a time, from the runs of earlier batches, so that an executor can run
+            that many side by side. The proposals do not depend on the order in which they end.
+
+    Raises:
+        TypeError: if `proposer` is not such a function.
+        ArgumentError: for numbers out of range.
 
     >>> from dpselect.tuning import GaussianProcessProposer
     >>> AdaptiveProposal(GaussianProcessProposer(), lower_ratio=0.8, upper_ratio=1.25).describe()["batch"]

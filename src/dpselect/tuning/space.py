@@ -46,7 +46,14 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True)
 class Categorical:
-    """Each choice equally likely. Choices are strings, finite numbers, booleans or None.
+    """A distribution with equally likely choices.
+
+    Args:
+        choices: a list or tuple of at least one choice: strings, finite numbers, booleans or None. Public.
+
+    Raises:
+        TypeError: if `choices` is not a list or tuple.
+        ArgumentError: if it is empty, or a choice is something else.
 
     >>> Categorical(["sgd", "adam"]).describe()
     {'law': 'categorical', 'choices': ['sgd', 'adam']}
@@ -76,7 +83,16 @@ class Categorical:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Uniform on [low, high], by inversion."""
+    """The uniform distribution on [low, high], drawn by inversion.
+
+    Args:
+        low: the lower end, a finite public number.
+        high: the upper end, a finite public number of at least `low`.
+
+    Raises:
+        ArgumentError: for an end that is not finite, or for `high` below `low`.
+        TypeError: for an end that is not a number.
+    """
 
     low: float
     high: float
@@ -95,7 +111,15 @@ class Uniform:
 
 @dataclass(frozen=True)
 class LogUniform:
-    """Uniform in the logarithm on [low, high], low above 0, by inversion.
+    """The distribution on [low, high] that is uniform in the logarithm, drawn by inversion.
+
+    Args:
+        low: the lower end, a public number above 0.
+        high: the upper end, a finite public number of at least `low`.
+
+    Raises:
+        ArgumentError: for an end that is not finite, for `low` not above 0, or for `high` below `low`.
+        TypeError: for an end that is not a number.
 
     >>> from dpselect.randomness import keyed_source
     >>> 1e-4 <= LogUniform(1e-4, 1e-1).sample(keyed_source(1)) <= 1e-1
@@ -121,7 +145,17 @@ class LogUniform:
 
 @dataclass(frozen=True)
 class IntegerUniform:
-    """An integer in low..high, both ends included; with `log=True` its logarithm is uniform (low at least 1)."""
+    """A distribution on the integers low..high, both ends included.
+
+    Args:
+        low: the smallest integer, public, and at least 1 with `log=True`.
+        high: the largest integer, public, at least `low`.
+        log: whether the logarithm is uniform. By default every integer is equally likely.
+
+    Raises:
+        ArgumentError: for `low` below 1 with `log=True`, or for `high` below `low`.
+        TypeError: for an end that is not an integer.
+    """
 
     low: int
     high: int
@@ -145,12 +179,19 @@ class IntegerUniform:
 
 @dataclass(frozen=True)
 class Space:
-    """Independent parameters, each with its own distribution. Fixed before the data are seen.
+    """A search space of independent parameters, each with its own distribution.
 
-    Every trial draws afresh, so the same parameters can come twice and are then run twice: a cache or a draw without
-    replacement would break the independence that the price of the search rests on.
+    You must fix it before the data are seen. Every trial draws again, so the same parameters can come twice and are
+    then run twice. A cache or a draw without replacement would break the independence that the privacy cost of the
+    search depends on.
 
-    Raises `ArgumentError` for a grid (a list of settings, or a bare list as a parameter's values).
+    Args:
+        parameters: the distribution of each parameter, by its name: `Categorical`, `Uniform`, `LogUniform`,
+            `IntegerUniform`, or your `Distribution`. Public.
+
+    Raises:
+        ArgumentError: for a grid (a list of settings, or a bare list as a parameter's values).
+        TypeError: for a name that is empty or not a string.
 
     >>> from dpselect.randomness import keyed_source
     >>> space = Space({"rate": LogUniform(1e-3, 1.0), "layers": IntegerUniform(1, 3)})

@@ -21,15 +21,22 @@ _FARTHEST = 1e150
 
 @dataclass(frozen=True)
 class GaussianProcessProposer:
-    """Weights exp(greed (mean + curiosity deviation)) of a Gaussian process fitted to the scores seen so far.
+    """A proposer that weighs candidates by a Gaussian process fitted to the scores seen so far.
 
-    Numbers are put on [0, 1] by their rank among the candidates, which are draws from the space's law, so a
-    logarithmic or an integer parameter needs no scale; anything else is equal or not. Scores are standardised; failed
-    runs stand one deviation below the worst score. `length_scale` is in ranks, `noise` is the deviation of a score
-    about its setting's mean, in deviations of all scores. With fewer than two scores every candidate weighs the same.
+    The weights are exp(greed (mean + curiosity deviation)). Numbers are put on [0, 1] by their rank among the
+    candidates, which are draws from the space's distribution. So a logarithmic or an integer parameter needs no scale,
+    and anything else is equal or not. Scores are standardised, and failed runs are one deviation below the worst score.
+    With fewer than two scores every candidate weighs the same.
 
-    `greed` is how far the best candidate's weight is above the others'; the box of `AdaptiveProposal` cuts it off, so
-    a large one makes the weights the box's ends.
+    Args:
+        length_scale: the length scale of the kernel in ranks, above 0.
+        noise: the deviation of a score about its setting's mean, in deviations of all scores, above 0.
+        curiosity: how many deviations count on top of the mean, at least 0.
+        greed: how far the best candidate's weight is above the others', at least 0. The ratios of `AdaptiveProposal`
+            clip it, so a large one makes the weights equal to those ratios.
+
+    Raises:
+        ArgumentError: for numbers out of range.
     """
 
     length_scale: float = 0.3

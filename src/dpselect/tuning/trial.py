@@ -56,14 +56,20 @@ Objective = Callable[[dict[str, Any], RandomSource], "TrialOutput | tuple[float,
 
 @dataclass(frozen=True, repr=False)
 class Preparation:
-    """In the place of an objective: one that is made of a private release, which all runs share; bounds, say.
+    """A private release that all runs of a search share, such as bounds, with the objective that uses it.
 
-    - `objective(random)` draws what is released, from `random` only, and returns the objective of the runs.
-    - `guarantee`: what that promises to every row. It is composed with the price of the search.
+    It takes the place of an objective. `tune` calls it once the whole price is reserved and the search's key is sealed,
+    and it draws from a key that derives from that one. So a search that is resumed has the same release again, which is
+    drawn and charged once.
 
-    It is called once the whole price is reserved and the search's key is sealed, and draws from a key that derives from
-    it: a search that is resumed has the same release again, which is drawn and charged once. Any part of it that is
-    to be released with the winner must be in the runs' values. Where it raises an exception, every run fails.
+    Args:
+        objective: `objective(random)` draws the release, from `random` only, and returns the objective of the runs. Any
+            part of it that is to be released with the winner must be in the runs' values. If it raises an exception,
+            every run fails.
+        guarantee: what the release guarantees to every row. It is composed with the price of the search.
+
+    Raises:
+        PromiseError: (an `ArgumentError` and a `TypeError`) if `guarantee` is not a `Guarantee`.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Fixed

@@ -96,59 +96,73 @@ def tune(  # noqa: PLR0913
     rehearse: Rehearsal = True,
     declare_score: bool = False,
 ) -> TuneResult:
-    """Draw K from a law, run the objective K times with parameters drawn afresh each time, return the best run only.
+    """Run an objective K times with random parameters, where K is random too, and return the best run only.
 
-    `objective(params, random) -> (score, value)` is one run. The larger score wins; a score that is not a number ranks
-    below all others, and a run that raises an exception ranks below that. It must draw from `random` only.
+    The larger score wins. A score that is not a number ranks below all others, and a run that raises an exception ranks
+    below that. An objective that fails every time finds nothing at the full price, and only `NothingFoundWarning` says
+    so: give `rehearse`.
 
-    The caller must ensure: `base` covers everything that one run returns, its score and its failure included, no
-    matter what the parameters, under one adjacency; space, law and options were fixed without looking at the data;
-    the objective keeps no state between runs, and nothing it writes or prints leaves the operator's hands. An
-    objective that fails every time finds nothing at the full price, and only `NothingFoundWarning` says so: give
-    `rehearse`.
+    You must ensure three things. `base` covers everything that one run returns, its score and its failure included,
+    regardless of the parameters and under one adjacency. Space, distribution and options were fixed without looking at
+    the data. The objective keeps no state between runs, and nothing it writes or prints leaves the operator's hands.
 
-    What all runs share, and is private too, a `Preparation` releases before them; it stands for the objective.
-
-    `base` is the guarantee of one run. Or one for each part of the data, when a row is in one part only, fixed row by
-    row: training and validation rows, say. A row then pays the largest of the parts' prices for the whole search.
-
-    `design`: how a total is spent. In "two-stage" (or a `TwoStageDesign`) a share of it pays for a search, the rest for
-    one run more with the parameters that won. In a `PortfolioDesign` each of a few settings is tried once. "one-run" is
-    one run. You can register more names (`dpselect.searching.search_design`). All but "one-stage" choose the noise of
-    their runs for `epsilon` and `delta`: `objective(params, random, noise)` takes it then, and `base(noise)` says what
-    a run with that noise promises.
-
-    Arguments beside these:
-
-    - `repetitions`: the law of K. Or `epsilon` and `delta` of the whole search: the harmonic law with the largest limit
-      that they pay for, `max_runs` at most. Or both, which checks the price.
-    - `proposal`: lets later trials learn from earlier ones, within a ratio of the space's law, at a higher price
-      (docs/adaptive-search.md). Trials then run one batch after another.
-    - `store`: the file of the sealed store, so that a killed search can be resumed; None keeps all in memory. Or a
-      `SearchStore`, which says more: to resume, where the key lies, how much room a run's value has.
-    - `executor`: where trials run, by default in this process. `execution`: limits of a trial, what hides the number of
-      runs from a clock, who is told of progress; see `Execution`.
-    - `ledger`: where the price is reserved and settled, at `delta` where that is given; None charges nothing anywhere.
-    - `random`: where K and the master key are drawn from; a caller's keyed source marks the result `replayable`.
-    - `release(result)`: writes the result durably, once it is settled; called again after a crash, so it must be
-      idempotent
-      (`dpselect.storage.durable.write_atomically` is). Without it the value exists in what `tune` returns and, once the
-      key is destroyed, nowhere else.
-    - `rehearse`: the objective bound to made-up or public rows, `rehearse(params, random) -> (score, value)`. It is
-      run at both ends of the space before anything is drawn, and what it raises is raised. By default that is what the
-      objective's method `rehearsal()` returns, if it has one. The objective's code is searched for names and
-      parameters that do not exist. False: none of this. The objective itself is never run for it.
-    - `declare_score`: the winner's score is part of the result.
-
-    A trial lost to a dead worker, or to the death of this process, is run again with its own key up to 3 times and then
-    counts as failed. `KeyboardInterrupt`, and `ExecutorLostError` when a cluster is gone, leave a store that can be
+    A trial lost to a dead worker, or to the death of this process, is run again with its own key. After 3 such repeats
+    it counts as failed. `KeyboardInterrupt`, and `ExecutorLostError` when a cluster is gone, leave a store that can be
     resumed and count against no trial.
 
-    Raises, before a run is made or anything charged: `ArgumentError` or `TypeError` for arguments, `BudgetError` if the
-    price is above `epsilon` or the ledger refuses it, `StudyError` for a store that is in use, changed, damaged or
-    meant for another study, `SearchFinishedError` (a `StudyError`) for one that is done. `ClaimError` (a `BudgetError`)
-    for a copy of a store: when the search has released already, and, before anything leaves, when another copy was
-    resumed later. Which copies were resumed decides that, never what they found.
+    Args:
+        objective: `objective(params, random) -> (score, value)` is one run. It must draw from `random` only. With a
+            design that chooses the noise, `objective(params, random, noise)`. A `Preparation` in its place first
+            releases what all runs share, and is private too.
+        space: the distribution of the parameters, public: a `Space`, or a mapping from names to distributions.
+        base: the guarantee of one run. Or one for each part of the data, when a row is in one part only, fixed row by
+            row: training and validation rows, say. A row then pays the largest of the parts' prices for the whole
+            search. With a design that chooses the noise, `base(noise)` returns the guarantee of a run with that noise.
+        design: how the total is spent. "one-stage": K runs. "two-stage" (or a `TwoStageDesign`): a share pays for a
+            search, the rest for one more run with the parameters that won. A `PortfolioDesign` tries each of a few
+            settings once. "one-run" is one run. You can register more names (`dpselect.searching.search_design`). All
+            but "one-stage" choose the noise of their runs for `epsilon` and `delta`.
+        repetitions: the distribution of K. Without it, `epsilon` and `delta` choose it. With both, the price is
+            checked.
+        epsilon: the epsilon of the whole search. Without `repetitions` it pays for the harmonic distribution with the
+            largest limit that fits.
+        delta: the delta of the whole search. The ledger's charge is at this delta.
+        max_runs: the largest limit that `epsilon` and `delta` may choose, 100 by default.
+        proposal: lets later trials learn from earlier ones, within a ratio of the space's distribution, at a higher
+            price (docs/adaptive-search.md). Trials then run one batch after another.
+        store: the file of the sealed store, so that a killed search can be resumed. None keeps all in memory. Or a
+            `SearchStore`, which also says whether to resume, where the key is and how much room a run's value has.
+        executor: where trials run, by default in this process.
+        execution: the limits of a trial, how to hide the number of runs from a clock, and the observers of progress.
+            See `Execution`.
+        ledger: where the price is reserved and settled, at `delta` if that is given. None charges nothing anywhere.
+        label: the public text of the charge.
+        random: where K and the master key are drawn from. If you pass a keyed source, the result is marked
+            `replayable`.
+        release: `release(result)` writes the result durably, once it is settled. It is called again after a crash, so
+            it must be idempotent (`dpselect.storage.durable.write_atomically` is). Without it the value exists in what
+            `tune` returns and, once the key is destroyed, nowhere else.
+        rehearse: the objective bound to synthetic or public rows, `rehearse(params, random) -> (score, value)`. It is
+            run at both ends of the space before anything is drawn, and what it raises is raised. By default it is what
+            the objective's method `rehearsal()` returns, if it has one. The objective's code is searched for names and
+            parameters that do not exist. False: none of this. The objective itself is never run for it.
+        declare_score: the winner's score is part of the result.
+
+    Returns:
+        A `TuneResult`: the parameters and the value of the best run, and one guarantee for the whole search.
+
+    Raises:
+        ArgumentError: for arguments out of range. This error and the next four come before a run is made or anything is
+            charged.
+        TypeError: for arguments of another type.
+        BudgetError: if the price is above `epsilon` or the ledger refuses it.
+        StudyError: for a store that is in use, changed, damaged or meant for another study.
+        SearchFinishedError: (a `StudyError`) for a store that is done.
+        ClaimError: (a `BudgetError`) for a copy of a store: when the search has released already, and, before anything
+            is released, when another copy was resumed later. Only the resumed copies decide that, never what they
+            found.
+        ExecutorLostError: when a cluster is gone. You can resume the store.
+        StartingProcessError: if a script without the `__main__` guard calls this in a worker, see `ProcessExecutor`.
 
     Source of the price: Papernot and Steinke, Theorems 2 and 6, and the bounds of `dpselect.accounting.best_of`.
 

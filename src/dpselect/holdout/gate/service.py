@@ -38,11 +38,17 @@ _MOST_TASKS: Final = 1 << 20
 
 
 class Gate(Session):
-    """Whether a candidate is better than the incumbent: one bit an ask. Make one with `create`, find it with `open`.
+    """A test of whether a candidate is better than the incumbent, which answers one bit per query.
 
-    Anything that is asked, the probability that some accepted candidate is not better than the incumbent that it was
-    compared with is at most the failure probability, however many asks there are (docs/theory/gate.md; docs/gate.md
-    says what the caller must ensure). Any number of processes of one account may ask a gate, one after another.
+    Make one with `create`, find it with `open`. Any number of processes of one account may ask a gate, one after
+    another.
+
+    Accepting a candidate is a mistake if it is not better than the incumbent that it was compared with. The probability
+    of any mistake is at most the failure probability, regardless of the number and the content of the queries.
+    docs/theory/gate.md has the proof, and docs/gate.md lists what you must ensure.
+
+    Args:
+        record: the open record of the gate, which `create` and `open` pass.
 
     >>> import tempfile
     >>> from pathlib import Path

@@ -53,7 +53,13 @@ def answer_file(
 
 
 def evalai_evaluate(where: str | os.PathLike[str]) -> Callable[..., dict[str, Any]]:
-    """The function `evaluate` of an EvalAI challenge. `where` as in `answer_file`; the annotation file is not read."""
+    """Return the function `evaluate` of an EvalAI challenge.
+
+    The annotation file is not read. A call raises what `codabench_score` raises.
+
+    Args:
+        where: the file of the holdout or gate, or its URL on a server, as in `answer_file`.
+    """
 
     def evaluate(
         test_annotation_file: str,  # noqa: ARG001 - labels are in the holdout
@@ -74,7 +80,25 @@ def codabench_score(
     *,
     file: str = "predictions.csv",
 ) -> dict[str, float]:
-    """The scoring program of a Codabench competition: reads `res/predictions.csv`, writes `scores.json`."""
+    """Run the scoring program of a Codabench competition and return the scores that it writes to `scores.json`.
+
+    Args:
+        where: the file of the holdout or gate, or its URL on a server, as in `answer_file`.
+        input_folder: the folder with the submission in `res/`.
+        output_folder: the folder where `scores.json` is written.
+        file: the name of the table of predictions or outcomes in `res/`, "predictions.csv" by default.
+
+    Returns:
+        For a holdout its `score`, and the ends `low` and `high` of its interval if there is one. For a gate `accepted`,
+            1.0 or 0.0.
+
+    Raises:
+        ArgumentError: for a URL that is not a leaderboard's.
+        StudyError: if `where` is neither a holdout nor a gate.
+        ContentError: for a table that cannot be used.
+        BudgetError: if no more can be asked.
+        Exception: for a URL, anything that `HoldoutClient.submit` raises.
+    """
     shown = _numbers(answer_file(where, Path(input_folder, "res", file)))
     Path(output_folder, "scores.json").write_text(json.dumps(shown), encoding="utf-8")
     return shown

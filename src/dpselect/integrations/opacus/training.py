@@ -38,15 +38,23 @@ _KNOWN: Final = (DPOptimizer, DPPerLayerOptimizer, DPOptimizerFastGradientClippi
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateTraining:
-    """DP-SGD with everything that its price depends on fixed in advance.
+    """A DP-SGD training whose price is known in advance, because everything that it depends on is fixed.
 
-    `sampling_rate` is the probability with which each row is in a batch, independently; `steps` the number of batches;
-    `max_grad_norm` the length to which each row's gradient is clipped; noise of standard deviation
-    `noise_multiplier * max_grad_norm` is added to their sum, which is then divided by `expected_batch_size`. That is
-    a public number, such as the sampling rate times a nominal number of rows: `PrivacyEngine` takes rate, steps and
-    batch size from the number of rows, which under adding or removing a row is itself private.
+    Each row's gradient is clipped, noise is added to their sum, and the sum is divided by `expected_batch_size`.
+    `PrivacyEngine` takes rate, steps and batch size from the number of rows, which under adding or removing a row is
+    itself private. Here all three are public.
 
-    Raises `ArgumentError` or `TypeError` for numbers out of range.
+    Args:
+        noise_multiplier: the noise standard deviation / `max_grad_norm`, above 0.
+        sampling_rate: the probability with which each row is in a batch, independently, above 0 and at most 1.
+        steps: the number of batches, at least 1.
+        max_grad_norm: the L2 norm to which each row's gradient is clipped, above 0.
+        expected_batch_size: the number by which the noisy sum is divided, above 0. It is a public number, such as the
+            sampling rate times a nominal number of rows.
+
+    Raises:
+        ArgumentError: for numbers out of range.
+        TypeError: for values that are not numbers, or `steps` that is not an integer.
 
     >>> training = PrivateTraining(
     ...     noise_multiplier=1, sampling_rate=0.1, steps=100, max_grad_norm=1, expected_batch_size=120)
@@ -196,24 +204,38 @@ def engine_guarantee(
     loss: Callable[..., Any] | None = None,
     example: Callable[[int], tuple[Any, Any]] | None = None,
 ) -> Guarantee:
-    """The guarantee of `steps` steps with what `PrivacyEngine.make_private` returned, before or after training.
+    """Return the guarantee of `steps` steps with what `PrivacyEngine.make_private` returned, before or after training.
 
-    Under adding or removing one row. `steps` is the number that the training will make, or a bound on it that was
-    fixed in advance: epochs times `len(data_loader)`. The caller must ensure that every batch of the loader has a step
-    of its own. Gradients accumulated over several batches have the noise of one step, and a row may be in more than one
-    of them. (Batches that `BatchMemoryManager` cuts up are one batch.) The noise is that of the next step; with a noise
-    scheduler use `history_guarantee` of its schedule. The engine takes the sampling rate (1 / number of batches), the
-    number of batches and the divisor of the gradient from the number of rows, so `size_is_public=True` declares that
-    this number may be known; `PrivateTraining` does without.
+    It is under adding or removing one row. The noise is that of the next step. With a noise scheduler use
+    `history_guarantee` of its schedule. The engine takes the sampling rate (1 / number of batches), the number of
+    batches and the divisor of the gradient from the number of rows. `PrivateTraining` does without it.
 
-    Give `module` and `loss` as well, both as the training uses them: then each row's gradient is compared with that in
-    company, on synthetic rows of the shapes and types of the loader's first row (its values are not read), or those of
-    `example(count)`. `loss(outputs, targets)` is reduced as the engine was told (`loss_reduction`); without it the
-    module is tried alone. Without `module`, the caller must ensure that no row reaches another row's gradient.
+    You must ensure that every batch of the loader has a step of its own. Gradients accumulated over several batches
+    have the noise of one step, and a row may be in more than one of them. (Batches that `BatchMemoryManager` cuts up
+    are one batch.)
 
-    Raises `ArgumentError` when batches are not Poisson samples (`poisson_sampling=False`), for adaptive clipping (its
-    clipping bound is updated with the true size of each batch) and distributed training, for noise of zero, and
-    without the declaration; also for a module or loss in which rows mix. `TypeError` for objects that no engine made.
+    Give `module` and `loss` as well, both as the training uses them. Then each row's gradient alone is compared with
+    its gradient among other rows. The rows are synthetic, with the shapes and types of the loader's first row (its
+    values are not read), or those of `example(count)`.
+
+    Args:
+        optimizer: the optimizer that the engine made.
+        data_loader: the data loader that the engine made, with Poisson sampling.
+        steps: the number of steps that the training will make, or a bound on it that was fixed in advance: epochs times
+            `len(data_loader)`.
+        size_is_public: pass True if anyone may know the number of rows.
+        module: the module that the engine wrapped. Without it, you must ensure that no row reaches another row's
+            gradient.
+        loss: `loss(outputs, targets)`, reduced with the engine's `loss_reduction`. Without it the module is tried
+            alone.
+        example: `example(count)` makes inputs and targets of `count` synthetic rows, never rows of the data.
+
+    Raises:
+        ArgumentError: when batches are not Poisson samples (`poisson_sampling=False`), or the loader is that of a
+            `BatchMemoryManager`. For adaptive clipping, whose clipping bound is updated with the true size of each
+            batch, and for distributed training. For noise of zero, without `size_is_public`, and for `loss` or
+            `example` without `module`. For a module or loss in which rows mix.
+        TypeError: for an optimizer that no engine made.
     """
     if not isinstance(optimizer, DPOptimizer):
         raise TypeError(f"optimizer must come from PrivacyEngine.make_private, got {type(optimizer).__name__}")

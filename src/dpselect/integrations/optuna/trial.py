@@ -107,15 +107,23 @@ _Refusing: Any = type(BaseTrial)("_Refusing", (BaseTrial,), {name: _refused(name
 
 
 class IndependentTrial(_Refusing):  # type: ignore[misc]
-    """What an objective gets: `suggest_float`, `suggest_int`, `suggest_categorical`, `params` and `distributions`.
+    """A trial that an objective gets, which suggests parameters as the trials of Optuna do.
 
-    Each parameter is drawn from a stream of its own, which depends on the trial's key and the parameter's name only:
-    a branch that asks for more or fewer parameters does not change the others. `random` is the source for everything
-    else that the run draws, its noise above all.
+    It has `suggest_float`, `suggest_int`, `suggest_categorical`, `params` and `distributions`.
 
-    Asked for the same name again, it answers the same, as Optuna's trials do: another range under that name is ignored
-    with a `RuntimeWarning`, and Optuna's ValueError is raised for other choices, another kind, or another `log`.
-    `TrialRefusal` for what a private search cannot have.
+    Each parameter is drawn from a stream of its own, which depends on the trial's key and the parameter's name only. A
+    branch that asks for more or fewer parameters does not change the others.
+
+    Asked for the same name again, it answers the same, as Optuna's trials do. Another range under that name is ignored
+    with a `RuntimeWarning`.
+
+    Args:
+        random: the source of the whole trial. The trial's attribute `random`, derived from it, is the source for
+            everything else that the run draws, its noise above all.
+
+    Raises:
+        TrialRefusal: when the objective uses what a private search cannot have.
+        ValueError: Optuna's, for the same name with other choices, another kind, or another `log`.
 
     >>> from dpselect.randomness import keyed_source
     >>> trial = IndependentTrial(keyed_source(1))

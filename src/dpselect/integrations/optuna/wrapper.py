@@ -56,25 +56,41 @@ def tune(
     store: str | PathLike[str] | SearchStore | None = None,
     **options: Any,
 ) -> TuneResult:
-    """Private random search with an objective that takes an Optuna trial; the best run's parameters and value.
+    """Run a private random search with an objective that takes an Optuna trial, and return the best run.
 
-    `objective(trial) -> (score, value)`, or a score alone (then the value is None). The trial suggests as Optuna's
-    does, conditional spaces included; `trial.random` is the source that everything else must be drawn from. The winner
-    is the run with the largest score, or the smallest with `direction="minimize"`, which has no default here because
-    Optuna's is "minimize" and that of `dpselect.tuning.tune` is the opposite.
+    The trial suggests as Optuna's does, conditional spaces included.
 
-    The caller must ensure, beside what `dpselect.tuning.tune` says: the parameters' names, ranges and order may depend
-    on parameters suggested before, never on the data, unless `base` covers what they tell. The winner's parameters are
+    You must ensure more than what `dpselect.tuning.tune` says. The parameters' names, ranges and order may depend on
+    parameters suggested before, never on the data, unless `base` covers what they tell. The winner's parameters are
     released with its value: leave room for both in the store's `payload_bytes`.
 
-    A refusal inside a run (`trial.report`, `trial.number`, ...) is found here if the objective's own code shows it;
-    deeper down it would count as a failed run, without a message. So give `rehearse`, the objective bound to made-up or
-    public rows: it is run before anything is drawn or charged, and what it raises is raised (see
-    `dpselect.tuning.tune`; by default, and without such rows, names that are defined nowhere are found).
+    A refusal inside a run (`trial.report`, `trial.number`, ...) is found here if the objective's own code shows it. In
+    a function that it calls, it would count as a failed run, without a message. So give `rehearse`.
 
-    `options` are those of `dpselect.tuning.tune`: `repetitions`, `epsilon`, `delta`, `executor`, `ledger`, ... Not
-    `space` or `proposal`, which need a space that is known in advance. Raises what `tune` raises, and
-    `ArgumentError` for a sampler that is not Optuna's `RandomSampler` (whose seed is not used) or a pruner.
+    Args:
+        objective: `objective(trial) -> (score, value)`, or a score alone (then the value is None). Everything but the
+            parameters must be drawn from `trial.random`.
+        direction: "maximize": the largest score wins. "minimize": the smallest. There is no default because Optuna's is
+            "minimize" and that of `dpselect.tuning.tune` is the opposite.
+        base: the guarantee of one run, or of each part of the data, as in `dpselect.tuning.tune`.
+        sampler: None, or Optuna's `RandomSampler`, whose seed is not used.
+        pruner: None, or Optuna's `NopPruner`.
+        rehearse: the objective bound to synthetic or public rows. It is run before anything is drawn or charged, and
+            what it raises is raised. By default, and without such rows, names that are defined nowhere are found. See
+            `dpselect.tuning.tune`.
+        release: `release(result)` writes the result durably, as in `dpselect.tuning.tune`.
+        store: the file of the sealed store, or a `SearchStore`. None keeps all in memory.
+        options: those of `dpselect.tuning.tune`: `repetitions`, `epsilon`, `delta`, `executor`, `ledger`, ... Not
+            `space` or `proposal`, which need a space that is known in advance.
+
+    Returns:
+        A `TuneResult`: the best run's parameters and value, and one guarantee for the whole search.
+
+    Raises:
+        ArgumentError: for another `direction`, a sampler that is not Optuna's `RandomSampler`, a pruner, `space` or
+            `proposal`.
+        TrialRefusal: (an `ArgumentError`) if the objective's own code uses what a private search cannot have.
+        Exception: anything that `dpselect.tuning.tune` raises.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Harmonic
@@ -116,10 +132,22 @@ def tune(
 
 
 def rehearse(objective: Objective, *, random: RandomSource | None = None) -> tuple[dict[str, Any], float, Any]:
-    """One run on PUBLIC data, with its errors shown: (parameters, score, value).
+    """Run an objective once on PUBLIC data, with its errors shown.
 
-    Inside a search a run that raises counts as failed and says nothing, so rehearse an objective first. No guarantee
-    covers what this returns or raises.
+    Inside a search a run that raises counts as failed and shows no message, so rehearse an objective first. No
+    guarantee covers what this returns or raises.
+
+    Args:
+        objective: `objective(trial) -> (score, value)`, or a score alone, bound to public or synthetic rows.
+        random: the source of the draws, by default the operating system's.
+
+    Returns:
+        The parameters that the trial suggested, the score, and the value (None if there is a score alone).
+
+    Raises:
+        TypeError: if `objective` is not callable, or its score is not a number.
+        TrialRefusal: for a use of the trial that a private search cannot have.
+        Exception: anything that the objective raises.
 
     >>> from dpselect.randomness import keyed_source
     >>> params, score, value = rehearse(lambda trial: float(trial.suggest_int("depth", 3, 3)), random=keyed_source(1))

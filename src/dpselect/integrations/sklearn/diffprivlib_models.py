@@ -57,10 +57,15 @@ def takes_classes_from_rows(step: Any) -> bool:
 
 
 def stated_epsilon(model: Any) -> Guarantee:
-    """What a diffprivlib model says of itself: pure `epsilon` under replacing a row. For `PrivateSearchCV(base=...)`.
+    """Return the guarantee that a diffprivlib model claims: pure `epsilon` under replacing a row.
 
-    Not checked here; passing it is the caller's word that the claim holds. Raises `ArgumentError` for a model that has
-    no `epsilon` of its own.
+    It is for `PrivateSearchCV(base=...)`. dpselect does not check the claim: you must ensure that it holds.
+
+    Args:
+        model: a diffprivlib model with a parameter `epsilon` above 0.
+
+    Raises:
+        ArgumentError: for a model that has no `epsilon` of its own, or an `epsilon` out of range.
     """
     if "epsilon" not in model.get_params(deep=False):
         raise ArgumentError(f"{type(model).__name__} has no parameter epsilon")

@@ -16,10 +16,16 @@ class PublicTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     `fit` learns nothing, so in a pipeline of a private search it costs nothing. Copies (`clone`) stay fitted.
 
-    Declared with it, for the caller to ensure: what `transformer` knows comes from public data or public facts alone,
-    and `transform` treats each row by itself, no matter what rows stand beside it. Rows that it fails on must not
-    reach it (an encoder takes unknown categories with `handle_unknown="ignore"`); at the front of a pipeline the
-    search looks for them first.
+    You must ensure three things. The knowledge of `transformer` comes from public data or public facts alone.
+    `transform` treats each row by itself, regardless of the other rows. Rows that it fails on do not reach it (an
+    encoder takes unknown categories with `handle_unknown="ignore"`). At the front of a pipeline the search looks for
+    such rows first.
+
+    Args:
+        transformer: a fitted transformer of scikit-learn. Public.
+
+    Raises:
+        NotFittedError: in `fit`, if `transformer` is not fitted.
 
     >>> from sklearn.preprocessing import StandardScaler
     >>> scaler = PublicTransformer(StandardScaler().fit([[0.0], [2.0]]))

@@ -37,13 +37,21 @@ _NAMES: Final = {
 
 @dataclass(frozen=True)
 class RowScore:
-    """The mean over the rows of a bounded function of a row's label and the model's answer; larger is better.
+    """The mean over the rows of a bounded function of a row's label and the model's answer, larger being better.
 
-    `function(y, answers)` gives one number a row, shape (rows,), each from that row's label and answer alone (the
-    caller must ensure it); it is clipped at `lower` and `upper`, public, and what is not a number counts as `lower`; in
-    a search, so does a row that the function or the model fails on, such as one with an unknown label. `answers` is
-    what the model's method `response` gives. One row moves the sum by at most upper - lower, which is what the noise
-    covers.
+    One row moves the sum by at most upper - lower, which is what the noise covers.
+
+    Args:
+        function: `function(y, answers)` returns one number a row, shape (rows,). You must ensure that each comes from
+            that row's label and answer alone. It is clipped at `lower` and `upper`, and NaN counts as `lower`. In a
+            search, so does a row that the function or the model fails on, such as one with an unknown label.
+        lower: the smallest number, public.
+        upper: the largest number, public, above `lower`.
+        response: the method of the model that gives `answers`, "predict" by default.
+
+    Raises:
+        ArgumentError: for ends that are not finite, or `upper` not above `lower`. A score raises it for a function that
+            does not return one number for each row.
 
     >>> absolute = RowScore(lambda y, answers: -abs(y - answers), lower=-10.0, upper=0.0)
     """

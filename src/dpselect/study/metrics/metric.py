@@ -37,7 +37,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class ScoreNoise:
-    """The noise of one score: pure epsilon towards a row, under this adjacency."""
+    """The noise of one score, which gives pure epsilon to each row.
+
+    Args:
+        epsilon: the pure epsilon of one score, above 0.
+        adjacency: which data sets are neighbours.
+    """
 
     epsilon: float | Fraction
     adjacency: Adjacency
@@ -71,13 +76,16 @@ class ScoreNoise:
 
 
 class Metric(ABC):
-    """A score from sums of integers over the rows, of which one row can move only so much.
+    """A score from sums of integers over the rows, which one row can move only so much.
 
-    `cells` sums a vector of integers that each row gives by itself; `noisy` covers what one row can do to the
-    sums; `score` and `estimate` see nothing but the noisy sums and public numbers, and so cost nothing more. Runs are
-    compared by `score`: it is a function of what was paid for, as is the figure that is released.
+    `cells` sums a vector of integers that each row gives by itself. `noisy` covers the effect of one row on the sums.
+    `score` and `estimate` see only the noisy sums and public numbers, and so cost nothing more. Runs are compared by
+    `score`. It is a function of what was paid for, as is the estimate that is released.
 
-    The caller must ensure that the model's answer for a row does not depend on the rows beside it.
+    You must ensure that the model's answer for a row does not depend on the other rows.
+
+    Args:
+        loss: whether less is better in the figure that is shown. By default more is better.
     """
 
     loss: bool = False

@@ -23,22 +23,28 @@ FINE_STEPS: Final = 2**16
 
 @dataclass(frozen=True)
 class RowMetric(Metric):
-    """The mean over rows of a bounded number, larger being better, that a row's label and the model's answer decide.
-
-    `of_rows(model, X, y)` gives integers from 0 to `steps`, shape (rows,); the caller must ensure that each
-    depends on its own row alone. They are clipped there, and stand for the way from `lower` to `upper`. With `loss`,
-    what is shown is the mean with its sign turned. `of_shares` is what one answer reaches where the classes have such
-    parts of the rows.
+    """The mean over rows of a bounded number that a row's label and the model's answer decide, larger being better.
 
     The cells are the sum of the numbers v, and that of what lacks to the most, `steps` - v.
 
-    Claim: pure epsilon for one row by noise for `steps`. Proof: a row that is added or removed moves the two cells by
-    v and `steps` - v, together by `steps`: the second one, with which the number of rows need not be public, is free. A
+    Claim: pure epsilon for one row by noise for `steps`. Proof: a row that is added or removed moves the two cells by v
+    and `steps` - v, together by `steps`: the second one, with which the number of rows need not be public, is free. A
     row that is replaced moves the first by at most `steps`; only that one gets noise, and the second is what lacks to
     the public number of all steps. QED
 
-    Under adding or removing, runs are compared by half the difference of the noisy cells, whose noise has half the
-    variance of the first's: the sum of the cells is the same for all runs.
+    Under adding or removing, runs are compared by half the difference of the noisy cells. Its noise has half the
+    variance of the first cell's. This works because the sum of the cells is the same for all runs.
+
+    Args:
+        of_rows: `of_rows(model, X, y)` returns integers from 0 to `steps`, shape (rows,). They are clipped there, and
+            NaN counts as 0. You must ensure that each depends on its own row alone.
+        steps: the largest integer. The integers 0 to `steps` represent the numbers from `lower` to `upper`, evenly
+            spaced.
+        lower: the number that 0 represents. Public.
+        upper: the number that `steps` represents. Public.
+        loss: whether the mean is shown with its sign turned.
+        of_shares: `of_shares(shares)` returns the score of the best constant prediction, from the fraction of the rows
+            in each class. None: it is not known.
     """
 
     of_rows: Callable[[Any, Any, Any], NDArray[Any]]
