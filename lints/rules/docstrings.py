@@ -13,7 +13,7 @@ from lints.rule import WholeRule
 from lints.rules.public_apis import public
 from lints.source import Source, library
 
-MOST = {"Args": 198, "Returns": 115}
+MOST = {"Args": 3, "Returns": 8}
 """Public names with parameters and no such section, and functions that do not say what they return."""
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from lints.rule import WholeRule
 from lints.source import Source, library
 
-MOST = {"long": 640, "clause": 598, "semicolon": 1839, "word": 214}
+MOST = {"long": 543, "clause": 573, "semicolon": 1616, "word": 199}
 """Sentences of over 30 words, sentences that open with a clause, semicolons, and words to leave."""
 
 LEAVE = {
