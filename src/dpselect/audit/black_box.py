@@ -51,14 +51,15 @@ def audit(
     You must ensure that the draws of one data set are independent and of one distribution. A mechanism with a state, or
     one that draws from its own fixed seed, does not do that.
 
+    Noise that is drawn in floating point shows in the low bits of its sum with the answer (Mironov 2012).
+
     Args:
         subject: the mechanism, one pair of neighbours and the claim.
         draws: the number of draws of each data set, at least 8.
         confidence: the probability that everything the audit says holds, above 0 and below 1.
         delta: the delta at which the measured epsilon is reported, from 0 to below 1. By default the claim's own, or
             1e-5 if it has many.
-        low_bits: whether to look at the low bits of numbers. Noise that is drawn in floating point shows in the low
-            bits of its sum with the answer (Mironov 2012).
+        low_bits: whether to look at the low bits of numbers.
         random: the source of the draws, by default the operating system's.
         progress: called with the fraction of the draws that is done.
 
