@@ -146,7 +146,6 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(
         (
             "mechanisms.Cascade:stages",
-            "ordered.SqlTable:query",
             "privacy.Guarantee:loss",
             "privacy.Guarantee:renyi_curve",
             "privacy.paid:form",

@@ -95,6 +95,7 @@ class PercentileSparseVector(PassingSession):
     >>> search = PercentileSparseVector(guarantee=pure_dp(epsilon=0.01), epsilon=1.0, random=keyed_source(1))
     >>> search.above(log_odds(passing=0.01, failing=0.99)), search.above(log_odds(passing=0.9, failing=0.1))
     (False, True)
+    >>> from dpselect.selection.percentile_sparse_vector import laplace_log_odds
     >>> stream = (laplace_log_odds(gap, scale=100.0) for gap in range(-2000, 2000, 500))
     >>> PercentileSparseVector(guarantee=pure_dp(epsilon=0.01), epsilon=1.0).first(stream).value is None
     False
