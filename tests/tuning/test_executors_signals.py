@@ -131,7 +131,7 @@ def stopped(folder, number, runs):
         status = command.process.wait(PATIENCE)
         wait_until(lambda: not command.left(), PATIENCE)
         said = command.errors.read_text()
-        assert ("--resume goes on" in said) == (number != signal.SIGKILL), said
+        assert ("--resume continues" in said) == (number != signal.SIGKILL), said
         assert "Traceback" not in said
         return status
     finally:

@@ -63,7 +63,7 @@ def plan(
         lines.append(f"accepted: observed gains from {rounded(first)} ({discordant:.0%} of the tasks discordant)")
         for power, gain in ((50, found.half_power), (90, found.ninety_power)):
             what = f"a true gain of {rounded(gain)}" if gain else "no true gain"
-            lines.append(f"{what} is accepted with {power} per cent")
+            lines.append(f"{what} is accepted with {power} %")
         later = [gain for gain in found.after_accepts[1:5] if gain is not None]
         if later:
             lines.append(f"after accepts in a row, observed gains from {', '.join(map(rounded, later))}")
@@ -211,7 +211,7 @@ def advise(
         tasks=tasks, purse=purse, wins=wins, losses=losses, development_tasks=count, typical_gain=typical_gain
     )
     verdict = "ask" if found.ask else "do not ask yet: improve the candidate further, or drop it"
-    chance = f"{verdict}; {rounded(100.0 * found.chance, digits=3)} per cent chance of being accepted"
+    chance = f"{verdict}; {rounded(100.0 * found.chance, digits=3)} % chance of being accepted"
     stake = [f"stake {rounded_down(found.stake)}"] if found.ask else []
     print_result(found.describe(), as_json, chance, *stake)
 

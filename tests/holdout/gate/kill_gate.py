@@ -12,10 +12,9 @@ import os
 import sys
 from pathlib import Path
 
-import kill_holdout as base
-
 from dpselect.holdout import Gate
 from dpselect.holdout.gate.terms import GateRules
+from tests.holdout import kill_holdout as base
 
 TASKS = 20
 STAKES = (0.02, 0.001, 0.001, 0.001)
