@@ -11,7 +11,7 @@ DOCS = ROOT / "docs"
 LISTED = """
 from dpselect.preprocessing import MAPS
 from dpselect.repetitions.by_name import law_names
-from dpselect.study.columns import KINDS
+from dpselect.study.columns.kind import KINDS
 from dpselect.study.learners import LEARNERS
 from dpselect.study.metrics import METRICS
 from dpselect.tables import SOURCES
