@@ -137,7 +137,7 @@ class TestVerdicts:
         assert "secret" not in result.output
 
     def test_json_is_alone_on_standard_output(self, folder):
-        """No matter what the mechanism prints."""
+        """Anything that the mechanism prints."""
         result = run(*TOLD, "--claim-epsilon", "1.1", "--json")
         described = json.loads(result.stdout)
         assert described["violated"] is False
@@ -226,7 +226,7 @@ class TestVerdicts:
     ],
 )
 def test_wrong_usage(folder, capsys, monkeypatch, arguments, says):
-    """Status 2 and one line that names what is wrong, without the message of no matter what was raised."""
+    """Status 2 and one line that names what is wrong, without the message of what was raised."""
     monkeypatch.setattr(sys, "argv", ["dpselect", "audit", *map(str, arguments)])
     with pytest.raises(SystemExit) as stopped:
         main()

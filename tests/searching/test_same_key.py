@@ -55,7 +55,7 @@ class Careless(DESIGNS["one-run"]):
 
 @DESIGNS.register("two-runs")
 class TwoRuns(DESIGNS["one-stage"]):
-    """Two runs, anything that is asked for."""
+    """Two runs, no matter what is asked for."""
 
     def price(self, request):
         return request.searched(Fixed(count=2), 1.0)

@@ -199,7 +199,7 @@ def _cells(file: IO[bytes], header: Header, size: int, limits: DecodingLimits, w
     while len(content) <= size and (piece := file.read(min(_CHUNK, size + 1 - len(content)))):
         content += piece
     if len(content) != size:
-        raise ContentError(f"{what} is clipped")
+        raise ContentError(f"{what} is truncated")
     if not size:
         return np.ndarray(header.shape, dtype=header.dtype)
     flat: NDArray[Any] = np.frombuffer(content, dtype=header.dtype)

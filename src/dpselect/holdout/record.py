@@ -4,7 +4,7 @@ The file (SQLite, mode 0600) holds public terms in the clear, one AES-GCM record
 AES-GCM record for each entry. Entries are chained: each is bound to its place and to the hash of all before it, so none
 can be changed, moved, dropped from the middle or carried to another file. The key is outside the file.
 
-That the end of the chain was not clipped, as by restoring an older copy, the file cannot know. So the per-user state
+That the end of the chain is still there after restoring an older copy, the file cannot know. So the per-user state
 folder, where the key lies too, has a counter of its own for each record: how many entries there are, the hash of the
 chain, and the exposure. An entry is committed to the file, then to the counter, and only then shown:
 

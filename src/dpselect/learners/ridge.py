@@ -86,7 +86,7 @@ class _Ridge(PrivateLearner):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RidgeRegression(_Ridge, Regressor):
-    """Least squares from X'X and X'y with Gaussian noise: one release, anything that is done with it afterwards.
+    """Least squares from X'X and X'y with Gaussian noise: one release, no matter what is done with it afterwards.
 
     Rows are divided by `row_norm` and scaled into the unit ball, a constant is appended, labels are clipped at their
     bounds and scaled to [-1, 1]. X'X and X'y get noise (`dpselect.learners.sufficient_statistics` holds the theorem,

@@ -195,7 +195,7 @@ class Budget:
         - `part`: the part of the data that the mechanism sees, under the budget's `partition`; parts do not add up.
         - `interactive`: the mechanism answers queries that may depend on other outputs (a sparse vector, a run with
           stopping points): until it is settled nothing else may run on the budget's tree, and nothing may be running.
-          A guarantee that says so itself is locked anything that is given here.
+          A guarantee that says so itself is locked no matter what is given here.
         - `after`: a receipt, or its head, that the record must hold; an older copy is refused.
         - `binding`, `claim`: texts that bind the reservation to one search, so that copies of it release once: see
           `ClaimSpender`. Reserving again with the same binding and another claim takes the reservation over.

@@ -49,7 +49,7 @@ class HeadFile:
     path: Path
 
     def read(self) -> KeptHead | None:
-        """What is kept; None when there is no file, or only one whose making was clipped.
+        """What is kept; None when there is no file, or only one whose making was interrupted.
 
         Raises `OSError` when it cannot be read and `ValueError` when it is damaged.
         """

@@ -49,7 +49,7 @@ class Event(StrEnum):
     FINISH_TRIAL = "finish trial"
     LOSE_TRIAL = "lose trial"
     INTERRUPT = "interrupt"
-    BEGIN_ANEW = "begin again"
+    BEGIN_ANEW = "begin anew"
     CHOOSE = "choose"
     SETTLE = "settle"
     RELEASE = "release"

@@ -39,7 +39,7 @@ def end_with_parent() -> None:
 def end_with_pipe(descriptor: int) -> None:
     """Kill this process and its group once no one holds the other end of a pipe that it reads from. POSIX only."""
     end = select.poll()
-    end.register(descriptor, 0)  # hanging up is reported anything that is asked for
+    end.register(descriptor, 0)  # hanging up is reported no matter what is asked for
 
     def watch() -> None:
         end.poll()

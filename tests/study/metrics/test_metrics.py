@@ -70,7 +70,7 @@ def neighbours(target, adjacency):
 def loss_between(metric, adjacency, first, second):
     """The largest log-ratio of the laws of what `noisy` gives for these cells, in units of epsilon.
 
-    No matter what noisy counts were drawn are held fixed, the same for both: the ratio at such a point is the product
+    Any noisy counts that were drawn are held fixed, the same for both: the ratio at such a point is the product
     of those of the single noises, each exp(-epsilon_i d_i/moved_i) at the worst, and all else that is given must be a
     function of the noisy counts.
     """

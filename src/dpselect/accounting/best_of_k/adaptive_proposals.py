@@ -3,7 +3,7 @@
 Run j draws its candidate from a law that may depend on everything before it, but whose density with respect to the
 prior (one fixed, data-independent law of candidates) is in [c, C]. So given the past, the law of run j's candidate
 and output has a density in [c, C] with respect to one draw from the prior, P on one data set and P' on the neighbour.
-With v = P(better than y), w(x) = phi'(1 - x), m = E[K], and anything that the past does,
+With v = P(better than y), w(x) = phi'(1 - x), m = E[K], and no matter what the past does,
 
     A(dy) <= C w(a(v)) P(dy),  a(v) = max(c v, 1 - C (1 - v)): the least that a run can put above y,
     A(dy) >= c w(b(v)) P(dy),  b(v) = min(C v, 1 - c (1 - v)): the most.

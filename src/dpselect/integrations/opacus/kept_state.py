@@ -59,7 +59,7 @@ def _after(module: Any, loss: Any, rows: tuple[Any, Any], batch: list[int], draw
 
 def _counts(value: Any) -> bool:
     """One number: a tensor of a whole type with one element, or a number of Python."""
-    return isinstance(value, (int, float)) or (isinstance(value, tuple) and value[0] == "one integer")
+    return isinstance(value, (int, float)) or (isinstance(value, tuple) and value[0] == "one whole number")
 
 
 def _state(module: Any, loss: Any) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _plain(value: Any, depth: int = _DEPTH) -> Any:
         whole = value.detach().cpu()
         kind = not (whole.dtype.is_floating_point or whole.dtype.is_complex) and whole.numel() == 1
         content = whole.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if whole.numel() else b""
-        return ("one integer" if kind else "tensor", str(whole.dtype), tuple(whole.shape), content)
+        return ("one whole number" if kind else "tensor", str(whole.dtype), tuple(whole.shape), content)
     if isinstance(value, np.ndarray):
         return ("array", str(value.dtype), value.shape, value.tobytes())
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):

@@ -102,7 +102,7 @@ def divergences(game: SparseVectorGame, orientation: Orientation, orders: Array)
 class GameRenyi:
     """The Renyi curve of a sparse vector: the best shift at each order.
 
-    exp((a - 1) x) is multiplied by kappa(a) for each positive, anything that is asked, or by a coin's moment for each
+    exp((a - 1) x) is multiplied by kappa(a) for each positive, no matter what is asked, or by a coin's moment for each
     query. Source: docs/theory/sparse-vector.md, Theorem 4.
     """
 

@@ -153,7 +153,7 @@ class ReorderSliceCompute(Session):
         adjacency: which data sets are neighbours.
         spender, label: where the whole session is paid, before it begins, and its name in the record.
 
-    `guarantee` is the price of the whole session, anything that is done in it; it composes.
+    `guarantee` is the price of the whole session, no matter what is done in it; it composes.
 
     Sizes, maps and computations may depend on earlier answers and on nothing else that is private (the caller must
     ensure it). The sizes of slices and their rows never leave: computations see them, and must not let them out

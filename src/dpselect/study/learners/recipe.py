@@ -106,7 +106,7 @@ class Recipe:
 
     def made_up_fit(self) -> tuple[Any, Any, Any]:
         """An estimator fitted with little noise to `ROWS` synthetic rows, the rows, labels (a third of another row)."""
-        source = keyed_source("synthetic rows")
+        source = keyed_source("made-up rows")
         try:
             learner = self.estimator(0.1, {}, source.spawn("fit"))
         except ArgumentError:  # below what this learner takes
