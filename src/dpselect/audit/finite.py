@@ -34,7 +34,7 @@ def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance
     The divergence H(epsilon) is the sum of p - exp(epsilon) q over the outputs for which that is positive. It is
     evaluated at every breakpoint log(p/q), at the claim's own epsilons and on a grid between them.
 
-    Rounding. Masses that are all Fractions (or ints) are computed with exactly. The claim is a float, so it is read
+    Rounding. Masses that are all Fractions (or ints) are computed exactly. The claim is a float, so it is read
     with a relative slack of 1e-12 in epsilon and 1e-9 in delta. Other masses also have a relative error of up to
     `tolerance` and an absolute error. The latter is `tolerance` / 1000 plus the distance of their sum from 1. A mass of
     0 is exact. Nothing that such errors could explain is called a violation.

@@ -1,7 +1,7 @@
 """What a mechanism promises: a privacy curve for one adjacency.
 
-A guarantee is a set of statements about one mechanism, each an upper bound that holds by itself; no matter what is asked
-(`epsilon`, `delta`) is answered by the smallest of them. Nothing here knows which mechanism it describes.
+A guarantee is a set of statements about one mechanism, each an upper bound that holds by itself; no matter what is
+asked (`epsilon`, `delta`) is answered by the smallest of them. Nothing here knows which mechanism it describes.
 """
 
 from __future__ import annotations
