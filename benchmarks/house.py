@@ -1,7 +1,7 @@
-"""Measure the structure of the library: sizes, joints, names, words. For this tree and for revisions beside it.
+"""Measure the structure of the library: sizes, joints, names, words. For this tree and for any revisions of it.
 
     python -m benchmarks.house                 # this tree
-    python -m benchmarks.house 927b625 HEAD    # and revisions of it, one column each
+    python -m benchmarks.house 927b625 HEAD    # and these revisions, one column each
 
 Each line is a measure and what it should be at most (or at least, where it says so).
 """

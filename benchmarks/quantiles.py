@@ -1,4 +1,4 @@
-"""Private quantiles: speed beside numpy.sort and the peers. Errors: quantiles_error.py; a file: many_rows.py.
+"""Private quantiles: speed compared with numpy.sort and the peers. Errors: quantiles_error.py; a file: many_rows.py.
 
     python benchmarks/quantiles.py speed --rows 10000000
     python benchmarks/quantiles.py peers --rows 1000000

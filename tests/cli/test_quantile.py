@@ -287,3 +287,11 @@ def test_a_form_is_named_by_its_flags(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit):
             main()
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("typed", [r"\t", "\t"])
+def test_a_tab_may_be_typed_as_shells_pass_it(tmp_path, typed):
+    path = tmp_path / "rows.csv"
+    path.write_text("id\tx\n" + "".join(f"{row}\t{row % 10}\n" for row in range(1000)))
+    asked = ("--column", "x", "--lower", "0", "--upper", "9", "--granularity", "1", "--epsilon", "9", "--q", "0.5")
+    assert "q 0.5: " in run(str(path), *asked, "--delimiter", typed)

@@ -30,7 +30,16 @@ WITHHELD: Final = 5
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Table = Annotated[str | None, typer.Option(help="The table of a database.")]
 Sheet = Annotated[str | None, typer.Option(help="The sheet of an Excel workbook; by default the first.")]
-Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; by default a comma.")]
+
+
+def _delimiter(text: str) -> str:
+    return "\t" if text == r"\t" else text  # as shells pass a tab that is typed so
+
+
+Delimiter = Annotated[
+    str | None,
+    typer.Option(parser=_delimiter, metavar="TEXT", help=r"Of a CSV file, such as ';' or '\t'; else a comma."),
+]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; by default UTF-8.")]
 Decimal = Annotated[str | None, typer.Option(help='Of numbers in a CSV file: "." or ",".')]
 Thousands = Annotated[
