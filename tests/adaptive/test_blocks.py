@@ -390,3 +390,8 @@ def test_refusals() -> None:
         plan_verification(queries=1, refusals=1, failure_probability=0.05, rank=0.2, margin=0.2)
     with pytest.raises(ArgumentError, match="rank"):
         plan_blocks(queries=1, failure_probability=0.05, grid_size=10, rank=0.3, accounting="paper")
+
+
+def test_splitting_is_not_compared_with_itself():
+    with pytest.raises(ArgumentError, match="mechanism must be one of 'best'"):
+        break_even(grid_size=100, failure_probability=0.05, mechanism="splitting")

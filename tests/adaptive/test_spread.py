@@ -24,7 +24,8 @@ from dpselect.adaptive.generalisation import (
     verification_blocks,
 )
 from dpselect.adaptive.median_bounds import search_median_blocks
-from dpselect.adaptive.spread import error_from_mean_deviation
+from dpselect.adaptive.spread import error_from_mean_deviation, error_from_standard_deviation
+from dpselect.errors import ArgumentError
 from dpselect.privacy import gaussian
 from tests.privacy.test_statements import within_one_per_cent
 
@@ -190,3 +191,10 @@ def test_one_guess_at_either_end_of_what_is_verified(honest):
         return sum(m * some_below(gap if honest else -gap, scale, 1) for m, gap in zip(mass, gaps, strict=True))
 
     assert 0.0 < failure(blocks) <= BETA < failure(blocks // 20)
+
+
+@pytest.mark.parametrize("error", [error_from_standard_deviation, error_from_mean_deviation])
+def test_an_empty_interval_is_refused(error):
+    with pytest.raises(ArgumentError, match="lower_rank"):
+        error(0.75)
+    assert error(0.75, 0.9) > 0.0

@@ -11,7 +11,8 @@ import pytest
 
 from dpselect.adaptive.median_bounds import exact_exponential_failure, exponential_median_blocks
 from dpselect.adaptive.search_noise import search_cost
-from dpselect.adaptive.transfer import transfer_bound
+from dpselect.adaptive.transfer import certifies, certifies_interval, transfer_bound
+from dpselect.errors import ArgumentError
 from dpselect.ordered.order_statistics.one import rank_error
 from dpselect.ordered.slices.price import SlicePrice
 from dpselect.privacy import approximate_dp, pure_dp
@@ -108,3 +109,12 @@ def test_how_far_an_exponential_mechanism_is_off(size, rate):
         return others / (1.0 + others)
 
     assert failure(error) <= 0.01 < failure(0.99 * error)
+
+
+def test_a_guarantee_for_added_rows_certifies_nothing():
+    added = pure_dp(epsilon=0.01)
+    ranks = {"failure_probability": 0.05}
+    with pytest.raises(ArgumentError, match="replace_one"):
+        certifies(added, sample_rank=0.375, rank=0.25, **ranks)
+    with pytest.raises(ArgumentError, match="replace_one"):
+        certifies_interval(added, sample=(0.4, 0.6), population=(0.25, 0.75), **ranks)

@@ -326,3 +326,9 @@ def test_the_page_shows_what_the_example_prints(monkeypatch):
     page = (ROOT / "docs" / "early-stopping.md").read_text(encoding="utf-8")
     shown = page.split("$ python examples/early_stopping.py\n")[1].split("```")[0]
     assert printed.getvalue().strip() == shown.strip()
+
+
+@pytest.mark.parametrize("wrong", [{"patience": 0}, {"patience": -1}, {"least": -0.1}])
+def test_patience_and_gain_are_checked(wrong):
+    with pytest.raises(ArgumentError, match=next(iter(wrong))):
+        NoGain(**wrong)

@@ -276,7 +276,7 @@ def break_even(
     grid_size: int,
     failure_probability: SupportsFloat,
     rank: SupportsFloat = 0.25,
-    mechanism: Mechanism | Literal["best", "paper"] = "best",
+    mechanism: Literal["best", "binary_search", "exponential", "paper"] = "best",
     refined: bool = True,
 ) -> int:
     """Return a number of questions from which on asking the same data needs fewer blocks than splitting it.
@@ -289,8 +289,8 @@ def break_even(
         failure_probability: the probability, at most, that some answer is not valid, all answers together, at least
             1e-12 and below 1.
         rank: answers are in qi(rank, 1 - rank) of their estimators, at least 1e-12 and below 0.5. The default is 0.25.
-        mechanism: how the same data are asked, as in `plan_blocks`. "best" is the default. "paper" is Feldman and
-            Steinke's Theorem 4.3, which is for the quartiles at any `rank`.
+        mechanism: how the same data are asked: "binary_search", "exponential", or "best" of both, the default.
+            "paper" is Feldman and Steinke's Theorem 4.3, which is for the quartiles at any `rank`.
         refined: False for independent noise and a union bound over answers, for comparison. True by default.
 
     Raises:
@@ -298,6 +298,8 @@ def break_even(
             same data.
         TypeError: if an argument is not a number.
     """
+    if mechanism not in (compared := ("best", "binary_search", "exponential", "paper")):
+        raise ArgumentError(f"mechanism must be one of {', '.join(map(repr, compared))}, got {mechanism!r}")
     public: dict[str, Any] = {"grid_size": grid_size, "failure_probability": failure_probability}
 
     def cheaper(k: int) -> bool:

@@ -23,8 +23,11 @@ __all__ = [
 
 
 def _ranks(lower: SupportsFloat, upper: SupportsFloat | None) -> tuple[float, float]:
+    if upper is None:
+        low = number("lower_rank", lower, at_least=0.0, below=0.5)
+        return low, 1.0 - low
     low = number("lower_rank", lower, at_least=0.0, below=1.0)
-    return low, (1.0 - low if upper is None else number("upper_rank", upper, above=low, at_most=1.0))
+    return low, number("upper_rank", upper, above=low, at_most=1.0)
 
 
 def cantelli_tail(deviations: SupportsFloat) -> float:
@@ -50,7 +53,7 @@ def error_from_standard_deviation(lower_rank: SupportsFloat, upper_rank: Support
     At the quartiles it is sqrt(3), where Feldman and Steinke's Remark 4.5 has 2.
 
     Args:
-        lower_rank: at least 0 and below 1. Without an `upper_rank` it is below 1/2 (you must ensure this).
+        lower_rank: at least 0 and below 1, or below 1/2 without an `upper_rank`.
         upper_rank: above `lower_rank` and at most 1. None, the default, is 1 - lower_rank.
 
     Returns:
@@ -81,7 +84,7 @@ def error_from_mean_deviation(lower_rank: SupportsFloat, upper_rank: SupportsFlo
     Steinke's Corollary 4.4 has 4.
 
     Args:
-        lower_rank: at least 0 and below 1. Without an `upper_rank` it is below 1/2 (you must ensure this).
+        lower_rank: at least 0 and below 1, or below 1/2 without an `upper_rank`.
         upper_rank: above `lower_rank` and at most 1. None, the default, is 1 - lower_rank.
 
     Returns:

@@ -123,6 +123,13 @@ def bernoulli_divergence(p: Any, q: Any, orders: Any) -> Array:
     return np.asarray(np.logaddexp(first, second) / (orders - 1.0))
 
 
+def _for_replacement(guarantee: Guarantee) -> Guarantee:
+    guarantee = promise("guarantee", guarantee)
+    if guarantee.adjacency.value != "replace_one":
+        raise ArgumentError("guarantee must be for the adjacency replace_one: the number of blocks is public")
+    return guarantee
+
+
 def certifies(
     guarantee: Guarantee,
     *,
@@ -148,10 +155,10 @@ def certifies(
 
     Raises:
         PromiseError: if `guarantee` is not a `Guarantee`.
-        ArgumentError: for a number out of range.
+        ArgumentError: for a number out of range, or a guarantee of adjacency add-or-remove, which says something else.
         TypeError: if an argument is not a number.
     """
-    guarantee = promise("guarantee", guarantee)
+    guarantee = _for_replacement(guarantee)
     c, rank, beta, accuracy = _ranks(sample_rank, rank, failure_probability, accuracy_failure)
     return c * (beta - accuracy) > trade_off_bound(guarantee, rank * beta)
 
@@ -184,9 +191,7 @@ def transfer_bound(
     >>> round(transfer_bound(g, sample_rank=0.375, rank=0.25, accuracy_failure=1e-4), 5)
     0.01835
     """
-    guarantee = promise("guarantee", guarantee)
-    if guarantee.adjacency.value != "replace_one":
-        raise ArgumentError("guarantee must be for the adjacency replace_one: the number of blocks is public")
+    guarantee = _for_replacement(guarantee)
     accuracy = number("accuracy_failure", accuracy_failure, at_least=0.0, at_most=1.0)
     c, rank, _, _ = _ranks(sample_rank, rank, 0.5, min(accuracy, 0.499))
 
@@ -212,8 +217,10 @@ def certifies_interval(
     and 1 - d). With probabilities p and beta - p of the two, the proof needs c p + (1 - d)(beta - p) -
     max(c, 1 - d) accuracy_failure > h(a p + (1 - b)(beta - p)) for every p; the difference is convex in p, so its
     minimum is found by a search.
+
+    A guarantee of adjacency add-or-remove says something else and is an `ArgumentError`.
     """
-    guarantee = promise("guarantee", guarantee)
+    guarantee = _for_replacement(guarantee)
     (c, d), (a, b) = sample, population
     beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
     lost = max(c, 1.0 - d) * number("accuracy_failure", accuracy_failure, at_least=0.0, below=beta)

@@ -69,7 +69,11 @@ class NoGain:
 
     Args:
         patience: the number of last scores that must bring no gain, at least 1.
-        least: the gain that does not count, in units of the score.
+        least: the gain that does not count, in units of the score, at least 0.
+
+    Raises:
+        ArgumentError: for a number out of range.
+        TypeError: if an argument is not a number.
 
     >>> NoGain(patience=2)([0.5, 0.8, 0.79, 0.8])
     True
@@ -77,6 +81,10 @@ class NoGain:
 
     patience: int = 1
     least: float = 0.0
+
+    def __post_init__(self) -> None:
+        integer("patience", self.patience, at_least=1)
+        number("least", self.least, at_least=0.0)
 
     def __call__(self, scores: Sequence[float]) -> bool:
         recent, before = scores[-self.patience :], scores[: -self.patience]

@@ -476,3 +476,12 @@ class TestProposersThatSeeTheData:
         instance, ratio = Instance(np.random.default_rng(1), epsilon=0.02), Ratio(0.3, 3.0)
         priced = adaptive_best_of(pure_dp(epsilon=0.02), Fixed(count=2), lower_ratio=0.3, upper_ratio=3.0, bound="pure")
         assert self.worst(Fixed(count=2), instance, ratio)[0] > 2 * priced.delta(0.0)
+
+
+def test_the_named_bound_is_used_where_nothing_adapts():
+    base, law = pure_dp(epsilon=1.0), Harmonic(limit=50)
+    found = adaptive_best_of(base, law, lower_ratio=1.0, upper_ratio=1.0, bound="pure")
+    assert found.theorem == "the smallest of the bounds for adaptive proposals"
+    assert found.terms["bound"] == "pure"
+    assert found.pure_epsilon == adaptive_pure(law=law, epsilon=1.0, ratio=Ratio(1.0, 1.0))
+    assert found.pure_epsilon == pytest.approx(best_of(base, law, bound="pure").pure_epsilon)

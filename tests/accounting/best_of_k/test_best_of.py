@@ -414,3 +414,9 @@ def test_equal_laws_never_get_a_negative_price():
     total = best_of(base, TruncatedNegativeBinomial(eta=5.0, gamma=1e-4))
     assert np.all(total.renyi_curve(orders) >= 0.0)
     assert total.pure_epsilon >= 0.0
+
+
+@pytest.mark.parametrize("bound", ["pure", "renyi", "optimal", None])
+def test_atoms_are_checked_for_every_bound(bound):
+    with pytest.raises(ArgumentError, match="atoms"):
+        best_of(pure_dp(epsilon=1.0), Harmonic(limit=50), bound=bound, atoms=3)

@@ -409,3 +409,9 @@ def test_a_granularity_is_refused_before_anything_is_paid(tmp_path):
             spender=budget,
         )
     assert budget.spent().epsilon == 0
+
+
+@pytest.mark.parametrize("scores", [np.zeros((2, 3)), [[1, 2], [3, 4]], 5.0])
+def test_the_hull_is_of_one_number_for_each_place(scores):
+    with pytest.raises(ArgumentError, match="one number for each place"):
+        quasi_concave_hull(scores)

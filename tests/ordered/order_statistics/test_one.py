@@ -490,3 +490,8 @@ def test_wrong_arguments_are_refused(arguments, error):
     given_arguments = {"values": [1.0, 2.0, 3.0], "q": 0.5, "lower": 0, "upper": 5, "epsilon": 1.0} | arguments
     with pytest.raises(error):
         quantile(given_arguments.pop("values"), **given_arguments)
+
+
+def test_an_interval_takes_no_other_mechanism():
+    with pytest.raises(ArgumentError, match="mechanism is always 'exponential'"):
+        quantile_interval(range(100), q=0.5, lower=0, upper=100, epsilon=1.0, mechanism="joint")

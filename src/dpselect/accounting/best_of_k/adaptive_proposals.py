@@ -228,8 +228,8 @@ def adaptive_best_of(
 
     It is never above the statements of Wang et al. 2023 (arXiv 2306.05734) and holds for every distribution of K.
     Theirs are for truncated negative binomial K: pure epsilon (2 + eta)(epsilon + log(C/c)), and a Renyi curve larger
-    by (a/(a-1) + 1 + eta) log(C/c). With both ratios 1 there is nothing to adapt: the price is that of `best_of`, and
-    `bound` is not used.
+    by (a/(a-1) + 1 + eta) log(C/c). With both ratios 1 there is nothing to adapt, and the default is the cost
+    that `best_of` states.
 
     You must ensure all of these:
 
@@ -283,7 +283,7 @@ def adaptive_best_of(
         "upper_ratio": ratio.upper,
         "bound": bound or "smallest",
     }
-    if ratio.lower == ratio.upper:
+    if ratio.lower == ratio.upper and bound is None:
         return replace(best_of(base, repetitions), terms=terms)
     names = list(BOUNDS) if bound is None else [bound]
     found = [

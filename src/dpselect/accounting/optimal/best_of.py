@@ -19,6 +19,11 @@ __all__ = ["optimal_best_of"]
 ATOMS = 3000
 
 
+def expect_atoms(atoms: int) -> int:
+    """The number of pieces that a base is cut into, checked."""
+    return integer("atoms", atoms, at_least=16, at_most=200_000)
+
+
 def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) -> Guarantee:
     """The best of K runs, priced by the supremum over every mechanism that `base` allows and every order of outcomes.
 
@@ -39,7 +44,7 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
     >>> round(lower, 3), round(upper, 3)
     (1.557, 1.557)
     """
-    atoms = integer("atoms", atoms, at_least=16, at_most=200_000)
+    atoms = expect_atoms(atoms)
     tilted, failure = lemma_20(law=law, failure=base.failure)
     pure = pure_best_of(law=tilted, epsilon=base.pure_epsilon) if failure < 1.0 else math.inf
     profile: PrivacyProfile

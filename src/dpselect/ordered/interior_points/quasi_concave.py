@@ -284,10 +284,13 @@ def quasi_concave_hull(scores: ArrayLike) -> NDArray[np.float64]:
         The hull, an array with one number for each place.
 
     Raises:
+        ArgumentError: if the scores have more than one dimension.
         TypeError: if the scores are not numbers.
 
     >>> quasi_concave_hull([0, 2, 1, 3, 0]).tolist()
     [0.0, 2.0, 2.0, 3.0, 0.0]
     """
     values = as_vector("scores", scores)
+    if values.ndim != 1:
+        raise ArgumentError(f"scores must be one number for each place, got an array of shape {values.shape}")
     return np.minimum(np.maximum.accumulate(values), np.maximum.accumulate(values[::-1])[::-1])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, SupportsFloat
 
-from dpselect.errors import number
+from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms import Mechanism
 from dpselect.ordered.domains import Binades
 from dpselect.ordered.order_statistics.intervals import draw_code
@@ -173,6 +173,8 @@ def quantile_interval(
     >>> 4900 < low < 5000 < high < 5100
     True
     """
+    if options.pop("mechanism", "exponential") != "exponential":
+        raise ArgumentError("mechanism is always 'exponential' in quantile_interval: leave it out")
     epsilon, fraction, source = parse_epsilon(epsilon), parse_quantile(q), resolve(random)
     failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
     column = Column.of(values, options)
