@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from unittest import mock
 
 ROOMS = (
     "accounting",
@@ -141,6 +142,32 @@ def from_examples(public: Public) -> ValidCall | None:
                 return _valid(public, tuple(setup), call)
             setup.append(example.source)
     return None
+
+
+def from_calls(public: Public) -> ValidCall | None:
+    """The first call of an instance of this class in the class's examples: how a mechanism is run on data."""
+    examples = doctest.DocTestParser().get_examples(public.docs[0])
+
+    def fresh() -> tuple[Callable[..., Any], dict[str, Any]]:
+        taken: list[tuple[Callable[..., Any], dict[str, Any]]] = []
+        space, run = dict(_everything()), public.value.__call__
+
+        def spy(self: Any, *args: Any, **options: Any) -> Any:
+            taken.append((run.__get__(self), {"data": args, **options}))
+            return run(self, *args, **options)
+
+        with mock.patch.object(public.value, "__call__", spy), contextlib.redirect_stdout(io.StringIO()):
+            for example in examples:
+                exec(compile(example.source, "<example>", "single"), space)
+                if taken:
+                    break
+        return taken[0]
+
+    try:
+        fresh()
+    except IndexError:
+        return None
+    return ValidCall(fresh)
 
 
 def from_source(source: str, public: Public) -> ValidCall:

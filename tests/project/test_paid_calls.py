@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dpselect
-from dpselect import adaptive, learners, mechanisms as m, ordered, selection as s
+from dpselect import adaptive, mechanisms as m, ordered, selection as s
 from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds
 from dpselect.accounting.candidates.sampled_search import smoothed_count
 from dpselect.errors import BudgetError
@@ -24,7 +24,7 @@ from dpselect.privacy import OutputGuarantee, Release, pure_dp
 from dpselect.privacy.paying import PaidSession
 from dpselect.privacy.release import Receipt
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.repetitions import Fixed, Geometric, Logarithmic
+from tests.project.public_calls import from_calls, from_examples, public
 from tests.project.public_samples import DATA, PUBLIC_HERE
 
 BASE = pure_dp(epsilon=0.1)
@@ -55,72 +55,13 @@ def watched(session, ask):
 
 
 Call = Callable[..., Any]
-CALLS: dict[str, Call] = {
-    "mechanisms.exponential_mechanism": lambda **o: m.exponential_mechanism(SCORES, sensitivity=1, epsilon=1, **o),
-    "mechanisms.permute_and_flip": lambda **o: m.permute_and_flip(SCORES, sensitivity=1, epsilon=1, **o),
-    "mechanisms.report_noisy_max": lambda **o: m.report_noisy_max(SCORES, sensitivity=1, epsilon=1, **o),
-    "mechanisms.ExponentialMechanism": lambda **o: m.ExponentialMechanism(sensitivity=1, epsilon=1)(SCORES, **o),
-    "mechanisms.PermuteAndFlip": lambda **o: m.PermuteAndFlip(sensitivity=1, epsilon=1)(SCORES, **o),
-    "mechanisms.ReportNoisyMax": lambda **o: m.ReportNoisyMax(sensitivity=1, epsilon=1)(SCORES, **o),
-    "mechanisms.TopK": lambda **o: m.TopK(count=2, sensitivity=1, epsilon=1)(SCORES, **o),
-    "mechanisms.ChoosingMechanism": lambda **o: m.ChoosingMechanism(growth=1, epsilon=1, delta=1e-6)(SCORES, **o),
-    "mechanisms.GeneralisedExponentialMechanism": lambda **o: m.GeneralisedExponentialMechanism(
-        sensitivities=[1, 2, 1, 2], epsilon=1
-    )(SCORES, **o),
-    "mechanisms.LargeMarginMechanism": lambda **o: m.LargeMarginMechanism(
-        candidates=4, sensitivity=1, epsilon=1, delta=1e-6
-    )(SCORES, **o),
-    "mechanisms.SmoothSensitivityMechanism": lambda **o: m.SmoothSensitivityMechanism(
-        candidates=4, smoothness=0.001, base_epsilon=0.5, base_delta=1e-6, failure_probability=0.5
-    )(SCORES, [1.0] * 4, **o),
-    "mechanisms.NoisyCount": lambda **o: m.NoisyCount(epsilon=0.5)(90, **o),
-    "mechanisms.noisy_count": lambda **o: m.noisy_count(90, epsilon=0.5, **o),
-    "mechanisms.TrimmedMean": lambda **o: m.TrimmedMean(
-        width=2.0, granularity=0.5, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6
-    )(ROWS, **o),
-    "mechanisms.InterquantileRange": lambda **o: m.InterquantileRange(
-        granularity=0.5, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6
-    )(ROWS, **o),
-    "mechanisms.ProposeTestRelease": lambda **o: STAGE(100, lambda random: "an answer", **o),
-    "mechanisms.Cascade": lambda **o: m.Cascade([STAGE, STAGE])([(0, lambda random: 1), (9, lambda random: 2)], **o),
-    "mechanisms.SparseRelease": lambda **o: m.SparseRelease(
-        epsilon_threshold=0.5, epsilon_queries=0.5, epsilon_release=0.5, max_positives=2
-    )(SCORES, threshold=5.0, **o),
+SESSIONS: dict[str, Call] = {
     "mechanisms.SparseVector": lambda **o: watched(m.SparseVector(**SV, **o), lambda sv: sv.above_many(SCORES, 50.0)),
-    "mechanisms.LaplaceReduction.open": lambda **o: watched(
-        LEVELS.open(5, **o), lambda session: session.release()
-    ),
+    "mechanisms.LaplaceReduction.open": lambda **o: watched(LEVELS.open(5, **o), lambda session: session.release()),
     "mechanisms.BrownianReduction.open": lambda **o: watched(
         m.BrownianReduction(noise_multipliers=[9, 4], delta=1e-6, sensitivity=1).open([5.0], **o),
         lambda session: session.release(),
     ),
-    "mechanisms.ReleaseUntilAbove": lambda **o: m.ReleaseUntilAbove(
-        reduction=LEVELS, threshold=3, epsilon_threshold=0.5, epsilon_queries=0.5
-    )(5, float, **o),
-    "selection.select_best": lambda **o: s.select_best(candidate, repetitions=Fixed(count=2), guarantee=BASE, **o),
-    "selection.select_above": lambda **o: s.select_above(
-        candidate, threshold=0.5, stop_probability=0.1, guarantee=BASE, **o
-    ),
-    "selection.SelectBest": lambda **o: s.SelectBest(repetitions=Fixed(count=2), base=BASE)(candidate, **o),
-    "selection.SelectAbove": lambda **o: s.amplified(mean=0.5, margin=0.2, failure_probability=0.1, base=BASE)(
-        candidate, **o
-    ),
-    "selection.SelectAcceptable": lambda **o: s.SelectAcceptable(
-        acceptable=lambda score, _: score > 0.5, floor=0.1, base=BASE
-    )(candidate, **o),
-    "selection.SelectWithDummies": lambda **o: s.SelectWithDummies(threshold=0.5, runs=5, gamma=0.2, base=BASE)(
-        candidate, **o
-    ),
-    "selection.SelectIncreasing": lambda **o: s.SelectIncreasing(
-        levels=[pure_dp(epsilon=e) for e in (0.25, 0.5)], repetitions=Logarithmic.with_mean(mean=4)
-    )([candidate, candidate], threshold=0.5, **o),
-    "selection.SelectHyperparameters": lambda **o: s.SelectHyperparameters(
-        candidates=3, repetitions=Geometric(gamma=0.5), training=BASE, validation_epsilon=0.5
-    )(lambda i, random: random.below(9), lambda model: model, **o),
-    "selection.ThresholdSearch": lambda **o: THRESHOLDS(candidate, **o),
-    "selection.SelectWithoutThreshold": lambda **o: s.SelectWithoutThreshold(
-        search=THRESHOLDS, stop_probability=0.1
-    )(candidate, **o),
     "selection.PercentileSparseVector": lambda **o: watched(
         s.PercentileSparseVector(guarantee=BASE, epsilon=1.0, **o), lambda search: search.above(3.0)
     ),
@@ -134,26 +75,116 @@ CALLS: dict[str, Call] = {
     "selection.SampledSparseVector.first": lambda **o: s.SampledSparseVector(
         guarantee=BASE, statistic=ODDS, epsilon=8.0, max_queries=2, **o
     ).first([(candidate, 0.5)]),
-    "adaptive.ExponentialMedian": lambda **o: adaptive.ExponentialMedian(epsilon=0.5)(ROWS, GRID, **o),
-    "adaptive.SearchMedian": lambda **o: adaptive.SearchMedian(noise=adaptive.SearchNoise.of_deviation(6, 0.5))(
-        ROWS, GRID, **o
-    ),
-    "learners.GatedRelease": lambda **o: learners.GatedRelease(**GATE)(
-        lambda random: random.below(9), lambda model: 0.1, **o
-    ),
-    "ordered.quantile": lambda **o: ordered.quantile(ROWS, q=0.5, lower=0, upper=63, epsilon=1.0, **o),
-    "ordered.median": lambda **o: ordered.median(ROWS, lower=0, upper=63, epsilon=1.0, **o),
-    "ordered.quantiles": lambda **o: ordered.quantiles(ROWS, qs=[0.5], lower=0, upper=63, epsilon=1.0, **o),
-    "ordered.quantile_interval": lambda **o: ordered.quantile_interval(
-        ROWS, q=0.5, lower=0, upper=63, epsilon=1.0, **o
-    ),
-    "ordered.private_range": lambda **o: ordered.private_range(ROWS, epsilon=1.0, **o),
-    "ordered.count_cells": lambda **o: ordered.count_cells(ROWS, lower=0, upper=63, epsilon=1.0, **o),
-    "ordered.CellCounts": lambda **o: ordered.CellCounts(epsilon=1.0)(COLUMN, **o),
-    "ordered.Quantile": lambda **o: ordered.Quantile(q=0.5, epsilon=1.0)(COLUMN, **o),
-    "ordered.Quantiles": lambda **o: ordered.Quantiles(qs=[0.5], epsilon=1.0)(COLUMN, **o),
-    "ordered.PrivateRange": lambda **o: ordered.PrivateRange(epsilon=1.0)(ROWS, **o),
-}  # fmt: skip
+}
+"""Sessions pay as they answer: how each is opened and asked."""
+
+
+def of_example(name: str) -> Call | None:
+    """A public callable with `spender` and `label`, called as its docstring's example calls it."""
+    found = PUBLIC[name]
+    call = from_calls(found) if inspect.isclass(found.value) else from_examples(found)
+    return None if call is None else call.call
+
+
+def calls() -> dict[str, Call]:
+    """Every public callable that is paid by a spender, and by no session that has tests of its own."""
+    paid = (name.removesuffix(".__call__") for name, pays in TAKERS.items() if pays)
+    own = [name for name in paid if name not in SESSIONS and name not in BASES and name in PUBLIC]
+    examples = {name: of_example(name) for name in own if not SESSIONS_ALREADY_PAID_EACH_ANSWER.fullmatch(name)}
+    return {**SESSIONS, **{name: call for name, call in examples.items() if call is not None}}
+
+
+# ---- every public callable that takes private data ------------------------------------------------------------------
+
+_PART = "a part of what is priced, and paid, as a whole"
+_SESSION = "an answer of a session, which pays for it"
+_RECORD = "a record, or what was released: no private row goes in"
+_PUBLIC = "public numbers"
+_NOTHING = "draws without data, or promises nothing by itself"
+_LEARNER = "scikit-learn's signature; `guarantee()` says the price before a row is seen, and `paid` pays for one fit"
+UNPAID: dict[str, str] = {
+    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(draw|prepared|settled|form)": _PART,
+    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(normalised|examined|distance)": _PART,
+    r"mechanisms\.Mechanism.*": "the base of those in the table",
+    r"mechanisms\.(add_on_grid|round_to_grid|gaussian_steps|discrete_\w+)": _NOTHING,
+    r"mechanisms\.SparseVector\.\w+": _SESSION,
+    r"(randomness|repetitions|accounting|numerics)\..*": _NOTHING,
+    r"adaptive\.(AdaptiveAnalysis|MultiplicativeWeights|Verification|AdaptiveMeans)\.\w+": _SESSION,
+    r"adaptive\.EffectiveRounds.*": "promises nothing to a row",
+    r"adaptive\.(plan_\w+|required_samples|splitting_blocks|[cC]hoice\w+|\w+Plan|SearchNoise\.draw)": _PUBLIC,
+    r"\w+\.(Verified|Score|Terms|Tuned|\w*Release|SparseAnswers|TrialOutput|TuneResult|Adjacency)": _RECORD,
+    r"audit\..*": "an audit runs on planted data",
+    r"holdout\.HoldoutLabels": "kept until `Holdout.create` seals them, which pays",
+    r"holdout\.(Holdout\.score|SavedAnalysis\.\w+)": _SESSION,
+    r"holdout\.Gate\.(ask|create)": "promises nothing to a task; its purse is a failure probability",
+    r"learners\.((DPSGD|OutputPerturbation)Classifier|DPSGDRegressor|PrivateRidge).*": _LEARNER,
+    r"learners\.\w+\.(predict|predict_proba|score|decision_function|fit|__call__)": _LEARNER,
+    r"learners\.(EarlyStopping\.open|PrivateValidation|PublicValidation)": "paid by `EarlyStopping`",
+    r"ordered\.(Column\w*|Column\.\w+|ScoreRuns|CumulativeInteriorPoint)": _PART,
+    r"ordered\.(Ordered|Rectangle\.predict|open_column|\w+\.__call__|quasi_concave_hull)": _PART,
+    r"ordered\.ReorderSliceCompute\.\w+": _SESSION,
+    r"preprocessing\..*": "learns nothing; what leaves it is as private as what came in",
+    r"ordered\.median": "hands all options on to `quantile`",
+    r"selection\.\w+\.(above|first|__call__)": _SESSION,
+    r"selection\.(\w+_mixture|\w+_candidate|log_odds)": _PART,
+    r"(study|integrations|report)\..*": "a study pays for a whole search",
+    r"tuning\.(tune|encode_value|split_rows|Preparation)": "`tune(ledger=)` pays for a whole search",
+    r"tuning\.\w+\.sample": _PUBLIC,
+}
+"""Public callables that take private data, or draw, without a spender: patterns, each with the reason."""
+
+MORE = {
+    "candidate",
+    "estimator",
+    "train",
+    "query",
+    "distance",
+    "attempts",
+    "queries",
+    "objective",
+    "random",
+    "log_odds",
+}
+SESSIONS_ALREADY_PAID_EACH_ANSWER = re.compile(
+    r"adaptive\.(AdaptiveAnalysis|AdaptiveMeans|MultiplicativeWeights|Verification)$"
+    r"|holdout\..*|learners\.(Private\w+Classifier|GatedLogisticRegression)$"
+    r"|ordered\.(ReorderSliceCompute|\w*InteriorPoint|interior_point|learn_\w+|\w+Learner|maximize_\w+|QuasiConcave)$"
+    r"|selection\.Selector$"
+)
+"""With a spender, and held to it in tests of their own."""
+
+
+def takers() -> dict[str, bool]:
+    """Every public callable that takes private data or draws: whether it takes `spender` and `label`."""
+    found, seen = {}, set()
+    rooms = [x.name for x in pkgutil.iter_modules(dpselect.__path__) if x.name not in ("testing", "cli", "errors")]
+    for room in rooms:
+        module = importlib.import_module(f"dpselect.{room}")
+        for name in getattr(module, "__all__", ()):
+            thing = getattr(module, name)
+            if not callable(thing) or id(thing) in seen:
+                continue
+            seen.add(id(thing))
+            parts = {f"{room}.{name}": thing}
+            if inspect.isclass(thing):
+                for key in dir(thing):
+                    function = getattr(
+                        inspect.getattr_static(thing, key), "__func__", inspect.getattr_static(thing, key)
+                    )
+                    if inspect.isfunction(function) and (key == "__call__" or not key.startswith("_")):
+                        parts[f"{room}.{name}.{key}"] = function
+            for label, part in parts.items():
+                with contextlib.suppress(TypeError, ValueError):
+                    names = set(inspect.signature(part).parameters)
+                    if any(x in DATA | MORE and f"{label}:{x}" not in PUBLIC_HERE for x in names):
+                        found[label] = {"spender", "label"} <= names
+    return found
+
+
+TAKERS = takers()
+BASES = ("mechanisms.Mechanism", "mechanisms.NoiseReduction.open")
+PUBLIC = {found.name: found for found in public()}
+CALLS = calls()
 
 
 class Recorder:
@@ -321,97 +352,6 @@ def test_a_stream_of_scores_is_read_only_when_it_is_paid_for(spender):
 
     m.PermuteAndFlip(sensitivity=1, epsilon=1)(m.ScoreChunks(read), spender=spender)
     assert spender.kinds() == ["reserve", "read", "settle"]
-
-
-# ---- every public callable that takes private data ------------------------------------------------------------------
-
-_PART = "a part of what is priced, and paid, as a whole"
-_SESSION = "an answer of a session, which pays for it"
-_RECORD = "a record, or what was released: no private row goes in"
-_PUBLIC = "public numbers"
-_NOTHING = "draws without data, or promises nothing by itself"
-_LEARNER = "scikit-learn's signature; `guarantee()` says the price before a row is seen, and `paid` pays for one fit"
-UNPAID: dict[str, str] = {
-    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(draw|prepared|settled|form)": _PART,
-    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(normalised|examined|distance)": _PART,
-    r"mechanisms\.Mechanism.*": "the base of those in the table",
-    r"mechanisms\.(add_on_grid|round_to_grid|gaussian_steps|discrete_\w+)": _NOTHING,
-    r"mechanisms\.SparseVector\.\w+": _SESSION,
-    r"(randomness|repetitions|accounting|numerics)\..*": _NOTHING,
-    r"adaptive\.(AdaptiveAnalysis|MultiplicativeWeights|Verification|AdaptiveMeans)\.\w+": _SESSION,
-    r"adaptive\.EffectiveRounds.*": "promises nothing to a row",
-    r"adaptive\.(plan_\w+|required_samples|splitting_blocks|[cC]hoice\w+|\w+Plan|SearchNoise\.draw)": _PUBLIC,
-    r"\w+\.(Verified|Score|Terms|Tuned|\w*Release|SparseAnswers|TrialOutput|TuneResult|Adjacency)": _RECORD,
-    r"audit\..*": "an audit runs on planted data",
-    r"holdout\.HoldoutLabels": "kept until `Holdout.create` seals them, which pays",
-    r"holdout\.(Holdout\.score|SavedAnalysis\.\w+)": _SESSION,
-    r"holdout\.Gate\.(ask|create)": "promises nothing to a task; its purse is a failure probability",
-    r"learners\.((DPSGD|OutputPerturbation)Classifier|DPSGDRegressor|PrivateRidge).*": _LEARNER,
-    r"learners\.\w+\.(predict|predict_proba|score|decision_function|fit|__call__)": _LEARNER,
-    r"learners\.(EarlyStopping\.open|PrivateValidation|PublicValidation)": "paid by `EarlyStopping`",
-    r"ordered\.(Column\w*|Column\.\w+|ScoreRuns|CumulativeInteriorPoint)": _PART,
-    r"ordered\.(Ordered|Rectangle\.predict|open_column|\w+\.__call__|quasi_concave_hull)": _PART,
-    r"ordered\.ReorderSliceCompute\.\w+": _SESSION,
-    r"preprocessing\..*": "learns nothing; what leaves it is as private as what came in",
-    r"ordered\.median": "hands all options on to `quantile`",
-    r"selection\.\w+\.(above|first|__call__)": _SESSION,
-    r"selection\.(\w+_mixture|\w+_candidate|log_odds)": _PART,
-    r"(study|integrations|report)\..*": "a study pays for a whole search",
-    r"tuning\.(tune|encode_value|split_rows|Preparation)": "`tune(ledger=)` pays for a whole search",
-    r"tuning\.\w+\.sample": _PUBLIC,
-}
-"""Public callables that take private data, or draw, without a spender: patterns, each with the reason."""
-
-MORE = {
-    "candidate",
-    "estimator",
-    "train",
-    "query",
-    "distance",
-    "attempts",
-    "queries",
-    "objective",
-    "random",
-    "log_odds",
-}
-SESSIONS_ALREADY_PAID_EACH_ANSWER = re.compile(
-    r"adaptive\.(AdaptiveAnalysis|AdaptiveMeans|MultiplicativeWeights|Verification)$"
-    r"|holdout\..*|learners\.(Private\w+Classifier|GatedLogisticRegression)$"
-    r"|ordered\.(ReorderSliceCompute|\w*InteriorPoint|interior_point|learn_\w+|\w+Learner|maximize_\w+|QuasiConcave)$"
-    r"|selection\.Selector$"
-)
-"""With a spender, and held to it in tests of their own."""
-
-
-def takers() -> dict[str, bool]:
-    """Every public callable that takes private data or draws: whether it takes `spender` and `label`."""
-    found, seen = {}, set()
-    rooms = [x.name for x in pkgutil.iter_modules(dpselect.__path__) if x.name not in ("testing", "cli", "errors")]
-    for room in rooms:
-        module = importlib.import_module(f"dpselect.{room}")
-        for name in getattr(module, "__all__", ()):
-            thing = getattr(module, name)
-            if not callable(thing) or id(thing) in seen:
-                continue
-            seen.add(id(thing))
-            parts = {f"{room}.{name}": thing}
-            if inspect.isclass(thing):
-                for key in dir(thing):
-                    function = getattr(
-                        inspect.getattr_static(thing, key), "__func__", inspect.getattr_static(thing, key)
-                    )
-                    if inspect.isfunction(function) and (key == "__call__" or not key.startswith("_")):
-                        parts[f"{room}.{name}.{key}"] = function
-            for label, part in parts.items():
-                with contextlib.suppress(TypeError, ValueError):
-                    names = set(inspect.signature(part).parameters)
-                    if any(x in DATA | MORE and f"{label}:{x}" not in PUBLIC_HERE for x in names):
-                        found[label] = {"spender", "label"} <= names
-    return found
-
-
-TAKERS = takers()
-BASES = ("mechanisms.Mechanism", "mechanisms.NoiseReduction.open")
 
 
 @pytest.mark.parametrize("name", TAKERS)
