@@ -47,8 +47,10 @@ class PermuteAndFlip(ScoreMechanism):
         ArgumentError: for a parameter out of range.
         AdjacencyError: if `adjacency` is neither of the two.
 
-    >>> PermuteAndFlip(sensitivity=1.0, epsilon=0.5).guarantee.epsilon(delta=0)
-    0.5
+    >>> from dpselect.randomness import keyed_source
+    >>> mechanism = PermuteAndFlip(sensitivity=1.0, epsilon=0.5)
+    >>> mechanism.guarantee.epsilon(delta=0), mechanism([0.0, 90.0, 3.0], random=keyed_source(1)).value
+    (0.5, 1)
     """
 
     @property

@@ -105,8 +105,10 @@ class ReportNoisyMax(ScoreMechanism):
         ArgumentError: for a number out of range or another `noise`.
         AdjacencyError: if `adjacency` is neither of the two.
 
-    >>> ReportNoisyMax(sensitivity=1.0, epsilon=0.5, noise="laplace").guarantee.epsilon(delta=0)
-    0.5
+    >>> from dpselect.randomness import keyed_source
+    >>> mechanism = ReportNoisyMax(sensitivity=1.0, epsilon=0.5, noise="laplace")
+    >>> mechanism.guarantee.epsilon(delta=0), mechanism([0.0, 90.0, 3.0], random=keyed_source(1)).value
+    (0.5, 1)
     """
 
     noise: Noise = "laplace"

@@ -68,9 +68,12 @@ class ProposeTestRelease(Mechanism):
         ArgumentError: for a parameter out of range.
         AdjacencyError: if `adjacency` is neither of the two.
 
+    >>> from dpselect.randomness import keyed_source
     >>> test = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)
     >>> round(test.margin, 2), dict(test.guarantee.epsilons)
     (26.24, {True: 1.0, False: 0.5})
+    >>> test(100, lambda random: "an answer", random=keyed_source(1)).value
+    'an answer'
     """
 
     epsilon_test: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10, rounding="down"))
@@ -139,10 +142,13 @@ class Cascade(Mechanism):
         ArgumentError: if `stages` is empty.
         AdjacencyError: from `guarantee`, if the stages have different adjacencies.
 
+    >>> from dpselect.randomness import keyed_source
     >>> stage = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.01)
     >>> both = Cascade([stage, stage])
     >>> dict(both.guarantee.epsilons), round(both.guarantee.delta, 6)
     ({0: 1.0, 1: 1.0, 2: 1.5}, 0.0199)
+    >>> both([(0, lambda random: 1), (99, lambda random: 2)], random=keyed_source(1)).value
+    (2, 2)
     """
 
     stages: Sequence[ProposeTestRelease]

@@ -36,6 +36,11 @@ class SelectAbove(Selector):
         ArgumentError: if a number is out of range. `stop_probability` and `max_runs` are checked when the guarantee is
             asked for.
         PromiseError: if `base` is not a `Guarantee`.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> select = SelectAbove(threshold=0.5, stop_probability=0.001, base=pure_dp(epsilon=0.1))
+    >>> select(lambda random: (float(random.below(10)), "found")).value
+    'found'
     """
 
     threshold: SupportsFloat

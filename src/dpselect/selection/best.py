@@ -31,6 +31,12 @@ class SelectBest(Selector):
     Raises:
         PromiseError: if `base` is not a `Guarantee`.
         TypeError: if `repetitions` is not such a distribution.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> from dpselect.repetitions import Fixed
+    >>> select = SelectBest(repetitions=Fixed(count=3), base=pure_dp(epsilon=0.1))
+    >>> select(lambda random: (float(random.below(10)), "found")).value
+    'found'
     """
 
     repetitions: Repetitions

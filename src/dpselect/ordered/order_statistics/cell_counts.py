@@ -65,6 +65,9 @@ class CellCounts(Mechanism):
     >>> counts = CellCounts(epsilon=0.5)
     >>> counts.guarantee.epsilon(delta=0), counts.margin()
     (0.5, 6)
+    >>> from dpselect.ordered import Column
+    >>> type(counts(Column([1.0, 2.0, 99.0], lower=0, upper=9)).value).__name__
+    'CountedCells'
     """
 
     epsilon: float

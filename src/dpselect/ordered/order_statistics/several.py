@@ -92,6 +92,10 @@ class Quantiles(PublicDomain, Mechanism):
     >>> asked = Quantiles(epsilon=1.0, qs=[0.25, 0.5, 0.75], method="recursive")
     >>> asked.guarantee.epsilon(delta=0), [round(e) for e in asked.rank_errors(1000)]
     (1.0, [145, 97, 145])
+    >>> from dpselect.ordered import Column
+    >>> low, middle, high = asked(Column(range(1000), lower=0, upper=999)).value
+    >>> low <= middle <= high
+    True
     """
 
     qs: Any
