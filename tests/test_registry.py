@@ -1,4 +1,4 @@
-"""A law of K, a base, a bound, a source of columns and a method for quantiles, from outside of the package."""
+"""Declarations from outside of the package: one of each kind that a study, a command or a function finds by name."""
 
 import json
 from contextlib import contextmanager
@@ -18,13 +18,19 @@ from dpselect.ordered.order_statistics.methods.method import METHODS, DrawnCodes
 from dpselect.ordered.sources.adapters import read_values
 from dpselect.ordered.sources.opening import COLUMN_SOURCES
 from dpselect.ordered.sources.request import ColumnRequest
+from dpselect.preprocessing.maps.row_map import MAPS, MapOfRows, within_unit_ball
 from dpselect.privacy import Adjacency, base_mechanism, gaussian, laplace, pure_dp
 from dpselect.privacy.bases import BASES
+from dpselect.randomness import keyed_source
 from dpselect.registry import Registry
 from dpselect.repetitions import Tabulated, repetition_law
 from dpselect.repetitions.by_name import from_description
 from dpselect.repetitions.finite import FiniteLaw
 from dpselect.repetitions.law import LAWS, Family, FloatArray
+from dpselect.study import load_model, parse_study, run_study
+from dpselect.study.columns.scale import SCALES, Scale
+from dpselect.tables.kinds.declared import KINDS, ColumnKind
+from dpselect.testing.learner_contract import unpriced
 from tests.registered import only_in_this_file
 
 
@@ -95,7 +101,27 @@ class UniformCodes(ProvedMethod):
         return DrawnCodes([int(q * column.domain.size) for q in self.asked.qs])
 
 
+SCALES.register("test-sign")(Scale(lambda values, low, high, size: np.sign(values)[:, None]))
+KINDS.register("test-percentage")(
+    ColumnKind(lambda cells, declared: np.array([float(str(cell).rstrip("%")) / 100 for cell in cells]))
+)
+
+
+@MAPS.register("test-reversed")
+class Reversed(MapOfRows):
+    """The signs of the columns in the opposite order."""
+
+    def _width(self, columns):
+        return columns
+
+    def _mapped(self, cells):
+        return within_unit_ball(np.sign(np.nan_to_num(cells[:, ::-1])))
+
+
 registered = only_in_this_file(
+    (SCALES, "test-sign"),
+    (KINDS, "test-percentage"),
+    (MAPS, "test-reversed"),
     (LAWS, "test-either"),
     (BASES, "test-staircase"),
     (BOUNDS, "test-thousand"),
@@ -214,6 +240,32 @@ def test_a_method_draws_several_quantiles(tmp_path):
     asked = ("--column", "x", "--lower", "0", "--upper", "9", "--granularity", "1", "--q", "0.5", "--q", "0.2")
     paid = json.loads(run("quantile", str(path), *asked, "--epsilon", "1", "--method", "test-uniform", "--json"))
     assert [row["value"] for row in paid["quantiles"]] == [5, 2]
+
+
+@pytest.mark.parametrize("named", [{"scale": "test-sign"}, {"map": "test-reversed"}], ids=["scale", "map"])
+def test_a_scale_a_kind_and_a_map_are_named_by_a_study(named, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    rows = [f"{'-' if i % 2 else ''}{i % 7}%,{i},{i % 2}" for i in range(60)]
+    (tmp_path / "rows.csv").write_text("\n".join(["share,id,label", *rows]))
+    learner = {"name": "ridge", **{key: name for key, name in named.items() if key == "map"}}
+    share = {"kind": "test-percentage", "bounds": [-0.06, 0.06], **{k: n for k, n in named.items() if k == "scale"}}
+    document = {
+        "data": {
+            "source": "rows.csv",
+            "label": "label",
+            "classes": [0, 1],
+            "row_key": "id",
+            "columns": {"share": share},
+        },
+        "privacy": {"epsilon": 50.0, "delta": 1e-5, "nominal_rows": 60},
+        "learner": learner,
+        "runs": {"executor": "inline"},
+        "output": {"folder": "out"},
+    }
+    with unpriced():
+        run_study(parse_study(document), base_folder=tmp_path, folder=tmp_path / "out", random=keyed_source(1))
+    model = load_model(tmp_path / "out" / "model.npz")
+    assert model.predict([["-6%"], ["6%"]]).tolist() == [1, 0]
 
 
 def test_a_name_is_given_once():

@@ -19,7 +19,7 @@ from dpselect.privacy import Guarantee, approximate_dp, pure_dp
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.testing.audit_contract import cheaper
 
-__all__ = ["Shipped", "audited", "label", "looped", "number_or_nan", "priced_once", "pure_part", "released"]
+__all__ = ["ENTRIES", "Shipped", "audited", "label", "looped", "number_or_nan", "priced_once", "pure_part", "released"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,15 +66,19 @@ class Shipped:
 Make = Callable[..., Subject]
 
 
-def audited(entries: list[Shipped], *covers: str, of: tuple[str, ...] = (), **settings: Any) -> Callable[[Make], Make]:
-    """Enter the subject that the function makes of `of` among the entries of its file, with the settings of `Shipped`.
+ENTRIES: list[Shipped] = []
+"""Every entry, as soon as its file is imported."""
+
+
+def audited(*covers: str, of: tuple[str, ...] = (), **settings: Any) -> Callable[[Make], Make]:
+    """Enter the subject that the function makes of `of` among `ENTRIES`, with the settings of `Shipped`.
 
     A function stands once for each of what it is given.
     """
 
     def enter(make: Make) -> Make:
         name = "_".join((make.__name__, *of)).replace("-", "_").replace(" ", "_")
-        entries.append(Shipped(name=name, make=partial(make, *of), covers=covers, **settings))
+        ENTRIES.append(Shipped(name=name, make=partial(make, *of), covers=covers, **settings))
         return make
 
     return enter

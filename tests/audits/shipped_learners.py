@@ -33,11 +33,9 @@ from dpselect.searching.portfolio import CandidateTrials
 from dpselect.study.learners.recipe import Recipe
 from dpselect.study.portfolio import agreement, fitted, the_choice
 from dpselect.study.target import Target
-from tests.audits.shipped import Shipped, audited, label, looped, number_or_nan
+from tests.audits.shipped import audited, label, looped, number_or_nan
 
-__all__ = ["LEARNERS"]
-
-LEARNERS: list[Shipped] = []
+__all__: list[str] = []
 
 Table = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
@@ -71,7 +69,7 @@ def moved(model: Any) -> float:
     return float(np.sum(weights[:, 1] - weights[:, 0]))
 
 
-@audited(LEARNERS, "learners.OutputPerturbationClassifier", draws=150, many=10_000, planted=0.2)
+@audited("learners.OutputPerturbationClassifier", draws=150, many=10_000, planted=0.2)
 def output_perturbation() -> Subject:
     """`OutputPerturbationClassifier`: the weight of the only feature."""
     make = partial(OutputPerturbationClassifier, epsilon=1.0, regularization=1.0, fit_intercept=False, **CLASSES)
@@ -81,14 +79,14 @@ def output_perturbation() -> Subject:
 RIDGE: dict[str, Any] = {"noise_multiplier": 0.5, "intercept_scale": 0.0}
 
 
-@audited(LEARNERS, "learners.PrivateRidge", draws=300, many=6_000, planted=0.25)
+@audited("learners.PrivateRidge", draws=300, many=6_000, planted=0.25)
 def ridge() -> Subject:
     """`PrivateRidge`: the weight of the only feature, one row more."""
     make = partial(PrivateRidge, label_bounds=(-1.0, 1.0), **RIDGE)
     return trained("ridge regression", make, only_weight, ONE_MORE)
 
 
-@audited(LEARNERS, "learners.PrivateRidgeClassifier", draws=300, many=6_000, planted=0.25)
+@audited("learners.PrivateRidgeClassifier", draws=300, many=6_000, planted=0.25)
 def ridge_classifier() -> Subject:
     """`PrivateRidgeClassifier`, one row more."""
     make = partial(PrivateRidgeClassifier, classes=[0, 1], **RIDGE)
@@ -106,13 +104,13 @@ STEPS: dict[str, Any] = {
 }
 
 
-@audited(LEARNERS, "learners.DPSGDClassifier", draws=100, many=6_000, planted=0.15)
+@audited("learners.DPSGDClassifier", draws=100, many=6_000, planted=0.15)
 def gradient_descent() -> Subject:
     """`DPSGDClassifier`: two steps, one row more."""
     return trained("DP-SGD", partial(DPSGDClassifier, **STEPS), moved, ONE_MORE)
 
 
-@audited(LEARNERS, "learners.DPSGDRegressor", draws=100, many=6_000, planted=0.25)
+@audited("learners.DPSGDRegressor", draws=100, many=6_000, planted=0.25)
 def gradient_regression() -> Subject:
     """`DPSGDRegressor`: two full batches, one row more."""
     make = partial(
@@ -121,7 +119,7 @@ def gradient_regression() -> Subject:
     return trained("regression by noisy gradients", make, lambda model: float(np.sum(model.weights_[0])), ONE_MORE)
 
 
-@audited(LEARNERS, draws=100, many=6_000, planted=0.2)
+@audited(draws=100, many=6_000, planted=0.2)
 def portfolio() -> Subject:
     """A study's `CandidateTrials`: which of two ridge classifiers was chosen, its last run's weights; one row more."""
     target = Target((0, 1))
@@ -143,7 +141,7 @@ def portfolio() -> Subject:
     return looped("portfolio", drawn, ONE_MORE, price.guarantee)
 
 
-@audited(LEARNERS, "learners.EarlyStopping", draws=100, many=50, heavy=True)
+@audited("learners.EarlyStopping", draws=100, many=50, heavy=True)
 def early_stopping() -> Subject:
     """`EarlyStopping` with a `PrivateValidation`: where training ended, and the weights."""
     fixed = {**STEPS, "noise_multiplier": 2.0}
@@ -171,7 +169,7 @@ class Always:
         return np.ones(len(X), dtype=np.int64)
 
 
-@audited(LEARNERS, "learners.PrivateValidation", draws=500, planted=0.8)
+@audited("learners.PrivateValidation", draws=500, planted=0.8)
 def private_validation() -> Subject:
     """`PrivateValidation`: a noisy count of right predictions."""
     return looped(
@@ -182,7 +180,7 @@ def private_validation() -> Subject:
     )
 
 
-@audited(LEARNERS, "learners.PrivateThresholdClassifier", draws=200, many=6_000, planted=0.3)
+@audited("learners.PrivateThresholdClassifier", draws=200, many=6_000, planted=0.3)
 def threshold_classifier() -> Subject:
     """`PrivateThresholdClassifier`."""
     make = partial(
@@ -191,7 +189,7 @@ def threshold_classifier() -> Subject:
     return trained("threshold classifier", make, lambda model: model.rule_.cut, OPPOSED)
 
 
-@audited(LEARNERS, "learners.PrivateRectangleClassifier", draws=200, many=5_000)
+@audited("learners.PrivateRectangleClassifier", draws=200, many=5_000)
 def rectangle_classifier() -> Subject:
     """`PrivateRectangleClassifier` on one column."""
     make = partial(
@@ -219,7 +217,7 @@ GATE: dict[str, Any] = {
 }
 
 
-@audited(LEARNERS, "learners.GatedRelease", draws=200, many=6_000, planted=0.8)
+@audited("learners.GatedRelease", draws=200, many=6_000, planted=0.8)
 def gate() -> Subject:
     """`GatedRelease` with one row more for training and for the test: a large model, whose error is smaller too."""
     return looped(
@@ -234,7 +232,7 @@ def gate() -> Subject:
     )
 
 
-@audited(LEARNERS, "learners.GatedLogisticRegression", draws=100, many=4_000)
+@audited("learners.GatedLogisticRegression", draws=100, many=4_000)
 def gated_regression() -> Subject:
     """`GatedLogisticRegression`: a training row more."""
     model = OutputPerturbationClassifier(epsilon=1.0, regularization=1.0, fit_intercept=False, **CLASSES)

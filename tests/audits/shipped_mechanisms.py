@@ -13,13 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpselect.audit import Subject
-from tests.audits.shipped import Shipped
-from tests.audits.shipped_learners import LEARNERS
-from tests.audits.shipped_noise import NOISE
-from tests.audits.shipped_ordered import ORDERED
-from tests.audits.shipped_scores import SCORES
-from tests.audits.shipped_selectors import SELECTORS
-from tests.audits.shipped_sessions import SESSIONS
+from tests.audits.shipped import ENTRIES, Shipped
+from tests.root import ROOT
 
 __all__ = ["EXEMPT", "ROOMS", "SHIPPED", "drawing_callables", "shipped"]
 
@@ -41,7 +36,15 @@ ROOMS = (
     "tuning",
 )
 
-SHIPPED: tuple[Shipped, ...] = (*SCORES, *NOISE, *SELECTORS, *ORDERED, *SESSIONS, *LEARNERS)
+
+def _entries() -> tuple[Shipped, ...]:
+    """Those of each file `shipped_*.py` below `tests`: a new one is found by its name."""
+    for path in sorted((ROOT / "tests").rglob("shipped_*.py")):
+        importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    return tuple(ENTRIES)
+
+
+SHIPPED = _entries()
 
 _ABSTRACT = "an interface"
 _PRIMITIVE = "has no data and no price; what it is for is here, and its law has tests of its own"

@@ -29,11 +29,9 @@ from dpselect.mechanisms.grid import add_on_grid, gaussian_steps
 from dpselect.privacy import Guarantee, gaussian, pure_dp, zcdp
 from dpselect.randomness import RandomSource, discrete_gaussian_array, keyed_source
 from dpselect.randomness.whole_numbers import discrete_laplace_array
-from tests.audits.shipped import Shipped, audited, label, looped, number_or_nan
+from tests.audits.shipped import audited, label, looped, number_or_nan
 
-__all__ = ["NOISE"]
-
-NOISE: list[Shipped] = []
+__all__: list[str] = []
 
 Array = NDArray[Any]
 
@@ -43,33 +41,33 @@ def arrays(name: str, noise: Any, claim: Guarantee) -> Subject:
     return Subject(name=name, draw=lambda neighbour, count, random: int(neighbour) + noise(count, random), claim=claim)
 
 
-@audited(NOISE, "mechanisms.noisy_count", "mechanisms.NoisyCount", draws=2000, planted=0.9)
+@audited("mechanisms.noisy_count", "mechanisms.NoisyCount", draws=2000, planted=0.9)
 def counts_with_laplace_noise() -> Subject:
     """`noisy_count` with pure privacy."""
     claim = NoisyCount(epsilon=1.0).guarantee
     return looped("noisy count, Laplace", partial(noisy_count, epsilon=1.0), (10, 11), claim)
 
 
-@audited(NOISE, "mechanisms.noisy_count", draws=1000, planted=0.5)
+@audited("mechanisms.noisy_count", draws=1000, planted=0.5)
 def counts_with_gaussian_noise() -> Subject:
     """`noisy_count` with concentrated privacy."""
     claim = NoisyCount(noise_multiplier=1.0).guarantee
     return looped("noisy count, Gaussian", partial(noisy_count, noise_multiplier=1.0), (10, 11), claim)
 
 
-@audited(NOISE, "mechanisms.discrete_laplace", draws=2000, planted=0.9)
+@audited("mechanisms.discrete_laplace", draws=2000, planted=0.9)
 def laplace_on_integers() -> Subject:
     """`discrete_laplace`."""
     return looped("discrete Laplace", lambda x, random: x + discrete_laplace(1.0, random), (0, 1), pure_dp(epsilon=1.0))
 
 
-@audited(NOISE, "mechanisms.discrete_gaussian", draws=1000, planted=0.5)
+@audited("mechanisms.discrete_gaussian", draws=1000, planted=0.5)
 def gaussian_on_integers() -> Subject:
     """`discrete_gaussian`."""
     return looped("discrete Gaussian", lambda x, random: x + discrete_gaussian(1.0, random), (0, 1), zcdp(rho=0.5))
 
 
-@audited(NOISE, "randomness.discrete_laplace_array", draws=20_000, planted=0.9)
+@audited("randomness.discrete_laplace_array", draws=20_000, planted=0.9)
 def arrays_of_laplace_noise() -> Subject:
     """`discrete_laplace_array`."""
     return arrays(
@@ -77,13 +75,13 @@ def arrays_of_laplace_noise() -> Subject:
     )
 
 
-@audited(NOISE, "randomness.discrete_gaussian_array", draws=20_000, planted=0.5)
+@audited("randomness.discrete_gaussian_array", draws=20_000, planted=0.5)
 def arrays_of_gaussian_noise() -> Subject:
     """`discrete_gaussian_array`."""
     return arrays("discrete Gaussian, array", lambda n, random: discrete_gaussian_array(1.0, n, random), zcdp(rho=0.5))
 
 
-@audited(NOISE, "mechanisms.gaussian_steps", draws=20_000, planted=0.5)
+@audited("mechanisms.gaussian_steps", draws=20_000, planted=0.5)
 def steps_of_gaussian_noise() -> Subject:
     """`gaussian_steps`: a post-processing of continuous Gaussian noise."""
     steps = 2.0**24
@@ -94,7 +92,7 @@ def steps_of_gaussian_noise() -> Subject:
     return Subject(name="Gaussian noise on a grid", draw=draw, claim=gaussian(noise_multiplier=1.0))
 
 
-@audited(NOISE, "mechanisms.SparseVector", draws=1000, planted=0.4)
+@audited("mechanisms.SparseVector", draws=1000, planted=0.4)
 def sparse_vector() -> Subject:
     """`SparseVector`, one query at a time: three negatives and a positive, all of which move."""
     make = partial(SparseVector, epsilon_threshold=0.5, epsilon_queries=0.5, max_positives=1)
@@ -112,7 +110,7 @@ def sparse_vector() -> Subject:
     return looped("sparse vector", run, ((0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 0.0)), claim)
 
 
-@audited(NOISE, "mechanisms.SparseVector", draws=200, many=10_000, planted=0.4)
+@audited("mechanisms.SparseVector", draws=200, many=10_000, planted=0.4)
 def sparse_vector_batch() -> Subject:
     """`SparseVector.above_many`: two positives among four queries, all of which move."""
     make = partial(SparseVector, epsilon_threshold=2.0, epsilon_queries=4.0, max_positives=2)
@@ -126,7 +124,7 @@ def sparse_vector_batch() -> Subject:
     )
 
 
-@audited(NOISE, "mechanisms.SparseRelease", draws=150, many=8_000, planted=0.4)
+@audited("mechanisms.SparseRelease", draws=150, many=8_000, planted=0.4)
 def sparse_release() -> Subject:
     """`SparseRelease` of one entry: found or not, and its value."""
     mechanism = SparseRelease(epsilon_threshold=0.25, epsilon_queries=0.25, epsilon_release=0.5, max_positives=1)
@@ -150,7 +148,7 @@ def told(yes: bool, epsilon: float, random: RandomSource) -> int:
     return int(random.bernoulli(1.0 / (1.0 + math.exp(-epsilon if yes else epsilon)), 1)[0])
 
 
-@audited(NOISE, "mechanisms.ProposeTestRelease", draws=1000, planted=0.8)
+@audited("mechanisms.ProposeTestRelease", draws=1000, planted=0.8)
 def propose_test_release() -> Subject:
     """`ProposeTestRelease` at an even bet, with randomised response for the answer."""
     return looped(
@@ -162,7 +160,7 @@ def propose_test_release() -> Subject:
     )
 
 
-@audited(NOISE, "mechanisms.ProposeTestRelease", draws=1000, planted=0.5, of_delta=True)
+@audited("mechanisms.ProposeTestRelease", draws=1000, planted=0.5, of_delta=True)
 def propose_test_release_of_inadmissible_data() -> Subject:
     """`ProposeTestRelease` where the answer tells the data: all that protects them is the test, for delta."""
     mechanism = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.1)
@@ -175,7 +173,7 @@ def propose_test_release_of_inadmissible_data() -> Subject:
     )
 
 
-@audited(NOISE, "mechanisms.Cascade", draws=500, planted=0.6)
+@audited("mechanisms.Cascade", draws=500, planted=0.6)
 def cascade() -> Subject:
     """`Cascade` of two such stages, whose distances move in opposite directions: no answer, then an answer."""
     both = Cascade([STAGE, STAGE])
@@ -188,7 +186,7 @@ def cascade() -> Subject:
     return looped("cascade of tests", run, ((EVEN, EVEN - 1), (EVEN - 1, EVEN)), both.guarantee.worst())
 
 
-@audited(NOISE, "mechanisms.TrimmedMean", draws=300, many=8_000, planted=0.8)
+@audited("mechanisms.TrimmedMean", draws=300, many=8_000, planted=0.8)
 def trimmed_mean() -> Subject:
     """`TrimmedMean` whose distance is 2, an even bet, and 1; the middle moves by the width as well."""
     mechanism = TrimmedMean(width=1.0, granularity=1.0, epsilon_test=2.0, epsilon_answer=1.0, delta=0.009)
@@ -196,7 +194,7 @@ def trimmed_mean() -> Subject:
     return looped("trimmed mean", mechanism.draw, pair, mechanism.guarantee.worst(), number_or_nan)
 
 
-@audited(NOISE, "mechanisms.InterquantileRange", draws=200, many=8_000, planted=0.3)
+@audited("mechanisms.InterquantileRange", draws=200, many=8_000, planted=0.3)
 def interquantile_range() -> Subject:
     """`InterquantileRange` on data whose width and distance move when one row changes (a search by exact laws)."""
     mechanism = InterquantileRange(
@@ -212,7 +210,7 @@ def interquantile_range() -> Subject:
     return looped("interquantile range", mechanism.draw, pair, mechanism.guarantee.worst(), signed)
 
 
-@audited(NOISE, "mechanisms.LaplaceReduction", draws=20_000, planted=0.5)
+@audited("mechanisms.LaplaceReduction", draws=20_000, planted=0.5)
 def growing_laplace() -> Subject:
     """`LaplaceReduction`: both levels. The entries of one vector are as many independent draws."""
     levels = LaplaceReduction(epsilons=[0.5, 1.0], sensitivity=1)
@@ -224,7 +222,7 @@ def growing_laplace() -> Subject:
     return Subject(name="Laplace noise that is reduced", draw=draw, claim=levels.guarantee.worst())
 
 
-@audited(NOISE, "mechanisms.LaplaceReduction", "mechanisms.GradualRelease", draws=200, many=6_000, planted=0.7)
+@audited("mechanisms.LaplaceReduction", "mechanisms.GradualRelease", draws=200, many=6_000, planted=0.7)
 def growing_laplace_until() -> Subject:
     """`GradualRelease.until`: the number of levels depends on what was released, and the last one tells most."""
     reduction = LaplaceReduction(epsilons=[0.25, 0.5, 1.0], sensitivity=1)
@@ -236,7 +234,7 @@ def growing_laplace_until() -> Subject:
     return looped("Laplace noise until a level is large", run, (0, 1), reduction.guarantee.worst())
 
 
-@audited(NOISE, "mechanisms.ReleaseUntilAbove", draws=150, many=6_000, planted=0.5)
+@audited("mechanisms.ReleaseUntilAbove", draws=150, many=6_000, planted=0.5)
 def growing_laplace_tested() -> Subject:
     """`ReleaseUntilAbove`: a private test ends it."""
     until = ReleaseUntilAbove(
@@ -253,7 +251,7 @@ def growing_laplace_tested() -> Subject:
     return looped("Laplace noise until a test passes", run, (0, 1), until.guarantee.worst())
 
 
-@audited(NOISE, "mechanisms.BrownianReduction", draws=5000, planted=0.5, heavy=True)
+@audited("mechanisms.BrownianReduction", draws=5000, planted=0.5, heavy=True)
 def growing_gaussian() -> Subject:
     """`BrownianReduction`: the last of two levels, which tells all. The entries are independent draws."""
     levels = BrownianReduction(noise_multipliers=[4.0, 1.0], delta=1e-3, sensitivity=1.0)

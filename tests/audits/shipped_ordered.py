@@ -31,11 +31,9 @@ from dpselect.ordered.interior_points.interior_point import CumulativeInteriorPo
 from dpselect.ordered.interior_points.tree_log_tuning import tuned_cumulative
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource
-from tests.audits.shipped import Shipped, audited, label, released
+from tests.audits.shipped import audited, label, released
 
-__all__ = ["ORDERED"]
-
-ORDERED: list[Shipped] = []
+__all__: list[str] = []
 
 POINT = ("ordered.interior_point", "ordered.InteriorPoint")
 QUANTILE = ("ordered.quantile", "ordered.Quantile")
@@ -69,12 +67,12 @@ def several(values: Any) -> str:
     return "none" if values is None else label(values)
 
 
-@audited(ORDERED, *POINT, of=("cumulative",), draws=100, many=5_000)
-@audited(ORDERED, *POINT, of=("binary_search",), draws=100, many=8_000, planted=0.25)
-@audited(ORDERED, *POINT, of=("tree_log_printed",), draws=100, many=8_000, planted=0.5)
-@audited(ORDERED, *POINT, of=("tree_log",), draws=100, many=3_000)
-@audited(ORDERED, *POINT, of=("dyadic",), draws=100, many=3_000)
-@audited(ORDERED, *POINT, of=("exponential",), draws=300, many=12_000, planted=0.5)
+@audited(*POINT, of=("cumulative",), draws=100, many=5_000)
+@audited(*POINT, of=("binary_search",), draws=100, many=8_000, planted=0.25)
+@audited(*POINT, of=("tree_log_printed",), draws=100, many=8_000, planted=0.5)
+@audited(*POINT, of=("tree_log",), draws=100, many=3_000)
+@audited(*POINT, of=("dyadic",), draws=100, many=3_000)
+@audited(*POINT, of=("exponential",), draws=300, many=12_000, planted=0.5)
 def interior_point(method: Any) -> Subject:
     """`interior_point` by one of its methods, with so many rows at either end that no answer is certain."""
     rows = {"tree_log": 80, "cumulative": 320}.get(method, 3)
@@ -88,7 +86,7 @@ def interior_point(method: Any) -> Subject:
     )
 
 
-@audited(ORDERED, *POINT, draws=200, many=8_000, planted=0.6)
+@audited(*POINT, draws=200, many=8_000, planted=0.6)
 def counted_interior_point() -> Subject:
     """`interior_point` behind a noisy count."""
     return released(
@@ -98,40 +96,40 @@ def counted_interior_point() -> Subject:
     )
 
 
-@audited(ORDERED, "ordered.CumulativeInteriorPoint", draws=200, many=5_000)
+@audited("ordered.CumulativeInteriorPoint", draws=200, many=5_000)
 def cumulative() -> Subject:
     """`CumulativeInteriorPoint` by itself."""
     point = CumulativeInteriorPoint(bits=3, parameters=tuned_cumulative(3, EPSILON, 0.02, 0.2, 1), distance=1)
     return released("interior point, cumulative", point, (ends(320, 320), ends(319, 321)))
 
 
-@audited(ORDERED, *QUANTILE, of=("permute_and_flip",), draws=300, many=12_000, planted=0.8)
-@audited(ORDERED, *QUANTILE, of=("exponential",), draws=300, many=12_000, planted=0.6)
+@audited(*QUANTILE, of=("permute_and_flip",), draws=300, many=12_000, planted=0.8)
+@audited(*QUANTILE, of=("exponential",), draws=300, many=12_000, planted=0.6)
 def median(mechanism: Any) -> Subject:
     """`quantile` by one of its mechanisms."""
     run = partial(quantile, q=0.5, lower=0, upper=7, epsilon=EPSILON, mechanism=mechanism)
     return released(f"median, {mechanism}", run, ADDED)
 
 
-@audited(ORDERED, *QUANTILE, draws=300, many=10_000, planted=0.7)
+@audited(*QUANTILE, draws=300, many=10_000, planted=0.7)
 def replaced_median() -> Subject:
     """`quantile` under replace-one."""
     run = partial(quantile, q=0.5, lower=0, upper=7, epsilon=EPSILON, adjacency="replace_one")
     return released("median, replace-one", run, MOVED)
 
 
-@audited(ORDERED, "ordered.quantile_interval", draws=100, many=5_000, planted=0.25)
+@audited("ordered.quantile_interval", draws=100, many=5_000, planted=0.25)
 def interval() -> Subject:
     """`quantile_interval`."""
     run = partial(quantile_interval, q=0.5, lower=0, upper=7, epsilon=LARGE, failure_probability=0.5)
     return released("interval around the median", run, (ends(3, 3), ends(3, 4)), several)
 
 
-@audited(ORDERED, *QUANTILES, of=("slice",), draws=600, many=5_000, heavy=True)
-@audited(ORDERED, *QUANTILES, of=("independent",), draws=100, many=6_000, planted=0.2)
-@audited(ORDERED, *QUANTILES, of=("tree",), draws=100, many=6_000, planted=0.4)
-@audited(ORDERED, *QUANTILES, of=("recursive",), draws=100, many=6_000, planted=0.1)
-@audited(ORDERED, *QUANTILES, of=("joint",), draws=100, many=6_000, planted=0.2)
+@audited(*QUANTILES, of=("slice",), draws=600, many=5_000, heavy=True)
+@audited(*QUANTILES, of=("independent",), draws=100, many=6_000, planted=0.2)
+@audited(*QUANTILES, of=("tree",), draws=100, many=6_000, planted=0.4)
+@audited(*QUANTILES, of=("recursive",), draws=100, many=6_000, planted=0.1)
+@audited(*QUANTILES, of=("joint",), draws=100, many=6_000, planted=0.2)
 def two_quantiles(method: Any) -> Subject:
     """`quantiles` by one of its methods; few rows, so that no answer is certain."""
     rows = {"joint": [0, 3, 3], "recursive": [3, 3]}.get(method, [0, 0, 3, 3])
@@ -140,7 +138,7 @@ def two_quantiles(method: Any) -> Subject:
     return released(f"two quantiles, {method}", run, (np.array(rows), np.array([*rows, 3])), several)
 
 
-@audited(ORDERED, "ordered.private_range", "ordered.PrivateRange", draws=150, many=5_000, planted=0.15)
+@audited("ordered.private_range", "ordered.PrivateRange", draws=150, many=5_000, planted=0.15)
 def public_range() -> Subject:
     """`private_range`: the signs and the sizes of its two ends."""
 
@@ -150,7 +148,7 @@ def public_range() -> Subject:
     return released("range", partial(private_range, epsilon=2.0 * LARGE), ([1.0], [1.0, 1.0]), sizes)
 
 
-@audited(ORDERED, "ordered.count_cells", "ordered.CellCounts", draws=300, many=12_000, planted=0.6)
+@audited("ordered.count_cells", "ordered.CellCounts", draws=300, many=12_000, planted=0.6)
 def counted_cells() -> Subject:
     """`count_cells`: a row moves between two counts."""
 
@@ -161,9 +159,9 @@ def counted_cells() -> Subject:
     return released("cells", run, (np.array([0, 7]), np.array([0, 0])), signs)
 
 
-@audited(ORDERED, *THRESHOLD, of=("below", "interior-point"), draws=300, many=8_000, planted=0.4)
-@audited(ORDERED, *THRESHOLD, of=("either", "errors"), draws=300, many=8_000, planted=0.5)
-@audited(ORDERED, *THRESHOLD, of=("below", "errors"), draws=300, many=8_000, planted=0.3)
+@audited(*THRESHOLD, of=("below", "interior-point"), draws=300, many=8_000, planted=0.4)
+@audited(*THRESHOLD, of=("either", "errors"), draws=300, many=8_000, planted=0.5)
+@audited(*THRESHOLD, of=("below", "errors"), draws=300, many=8_000, planted=0.3)
 def threshold(positives: Any, method: Any) -> Subject:
     """`learn_threshold` by one of its methods."""
     per_side = 2 if method == "interior-point" else None
@@ -176,8 +174,8 @@ def threshold(positives: Any, method: Any) -> Subject:
     )
 
 
-@audited(ORDERED, *RECTANGLE, of=("noisy",), draws=1000, many=5_000, heavy=True)
-@audited(ORDERED, *RECTANGLE, of=("plain",), draws=200, many=5_000)
+@audited(*RECTANGLE, of=("noisy",), draws=1000, many=5_000, heavy=True)
+@audited(*RECTANGLE, of=("plain",), draws=200, many=5_000)
 def rectangle(slicing: Any) -> Subject:
     """`learn_rectangle` on one axis, slices with and without noise."""
     return released(
@@ -197,15 +195,15 @@ def rectangle(slicing: Any) -> Subject:
     )
 
 
-@audited(ORDERED, *MAXIMUM, draws=300, many=10_000, planted=0.5)
+@audited(*MAXIMUM, draws=300, many=10_000, planted=0.5)
 def over_runs() -> Subject:
     """`QuasiConcave` on `ScoreRuns`."""
     pair = tuple(ScoreRuns([0, 1, 4], scores, upper=7) for scores in ([1, 0, 0], [0, 1, 1]))
     return released("maximum over runs", partial(maximize_quasi_concave, epsilon=EPSILON), pair)  # type: ignore[arg-type]
 
 
-@audited(ORDERED, *BY_POINT, of=("cumulative",), draws=100, many=500, heavy=True)
-@audited(ORDERED, *BY_POINT, of=("exponential",), draws=100, planted=0.5)
+@audited(*BY_POINT, of=("cumulative",), draws=100, many=500, heavy=True)
+@audited(*BY_POINT, of=("exponential",), draws=100, planted=0.5)
 def maximum_by_interior_point(method: Any) -> Subject:
     """`QuasiConcaveByInteriorPoint` by one of its methods."""
     delta = 0.01 if method == "cumulative" else 0.0
@@ -214,14 +212,14 @@ def maximum_by_interior_point(method: Any) -> Subject:
     return released(f"maximum by an interior point, {method}", mechanism, pair)  # type: ignore[arg-type]
 
 
-@audited(ORDERED, *MAXIMUM, draws=300, many=10_000, planted=0.5)
+@audited(*MAXIMUM, draws=300, many=10_000, planted=0.5)
 def quasi_concave() -> Subject:
     """`maximize_quasi_concave`."""
     run = partial(maximize_quasi_concave, lower=0, upper=7, epsilon=EPSILON)
     return released("maximum of a quasi-concave score", run, (lambda z: float(z == 0), lambda z: float(z > 0)))
 
 
-@audited(ORDERED, "ordered.ReorderSliceCompute", draws=200, many=5_000, planted=0.1)
+@audited("ordered.ReorderSliceCompute", draws=200, many=5_000, planted=0.1)
 def slices() -> Subject:
     """`ReorderSliceCompute`: the sizes of two noisy slices."""
 

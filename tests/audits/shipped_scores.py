@@ -23,11 +23,9 @@ from dpselect.mechanisms import (
     permute_and_flip,
     report_noisy_max,
 )
-from tests.audits.shipped import Shipped, audited, label, looped, number_or_nan
+from tests.audits.shipped import audited, label, looped, number_or_nan
 
-__all__ = ["SCORES"]
-
-SCORES: list[Shipped] = []
+__all__: list[str] = []
 
 SWING = ([1.0, *[0.0] * 7], [0.0, *[1.0] * 7])
 RISE = ([1.0, *[0.0] * 7], [0.0] * 8)
@@ -43,37 +41,37 @@ def chosen(name: str, choose: Callable[..., int], mechanism: Callable[..., Drawi
     return looped(name, partial(choose, **fixed), pair, mechanism(**fixed).guarantee)
 
 
-@audited(SCORES, "mechanisms.exponential_mechanism", "mechanisms.ExponentialMechanism", draws=1500, planted=0.6)
+@audited("mechanisms.exponential_mechanism", "mechanisms.ExponentialMechanism", draws=1500, planted=0.6)
 def exponential() -> Subject:
     """`exponential_mechanism`."""
     return chosen("exponential mechanism", exponential_mechanism, ExponentialMechanism)
 
 
-@audited(SCORES, "mechanisms.exponential_mechanism", draws=1500, planted=0.6)
+@audited("mechanisms.exponential_mechanism", draws=1500, planted=0.6)
 def exponential_of_counts() -> Subject:
     """`exponential_mechanism` with monotonic scores and half the noise."""
     return chosen("exponential mechanism, monotonic", exponential_mechanism, ExponentialMechanism, monotonic=True)
 
 
-@audited(SCORES, "mechanisms.permute_and_flip", "mechanisms.PermuteAndFlip", draws=1500, planted=0.8)
+@audited("mechanisms.permute_and_flip", "mechanisms.PermuteAndFlip", draws=1500, planted=0.8)
 def permute_and_flip_() -> Subject:
     """`permute_and_flip`."""
     return chosen("permute-and-flip", permute_and_flip, PermuteAndFlip)
 
 
-@audited(SCORES, "mechanisms.report_noisy_max", "mechanisms.ReportNoisyMax", draws=1500, planted=0.7)
+@audited("mechanisms.report_noisy_max", "mechanisms.ReportNoisyMax", draws=1500, planted=0.7)
 def noisy_max() -> Subject:
     """`report_noisy_max` with Laplace noise."""
     return chosen("report noisy max", report_noisy_max, ReportNoisyMax)
 
 
-@audited(SCORES, "mechanisms.report_noisy_max", draws=1500, planted=0.8)
+@audited("mechanisms.report_noisy_max", draws=1500, planted=0.8)
 def noisy_max_exponential() -> Subject:
     """`report_noisy_max` with exponential noise."""
     return chosen("report noisy max, exponential noise", report_noisy_max, ReportNoisyMax, noise="exponential")
 
 
-@audited(SCORES, "mechanisms.TopK", draws=300, many=8_000, planted=0.5)
+@audited("mechanisms.TopK", draws=300, many=8_000, planted=0.5)
 def best_two() -> Subject:
     """`TopK` of five."""
     best = TopK(count=2, sensitivity=1.0, epsilon=4.0)
@@ -81,14 +79,14 @@ def best_two() -> Subject:
     return looped("top k", best.draw, pair, best.guarantee, lambda found: label(sorted(found)))
 
 
-@audited(SCORES, "mechanisms.ChoosingMechanism", draws=1500, planted=0.3, of_delta=True)
+@audited("mechanisms.ChoosingMechanism", draws=1500, planted=0.3, of_delta=True)
 def choosing() -> Subject:
     """`ChoosingMechanism`: one row makes a candidate that was not there."""
     mechanism = ChoosingMechanism(growth=1, epsilon=EPSILON, delta=0.05)
     return looped("choosing mechanism", mechanism.draw, ([1.0, 0.0], [0.0, 0.0]), mechanism.guarantee, number_or_nan)
 
 
-@audited(SCORES, "mechanisms.ChoosingMechanism", draws=1500, planted=0.5)
+@audited("mechanisms.ChoosingMechanism", draws=1500, planted=0.5)
 def choosing_at_the_threshold() -> Subject:
     """`ChoosingMechanism` where stopping is an even bet."""
     mechanism = ChoosingMechanism(growth=1, epsilon=EPSILON, delta=0.001)
@@ -97,7 +95,7 @@ def choosing_at_the_threshold() -> Subject:
     return looped("choosing mechanism at the threshold", mechanism.draw, pair, mechanism.guarantee, number_or_nan)
 
 
-@audited(SCORES, "mechanisms.LargeMarginMechanism", draws=300, many=10_000, planted=0.4)
+@audited("mechanisms.LargeMarginMechanism", draws=300, many=10_000, planted=0.4)
 def large_margin() -> Subject:
     """`LargeMarginMechanism` where no margin is found: with one, both data sets choose the same.
 
@@ -108,7 +106,7 @@ def large_margin() -> Subject:
     return looped("large margin mechanism", mechanism.draw, swing, mechanism.guarantee)
 
 
-@audited(SCORES, "mechanisms.GeneralisedExponentialMechanism", draws=1500, planted=0.6)
+@audited("mechanisms.GeneralisedExponentialMechanism", draws=1500, planted=0.6)
 def generalised_exponential() -> Subject:
     """`GeneralisedExponentialMechanism` with one candidate of small sensitivity, against which all others move.
 
@@ -121,7 +119,7 @@ def generalised_exponential() -> Subject:
     return looped("generalised exponential mechanism", mechanism.draw, pair, mechanism.guarantee)
 
 
-@audited(SCORES, "mechanisms.SmoothSensitivityMechanism", draws=100, many=2_000)
+@audited("mechanisms.SmoothSensitivityMechanism", draws=100, many=2_000)
 def smooth_sensitivity() -> Subject:
     """`SmoothSensitivityMechanism`: both the scores and their bounds move."""
     mechanism = SmoothSensitivityMechanism(

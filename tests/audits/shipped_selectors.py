@@ -46,11 +46,9 @@ from dpselect.selection import (
 )
 from dpselect.selection.best import best_outcome
 from dpselect.selection.candidates import Candidate
-from tests.audits.shipped import Shipped, audited, label, looped, number_or_nan, released
+from tests.audits.shipped import ENTRIES, Shipped, audited, label, looped, number_or_nan, released
 
-__all__ = ["LAWS", "SELECTORS", "best_of_draws"]
-
-SELECTORS: list[Shipped] = []
+__all__ = ["LAWS", "best_of_draws"]
 
 EPSILON = 0.5
 BASE = pure_dp(epsilon=EPSILON)
@@ -130,7 +128,7 @@ LAWS: tuple[Repetitions, ...] = (
 )
 
 
-@audited(SELECTORS, "selection.select_best", draws=500, planted=0.5)
+@audited("selection.select_best", draws=500, planted=0.5)
 def best_of_some() -> Subject:
     """`select_best` itself."""
     return selector(
@@ -138,7 +136,7 @@ def best_of_some() -> Subject:
     )
 
 
-@audited(SELECTORS, "repetitions.split_counts", draws=500, planted=0.5)
+@audited("repetitions.split_counts", draws=500, planted=0.5)
 def best_of_split_counts() -> Subject:
     """`split_counts`: the K runs of a mixture of two candidates, counted in advance."""
     law = Geometric(gamma=0.2)
@@ -152,7 +150,7 @@ def best_of_split_counts() -> Subject:
     return looped("best of K, counted in advance", run, (False, True), best_of(BASE, law))
 
 
-@audited(SELECTORS, "selection.select_above", draws=1000, planted=0.8)
+@audited("selection.select_above", draws=1000, planted=0.8)
 def above_a_threshold() -> Subject:
     """`select_above`."""
     return selector(
@@ -160,14 +158,14 @@ def above_a_threshold() -> Subject:
     )
 
 
-@audited(SELECTORS, "selection.select_above", draws=200, many=8_000, planted=0.5)
+@audited("selection.select_above", draws=200, many=8_000, planted=0.5)
 def above_a_threshold_with_a_limit() -> Subject:
     """`select_above` with a limit, below which the number of tries is drawn again."""
     options: dict[str, Any] = {"threshold": 1.0, "stop_probability": 0.1, "max_runs": 5, "guarantee": BASE}
     return selector("first above a threshold, limited", select_above, *TRIES, **options)
 
 
-@audited(SELECTORS, "selection.SelectAcceptable", draws=1000, planted=0.6)
+@audited("selection.SelectAcceptable", draws=1000, planted=0.6)
 def acceptable() -> Subject:
     """`SelectAcceptable`."""
     select = SelectAcceptable(acceptable=lambda score, _: score >= 1.0, floor=0.05, base=BASE)
@@ -175,20 +173,20 @@ def acceptable() -> Subject:
     return selector("conditional sampling", select, *where, run=split)
 
 
-@audited(SELECTORS, "selection.SelectAbove", draws=1000, planted=0.7)
+@audited("selection.SelectAbove", draws=1000, planted=0.7)
 def amplification() -> Subject:
     """`amplified`: a `SelectAbove`."""
     return selector("amplified", amplified(mean=0.3, margin=0.2, failure_probability=0.5, base=BASE), *TRIES)
 
 
-@audited(SELECTORS, "selection.SelectWithDummies", draws=1000, many=4000, heavy=True)
+@audited("selection.SelectWithDummies", draws=1000, many=4000, heavy=True)
 def among_dummies() -> Subject:
     """`SelectWithDummies`."""
     select = SelectWithDummies(threshold=1.0, runs=20, gamma=0.24, base=BASE)
     return selector("drawn by weight among dummies", select, "dummies.select_among_dummies")
 
 
-@audited(SELECTORS, "selection.SelectIncreasing", draws=1000, planted=0.3)
+@audited("selection.SelectIncreasing", draws=1000, planted=0.3)
 def increasing() -> Subject:
     """`SelectIncreasing`: two levels, the second at twice the price."""
     select = SelectIncreasing(levels=[BASE, pure_dp(epsilon=2.0 * EPSILON)], repetitions=Logarithmic.with_mean(mean=5))
@@ -200,7 +198,7 @@ def increasing() -> Subject:
     return looped("increasing budgets", run, (False, True), claim, lambda found: number_or_nan(found and found[0]))
 
 
-@audited(SELECTORS, "selection.PercentileSparseVector", draws=500, planted=0.5)
+@audited("selection.PercentileSparseVector", draws=500, planted=0.5)
 def by_percentile() -> Subject:
     """`PercentileSparseVector` of four queries; log-odds move by two epsilon of a run."""
     make = partial(PercentileSparseVector, guarantee=BASE, epsilon=4.0)
@@ -213,7 +211,7 @@ def by_percentile() -> Subject:
     )
 
 
-@audited(SELECTORS, "selection.SampledSparseVector", draws=300, many=5000)
+@audited("selection.SampledSparseVector", draws=300, many=5000)
 def by_sampling() -> Subject:
     """`SampledSparseVector` of two queries, ten runs each."""
     statistic = SmoothedOdds(samples=10, smoothing=2.0, sensitivity=3.0)
@@ -229,14 +227,14 @@ def by_sampling() -> Subject:
     )
 
 
-@audited(SELECTORS, "selection.ThresholdSearch", draws=500, many=5000)
+@audited("selection.ThresholdSearch", draws=500, many=5000)
 def threshold_found() -> Subject:
     """`ThresholdSearch`: two thresholds by ten runs."""
     search = ThresholdSearch(**THRESHOLDS, epsilon=3.0)
     return selector("threshold found by sampling", search, "one_sided.threshold_search", run=split)
 
 
-@audited(SELECTORS, "selection.SelectWithoutThreshold", draws=1000, many=1000, heavy=True)
+@audited("selection.SelectWithoutThreshold", draws=1000, many=1000, heavy=True)
 def threshold_found_and_used() -> Subject:
     """`SelectWithoutThreshold`."""
     select = SelectWithoutThreshold(search=ThresholdSearch(**THRESHOLDS, epsilon=2.0), stop_probability=0.1)
@@ -244,7 +242,7 @@ def threshold_found_and_used() -> Subject:
     return selector("selection without a threshold", select, *where, run=split)
 
 
-@audited(SELECTORS, "selection.SelectHyperparameters", draws=300, many=10_000, planted=0.3)
+@audited("selection.SelectHyperparameters", draws=300, many=10_000, planted=0.3)
 def hyperparameters() -> Subject:
     """`SelectHyperparameters`: both data sets change, and the price is that of one person in both."""
     law = Geometric(gamma=0.2)
@@ -262,7 +260,6 @@ def hyperparameters() -> Subject:
 
 
 @audited(
-    SELECTORS,
     "selection.select_best",
     "selection.noisy_score_candidate",
     "selection.PrivateCandidate",
@@ -278,7 +275,7 @@ def noisy_scores() -> Subject:
     return looped("best of K noisy scores", partial(best_output, law=law), (pair[0], pair[1]), claim)
 
 
-SELECTORS += [
+ENTRIES.extend(
     Shipped(
         name=f"best_of_{type(law).__name__}",
         make=partial(best_of_draws, law),
@@ -287,4 +284,4 @@ SELECTORS += [
         planted=0.5,
     )
     for law in LAWS
-]
+)

@@ -32,11 +32,9 @@ from dpselect.holdout.scores import METRICS, Scored
 from dpselect.numerics.search import Array
 from dpselect.privacy import Release
 from dpselect.randomness import RandomSource, keyed_source
-from tests.audits.shipped import Shipped, audited, looped, released
+from tests.audits.shipped import audited, looped, released
 
-__all__ = ["SESSIONS"]
-
-SESSIONS: list[Shipped] = []
+__all__: list[str] = []
 
 MOVED = ([0, 0, 0, 7, 7, 7], [0, 0, 7, 7, 7, 7])
 GRID = integer_grid(0, 7)
@@ -60,7 +58,7 @@ def session(name: str, answers: Answers, pair: tuple[Any, Any]) -> Subject:
     return Subject(name=name, draw=draw, claim=answers(pair[0], keyed_source(0))[0].guarantee)
 
 
-@audited(SESSIONS, "adaptive.ExponentialMedian", draws=500, planted=0.6)
+@audited("adaptive.ExponentialMedian", draws=500, planted=0.6)
 def exponential_medians() -> Subject:
     """`ExponentialMedian`."""
     return looped(
@@ -71,7 +69,7 @@ def exponential_medians() -> Subject:
     )
 
 
-@audited(SESSIONS, "adaptive.SearchMedian", "adaptive.SearchNoise", draws=500, planted=0.4)
+@audited("adaptive.SearchMedian", "adaptive.SearchNoise", draws=500, planted=0.4)
 def searched_medians() -> Subject:
     """`SearchMedian`, with the noise of `SearchNoise`."""
     noise = SearchNoise.of_deviation(3, 2.0)
@@ -86,7 +84,7 @@ def searched_medians() -> Subject:
 analysis = partial(AdaptiveAnalysis, subsample_size=1, failure_probability=0.9, grid_size=2, order="given")
 
 
-@audited(SESSIONS, "adaptive.AdaptiveAnalysis", draws=400, many=5_000)
+@audited("adaptive.AdaptiveAnalysis", draws=400, many=5_000)
 def estimates() -> Subject:
     """`AdaptiveAnalysis.estimate`."""
 
@@ -97,7 +95,7 @@ def estimates() -> Subject:
     return session("adaptive medians", answers, (rows(300, 150), rows(300, 151)))
 
 
-@audited(SESSIONS, "adaptive.AdaptiveAnalysis", draws=300, many=300, heavy=True)
+@audited("adaptive.AdaptiveAnalysis", draws=300, many=300, heavy=True)
 def choices() -> Subject:
     """`AdaptiveAnalysis.choose`."""
 
@@ -108,7 +106,7 @@ def choices() -> Subject:
     return session("adaptive choices", answers, (rows(300, 150), rows(300, 151)))
 
 
-@audited(SESSIONS, "adaptive.Verification", "adaptive.AdaptiveAnalysis", draws=30, many=30, heavy=True)
+@audited("adaptive.Verification", "adaptive.AdaptiveAnalysis", draws=30, many=30, heavy=True)
 def verifications() -> Subject:
     """`AdaptiveAnalysis.verify`: one run of a `Verification`, how many of at most 20 answers come before a no."""
 
@@ -124,7 +122,7 @@ def verifications() -> Subject:
     return looped("verification", run, pair, claim)
 
 
-@audited(SESSIONS, "adaptive.AdaptiveMeans", draws=100, many=200, heavy=True)
+@audited("adaptive.AdaptiveMeans", draws=100, many=200, heavy=True)
 def means() -> Subject:
     """`AdaptiveMeans.mean`."""
 
@@ -135,7 +133,7 @@ def means() -> Subject:
     return session("adaptive means", answers, (rows(200, 100), rows(200, 101)))
 
 
-@audited(SESSIONS, "adaptive.MultiplicativeWeights", draws=20, many=20, heavy=True)
+@audited("adaptive.MultiplicativeWeights", draws=20, many=20, heavy=True)
 def multiplicative_weights() -> Subject:
     """`MultiplicativeWeights`: one question."""
 
@@ -156,9 +154,9 @@ PLANS: dict[str, tuple[str, Callable[..., Any]]] = {  # each with its metric
 }
 
 
-@audited(SESSIONS, "holdout.Holdout", of=("block medians",), draws=100, many=200, heavy=True)
-@audited(SESSIONS, "holdout.Holdout", of=("checked",), draws=300, many=5_000)
-@audited(SESSIONS, "holdout.Holdout", of=("gaussian",), draws=500, many=5_000)
+@audited("holdout.Holdout", of=("block medians",), draws=100, many=200, heavy=True)
+@audited("holdout.Holdout", of=("checked",), draws=300, many=5_000)
+@audited("holdout.Holdout", of=("gaussian",), draws=500, many=5_000)
 def holdout(name: str) -> Subject:
     """One question to a holdout with a plan: half of the predictions are wrong, or one more.
 

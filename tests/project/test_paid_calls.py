@@ -24,7 +24,8 @@ from dpselect.privacy import OutputGuarantee, Release, pure_dp
 from dpselect.privacy.paying import PaidSession
 from dpselect.privacy.release import Receipt
 from dpselect.randomness import RandomSource, keyed_source
-from tests.project.public_calls import from_calls, from_examples, public
+from tests.project import public_calls
+from tests.project.public_calls import Public, from_calls, from_examples, public
 from tests.project.public_samples import DATA, PUBLIC_HERE
 
 BASE = pure_dp(epsilon=0.1)
@@ -86,9 +87,9 @@ def of_example(name: str) -> Call | None:
     return None if call is None else call.call
 
 
-def calls() -> dict[str, Call]:
+def calls(takers: dict[str, bool]) -> dict[str, Call]:
     """Every public callable that is paid by a spender, and by no session that has tests of its own."""
-    paid = (name.removesuffix(".__call__") for name, pays in TAKERS.items() if pays)
+    paid = (name.removesuffix(".__call__") for name, pays in takers.items() if pays)
     own = [name for name in paid if name not in SESSIONS and name not in BASES and name in PUBLIC]
     examples = {name: of_example(name) for name in own if not SESSIONS_ALREADY_PAID_EACH_ANSWER.fullmatch(name)}
     return {**SESSIONS, **{name: call for name, call in examples.items() if call is not None}}
@@ -184,7 +185,7 @@ def takers() -> dict[str, bool]:
 TAKERS = takers()
 BASES = ("mechanisms.Mechanism", "mechanisms.NoiseReduction.open")
 PUBLIC = {found.name: found for found in public()}
-CALLS = calls()
+CALLS = calls(TAKERS)
 
 
 class Recorder:
@@ -281,6 +282,42 @@ def test_what_the_budget_does_not_allow_draws_nothing(name, spender):
     with pytest.raises(BudgetError):
         CALLS[name](spender=spender, random=spender.source)
     assert not spender.events
+
+
+class Sum(m.Mechanism):
+    """A mechanism from outside of the package (which adds no noise).
+
+    >>> Sum()([1.0, 2.0], random=keyed_source(1)).value
+    3.0
+    """
+
+    guarantee = BASE
+
+    def prepared(self, rows):
+        return lambda random: float(sum(rows)) + 0.0 * random.below(2)
+
+
+class Early(Sum):
+    """The same, drawn before it is paid for.
+
+    >>> Early()([1.0, 2.0], random=keyed_source(1)).value
+    3.0
+    """
+
+    def __call__(self, *data, spender=None, label="early", random=None):
+        self.draw(*data, random=random)
+        return super().__call__(*data, spender=spender, label=label, random=random)
+
+
+@pytest.mark.parametrize("kind", [Sum, Early])
+def test_a_new_mechanism_is_called_as_its_example_calls_it(kind, spender, monkeypatch):
+    """Nothing else names it: the contract above holds for the first, and finds the second."""
+    monkeypatch.setattr(m, kind.__name__, kind, raising=False)
+    monkeypatch.setattr(m, "__all__", [*m.__all__, kind.__name__])
+    monkeypatch.setitem(PUBLIC, f"mechanisms.{kind.__name__}", Public("", kind, (kind.__doc__,), (kind,)))
+    monkeypatch.setitem(public_calls._everything(), kind.__name__, kind)
+    calls(takers())[f"mechanisms.{kind.__name__}"](spender=spender, label="mine", random=spender.source)
+    assert (spender.kinds() == ["reserve", "draw", "settle"]) is (kind is Sum)
 
 
 def test_a_session_that_is_closed_gives_back_what_was_not_used(tmp_path):
