@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from dpselect.accounting import best_of
-from dpselect.adaptive import ExponentialMedian, SearchMedian, SearchNoise, integer_grid
+from dpselect.adaptive import integer_grid
+from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
+from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.ledger import Ledger
 from dpselect.mechanisms import SparseVector, bounded_range, exponential_mechanism, permute_and_flip
 from dpselect.ordered import quantile

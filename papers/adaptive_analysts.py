@@ -14,8 +14,9 @@ from typing import Final
 import numpy as np
 from scipy.stats import binom
 
-from dpselect.adaptive import ExponentialMedian, SearchMedian, uniform_grid
+from dpselect.adaptive import uniform_grid
 from dpselect.adaptive.blocks import BlockPlan
+from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
 from dpselect.numerics.search import Array
 from dpselect.ordered.domains import Domain
 from dpselect.randomness import RandomSource

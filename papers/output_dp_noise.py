@@ -15,7 +15,8 @@ import numpy as np
 from dpselect.accounting import gated
 from dpselect.accounting.stopping.gated import logistic_error_shift, noise_unit
 from dpselect.learners import GatedRelease
-from dpselect.mechanisms import SparseRelease, balanced_split, sparse_vector_guarantee
+from dpselect.mechanisms import SparseRelease, balanced_split
+from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.numerics.search import Array
 from dpselect.privacy import pure_dp
 from papers.output_dp_laws import expected_scales

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpselect.adaptive import explicit_grid, float_grid, integer_grid, logarithmic_grid, plan_blocks, uniform_grid
+from dpselect.adaptive import explicit_grid, integer_grid, logarithmic_grid, plan_blocks, uniform_grid
 from dpselect.adaptive.analysis import Verified
 from dpselect.adaptive.choosing import choice_epsilon, summed_ranks
+from dpselect.adaptive.grids import float_grid
 from dpselect.adaptive.means import AdaptiveMeans
 from dpselect.adaptive.multiplicative_weights import MultiplicativeWeights, plan_multiplicative_weights
 from dpselect.adaptive.subsamples import cut_into_blocks, evaluate

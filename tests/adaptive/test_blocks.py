@@ -13,7 +13,6 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from dpselect.adaptive import (
-    SearchNoise,
     break_even,
     certifies,
     plan_blocks,
@@ -28,6 +27,7 @@ from dpselect.adaptive.means import plan_means
 from dpselect.adaptive.multiplicative_weights import plan_multiplicative_weights
 from dpselect.adaptive.planner import plan_analysis, plan_concentrated
 from dpselect.adaptive.runs import response_trade_off
+from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.adaptive.spread import hoeffding_subsample
 from dpselect.adaptive.transfer import (
     certifies_interval,

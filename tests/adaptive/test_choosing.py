@@ -13,17 +13,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 import dpselect.ordered.order_statistics.intervals as intervals
-from dpselect.adaptive import (
-    ExponentialMedian,
-    SearchMedian,
-    SearchNoise,
-    choice_error,
-    float_grid,
-    integer_grid,
-    plan_blocks,
-)
+from dpselect.adaptive import choice_error, integer_grid, plan_blocks
 from dpselect.adaptive.block_plan import exponential_loss, log_bad_odds
 from dpselect.adaptive.choosing import choice_epsilon, choice_guarantee, summed_ranks
+from dpselect.adaptive.grids import float_grid
+from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
+from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.ordered.domains import Domain
 from dpselect.privacy import gaussian
 from dpselect.randomness import RandomSource, keyed_source

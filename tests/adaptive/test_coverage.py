@@ -12,16 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import beta, binom
 
-from dpselect.adaptive import (
-    ExponentialMedian,
-    SearchMedian,
-    Verification,
-    plan_blocks,
-    plan_verification,
-    splitting_blocks,
-    uniform_grid,
-)
+from dpselect.adaptive import Verification, plan_blocks, plan_verification, splitting_blocks, uniform_grid
 from dpselect.adaptive.blocks import BlockPlan
+from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
 from dpselect.adaptive.subsamples import Blocks
 from dpselect.randomness import RandomSource, keyed_source
 from tests.adaptive.adaptive_analysts import Answer, Outcome, expected_claim, holdout, random_walk, sign_aggregation

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from dpselect.adaptive import ExponentialMedian, explicit_grid, integer_grid
+from dpselect.adaptive import explicit_grid, integer_grid
 from dpselect.adaptive.generalisation import (
     concentrated_blocks,
     mean_generalisation,
@@ -31,6 +31,7 @@ from dpselect.adaptive.median_bounds import (
     least_exponential_blocks,
     search_median_blocks,
 )
+from dpselect.adaptive.medians import ExponentialMedian
 from dpselect.adaptive.spread import (
     cantelli_tail,
     error_from_mean_deviation,

@@ -15,9 +15,10 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from dpselect.adaptive import ExponentialMedian, plan_blocks, uniform_grid
+from dpselect.adaptive import plan_blocks, uniform_grid
 from dpselect.adaptive.generalisation import paper_blocks, transfer_blocks, verification_blocks
 from dpselect.adaptive.median_bounds import advanced_composition, exponential_median_blocks
+from dpselect.adaptive.medians import ExponentialMedian
 from dpselect.adaptive.spread import hoeffding_subsample
 from dpselect.adaptive.transfer import _from_profile
 from dpselect.mechanisms.bounded_range_price import bounded_range

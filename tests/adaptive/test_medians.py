@@ -12,18 +12,10 @@ from hypothesis import given, settings, strategies as st
 from scipy.special import ndtr
 from scipy.stats import chisquare
 
-from dpselect.adaptive import (
-    ExponentialMedian,
-    SearchMedian,
-    SearchNoise,
-    explicit_grid,
-    float_grid,
-    integer_grid,
-    logarithmic_grid,
-    uniform_grid,
-)
-from dpselect.adaptive.grids import read_grid
-from dpselect.adaptive.search_noise import best_sharing, search_cost
+from dpselect.adaptive import explicit_grid, integer_grid, logarithmic_grid, uniform_grid
+from dpselect.adaptive.grids import float_grid, read_grid
+from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
+from dpselect.adaptive.search_noise import SearchNoise, best_sharing, search_cost
 from dpselect.errors import ArgumentError
 from dpselect.randomness import keyed_source
 from tests.adaptive.adaptive_laws import data_sets, exponential_law, neighbours, search_law

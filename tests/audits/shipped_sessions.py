@@ -14,15 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.adaptive import (
-    AdaptiveAnalysis,
-    AdaptiveMeans,
-    ExponentialMedian,
-    MultiplicativeWeights,
-    SearchMedian,
-    SearchNoise,
-    integer_grid,
-)
+from dpselect.adaptive import AdaptiveAnalysis, AdaptiveMeans, MultiplicativeWeights, integer_grid
+from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
+from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.audit import Subject
 from dpselect.holdout.block_medians import plan_block_medians
 from dpselect.holdout.checked import plan_checked

@@ -447,7 +447,8 @@ def test_several_scorers_are_refused_by_name():
 
 def test_a_private_median_is_a_release():
     """`ExponentialMedian` gave a bare number, without its guarantee."""
-    from dpselect.adaptive import ExponentialMedian, integer_grid
+    from dpselect.adaptive import integer_grid
+    from dpselect.adaptive.medians import ExponentialMedian
 
     found = ExponentialMedian(epsilon=20.0)([2, 3, 3, 7, 9], integer_grid(0, 10), random=keyed_source(1))
     assert found.guarantee.epsilon(delta=0) >= 20.0

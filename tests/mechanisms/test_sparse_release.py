@@ -17,9 +17,9 @@ from scipy import stats
 
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.ledger import AlreadySettledError, InsufficientBudget, InteractionOpenError, Ledger
-from dpselect.mechanisms import SparseRelease, SparseVector, balanced_split, sparse_vector_guarantee
+from dpselect.mechanisms import SparseRelease, SparseVector, balanced_split
 from dpselect.mechanisms.sparse_release import SparseAnswers
-from dpselect.mechanisms.sparse_vector_prices import answer_counts, number_of_positives
+from dpselect.mechanisms.sparse_vector_prices import answer_counts, number_of_positives, sparse_vector_guarantee
 from dpselect.privacy import OutputGuarantee, pure_dp
 from dpselect.privacy.output.amounts import charged_amount
 from dpselect.randomness import keyed_source

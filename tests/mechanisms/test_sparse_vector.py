@@ -21,8 +21,8 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError
-from dpselect.mechanisms import SparseVector, sparse_vector, sparse_vector_guarantee, threshold_test
-from dpselect.mechanisms.sparse_vector_prices import number_of_positives
+from dpselect.mechanisms import SparseVector, sparse_vector, threshold_test
+from dpselect.mechanisms.sparse_vector_prices import number_of_positives, sparse_vector_guarantee
 from dpselect.privacy.output.amounts import charged_amount, noise_epsilon
 from dpselect.randomness import keyed_source
 from tests.audits.broken_sparse_vectors import BROKEN, SparseVectorLaw, corrected

@@ -14,10 +14,10 @@ from dpselect.adaptive import plan_verification
 from dpselect.adaptive.runs import response_trade_off, runs_guarantee, runs_trade_off, runs_trade_off_inverse
 from dpselect.ledger import Ledger
 from dpselect.ledger.accounting import digest
-from dpselect.mechanisms import sparse_vector_guarantee
 from dpselect.mechanisms.sparse_vector_game.coins import laplace_coins
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_spread
 from dpselect.mechanisms.sparse_vector_game.values import game_values
+from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.privacy import Adjacency, compose, pure_dp
 from dpselect.privacy.profile import RandomizedResponseProfile
 from dpselect.selection import PercentileSparseVector

@@ -12,8 +12,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpselect.errors import ArgumentError, BudgetError
-from dpselect.mechanisms import SparseVector, sparse_vector_guarantee
-from dpselect.mechanisms.sparse_vector_prices import answer_counts, number_of_positives, refined_sparse_vector_guarantee
+from dpselect.mechanisms import SparseVector
+from dpselect.mechanisms.sparse_vector_prices import (
+    answer_counts,
+    number_of_positives,
+    refined_sparse_vector_guarantee,
+    sparse_vector_guarantee,
+)
 from dpselect.randomness import keyed_source
 from tests.audits.broken_sparse_vectors import SparseVectorLaw, corrected
 

@@ -33,7 +33,6 @@ PUBLIC: set[str] = {
     "adaptive.plan_concentrated:subsample_for",
     "learners.EarlyStopping.guarantee:steps",
     "mechanisms.GradualRelease.until:stop",
-    "selection.two_set_guarantee:price",
 }
 """The code sees public parameters, or what was released before: its exception continues, and tells nothing."""
 

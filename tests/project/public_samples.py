@@ -13,16 +13,11 @@ SAMPLES: dict[str, str] = {
     "adaptive.MultiplicativeWeights": (
         "MultiplicativeWeights(np.arange(80000) % 2, universe=2, queries=3, grid_size=2, failure_probability=0.9)"
     ),
-    "adaptive.SearchNoise": "SearchNoise(3, 0.1, 0.1)",
-    "adaptive.cantelli_tail": "cantelli_tail(2.0)",
     "adaptive.certifies": (
         f"certifies({_SWAP}, sample_rank=0.375, rank=0.25, failure_probability=0.05, accuracy_failure=1e-4)"
     ),
     "adaptive.explicit_grid": "explicit_grid([1.0, 2.0, 4.0])",
-    "adaptive.ExponentialMedian": "ExponentialMedian(epsilon=1.0).guarantee",
-    "adaptive.float_grid": "float_grid(0.0, 1.0)",
     "adaptive.integer_grid": "integer_grid(0, 7)",
-    "adaptive.SearchMedian": "SearchMedian(noise=SearchNoise.of_deviation(3, 2.0)).guarantee",
     "adaptive.splitting_blocks": "splitting_blocks(10, 0.05)",
     "audit.audit_guesses": f"audit_guesses([1, 0, 1], [True, True, False], {_PURE})",
     "integrations.sklearn.PublicTransformer.fit": (
@@ -124,8 +119,6 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys(
         (
             "ledger.Amounts",
-            "ordered.CountedCells",
-            "ordered.RectanglePlan",
             "privacy.Guarantee",
             "privacy.RealisedPrice",
             "privacy.Release",
@@ -226,7 +219,6 @@ DEAR: set[str] = {
     "learners.DPSGDClassifier.fit",
     "learners.EarlyStopping.open",
     "ordered.noise_pays_from",
-    "ordered.slice_prices",
     "selection.SampledSparseVector",
     "selection.SampledSparseVector.above",
     "selection.SelectWithoutThreshold",

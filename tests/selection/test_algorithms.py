@@ -34,11 +34,10 @@ from dpselect.selection import (
     select_above,
     select_best,
     threshold_grid,
-    two_set_guarantee,
     without_threshold as threshold_free,
 )
 from dpselect.selection.conditional import first_acceptable_run
-from dpselect.selection.hyperparameters import tuning_candidate
+from dpselect.selection.hyperparameters import tuning_candidate, two_set_guarantee
 from tests.selection.selection_laws import (
     dummies_law,
     first_above_law,

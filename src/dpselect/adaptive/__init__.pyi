@@ -9,18 +9,14 @@ from .choosing import choice_error as choice_error
 from .effective_rounds import EffectiveRounds as EffectiveRounds
 from .grids import (
     explicit_grid as explicit_grid,
-    float_grid as float_grid,
     integer_grid as integer_grid,
     logarithmic_grid as logarithmic_grid,
     uniform_grid as uniform_grid,
 )
 from .means import AdaptiveMeans as AdaptiveMeans
-from .medians import ExponentialMedian as ExponentialMedian, SearchMedian as SearchMedian
 from .multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
 from .planner import plan_analysis as plan_analysis, plan_concentrated as plan_concentrated
-from .search_noise import SearchNoise as SearchNoise
 from .spread import (
-    cantelli_tail as cantelli_tail,
     error_from_mean_deviation as error_from_mean_deviation,
     error_from_standard_deviation as error_from_standard_deviation,
 )

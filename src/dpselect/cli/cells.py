@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dpselect.ordered import CellCounts, CountedCells
+from dpselect.ordered.order_statistics.cell_counts import CellCounts, CountedCells
 
 __all__ = ["UNCOUNTED", "cells_in_words", "described_cells", "withheld_in_words"]
 

@@ -30,7 +30,8 @@ from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics.digits import rounded_up
 from dpselect.numerics.moments import span
-from dpselect.ordered import CellCounts, Column, CountedCells, Quantiles, count_epsilon, open_column, quantiles
+from dpselect.ordered import Column, Quantiles, open_column, quantiles
+from dpselect.ordered.order_statistics.cell_counts import CellCounts, CountedCells, count_epsilon
 from dpselect.ordered.order_statistics.methods.method import CHOICES, METHODS
 from dpselect.ordered.order_statistics.private_range import PrivateRange
 from dpselect.ordered.order_statistics.several import QuantilesRelease

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import SupportsFloat
 
-from dpselect.adaptive import SearchMedian, plan_blocks, uniform_grid
+from dpselect.adaptive import plan_blocks, uniform_grid
 from dpselect.adaptive.blocks import BlockPlan
+from dpselect.adaptive.medians import SearchMedian
 from dpselect.errors import ArgumentError, integer
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.scores import Scored

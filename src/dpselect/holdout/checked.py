@@ -41,7 +41,7 @@ from dpselect.holdout.counting import ROUNDING, Counted, plan_counting
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import noisy_mean
 from dpselect.holdout.scores import BITS, Scored
-from dpselect.mechanisms import sparse_vector_guarantee
+from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.numerics.search import root_between
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.profile import GaussianProfile

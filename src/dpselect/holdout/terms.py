@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
-from dpselect.adaptive import SearchNoise
 from dpselect.adaptive.blocks import BlockPlan
 from dpselect.adaptive.means import MeanPlan
+from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.holdout.block_medians import BlockMedianPlan, plan_block_medians
 from dpselect.holdout.checked import CheckedPlan, plan_checked

@@ -31,5 +31,4 @@ from .smooth_sensitivity import SmoothSensitivityMechanism as SmoothSensitivityM
 from .sparse_release import SparseRelease as SparseRelease, balanced_split as balanced_split
 from .sparse_vector import SparseVector as SparseVector
 from .sparse_vector_plan import plan_sparse_vector as plan_sparse_vector
-from .sparse_vector_prices import sparse_vector_guarantee as sparse_vector_guarantee
 from .trimmed_mean import TrimmedMean as TrimmedMean

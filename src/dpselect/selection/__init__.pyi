@@ -4,7 +4,7 @@ from .best import SelectBest as SelectBest, select_best as select_best
 from .candidates import PrivateCandidate as PrivateCandidate, Selector as Selector
 from .conditional import SelectAcceptable as SelectAcceptable
 from .dummies import SelectWithDummies as SelectWithDummies
-from .hyperparameters import SelectHyperparameters as SelectHyperparameters, two_set_guarantee as two_set_guarantee
+from .hyperparameters import SelectHyperparameters as SelectHyperparameters
 from .increasing_budgets import SelectIncreasing as SelectIncreasing
 from .mixtures import (
     private_mixture as private_mixture,

@@ -15,7 +15,6 @@ from scipy import stats
 
 from dpselect.errors import ArgumentError
 from dpselect.ordered import (
-    QuasiConcave,
     QuasiConcaveByInteriorPoint,
     RisingAndFalling,
     ScoreRuns,
@@ -24,6 +23,7 @@ from dpselect.ordered import (
 )
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.optimisation_reduction import interior_point_instance
+from dpselect.ordered.interior_points.quasi_concave import QuasiConcave
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from tests.budgets import budget_at

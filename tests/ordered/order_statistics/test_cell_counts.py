@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from dpselect.cli.app import app, main
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.ledger import Ledger
-from dpselect.ordered import CellCounts, Column, CountedCells, count_cells, count_epsilon, open_column, quantile
-from dpselect.ordered.order_statistics.cell_counts import noise_above
+from dpselect.ordered import Column, count_cells, open_column, quantile
+from dpselect.ordered.order_statistics.cell_counts import CellCounts, CountedCells, count_epsilon, noise_above
 from dpselect.randomness import keyed_source
 
 ODD = ["", " ", "nan", "NaN", "NA", "null", "unknown", "1_000", "1,5", "12", "-3", "1e400", "-1e400", "inf", "7;7",

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from dpselect.adaptive import ExponentialMedian, integer_grid
+from dpselect.adaptive import integer_grid
+from dpselect.adaptive.medians import ExponentialMedian
 from dpselect.errors import ArgumentError, number
 from dpselect.integrations.sklearn.scoring import scoring_of
 from dpselect.mechanisms import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import BoundUnavailableError
-from dpselect.mechanisms import sparse_vector_guarantee
+from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee
