@@ -1,4 +1,4 @@
-"""How often an audit by samples catches each specimen of the zoo: the table of docs/audit-power.md.
+"""How often an audit by samples catches each specimen of the zoo: the table of docs/evidence/audit-power.md.
 
     python -m benchmarks.audit_power --runs 100
 

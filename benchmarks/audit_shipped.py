@@ -1,4 +1,4 @@
-"""What audits of this library's own mechanisms show: the second table of docs/audit-power.md.
+"""What audits of this library's own mechanisms show: the second table of docs/evidence/audit-power.md.
 
     python -m benchmarks.audit_shipped
 

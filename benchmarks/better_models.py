@@ -1,7 +1,7 @@
 """What a study releases at one total: by default, by each design of a search, and beside what one would do instead.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.better_models [--quick] [--adult adult.csv] [--seeds 10]
-        [--only TABLE ...] [--before FOLDER] [--json FILE] [--page docs/better-models.md]
+        [--only TABLE ...] [--before FOLDER] [--json FILE] [--page docs/evidence/better-models.md]
 
 For each table, epsilon (at delta 1e-5) and seed: a split of its own (a fifth held out), the same for all ways, and the
 released model's accuracy, or R2, on the rows held out. Ways of this library are studies, run as by a user; their

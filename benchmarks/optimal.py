@@ -5,7 +5,7 @@
     python benchmarks/optimal.py small                   runs that leak little: processor time and width of the bracket
     python benchmarks/optimal.py speed                   processor time of one epsilon, one bracket and one curve
     python benchmarks/optimal.py table                   against dp-accounting's repeat-and-select, as a Markdown table
-    python benchmarks/optimal.py table --write docs/optimal-vs-repeat-and-select.md
+    python benchmarks/optimal.py table --write docs/explanation/optimal-vs-repeat-and-select.md
 
 Times are processor time of this process (all its threads), with the base's privacy-loss distribution built in advance.
 """
@@ -208,7 +208,7 @@ PEER_LAWS: dict[str, tuple[float, int]] = {
 }
 
 PEER_DELTA = 1e-6
-COMMAND = "python benchmarks/optimal.py table --write docs/optimal-vs-repeat-and-select.md"
+COMMAND = "python benchmarks/optimal.py table --write docs/explanation/optimal-vs-repeat-and-select.md"
 
 
 def _sampled(steps: int) -> dp_accounting.DpEvent:

@@ -1,7 +1,7 @@
 """What `dpselect tune --forecast` says, from what was measured: what each design gains over one default run.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.planner FOUND.json [--to src/dpselect/study/forecast.json]
-        [--page docs/better-models.md]
+        [--page docs/evidence/better-models.md]
 
 FOUND.json is what `python -m benchmarks.better_models --json FOUND.json` wrote; default runs at epsilon 1,000 are
 measured here and added to it. Cases are sorted by n mu, the public number of rows times the Gaussian differential

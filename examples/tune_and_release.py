@@ -87,7 +87,7 @@ study = parse_study(
             "row_norm": {"law": "log_uniform", "low": 0.5, "high": 3.0},
         },
         "repetitions": {"law": "harmonic", "limit": law.limit},
-        "runs": {"executor": "inline", "workers": 1},  # processes, clusters: docs/executors.md
+        "runs": {"executor": "inline", "workers": 1},  # processes, clusters: docs/how-to/executors.md
         "output": {"folder": str(FOLDER / "search")},
     }
 )

@@ -15,7 +15,7 @@ from pybtex.database import Entry, parse_file
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-PAGE = "references"
+PAGE = "reference/references"
 NAME = r"(?:[A-ZÀ-Ý][\w'\u2019-]*[a-zà-ÿ][\w'\u2019-]*)"
 CITATION = re.compile(rf"{NAME}(?:(?:,\s+(?:and\s+)?|\s+and\s+){NAME})*(?:\s+et\s+al\.)?,?\s+\(?((?:19|20)\d\d)\b")
 # what may stand before a year and is no one's name

@@ -69,7 +69,9 @@ def sections(env: BuildEnvironment) -> Iterator[nodes.Node]:
         line = nodes.paragraph("", "", source_pages.link(env, env.docname, f"examples/{script.name}"))
         section += line
         if script.stem in NOTEBOOKS:
-            line += [nodes.Text(", "), nodes.reference("", "run cell by cell", refuri=f"notebooks/{script.stem}.html")]
+            up = "../" * env.docname.count("/")
+            uri = f"{up}notebooks/{script.stem}.html"
+            line += [nodes.Text(", "), nodes.reference("", "run cell by cell", refuri=uri)]
         section += [paragraph(text) for text in paragraphs]
         section += list(picture(env, PICTURES / script.name))
         printed = PICTURES / f"{script.stem}.txt"

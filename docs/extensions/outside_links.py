@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from sphinx.application import Sphinx
 
-PAGES = {"../THREATS.md": "threats.md", "../ARCHITECTURE.md": "architecture.md", "../CHANGELOG.md": "changelog.md"}
+PAGES = {
+    "../THREATS.md": "explanation/threats.md",
+    "../ARCHITECTURE.md": "reference/architecture.md",
+    "../CHANGELOG.md": "reference/changelog.md",
+}
 
 
 def to_pages(_app: Sphinx, page: str, source: list[str]) -> None:

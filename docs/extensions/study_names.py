@@ -26,7 +26,7 @@ from dpselect.study.metrics import METRICS
 from dpselect.tables import SOURCES
 from dpselect.tuning.space import DISTRIBUTIONS
 
-PAGE: Final = Path(__file__).parents[1] / "study-file.md"
+PAGE: Final = Path(__file__).parents[1] / "reference" / "study-file.md"
 FIRST: Final = "<!-- from the code: python docs/extensions/study_names.py -->"
 LAST: Final = "<!-- end -->"
 

@@ -150,7 +150,7 @@ def test_a_ledger_pays_for_the_rows(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_the_page_on_adaptive_analysis_runs() -> None:
-    text = (ROOT / "docs" / "adaptive.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to/adaptive.md").read_text(encoding="utf-8")
     left: list[Any] = []
     blocks = "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.M | re.S))
     exec(compile(blocks, "adaptive.md", "exec"), {"print": lambda *values: left.append(values)})

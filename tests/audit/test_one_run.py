@@ -387,7 +387,7 @@ def test_the_page_on_canaries_runs():
     """Unseeded. 180 right guesses of 200 suffice; with an eighth of the noise all 100 pilot runs had 195 or more."""
     shown = []
     exec(
-        compile(python_blocks("audit-canaries.md"), "audit-canaries.md", "exec"),
+        compile(python_blocks("how-to/audit-canaries.md"), "audit-canaries.md", "exec"),
         {"print": lambda *row: shown.append(row)},
     )
     assert shown[0] == (True,)

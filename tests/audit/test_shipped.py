@@ -90,7 +90,7 @@ def test_a_shipped_mechanism_keeps_its_claim_under_more_draws_that_refute_a_plan
 
 
 def test_most_entries_have_a_planted_claim():
-    """What the others lack is said in docs/audit-power.md."""
+    """What the others lack is said in docs/evidence/audit-power.md."""
     assert len(PLANTED) >= 79
     with pytest.raises(ValueError, match="no planted claim"):
         next(entry for entry in SHIPPED if entry.planted is None).planted_claim(pure_dp(epsilon=1.0))
@@ -146,7 +146,7 @@ class TestGaussianNoise(AuditContract):
 
 @pytest.mark.full
 def test_the_contract_on_the_page_runs():
-    page = (ROOT / "docs" / "audit-power.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "evidence/audit-power.md").read_text(encoding="utf-8")
     names = {}
     exec(compile("\n".join(re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)), "audit-power.md", "exec"), names)
     contract = names["TestMyCount"]()

@@ -163,6 +163,9 @@ def test_bases_that_are_bounds_only_are_refused():
 @pytest.mark.full
 def test_the_page_on_the_tuner_runs():
     shown = []
-    exec(compile(python_blocks("audit-tuner.md"), "audit-tuner.md", "exec"), {"print": lambda *row: shown.append(row)})
+    exec(
+        compile(python_blocks("evidence/audit-tuner.md"), "audit-tuner.md", "exec"),
+        {"print": lambda *row: shown.append(row)},
+    )
     [(measured, claimed)] = shown
     assert 0.99 * claimed < measured <= claimed

@@ -2,8 +2,8 @@
 
 Exact audits have no error. Those by samples have fixed keys. A corrected specimen is refuted with probability at most
 1e-6 (confidence .999999), so that some of the 36 is with at most 4e-5 over keys. A broken one is audited at confidence
-.99 with as many draws as caught it in all of 100 measured runs (20 at a million draws; docs/audit-power.md), so that it
-is missed over keys with probability below .045 (.21), or those runs had one chance in a hundred.
+.99 with as many draws as caught it in all of 100 measured runs (20 at a million draws: docs/evidence/audit-power.md),
+so that it is missed over keys with probability below .045 (.21), or those runs had one chance in a hundred.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def test_an_audit_by_samples_catches_the_broken_where_a_table_says_so(specimen):
 
 
 def draws_in_the_table():
-    """From docs/audit-power.md: the fewest draws at which all runs caught it, None where none did."""
-    page = (DOCS / "audit-power.md").read_text(encoding="utf-8")
+    """From docs/evidence/audit-power.md: the fewest draws at which all runs caught it, None where none did."""
+    page = (DOCS / "evidence/audit-power.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \|.*\| ([\d,]+|exact only) \|$", page, re.MULTILINE)
     return {name: None if least == "exact only" else int(least.replace(",", "")) for name, least in rows}
 
@@ -69,7 +69,7 @@ def test_the_table_has_every_specimen_and_each_is_in_the_zoo():
     names = [specimen.name for specimen in ZOO]
     assert len(set(names)) == len(names)
     assert set(draws_in_the_table()) == set(names)
-    page = (DOCS / "zoo.md").read_text(encoding="utf-8")
+    page = (DOCS / "evidence/zoo.md").read_text(encoding="utf-8")
     for name in names:
         assert f"`{name}`" in page, name
 

@@ -1,7 +1,7 @@
 """Mistakes found in public programs that select or account, each with the exact laws that show it.
 
 Those in the number of repetitions are in the tests of the accounting, those of the sparse vector in
-`broken_sparse_vectors`; these are the rest. The table in docs/zoo.md lists all of them.
+`broken_sparse_vectors`; these are the rest. The table in docs/evidence/zoo.md lists all of them.
 """
 
 from __future__ import annotations

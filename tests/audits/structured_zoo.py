@@ -2,7 +2,7 @@
 
 Each is a function of a list of names and a `RandomSource`, to be audited on `DATA` and `NEIGHBOUR` (the same without
 the person "b") under the claim of its noisy count, epsilon 1. The noise is on a grid, so that its low bits tell
-nothing. `tests/audit/test_dissection.py` audits all of them; docs/audit-power.md has what is seen.
+nothing. `tests/audit/test_dissection.py` audits all of them; docs/evidence/audit-power.md has what is seen.
 """
 
 from __future__ import annotations

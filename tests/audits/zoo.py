@@ -1,6 +1,6 @@
 """All broken programs whose exact laws are in this folder, as subjects of an audit, each beside its corrected self.
 
-docs/zoo.md says where each was seen; docs/audit-power.md which audit sees it with how many draws.
+docs/evidence/zoo.md says where each was seen; docs/evidence/audit-power.md which audit sees it with how many draws.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Specimen:
     """A program with one defect.
 
     Attributes:
-        name: as in docs/zoo.md.
+        name: as in docs/evidence/zoo.md.
         broken: its laws on two neighbours, and its claim.
         corrected: the laws without the defect, on the same two, and the same claim.
     """

@@ -175,7 +175,7 @@ def test_several_processes_through_the_script(folder, capsys):
 
 
 def test_the_page_runs(folder, capsys):
-    page = ROOT / "docs" / "holdout.md"
+    page = ROOT / "docs" / "how-to/holdout.md"
     code = "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S))
     exec(compile(code, "holdout.md", "exec"), {})
     assert capsys.readouterr().out == "True [0.812, 0.917]\nTrue 49\n"

@@ -112,8 +112,8 @@ def test_a_missing_ledger_and_a_missing_budget_are_wrong_usage(where, monkeypatc
 
 
 def test_the_page_in_the_documentation(tmp_path, monkeypatch, capsys):
-    page = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to/ledger.md").read_text(encoding="utf-8")
     code = page.split("```python\n")[1].split("```")[0]
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "docs/ledger.md", "exec"), {})
+    exec(compile(code, "docs/how-to/ledger.md", "exec"), {})
     assert "epsilon 1 and delta 0 was asked for, epsilon 0.3 and delta 1e-06 remains" in capsys.readouterr().out

@@ -255,7 +255,7 @@ def test_the_first_screen_of_the_threats_is_by_severity():
 
 
 def test_the_price_of_a_past_search_begins_with_searches_that_have_none():
-    page = (ROOT / "docs" / "what-did-my-search-cost.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to/what-did-my-search-cost.md").read_text(encoding="utf-8")
     title, first, *_ = page.split("\n\n")
     assert title == "# What did my search cost?"
     assert first.startswith("If the runs themselves were not private, no guarantee can be had afterwards:")
@@ -272,4 +272,4 @@ def test_the_page_of_a_package_index_has_no_broken_link():
     links = re.findall(r"\]\(([^)]*)\)", page)
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
     assert "`THREATS.md`" in page
-    assert "tutorial (`docs/tutorial.md`)" in page
+    assert "tutorial (`docs/tutorials/tutorial.md`)" in page

@@ -29,11 +29,11 @@ ROOMS = (
 
 def test_every_page_is_in_the_index():
     listed = set()
-    for index in ("index.md", "how-to.md", "explanation.md", "reference.md", "api/index.md"):
+    for index in ("index.md", "how-to/index.md", "explanation/index.md", "reference/index.md", "api/index.md"):
         text = (DOCS / index).read_text(encoding="utf-8")
         for block in re.findall(r"^```{toctree}\n(.*?)^```", text, flags=re.M | re.S):
             listed |= {
-                str(path.relative_to(DOCS)).removesuffix(".md")
+                str(path.resolve().relative_to(DOCS.resolve())).removesuffix(".md")
                 for line in block.split("\n")
                 if line.strip() and not line.startswith(":")
                 for path in (DOCS / index).parent.glob(f"{line}.md")
@@ -43,27 +43,29 @@ def test_every_page_is_in_the_index():
 
 
 def how_to_pages():
-    text = (DOCS / "how-to.md").read_text(encoding="utf-8")
+    text = (DOCS / "how-to/index.md").read_text(encoding="utf-8")
     names = [
         line for block in re.findall(r"^```{toctree}\n(.*?)^```", text, flags=re.M | re.S) for line in block.split()
     ]
-    return sorted(name for name in names if name != "gallery" and (DOCS / f"{name}.md").exists() and "/" not in name)
+    return sorted(
+        name for name in names if name != "gallery" and (DOCS / "how-to" / f"{name}.md").exists() and "/" not in name
+    )
 
 
 @pytest.mark.parametrize("name", how_to_pages())
 def test_a_how_to_page_begins_with_words_and_ends_with_the_next_step(name):
-    title, first, *_, last = (DOCS / f"{name}.md").read_text(encoding="utf-8").strip().split("\n\n")
+    title, first, *_, last = (DOCS / "how-to" / f"{name}.md").read_text(encoding="utf-8").strip().split("\n\n")
     assert title.startswith("# ")
     assert first[0] not in "#|$", first
     assert not first.startswith(("```", "`pip")), first  # what one gets comes before what one types
     assert last.startswith("**Next**: "), last
-    assert re.search(r"\]\([\w/-]+\.md(#[\w-]+)?\)", last), last
+    assert re.search(r"\]\([\w./-]+\.md(#[\w-]+)?\)", last), last
 
 
 def test_every_extra_is_on_the_page_of_what_is_installed():
     tomllib = importlib.import_module("tomllib")
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    text = (DOCS / "installation.md").read_text(encoding="utf-8")
+    text = (DOCS / "how-to/installation.md").read_text(encoding="utf-8")
     table = text[text.index("## Extras") :]
     named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", table, flags=re.M))))
     assert named == set(project["optional-dependencies"]) - {"docs", "test", "dev", "benchmark"}
@@ -99,7 +101,7 @@ def names_of_the_library():
 
 
 def test_the_notation_table_names_what_exists():
-    text = (DOCS / "notation.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference/notation.md").read_text(encoding="utf-8")
     # the last ones are variables of the examples
     known = names_of_the_library() | {"dpselect", "add_or_remove_one", "replace_one"}
     known |= {"candidate", "random", "output", "score", "value", "law", "analysis", "guarantee", "budget", "profile"}
@@ -115,7 +117,7 @@ def test_the_notation_table_names_what_exists():
 def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    text = (DOCS / "tutorials/tutorial.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.M | re.S)
     exec(compile("\n".join(blocks), "tutorial.md", "exec"), {"__name__": "tutorial"})
     printed = capsys.readouterr().out.splitlines()
@@ -164,7 +166,7 @@ def test_a_peer_that_is_not_installed_is_said(monkeypatch):
     assert "| peer | not installed: No module named 'peer' |" in driver.table(found)
 
 
-@pytest.mark.parametrize("page", ["comparison.md"])
+@pytest.mark.parametrize("page", ["explanation/comparison.md"])
 def test_versions_of_the_comparison_are_those_installed(page):
     """Where a library is installed here, the page speaks of that version."""
     metadata = importlib.import_module("importlib.metadata")
@@ -294,7 +296,7 @@ def test_the_evidence_links_to_the_run(extension):
 
 
 def test_the_evidence_names_commands_that_exist():
-    text = (DOCS / "evidence.md").read_text(encoding="utf-8")
+    text = (DOCS / "evidence/index.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (?!claim|---)(.+) \| `([^`]+)` \| (.+) \|$", text, flags=re.M)
     assert len(rows) > 20
     for claim, command, run in rows:

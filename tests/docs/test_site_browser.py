@@ -16,8 +16,8 @@ from tests.browsing import NEEDS_CHROMIUM, PHONE, browse, corner, fits_a_phone, 
 SITE = os.environ.get("DPSELECT_TEST_SITE")
 pytestmark = [*NEEDS_CHROMIUM, pytest.mark.skipif(not SITE, reason="needs DPSELECT_TEST_SITE, a built documentation")]
 PAGES = (
-    "index", "tutorial", "gallery", "study-file", "glossary", "theorems", "better-models", "api/tuning",
-    "theory/optimal-selection", "theory/sparse-vector",
+    "index", "tutorials/tutorial", "how-to/gallery", "reference/study-file", "reference/glossary", "reference/theorems",
+    "evidence/better-models", "api/tuning", "theory/optimal-selection", "theory/sparse-vector",
 )  # fmt: skip
 
 
@@ -60,4 +60,4 @@ def test_a_dark_screen_gets_a_dark_site(site, tmp_path):
 def test_the_search_finds_a_page(site, tmp_path):
     where, _ = site
     found, _ = browse(tmp_path, "--virtual-time-budget=20000", "--dump-dom", f"{where}/search.html?q=sparse+vector")
-    assert 'href="sparse-vector.html' in found
+    assert 'href="how-to/sparse-vector.html' in found

@@ -33,7 +33,7 @@ def test_the_page_is_as_the_code_is():
 
 @pytest.mark.full
 def test_every_name_is_on_the_page():
-    page = (DOCS / "study-file.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference/study-file.md").read_text(encoding="utf-8")
     names = said("-c", LISTED).stdout.split()
     assert len(names) > 30
     assert [name for name in names if f"`{name}`" not in page] == []
@@ -42,7 +42,9 @@ def test_every_name_is_on_the_page():
 @pytest.mark.full
 def test_a_page_that_is_behind_is_found(tmp_path):
     page = (
-        (DOCS / "study-file.md").read_text(encoding="utf-8").replace("| `momentum` | `0.0` |", "| `momentum` | `0.1` |")
+        (DOCS / "reference/study-file.md")
+        .read_text(encoding="utf-8")
+        .replace("| `momentum` | `0.0` |", "| `momentum` | `0.1` |")
     )
     (tmp_path / "extensions").mkdir()
     (tmp_path / "study-file.md").write_text(page, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The theorem index is whole: every statement that a docstring gives as its source has its tests (docs/theorems.md)."""
+"""The theorem index is whole: each statement that is a docstring's source has tests (docs/reference/theorems.md)."""
 
 import importlib
 import re

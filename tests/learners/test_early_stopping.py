@@ -323,7 +323,7 @@ def test_the_page_shows_what_the_example_prints(monkeypatch):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         runpy.run_path(str(ROOT / "examples" / "early_stopping.py"), run_name="__main__")
-    page = (ROOT / "docs" / "early-stopping.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to/early-stopping.md").read_text(encoding="utf-8")
     shown = page.split("$ python examples/early_stopping.py\n")[1].split("```")[0]
     assert printed.getvalue().strip() == shown.strip()
 

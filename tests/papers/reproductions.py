@@ -31,7 +31,7 @@ def assert_explained(parts):
     """Every row is within its tolerance, or is known to differ: it has the corrected value, and the page of known
     differences has its reason. All numbers are finite, names are not used twice.
     """
-    known = (DOCS / "known-differences.md").read_text(encoding="utf-8")
+    known = (DOCS / "explanation/known-differences.md").read_text(encoding="utf-8")
     for part in parts.values():
         assert len({row.name for row in part.rows}) == len(part.rows)
         for row in part.rows:

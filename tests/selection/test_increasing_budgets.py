@@ -380,5 +380,5 @@ def test_candidates_fit_their_levels():
 
 @pytest.mark.full
 def test_the_page_prints_what_it_shows():
-    page = ROOT / "docs" / "ex-post.md"
+    page = ROOT / "docs" / "how-to/ex-post.md"
     assert doctest.testfile(str(page), module_relative=False).failed == 0

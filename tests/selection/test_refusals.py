@@ -199,7 +199,7 @@ def test_a_failing_base_is_priced_in_every_selector():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("page", "examples"), [("selection.md", 40), ("scores.md", 8)])
+@pytest.mark.parametrize(("page", "examples"), [("how-to/selection.md", 40), ("how-to/scores.md", 8)])
 def test_the_examples_of_the_page_run(page, examples):
     path = ROOT / "docs" / page
     failed, tried = doctest.testfile(str(path), module_relative=False, optionflags=doctest.ELLIPSIS)

@@ -119,7 +119,7 @@ def test_a_tie_with_the_threshold_counts():
 
 
 def test_the_page_lists_every_defect_and_names_tests_that_exist():
-    page = (ROOT / "docs" / "zoo.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "evidence/zoo.md").read_text(encoding="utf-8")
     for function in (*NAIVE, *MISTAKES, *BROKEN):
         assert f"`{function.__name__}`" in page, function.__name__
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))

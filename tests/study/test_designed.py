@@ -181,7 +181,7 @@ def test_a_search_hears_of_one_run_where_searches_like_it_lost(caplog):
 
 
 def test_rows_that_are_images_have_the_map_of_images():
-    """As docs/one-run.md says; a shape alone was refused, and the smooth map of tables is worth less on images."""
+    """As docs/how-to/one-run.md says. A shape alone was refused, and the smooth map of tables is worse on images."""
     data = {"source": "sklearn:digits", "classes": list(range(10)), "bounds": [0, 16]}
     found = check(data=data, learner={"image_shape": [8, 8]})
     assert found["parameters"] == {"image_shape": [8, 8], "map": "oriented-gradients"}

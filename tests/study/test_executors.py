@@ -86,7 +86,7 @@ def test_no_scheduler_is_an_error_before_anything_is_charged(tmp_path):
 
 
 def test_the_page_on_executors_runs():
-    text = (ROOT / "docs" / "executors.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to/executors.md").read_text(encoding="utf-8")
     names = {}
     exec(
         compile("\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.M | re.S)), "executors.md", "exec"), names

@@ -76,7 +76,7 @@ def create(
     to: Annotated[str, typer.Option(help="The gate's file, which is made; or postgresql://...#NAME.")],
     consultations: _Consultations = 20,
     failure_probability: _Failure = 0.05,
-    test: Annotated[str, typer.Option(help="auto, sign, bet or wins (see docs/gate.md).")] = "auto",
+    test: Annotated[str, typer.Option(help="auto, sign, bet or wins (see docs/how-to/gate.md).")] = "auto",
     margin: Annotated[float, typer.Option(help="By how much better an accepted candidate is.")] = 0.0,
     cluster_column: Annotated[
         str | None, typer.Option(help="A column of the incumbent's file: tasks of one cluster count as one.")

@@ -1,6 +1,6 @@
 """Holdouts that last: sealed labels on disk, adaptive questions from many processes, a certificate for every answer.
 
-`docs/holdout.md` says which mechanism serves when.
+`docs/how-to/holdout.md` says which mechanism serves when.
 """
 
 from dpselect.public_api import attach_public

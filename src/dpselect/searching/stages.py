@@ -19,7 +19,7 @@ SHARE: Final = 0.7
 """The share of epsilon that the last run has by default.
 
 Noisy runs tell unlike settings apart already, and only the last run's model is released. Figures with this share:
-docs/better-models.md.
+docs/evidence/better-models.md.
 """
 FIRST_STAGE: Final = ZeroTruncatedPoisson(mean=5.0)
 """The number of runs of the search by default: five on average, never none."""

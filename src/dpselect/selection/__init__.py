@@ -1,6 +1,6 @@
 """Choosing among private candidates: the best of a random number of runs, the first above a threshold, and others.
 
-`docs/selection.md` says which selector to use when.
+`docs/how-to/selection.md` says which selector to use when.
 """
 
 from dpselect.public_api import attach_public

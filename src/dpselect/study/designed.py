@@ -116,7 +116,7 @@ def combinations(space: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]
 def _planned(study: Study) -> tuple[str, Study]:
     """The design of a study with a space that names none, and the study with what is left to choose from.
 
-    See docs/study-file.md.
+    See docs/reference/study-file.md.
     """
     compared = study.validation
     if "refit" in study.model_fields_set:

@@ -196,7 +196,7 @@ source = {source}
 # before the bounds, for spans of time kind = "duration". Free text is {{ kind = "text" }}, and yes or no is
 # {{ kind = "boolean", true_values = ["yes"], false_values = ["no"] }}, without bounds. Delete the line of a column to
 # take it out. missing = "indicator" adds a column that says where a cell was missing; missing = 40 puts 40 there.
-# scale = "log" for amounts. Dates such as 31.12.2024, codes such as -99 and all else: see docs/data.md.
+# scale = "log" for amounts. Dates such as 31.12.2024, codes such as -99 and all else: see docs/how-to/data.md.
 [data.columns]
 {columns}
 {left}
@@ -210,7 +210,7 @@ nominal_rows = {rows}                    # about how many rows there are: a roun
 # with noise and an interval, take the comment off{rare}
 # [validation]
 # metric = {metric}
-# To search instead, say what for, as in docs/study-file.md: [space] map = ...
+# To search instead, say what for, as in docs/reference/study-file.md: [space] map = ...
 
 # What the report and model-card.md say to people in your words; the source, the columns and who is protected they say
 # by themselves. Take the comments off, and change the words.

@@ -121,7 +121,7 @@ def lost_by_searching(settled: Settled) -> str | None:
 
 
 def _why(study: Study, design: str) -> str:
-    """Why the study has this design, by the rule that stands in docs/study-file.md."""
+    """Why the study has this design, by the rule that stands in docs/reference/study-file.md."""
     if study.search.design != "auto" or study.repetitions:
         return "the study says so"
     return _LEFT if design == "one-run" and study.space else _RULE.get(design, "the rule chose it")

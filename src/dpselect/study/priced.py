@@ -35,7 +35,7 @@ from dpselect.tuning.tuner import check_store
 __all__ = ["Price", "Priced", "admit", "price", "price_study"]
 
 _SCORES: Final = 0.1
-"""The share of epsilon that scores of rows that train would cost by themselves. See docs/study-file.md."""
+"""The share of epsilon that scores of rows that train would cost by themselves. See docs/reference/study-file.md."""
 _WHERE: Final = {"executor", "workers", "address", "resources"}
 
 

@@ -344,7 +344,7 @@ class SearchDesign(_Strict):
     design: Annotated[str, AfterValidator(_design)] = "auto"
     """One run of settings that are given or follow from a rule; a portfolio of the candidates that the space lists,
     each tried once; a search of the space in one stage, or in two, of which the second is one run on all rows. auto is
-    what the rule of docs/study-file.md chooses from public facts."""
+    what the rule of docs/reference/study-file.md chooses from public facts."""
 
     @property
     def kind(self) -> type[Design]:

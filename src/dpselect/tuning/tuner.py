@@ -129,7 +129,7 @@ def tune(  # noqa: PLR0913
         delta: the delta of the whole search. The ledger's charge is at this delta.
         max_runs: the largest limit that `epsilon` and `delta` may choose, 100 by default.
         proposal: lets later trials learn from earlier ones, within a ratio of the space's distribution, at a higher
-            price (docs/adaptive-search.md). Trials then run one batch after another.
+            price (docs/how-to/adaptive-search.md). Trials then run one batch after another.
         store: the file of the sealed store, so that a killed search can be resumed. None keeps all in memory. Or a
             `SearchStore`, which also says whether to resume, where the key is and how much room a run's value has.
         executor: where trials run, by default in this process.

@@ -1,4 +1,7 @@
-"""Agreement with dp-accounting 0.6.0, and a table of known differences (docs/known-differences.md explains each)."""
+"""Agreement with dp-accounting 0.6.0, and a table of known differences.
+
+docs/explanation/known-differences.md explains each.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,7 @@ def event_of(base):
     }[base.terms["mechanism"]](base.terms)
 
 
-# base, mean, shape, delta, dp-accounting 0.6.0, ours at most; the rows of docs/known-differences.md
+# base, mean, shape, delta, dp-accounting 0.6.0, ours at most; the rows of docs/explanation/known-differences.md
 KNOWN_DIFFERENCES = [
     (gaussian(noise_multiplier=math.sqrt(5.0)), 10.0, 0.0, 1e-6, 3.4519, 2.7705),
     (gaussian(noise_multiplier=math.sqrt(5.0)), 10.0, 1.0, 1e-6, 4.0688, 2.928),
@@ -117,7 +120,7 @@ def test_pure_statements():
 
 
 def test_the_document_has_every_row():
-    text = (ROOT / "docs" / "known-differences.md").read_text()
+    text = (ROOT / "docs" / "explanation/known-differences.md").read_text()
     numbers = {float(x) for x in re.findall(r"\d+\.\d+", text)}
     for row in KNOWN_DIFFERENCES:
         assert row[4] in numbers

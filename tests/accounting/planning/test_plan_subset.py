@@ -106,7 +106,7 @@ class TestCommand:
 
     @pytest.mark.full
     def test_json(self):
-        """The table is in docs/adaptive-search.md, whose commands are run by tests/docs/test_docs.py."""
+        """The table is in docs/how-to/adaptive-search.md, whose commands are run by tests/docs/test_docs.py."""
         arguments = ["--base", "laplace", "--epsilon", "1", "--repetitions", "harmonic:limit=10"]
         arguments += ["--subset", "rest", "--sampling-rates", "0.3"]
         found = json.loads(self.answer(*arguments, "--json").output)
@@ -195,8 +195,8 @@ def test_the_whole_procedure(tmp_path):
 
 @pytest.mark.slow
 def test_the_page_runs(tmp_path, monkeypatch):
-    """docs/adaptive-search.md: every number that a block prints is the one in its comment."""
-    text = (ROOT / "docs" / "adaptive-search.md").read_text(encoding="utf-8")
+    """docs/how-to/adaptive-search.md: every number that a block prints is the one in its comment."""
+    text = (ROOT / "docs" / "how-to/adaptive-search.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.M | re.S)
     assert len(blocks) == 5
     monkeypatch.chdir(tmp_path)

@@ -401,7 +401,7 @@ def test_the_example_in_small(capsys, tmp_path):
 
 
 def test_the_examples_law_and_price():
-    """50 runs on average, at most 318; the whole search costs what docs/opacus.md says."""
+    """50 runs on average, at most 318; the whole search costs what docs/how-to/opacus.md says."""
     example = load_example()
     assert example.LAW.mean == pytest.approx(50.0, abs=0.5)
     assert example.LAW.limit == 318

@@ -402,7 +402,7 @@ def test_the_page_on_scikit_learn_runs(tmp_path, monkeypatch, capsys):
     """What is written is what the second search, the stored one, released."""
     monkeypatch.chdir(tmp_path)
     names = {}
-    exec(compile(python_blocks("scikit-learn.md"), "scikit-learn.md", "exec"), names)
+    exec(compile(python_blocks("how-to/scikit-learn.md"), "scikit-learn.md", "exec"), names)
     assert 2.9 < float(capsys.readouterr().out) <= 3.0
     model, params = pickle.loads((tmp_path / "model.pickle").read_bytes())
     assert params == names["search"].best_params_

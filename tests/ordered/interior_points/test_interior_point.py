@@ -385,7 +385,7 @@ def test_statistics_of_neighbours(method):
 
 
 def test_the_page_on_interior_points_runs():
-    page = (ROOT / "docs" / "interior-point.md").read_text()
+    page = (ROOT / "docs" / "how-to/interior-point.md").read_text()
     shown = re.findall(r"^print\(.*\)  # (.*)$", page, flags=re.M)
     printed = []
     for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S):
@@ -394,7 +394,7 @@ def test_the_page_on_interior_points_runs():
 
 
 def test_the_table_of_the_page_is_the_calculators():
-    page = (ROOT / "docs" / "interior-point.md").read_text()
+    page = (ROOT / "docs" / "how-to/interior-point.md").read_text()
     lines = re.findall(r"^\| ([\d.]+) \| 2\^(\d+) \| (\w+) \| (\d+) \| (\d+) of (\d+) ", page, flags=re.M)
     assert len(lines) == 50
     for epsilon, bits, method, rows, hits, runs in lines:

@@ -355,8 +355,8 @@ def test_sizes_for_any_labels_from_the_derivation(bits, rows):
 
 
 def test_the_table_of_the_page():
-    """docs/thresholds-and-rectangles.md: rows for error 0.1 at epsilon 1, delta 1e-6."""
-    page = (ROOT / "docs" / "thresholds-and-rectangles.md").read_text()
+    """docs/how-to/thresholds-and-rectangles.md: rows for error 0.1 at epsilon 1, delta 1e-6."""
+    page = (ROOT / "docs" / "how-to/thresholds-and-rectangles.md").read_text()
     lines = re.findall(r"^\| 2\^(\d+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", page, flags=re.M)
     assert [int(line[0]) for line in lines] == [32, 64, 256, 1024]
     for bits, *shown in lines:

@@ -126,8 +126,8 @@ def test_the_curve_for_maps_that_may_turn_round(epsilon):
 
 
 def test_the_table_of_the_page():
-    """docs/interior-point.md: computations of epsilon 0.05, slice noise 0.025, delta 1e-6."""
-    page = (ROOT / "docs" / "interior-point.md").read_text()
+    """docs/how-to/interior-point.md: computations of epsilon 0.05, slice noise 0.025, delta 1e-6."""
+    page = (ROOT / "docs" / "how-to/interior-point.md").read_text()
     number = r"([\d.]+) \| "
     rows = re.findall(r"^\| (\d+) \| " + number * 5 + r"([\d.]+) \|$", page, flags=re.M)
     assert [int(row[0]) for row in rows] == [1, 4, 8, 16, 64, 1024]

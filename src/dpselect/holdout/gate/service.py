@@ -45,7 +45,7 @@ class Gate(Session):
 
     Accepting a candidate is a mistake if it is not better than the incumbent that it was compared with. The probability
     of any mistake is at most the failure probability, regardless of the number and the content of the queries.
-    docs/theory/gate.md has the proof, and docs/gate.md lists what you must ensure.
+    docs/theory/gate.md has the proof, and docs/how-to/gate.md lists what you must ensure.
 
     Args:
         record: the open record of the gate, which `create` and `open` pass.
@@ -84,7 +84,8 @@ class Gate(Session):
         """Seal the first incumbent's outcomes into a new file. All that is tested is fixed here.
 
         Args:
-            path: the new file, or postgresql://...#NAME (docs/server.md); its key goes to the per-user state folder.
+            path: the new file, or postgresql://...#NAME (docs/how-to/server.md). Its key goes to the state folder of
+                the user.
             outcomes: of the incumbent, by the id of the task: a number in [0, 1], or a sequence of as many for each
                 task, its repeats, of which the mean counts. Tasks, or clusters of them, must be independent draws from
                 one population, seen by no one who shapes candidates (you must ensure this).

@@ -1,6 +1,6 @@
 """Holdouts and gates over HTTP: a server with submitters, quotas and a leaderboard, and its client.
 
-`docs/server.md` is the guide. The server needs the extra "server", the client nothing.
+`docs/how-to/server.md` is the guide. The server needs the extra "server", the client nothing.
 """
 
 from dpselect.public_api import attach_public

@@ -1,4 +1,4 @@
-"""The gate and the holdout in the tools that search: each a few lines of the user's (docs/gate-plugs.md)."""
+"""The gate and the holdout in the tools that search: each a few lines of the user's (docs/how-to/gate-plugs.md)."""
 
 from dpselect.public_api import attach_public
 

@@ -29,7 +29,7 @@ def gate_server(
             a path: the same content against the same incumbent is answered from the record.
 
     The server must run under another account than the agent, who could read the outcomes otherwise: see
-    docs/gate-plugs.md. Raises `MissingExtraError` without the extra "mcp".
+    docs/how-to/gate-plugs.md. Raises `MissingExtraError` without the extra "mcp".
     """
     try:
         from mcp.server.mcpserver import MCPServer
