@@ -10,11 +10,11 @@ from scipy import stats
 from dpselect.audit import Subject, audit, audit_outputs, black_box
 from dpselect.audit.callables import collected, function_subject
 from dpselect.audit.events import Question
-from dpselect.audit.judging import judge
 from dpselect.audit.limits import lower_limit, upper_limit
 from dpselect.audit.outputs import as_outputs, joined
 from dpselect.audit.result import DATA_OVER_NEIGHBOUR
 from dpselect.audit.scores import fitted_scores
+from dpselect.audit.verdict import judge
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Release, approximate_dp, gaussian, laplace, pure_dp, zcdp
 from dpselect.randomness import keyed_source

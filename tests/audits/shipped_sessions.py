@@ -25,7 +25,7 @@ from dpselect.adaptive import (
 )
 from dpselect.audit import Subject
 from dpselect.holdout.block_medians import plan_block_medians
-from dpselect.holdout.checked import plan_checked
+from dpselect.holdout.claim_checks import plan_checked
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import plan_gaussian
 from dpselect.holdout.scores import METRICS, Scored

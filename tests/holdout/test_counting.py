@@ -15,8 +15,8 @@ from scipy.special import ndtr, ndtri, rel_entr
 from scipy.stats import beta as beta_law, binom, laplace
 
 from dpselect.errors import ArgumentError, BoundUnavailableError
-from dpselect.holdout import HoldoutRequest, checked
-from dpselect.holdout.checked import mu_of_pure, plan_checked
+from dpselect.holdout import HoldoutRequest, claim_checks
+from dpselect.holdout.claim_checks import mu_of_pure, plan_checked
 from dpselect.holdout.counting import CountingPlan, divergence, plan_counting
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import plan_gaussian
@@ -189,8 +189,8 @@ def test_a_pure_mechanism_is_dominated_by_its_gaussian():
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
 def test_a_run_of_checks_lies_within_its_gaussian(epsilon):
     """Runs played out, claims that move up and down in turn: their power is below the Gaussian's at every level."""
-    first, second = epsilon * checked._SPLIT, epsilon * (1 - checked._SPLIT)
-    mu, levels, caught = checked.mu_of_run(epsilon), np.array([1e-3, 0.01, 0.1, 0.4, 0.8]), False
+    first, second = epsilon * claim_checks._SPLIT, epsilon * (1 - claim_checks._SPLIT)
+    mu, levels, caught = claim_checks.mu_of_run(epsilon), np.array([1e-3, 0.01, 0.1, 0.4, 0.8]), False
     for level in (-2.0, -1.0, 0.0, 1.0, 3.0):
         for scores in ((1, 0), (1, 1)):
             here, there = signed_counts(
@@ -217,7 +217,7 @@ def scales_of(plan, monkeypatch, defect=1.0):
         found.append(scale / 2.0**30)
         return 0
 
-    monkeypatch.setattr(checked, "discrete_laplace", recorded)
+    monkeypatch.setattr(claim_checks, "discrete_laplace", recorded)
     scored = Scored(METRICS["accuracy"], np.zeros(plan.counting.rows), np.zeros(plan.counting.rows), 1.0)
     plan.confirms(scored, 0.9, Draws(bytes(32), "p", "q", 0))
     query, threshold = found
@@ -262,10 +262,10 @@ def test_zoo_a_threshold_noise_of_a_third_of_the_scale_is_caught(monkeypatch):
 
 
 def test_the_tail_of_a_check_is_that_of_two_laplace_noises():
-    a, b = 1 / (0.3 * checked._SPLIT), 2 / (0.3 * (1 - checked._SPLIT))
+    a, b = 1 / (0.3 * claim_checks._SPLIT), 2 / (0.3 * (1 - claim_checks._SPLIT))
     for rows in (1.0, 5.0, 40.0):
         exact = quad(lambda x, r=rows: laplace.pdf(x, scale=a) * laplace.sf(r - x, scale=b), -900, 900, limit=500)[0]
-        assert checked._tail(rows, 0.3) == pytest.approx(exact, rel=2e-6)
+        assert claim_checks._tail(rows, 0.3) == pytest.approx(exact, rel=2e-6)
 
 
 def test_lucky_runs_confirm_no_far_claim_more_often_than_is_counted():
@@ -274,8 +274,8 @@ def test_lucky_runs_confirm_no_far_claim_more_often_than_is_counted():
     20,000 runs at a tail of 1 %: 200 expected at the most, 250 or more has a chance below 5e-4.
     """
     epsilon, runs, generator = 1.0, 20_000, np.random.default_rng(9)
-    a, b = 1 / (epsilon * checked._SPLIT), 2 / (epsilon * (1 - checked._SPLIT))
-    gap = checked._gap(0.01, epsilon)
+    a, b = 1 / (epsilon * claim_checks._SPLIT), 2 / (epsilon * (1 - claim_checks._SPLIT))
+    gap = claim_checks._gap(0.01, epsilon)
     threshold = generator.laplace(0, a, runs)
     lucky = np.all(generator.laplace(0, b, (3, runs)) < threshold, axis=0)
     far = gap + generator.laplace(0, b, runs) < threshold

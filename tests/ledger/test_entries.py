@@ -17,8 +17,8 @@ import pytest
 
 from dpselect.errors import ArgumentError
 from dpselect.ledger import Ledger, LedgerDamagedError, LedgerError, LedgerUnavailableError, schema as ledger_schema
-from dpselect.ledger.entries import Head, canonical, next_head
-from dpselect.ledger.places import file_of, network_file_system
+from dpselect.ledger.entries import ChainHead, canonical, next_head
+from dpselect.ledger.locations import file_of, network_file_system
 from dpselect.ledger.refusals import SchemaVersionError
 from dpselect.ledger.transfer import export_lines, import_lines
 from dpselect.privacy.release import Receipt
@@ -129,7 +129,7 @@ def test_an_entry_of_a_later_kind_is_refused(written):
         lines = list(export_lines(ledger))
     last = json.loads(lines[-1])
     body = {**last["body"], "kind": "later"}
-    head = next_head(Head(last["sequence"], last["head"]), canonical(body))
+    head = next_head(ChainHead(last["sequence"], last["head"]), canonical(body))
     line = canonical({"sequence": head.sequence, "head": head.head, "body": body})
     with pytest.raises(LedgerDamagedError, match="no known kind"):
         import_lines([*lines, line], written.with_name("copy.db"), witness=False)
@@ -253,7 +253,7 @@ def test_network_file_systems_are_refused(tmp_path, monkeypatch):
     assert network_file_system(tmp_path / "share" / "more", mounts=mounts) == "nfs4"
     assert network_file_system(tmp_path / "share" / "local" / "deep", mounts=mounts) is None
     assert network_file_system(tmp_path / "shared", mounts=mounts) is None
-    monkeypatch.setattr("dpselect.ledger.places.network_file_system", lambda folder: "nfs4")
+    monkeypatch.setattr("dpselect.ledger.locations.network_file_system", lambda folder: "nfs4")
     with pytest.raises(LedgerUnavailableError, match="nfs4"):
         Ledger.open(tmp_path / "budget.db")
 

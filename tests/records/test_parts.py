@@ -13,7 +13,7 @@ from dpselect.holdout import shared_record
 from dpselect.holdout.server.submitters import Submitters
 from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
-from dpselect.records.chain import BYTES, LINES, Head
+from dpselect.records.chain import BYTES, LINES, ChainHead
 from dpselect.records.engines import Database, Server, is_server, shown_url, sqlite, unusable
 from dpselect.records.seal import EXTRA_BYTES, BrokenSealError, Seal
 from dpselect.records.witness import FolderWitness
@@ -25,9 +25,9 @@ KEY, OTHER = bytes(range(32)), bytes(32)
 
 @pytest.mark.parametrize(("chain", "number"), [(LINES, b"8\n"), (BYTES, bytes([0, 0, 0, 0, 0, 0, 0, 8]))])
 def test_a_head_is_the_hash_of_head_number_and_content(chain, number):
-    before = Head(7, "ab" * 32)
+    before = ChainHead(7, "ab" * 32)
     content = bytes([0xAB] * 32) + number + b"entry"
-    assert chain.next_head(before, b"entry") == Head(8, hashlib.sha256(content).hexdigest())
+    assert chain.next_head(before, b"entry") == ChainHead(8, hashlib.sha256(content).hexdigest())
     assert chain.place_after(before) == bytes([0xAB] * 32) + number
 
 
@@ -136,10 +136,10 @@ def test_the_later_of_both_witnesses_of_a_shared_record_counts(tmp_path, monkeyp
         old.execute("CREATE TABLE witness (id INTEGER PRIMARY KEY, sequence INTEGER, head BLOB) STRICT")
         old.execute("INSERT INTO witness VALUES (1, 5, ?)", (bytes(32),))
         old.commit()
-    assert shared_record._witnessed(name) == Head(5, "00" * 32)
+    assert shared_record._witnessed(name) == ChainHead(5, "00" * 32)
     witness = FolderWitness(folder)
     for sequence, latest in ((4, 5), (6, 6), (5, 6)):
-        witness.advance(name, Head(sequence, "ff" * 32), "here")
+        witness.advance(name, ChainHead(sequence, "ff" * 32), "here")
         assert shared_record._witnessed(name).sequence == latest
 
 

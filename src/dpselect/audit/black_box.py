@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.audit.events import Question, choose_event
-from dpselect.audit.judging import judge
 from dpselect.audit.outputs import Outputs, as_outputs, joined
-from dpselect.audit.planting import planted_power
+from dpselect.audit.planted_power import planted_power
 from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA, Audit
 from dpselect.audit.subject import Subject
+from dpselect.audit.verdict import judge
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise

@@ -33,7 +33,7 @@ from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import StudyError
 from dpselect.holdout.sealed_record import SealedRecord, check_row, discard_key, new_row
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.records.chain import Head
+from dpselect.records.chain import ChainHead
 from dpselect.records.engines import Database, RecordDamagedError, sqlite, unusable
 from dpselect.storage import durable
 from dpselect.storage.keys import state_folder
@@ -210,20 +210,22 @@ class Record(SealedRecord):
                     return
             # repaired, and committed; look again
 
-    def _extend(self, counter: Database, tips: list[Head], entry: dict[str, Any], exposure: tuple[int, ...]) -> None:
+    def _extend(
+        self, counter: Database, tips: list[ChainHead], entry: dict[str, Any], exposure: tuple[int, ...]
+    ) -> None:
         tips.append(self._append(counter, tips[-1], entry, exposure))
 
-    def _agrees(self, counter: Database, entries: list[dict[str, Any]], tips: list[Head]) -> bool:
+    def _agrees(self, counter: Database, entries: list[dict[str, Any]], tips: list[ChainHead]) -> bool:
         """Whether file and counter agree; repairs what may be repaired and returns False."""
         found = counter.execute("SELECT sequence, head, exposure FROM counter").fetchone()
         if found is None:
             raise _no_counter()
-        known, tip = Head(found.sequence, bytes(found.head).hex()), tips[-1]
+        known, tip = ChainHead(found.sequence, bytes(found.head).hex()), tips[-1]
         if known == tip:
             return True
         exposure = tuple(json_of(found.exposure, DOCUMENT, "the counter"))
         if tip.sequence < known.sequence:
-            after = Head(known.sequence, tip.head)  # leaves out the numbers of the entries that were lost
+            after = ChainHead(known.sequence, tip.head)  # leaves out the numbers of the entries that were lost
             self._append(counter, after, {"lost": exposure}, exposure)
             return False
         if tip.sequence == known.sequence + 1 and "lost" in entries[-1]:  # a crash amid the lines above
@@ -236,14 +238,14 @@ class Record(SealedRecord):
             return False
         raise StudyError(f"{self._path} is not the file that was used last: two copies of it went different ways")
 
-    def _append(self, counter: Database, tip: Head, entry: dict[str, Any], exposure: tuple[int, ...]) -> Head:
+    def _append(self, counter: Database, tip: ChainHead, entry: dict[str, Any], exposure: tuple[int, ...]) -> ChainHead:
         row, after = self.sealed(tip, entry)
         with _transaction(self._path) as file:
             file.execute("INSERT INTO entry VALUES (:sequence, :sealed)", sequence=after.sequence, sealed=row)
         _raise(counter, after, exposure)
         return after
 
-    def _entries(self) -> tuple[list[dict[str, Any]], list[Head]]:
+    def _entries(self) -> tuple[list[dict[str, Any]], list[ChainHead]]:
         """The entries that count, and the chain's ends after the last of them and the one before.
 
         What this process has read is not read again as long as the last of it is there as it was: the others were
@@ -260,7 +262,7 @@ class Record(SealedRecord):
         return self.entries, self.tips
 
 
-def _raise(counter: Database, tip: Head, exposure: tuple[int, ...]) -> None:
+def _raise(counter: Database, tip: ChainHead, exposure: tuple[int, ...]) -> None:
     counter.execute(
         "UPDATE counter SET sequence = :sequence, head = :head, exposure = :exposure",
         sequence=tip.sequence,

@@ -22,7 +22,7 @@ from dpselect.errors import ArgumentError, StudyError, public_text
 from dpselect.holdout.record import Record, WriteTurn
 from dpselect.holdout.sealed_record import SealedRecord, check_row, discard_key, new_row
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.records.chain import Head
+from dpselect.records.chain import ChainHead
 from dpselect.records.engines import CREATION_LOCKS, is_server, server, sqlite, unusable
 from dpselect.records.witness import FolderWitness
 from dpselect.storage.keys import state_folder
@@ -226,7 +226,7 @@ def _failing(name: str) -> AbstractContextManager[None]:
     return unusable(f"the database of {name} cannot be used now")
 
 
-def _witnessed(identifier: str) -> Head | None:
+def _witnessed(identifier: str) -> ChainHead | None:
     """The last answer that was given from this state folder. Version 0.2 witnessed it in a table of SQLite."""
     folder = state_folder() / "records"
     heads = [FolderWitness(folder).read(identifier)]
@@ -234,5 +234,5 @@ def _witnessed(identifier: str) -> Head | None:
     if path.exists():
         with closing(sqlite(path)) as file, file.transaction(write=False):
             found = file.execute("SELECT sequence, head FROM witness").fetchone() if file.tables() else None
-        heads.append(None if found is None else Head(found.sequence, bytes(found.head).hex()))
+        heads.append(None if found is None else ChainHead(found.sequence, bytes(found.head).hex()))
     return max((head for head in heads if head is not None), key=lambda head: head.sequence, default=None)

@@ -13,7 +13,7 @@ from dpselect.adaptive.blocks import BlockPlan
 from dpselect.adaptive.means import MeanPlan
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.holdout.block_medians import BlockMedianPlan, plan_block_medians
-from dpselect.holdout.checked import CheckedPlan, plan_checked
+from dpselect.holdout.claim_checks import CheckedPlan, plan_checked
 from dpselect.holdout.counting import CountingPlan, plan_counting
 from dpselect.holdout.gaussian import GaussianPlan, plan_gaussian
 from dpselect.holdout.ratios import RatioPlan, plan_ratios

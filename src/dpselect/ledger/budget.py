@@ -14,7 +14,7 @@ from typing import Any
 
 from dpselect.errors import ArgumentError, ClaimError, public_text
 from dpselect.ledger.accounting import Accounting, Amounts, Budgeted, OutputAccounting, SequenceAccounting, worst
-from dpselect.ledger.entries import Body, Head, amounts_from_text, amounts_to_text, cell_text, exact, without_books
+from dpselect.ledger.entries import Body, ChainHead, amounts_from_text, amounts_to_text, cell_text, exact, without_books
 from dpselect.ledger.filters import RenyiAccounting
 from dpselect.ledger.fold import WHOLE, Account, Reservation
 from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, LedgerError, StaleRecordError
@@ -338,7 +338,7 @@ class Budget:
         if body["cell"] != named or (release is not None and "release" not in body):
             raise AlreadySettledError(f"reservation {reserved['identifier']!r} is settled otherwise (entry {settled})")
         transaction.touch()
-        return self._receipt(reserved["identifier"], _charged(reserved, body), Head(settled, head))
+        return self._receipt(reserved["identifier"], _charged(reserved, body), ChainHead(settled, head))
 
     def _reserved(self, transaction: Transaction, identifier: str) -> tuple[Body, Reservation]:
         transaction.prefetch(self.name, identifier)
@@ -358,7 +358,7 @@ class Budget:
         with self._store.read() as transaction:
             return next(_chain(transaction, self.name))
 
-    def _receipt(self, identifier: str, charge: Mapping[str, Fraction], head: Head) -> Receipt:
+    def _receipt(self, identifier: str, charge: Mapping[str, Fraction], head: ChainHead) -> Receipt:
         charged: dict[str, float | str] = {unit: float(amount) for unit, amount in charge.items()}
         return Receipt(f"{self._origin['id']}/{self.name}", identifier, charged, head.sequence, head.head)
 
@@ -421,7 +421,7 @@ def _check_fresh(transaction: Transaction, after: Receipt | str | None) -> None:
         raise StaleRecordError("the record lacks the head that you name: it is an older copy, or another ledger")
 
 
-def _same(transaction: Transaction, booked: Reservation, body: Body) -> Head:
+def _same(transaction: Transaction, booked: Reservation, body: Body) -> ChainHead:
     """The entry of an equal reservation that is open; raises if the identifier stands for something else."""
     head, found = transaction.entry(booked.sequence)
     if found.get("binding") != body.get("binding"):
@@ -435,7 +435,7 @@ def _same(transaction: Transaction, booked: Reservation, body: Body) -> Head:
             f"reservation {body['identifier']!r} is settled already (entry {booked.settled}): it pays for no other run"
         )
     transaction.touch()
-    return Head(booked.sequence, head)
+    return ChainHead(booked.sequence, head)
 
 
 def _terms_of(body: Body) -> Body:

@@ -22,13 +22,13 @@ from dpselect.decoding.limits import ENTRY, LimitError
 from dpselect.decoding.numbers import fraction_of
 from dpselect.errors import ArgumentError
 from dpselect.ledger.refusals import LedgerDamagedError
-from dpselect.records.chain import LINES, Head, canonical
+from dpselect.records.chain import LINES, ChainHead, canonical
 
 __all__ = [
     "BOOKS",
     "ORIGIN",
     "Body",
-    "Head",
+    "ChainHead",
     "amounts_from_text",
     "amounts_to_text",
     "canonical",
@@ -44,15 +44,15 @@ BOOKS = "books"
 Body = dict[str, Any]
 
 
-ORIGIN = Head(0, "0" * 64)
+ORIGIN = ChainHead(0, "0" * 64)
 
 
-def next_head(tip: Head, text: str) -> Head:
+def next_head(tip: ChainHead, text: str) -> ChainHead:
     """The head after appending an entry with this canonical text."""
     return LINES.next_head(tip, f"{text}".encode("ascii"))
 
 
-def followed(before: Head, head: Head, text: str) -> Body:
+def followed(before: ChainHead, head: ChainHead, text: str) -> Body:
     """The body of an entry. Raises `LedgerDamagedError` unless it leads from one head to the next."""
     if head.sequence != before.sequence + 1:
         raise LedgerDamagedError(f"entry {before.sequence + 1} is missing", before.sequence + 1)

@@ -12,9 +12,9 @@ from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError, BoundUnavailableError, public_text
 from dpselect.ledger.accounting import Amounts, Budgeted, Options
 from dpselect.ledger.budget import ACCOUNTINGS, Budget
-from dpselect.ledger.entries import Body, Head
+from dpselect.ledger.entries import Body, ChainHead
 from dpselect.ledger.fold import WHOLE, Account, MemoryBooks
-from dpselect.ledger.places import WitnessPlace
+from dpselect.ledger.locations import WitnessPlace
 from dpselect.ledger.refusals import MAKES_IT, StaleRecordError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction
@@ -201,7 +201,7 @@ class Ledger:
             names = transaction.account_names()
         return [self.budget(name) for name in names]
 
-    def head(self) -> Head:
+    def head(self) -> ChainHead:
         """The last entry: keep it elsewhere, and a restored old copy is found."""
         with self._store.read() as transaction:
             return transaction.tip()

@@ -15,7 +15,7 @@ from dpselect.errors import ArgumentError
 from dpselect.ledger.entries import canonical
 from dpselect.ledger.fold import MemoryBooks
 from dpselect.ledger.ledger import Ledger
-from dpselect.ledger.places import WitnessPlace
+from dpselect.ledger.locations import WitnessPlace
 from dpselect.ledger.refusals import LedgerDamagedError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction

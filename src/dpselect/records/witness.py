@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpselect.errors import ArgumentError
-from dpselect.records.chain import Head
+from dpselect.records.chain import ChainHead
 from dpselect.records.engines import CREATION_LOCKS, RecordDamagedError, RecordUnavailableError, server, shown_url
 from dpselect.storage.heads import HeadFile, KeptHead
 
@@ -34,7 +34,7 @@ class FileWitness:
         self.name = str(path)
         self._path = path
 
-    def read(self, record: str) -> Head | None:
+    def read(self, record: str) -> ChainHead | None:
         """The latest head that it knows; None for a record that it has not seen.
 
         Raises `RecordUnavailableError`, `RecordDamagedError`, and on a server the errors of the driver.
@@ -44,9 +44,9 @@ class FileWitness:
             kept = file.read()
         if kept is not None and kept.chain != record:
             raise ArgumentError(f"witness: {file.path} is that of another ledger")
-        return None if kept is None else Head(kept.sequence, kept.head)
+        return None if kept is None else ChainHead(kept.sequence, kept.head)
 
-    def advance(self, record: str, head: Head, place: str) -> None:
+    def advance(self, record: str, head: ChainHead, place: str) -> None:
         """Keep a head, unless a later one is kept; durable on return. Raises as `read`."""
         file = self._file(record)
         with _failing(file, "written"):
@@ -83,7 +83,7 @@ class FolderWitness(FileWitness):
         self._without = without
         self._absent = False
 
-    def advance(self, record: str, head: Head, place: str) -> None:
+    def advance(self, record: str, head: ChainHead, place: str) -> None:
         path = self._file(record).path
         if self._absent and not path.exists():
             return
@@ -130,12 +130,12 @@ class ServerWitness:
         with self._database.transaction(write=True, lock=CREATION_LOCKS["witness"]):
             self._database.create(self._TABLE)
 
-    def read(self, record: str) -> Head | None:
+    def read(self, record: str) -> ChainHead | None:
         with self._database.transaction(write=False):
             row = self._database.execute(self._READ, ledger=record).fetchone()
-        return None if row is None else Head(row.sequence, row.head)
+        return None if row is None else ChainHead(row.sequence, row.head)
 
-    def advance(self, record: str, head: Head, place: str) -> None:
+    def advance(self, record: str, head: ChainHead, place: str) -> None:
         with self._database.transaction(write=True):
             self._database.execute(self._ADVANCE, ledger=record, sequence=head.sequence, head=head.head, place=place)
 

@@ -13,8 +13,8 @@ from typing import Any, Final, SupportsFloat
 import numpy as np
 
 from dpselect.errors import integer, number
-from dpselect.holdout.gate.planning import Asks
-from dpselect.holdout.gate.purse import log_of
+from dpselect.holdout.gate.error_budget import log_of
+from dpselect.holdout.gate.planning import AskPower
 
 __all__ = ["GateAdvice", "advise_gate"]
 
@@ -92,7 +92,7 @@ def advise_gate(
     chance = 0.5
     for _ in range(_ROUNDS):
         level = log_of(Fraction(left)) + math.log(max(chance, 1e-6))
-        power = Asks(tasks, discordant, level).power
+        power = AskPower(tasks, discordant, level).power
         chance = float(sum(weight * power(float(gain)) for weight, gain in zip(weights, gains, strict=True)))
     stake = left * min(max(chance, 1e-6), 1.0)
     return GateAdvice(ask=chance >= _WORTH, stake=stake, chance=chance, expected_gain=float(weights @ gains))

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dpselect.decoding.limits import DecodingLimits, LimitError
 from dpselect.decoding.numbers import fraction_of
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.holdout.gate.purse import Purse
+from dpselect.holdout.gate.error_budget import ErrorBudget
 from dpselect.holdout.gate.terms import GateTerms
 from dpselect.records.chain import canonical
 from dpselect.storage.durable import write_atomically
@@ -156,7 +156,7 @@ def verify_certificate(document: Mapping[str, Any], *, public_key: str | None) -
 
 def _check_purse(form: _Certificate, terms: GateTerms) -> None:
     """Raise `ContentError` unless each stake was in the purse, and what is left follows."""
-    purse, left = Purse(Fraction(terms.failure_probability), terms.consultations), _exact(form.purse)
+    purse, left = ErrorBudget(Fraction(terms.failure_probability), terms.consultations), _exact(form.purse)
     for ask in form.asks:
         stake = _exact(ask.stake)
         if not 0 < stake <= purse.left:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from dpselect.holdout.gate.purse import Purse, shortened
+from dpselect.holdout.gate.error_budget import ErrorBudget, shortened
 
-__all__ = ["Ask", "GateState", "fold_gate"]
+__all__ = ["AskRecord", "GateState", "fold_gate"]
 
 
 @dataclass(frozen=True)
-class Ask:
+class AskRecord:
     """One ask. `accepted` is None where the process ended before there was an answer; `number` counts from 1."""
 
     number: int
@@ -36,9 +36,9 @@ class Ask:
 class GateState:
     """What the entries amount to. `bounds`: left of the second purse; `restored`: how often entries were lost."""
 
-    purse: Purse
+    purse: ErrorBudget
     bounds: Fraction
-    asks: tuple[Ask, ...] = ()
+    asks: tuple[AskRecord, ...] = ()
     incumbent: str | None = None
     restored: int = 0
     retired: bool = False
@@ -62,7 +62,7 @@ class GateState:
     def charged(self, stake: Fraction, candidate: str | None) -> GateState:
         """With a charge that has no answer yet. The stakes of both purses are in proportion."""
         share = shortened(self.bounds * stake / self.purse.left)
-        ask = Ask(self.purse.asked + 1, stake, candidate, share)
+        ask = AskRecord(self.purse.asked + 1, stake, candidate, share)
         return replace(self, purse=self.purse.charged(stake), bounds=self.bounds - share, asks=(*self.asks, ask))
 
     def answered(self, entry: Mapping[str, Any]) -> GateState:
@@ -90,9 +90,9 @@ class GateState:
         return replace(
             self,
             purse=replace(
-                self.purse, left=min(self.purse.left, Purse.left_from(left)), asked=max(self.purse.asked, asked)
+                self.purse, left=min(self.purse.left, ErrorBudget.left_from(left)), asked=max(self.purse.asked, asked)
             ),
-            bounds=min(self.bounds, Purse.left_from(bounds)),
+            bounds=min(self.bounds, ErrorBudget.left_from(bounds)),
             restored=self.restored + 1,
         )
 
@@ -100,12 +100,12 @@ class GateState:
 def fold_gate(start: GateState, entries: Iterable[Mapping[str, Any]]) -> GateState:
     """The state that a record amounts to.
 
-    >>> start = GateState(Purse(Fraction(1, 16), consultations=4), Fraction(0))
+    >>> start = GateState(ErrorBudget(Fraction(1, 16), consultations=4), Fraction(0))
     >>> fold_gate(start, [{"charge": ["1/64", "a"]}, {"answer": 0, "incumbent": None}]).purse.left
     Fraction(3, 64)
     """
     state = start
-    earlier: list[Ask] = []
+    earlier: list[AskRecord] = []
     for entry in entries:
         if "charge" in entry:
             stake, candidate = entry["charge"]

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy.special import betainc, gammaln, xlog1py, xlogy
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.holdout.gate.purse import Purse, log_of
+from dpselect.holdout.gate.error_budget import ErrorBudget, log_of
 from dpselect.numerics.search import first_true, root_between
 
-__all__ = ["Asks", "GatePlan", "check_tasks", "plan_gate"]
+__all__ = ["AskPower", "GatePlan", "check_tasks", "plan_gate"]
 
 _MOST_TASKS: Final = 1 << 20
 _LEAST_LEVEL: Final = -690.0
@@ -58,7 +58,7 @@ class GatePlan:
         0.988
         """
         gain = number("gain", gain, at_least=-self.discordant, at_most=self.discordant)
-        return Asks(self.tasks, self.discordant, math.log(self.level)).power(gain)
+        return AskPower(self.tasks, self.discordant, math.log(self.level)).power(gain)
 
     def describe(self) -> dict[str, Any]:
         """JSON-able."""
@@ -91,11 +91,11 @@ def plan_gate(
     failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
     share = number("discordant", discordant, above=0.0, at_most=1.0)
     even = Fraction(failure) / consultations  # the level of each ask, as long as none is accepted
-    first = Asks(tasks, share, log_of(even))
-    accepted, purse = list[float | None](), Purse(Fraction(failure), consultations)
+    first = AskPower(tasks, share, log_of(even))
+    accepted, purse = list[float | None](), ErrorBudget(Fraction(failure), consultations)
     for _ in range(consultations):
         stake = purse.stake(None)
-        gain = Asks(tasks, share, log_of(stake)).smallest_gain if not accepted or accepted[-1] is not None else None
+        gain = AskPower(tasks, share, log_of(stake)).smallest_gain if not accepted or accepted[-1] is not None else None
         accepted.append(gain)
         purse = purse.after(stake, accepted=True) if gain is not None else purse
     return GatePlan(
@@ -112,7 +112,7 @@ def plan_gate(
 
 
 @dataclass(frozen=True)
-class Asks:
+class AskPower:
     """One ask at a level, of which the logarithm is given."""
 
     tasks: int

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from dpselect.holdout.gate.purse import log_of
+from dpselect.holdout.gate.error_budget import log_of
 from dpselect.numerics.search import Array
 
 __all__ = ["CLAIMS", "RULES", "bet", "bet_wealth", "gain_bound", "sign_test"]

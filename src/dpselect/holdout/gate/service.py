@@ -16,10 +16,10 @@ import numpy as np
 from dpselect.errors import ArgumentError, BudgetError, ContentError, expect, integer, number
 from dpselect.holdout.files import texts
 from dpselect.holdout.gate.certificates import public_part, signed
-from dpselect.holdout.gate.history import Ask, GateState, fold_gate
+from dpselect.holdout.gate.error_budget import ErrorBudget, log_of
+from dpselect.holdout.gate.history import AskRecord, GateState, fold_gate
 from dpselect.holdout.gate.outcomes import Layout, Outcomes, by_text, repeats_of
 from dpselect.holdout.gate.planning import check_tasks
-from dpselect.holdout.gate.purse import Purse, log_of
 from dpselect.holdout.gate.rules import RULES, gain_bound
 from dpselect.holdout.gate.terms import GateRules, GateTerms
 from dpselect.holdout.record import Snapshot, WriteTurn
@@ -303,7 +303,7 @@ class Gate(Session):
 
 def _start(terms: GateTerms) -> GateState:
     bounds = terms.bound_failure_probability
-    purse = Purse(Fraction(terms.failure_probability), terms.consultations)
+    purse = ErrorBudget(Fraction(terms.failure_probability), terms.consultations)
     return GateState(purse, Fraction(0) if bounds is None else Fraction(bounds))
 
 
@@ -337,11 +337,11 @@ def _down(value: Fraction) -> float:
     return number("purse", value, rounding="down")
 
 
-def _verdict(ask: Ask) -> str:
+def _verdict(ask: AskRecord) -> str:
     return {True: "accepted", False: "rejected", None: "interrupted"}[ask.accepted]
 
 
-def _shown(ask: Ask) -> dict[str, Any]:
+def _shown(ask: AskRecord) -> dict[str, Any]:
     return {"ask": ask.number, "stake": _down(ask.stake), "candidate": ask.candidate, "verdict": _verdict(ask)}
 
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
 from dpselect.audit.events import OutputEvent, Question, choose_event
-from dpselect.audit.judging import judge
 from dpselect.audit.outputs import Outputs
 from dpselect.audit.readings import dissected, fitted_reading, is_structured
 from dpselect.audit.result import POWER
+from dpselect.audit.verdict import judge
 from dpselect.numerics.search import Array, first_true
 from dpselect.randomness import RandomSource
 

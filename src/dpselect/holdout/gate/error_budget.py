@@ -14,7 +14,7 @@ from typing import Any, Final
 from dpselect.errors import ArgumentError, BudgetError, number, rational
 from dpselect.numerics.digits import rounded_down
 
-__all__ = ["Purse", "log_of", "shortened"]
+__all__ = ["ErrorBudget", "log_of", "shortened"]
 
 _BITS: Final = 64
 """A stake has so many significant bits, rounded down, so that fractions stay short however many asks there are."""
@@ -33,10 +33,10 @@ def log_of(value: Fraction) -> float:
 
 
 @dataclass(frozen=True)
-class Purse:
+class ErrorBudget:
     """What is left after the asks so far.
 
-    >>> purse = Purse(Fraction(1, 16), consultations=4)
+    >>> purse = ErrorBudget(Fraction(1, 16), consultations=4)
     >>> stake = purse.stake(None)
     >>> stake, purse.after(stake, accepted=False).left, purse.after(stake, accepted=True).left
     (Fraction(1, 64), Fraction(3, 64), Fraction(1, 64))
@@ -70,11 +70,11 @@ class Purse:
         # a purse that was printed or is a double is not exactly what is left: so near to all of it is all of it
         return self.left if asked >= self.left * (1 - Fraction(1, 10**9)) else shortened(asked)
 
-    def charged(self, stake: Fraction) -> Purse:
+    def charged(self, stake: Fraction) -> ErrorBudget:
         """What is left while there is no answer yet, and when there never will be one."""
         return replace(self, left=self.left - stake, asked=self.asked + 1)
 
-    def after(self, stake: Fraction, *, accepted: bool) -> Purse:
+    def after(self, stake: Fraction, *, accepted: bool) -> ErrorBudget:
         """What is left after an answer."""
         return replace(self.charged(stake), left=stake if accepted else self.left - stake)
 
@@ -88,8 +88,8 @@ class Purse:
     def left_from(exponent: int) -> Fraction:
         """At most what was left when `exponent` said so.
 
-        >>> purse = Purse(Fraction(1, 20), consultations=2)
-        >>> 0.0499999 < float(Purse.left_from(purse.exponent())) < 0.05
+        >>> purse = ErrorBudget(Fraction(1, 20), consultations=2)
+        >>> 0.0499999 < float(ErrorBudget.left_from(purse.exponent())) < 0.05
         True
         """
         if exponent >= _EMPTY:

@@ -1,4 +1,4 @@
-"""Purses and plans of gates: fractions, stakes, what is believable with how many tasks."""
+"""Error budgets of gates: fractions and stakes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 from benchmarks import gate as benchmark
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.holdout import advise_gate, plan_gate
+from dpselect.holdout.gate.error_budget import ErrorBudget, log_of
 from dpselect.holdout.gate.history import GateState, fold_gate
-from dpselect.holdout.gate.purse import Purse, log_of
 from dpselect.holdout.gate.rules import sign_test
 
 TABLE = {
@@ -45,7 +45,7 @@ def test_the_smallest_gain_of_twenty_asks(tasks, gain):
 
 def test_half_stakes_and_five_accepts_in_a_row():
     """The gains accepted at 500 tasks when half of the purse is staked each time: 0.044 to 0.064."""
-    purse, gains = Purse(Fraction(0.05), consultations=1), []
+    purse, gains = ErrorBudget(Fraction(0.05), consultations=1), []
     for _ in range(5):
         stake = purse.stake(purse.left / 2)
         gains.append(next(2 * w - 100 for w in range(50, 101) if sign_test(w, 100 - w, stake)) / 500)
@@ -78,7 +78,7 @@ def test_plans_refuse(name, value):
 
 
 def test_even_stakes_use_up_the_purse_exactly():
-    purse = Purse(Fraction(0.05), consultations=7)
+    purse = ErrorBudget(Fraction(0.05), consultations=7)
     for _ in range(7):
         assert purse.left
         purse = purse.after(purse.stake(None), accepted=False)
@@ -88,13 +88,13 @@ def test_even_stakes_use_up_the_purse_exactly():
 
 
 def test_an_all_in_accept_costs_nothing():
-    purse = Purse(Fraction(0.05), consultations=20)
+    purse = ErrorBudget(Fraction(0.05), consultations=20)
     assert purse.after(purse.stake("all"), accepted=True).left == purse.left
     assert purse.after(purse.stake("all"), accepted=False).left == 0
 
 
 def test_hundreds_of_accepts_do_not_underflow():
-    purse = Purse(Fraction(0.05), consultations=10_000)
+    purse = ErrorBudget(Fraction(0.05), consultations=10_000)
     for _ in range(300):
         purse = purse.after(purse.stake(None), accepted=True)
     assert float(purse.left) == 0.0
@@ -106,11 +106,11 @@ def test_hundreds_of_accepts_do_not_underflow():
 @pytest.mark.parametrize("stake", [0, -0.1, 0.06, "half", float("nan")])
 def test_stakes_that_are_not_in_the_purse(stake):
     with pytest.raises((ArgumentError, TypeError), match="stake"):
-        Purse(Fraction(0.05), consultations=20).stake(stake)
+        ErrorBudget(Fraction(0.05), consultations=20).stake(stake)
 
 
 def test_what_is_printed_of_the_purse_is_all_of_it():
-    purse = Purse(Fraction(1, 30), consultations=20)
+    purse = ErrorBudget(Fraction(1, 30), consultations=20)
     assert purse.stake(float(purse.left)) == purse.left
 
 
@@ -121,7 +121,7 @@ STAKES = st.lists(st.tuples(st.floats(0.01, 1.0), st.booleans()), max_size=12)
 @given(STAKES)
 def test_the_counter_never_says_more_than_is_left(steps):
     """Before an answer it says the less of what both answers leave."""
-    state = GateState(Purse(Fraction(0.05), consultations=20), Fraction(0.02))
+    state = GateState(ErrorBudget(Fraction(0.05), consultations=20), Fraction(0.02))
     for share, accepted in steps:
         if not state.purse.left:
             break
@@ -129,8 +129,8 @@ def test_the_counter_never_says_more_than_is_left(steps):
         after = open_ask.answered({"answer": accepted, "incumbent": ""})
         for told in (open_ask, after):
             _, left, bounds = told.exposure()
-            assert Purse.left_from(left) <= min(after.purse.left, told.purse.left)
-            assert Purse.left_from(bounds) <= after.bounds
+            assert ErrorBudget.left_from(left) <= min(after.purse.left, told.purse.left)
+            assert ErrorBudget.left_from(bounds) <= after.bounds
             lost = state.lost(told.exposure())
             assert lost.purse.left <= after.purse.left
         assert after.purse.left <= state.purse.left
@@ -139,7 +139,7 @@ def test_the_counter_never_says_more_than_is_left(steps):
 
 
 def test_a_fold_is_what_was_done():
-    start = GateState(Purse(Fraction(1, 16), consultations=4), Fraction(0))
+    start = GateState(ErrorBudget(Fraction(1, 16), consultations=4), Fraction(0))
     entries = [
         {"charge": ["1/64", "a"]},
         {"answer": 1, "incumbent": "A"},
