@@ -41,7 +41,6 @@ def test_outcomes_that_are_no_mapping(folder, wrong):
         Gate.create(folder / "b.gate", wrong)
 
 
-
 def test_clusters_count_once(folder):
     """Twenty clusters of ten tasks each: what wins in three clusters has won three times, not thirty."""
     names = [f"t{i}" for i in range(TASKS)]
@@ -67,7 +66,6 @@ def test_a_bet_in_the_order_of_the_file_would_be_void(folder, monkeypatch):
 
     monkeypatch.setattr(service.Layout, "shuffled", staticmethod(as_given))
     assert make(folder, incumbent, name="sorted.gate").ask(candidate)
-
 
 
 def test_repeats_are_means_and_claim_a_higher_mean(folder):
