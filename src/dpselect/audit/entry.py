@@ -58,11 +58,11 @@ def subject_of(found: Any, *, name: str) -> Auditable:
 
     Raises `ArgumentError` for anything else.
     """
-    for _ in range(3):  # a function that gives an object that gives a subject, and no further
+    for calls_left in (2, 1, 0):  # a function that gives an object that gives a subject, and no further
         if isinstance(found, (Subject, FiniteSubject, OneRunAudit, Audit)):
             return found
         give = getattr(found, "audit_subject", None) or (found if callable(found) else None)
-        if give is None:
+        if give is None or not calls_left:
             break
         found = _called(give, name)
     raise ArgumentError(f"entry point {name!r}: got {type(found).__name__}, wanted {_WANTED}; {_OF_DATA}")
