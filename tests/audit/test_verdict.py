@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from dpselect.audit.events import Question
+from dpselect.audit.limits import lower_limit, upper_limit
 from dpselect.audit.verdict import judge
 from dpselect.privacy import approximate_dp, pure_dp
 
@@ -39,3 +40,23 @@ def test_the_error_rate_by_enumeration(share, other, confidence):
             above += weight * (verdict.epsilon > claim.epsilon(claim.failure))
         assert rejected <= 1 - confidence
         assert above <= 1 - confidence
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_epsilon_is_that_of_the_two_limits(reverse):
+    """All of the one side and none of the other: the limits are error**(1/n) and its complement."""
+    question = Question.about(pure_dp(epsilon=1.0), judging=100, delta=0.01, error=0.005)
+    counts = (0, 100) if reverse else (100, 0)
+    found = judge(counts, (100, 100), question, reverse=reverse)
+    p = 0.005 ** (1 / 100)
+    assert found.epsilon == pytest.approx(math.log((p - 0.01) / (1 - p)), rel=1e-6)
+    assert found.violation["delta"] == pytest.approx(p - math.exp(found.violation["epsilon"]) * (1 - p), rel=1e-6)
+    assert found.violation["delta"] > found.violation["claimed_delta"]
+
+
+def test_counts_within_the_claim_show_nothing():
+    question = Question.about(pure_dp(epsilon=1.0), judging=100, delta=0.0, error=0.005)
+    found = judge((60, 40), (100, 100), question, reverse=False)
+    assert found.violation is None
+    p, q = lower_limit(60, 100, 0.005), upper_limit(40, 100, 0.005)
+    assert found.epsilon == pytest.approx(max(0.0, math.log(p / q)), abs=1e-12)
