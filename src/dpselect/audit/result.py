@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from dpselect.numerics.digits import rounded, rounded_down
@@ -71,8 +71,7 @@ class Audit:
 
     def describe(self) -> dict[str, Any]:
         """A JSON-able summary. JSON has no infinity: None stands for it."""
-        found = {attribute.name: getattr(self, attribute.name) for attribute in fields(self)}
-        finite = {name: None if value == math.inf else value for name, value in found.items()}
+        finite = {name: None if value == math.inf else value for name, value in vars(self).items()}
         shown = {key: _without_infinity(value) for key, value in self.shown.items()}
         return {"verdict": self.verdict, **finite, "shown": shown, "note": _NO_PROOF}
 

@@ -80,10 +80,10 @@ class HoldoutLabels:
     label_column: str = "label"
 
     def __post_init__(self) -> None:
-        for name in ("id_column", "label_column"):
-            public_text(name, getattr(self, name))
-        for name in ("ids", "labels"):
-            object.__setattr__(self, name, tuple(texts(getattr(self, name))))
+        public_text("id_column", self.id_column)
+        public_text("label_column", self.label_column)
+        object.__setattr__(self, "ids", tuple(texts(self.ids)))
+        object.__setattr__(self, "labels", tuple(texts(self.labels)))
 
     def sealed(self, metrics: Sequence[str], key: bytes) -> tuple[NDArray[Any], int | None, str | None]:
         """The labels as they are sealed, of one size each; what `HoldoutRequest.plan` takes as `rarer`, where it is

@@ -97,10 +97,14 @@ class Database:
 
     def _roll_back(self) -> None:
         try:
-            if getattr(self._connection, "in_transaction", True):  # SQLite ends some transactions that fail
+            if self._in_transaction():
                 self._connection.execute("ROLLBACK")
         except driver_errors():  # the connection is lost: opened again the next time
             self.close()
+
+    def _in_transaction(self) -> bool:
+        """False after an error that made SQLite end the transaction itself."""
+        return bool(self._connection.in_transaction)
 
     def execute(self, statement: str, **values: Any) -> Any:
         """The cursor of one statement."""
@@ -152,6 +156,9 @@ class Server(Database):
         """Stream with a cursor of the server: the driver would fetch all rows."""
         with self._connection.cursor(name="dpselect") as cursor:
             yield from cursor.execute(statement)
+
+    def _in_transaction(self) -> bool:
+        return True
 
     def _form(self, statement: str) -> str:
         return _with_percent_signs(statement)

@@ -62,13 +62,13 @@ class ServerSettings:
     trusted_proxies: str = ""
 
     def __post_init__(self) -> None:
-        counts = ("idle_connections", "address_connections", "connections")
+        given, counts = vars(self), ("idle_connections", "address_connections", "connections")
         for name in ("max_bytes", "waiting", "at_once", "memory", *counts):
-            object.__setattr__(self, name, integer(name, getattr(self, name), at_least=1))
+            object.__setattr__(self, name, integer(name, given[name], at_least=1))
         for name in ("rate", "address_rate"):
-            object.__setattr__(self, name, number(name, getattr(self, name), at_least=1.0))
+            object.__setattr__(self, name, number(name, given[name], at_least=1.0))
         for name in ("body_seconds", "turn_seconds", "idle_seconds", "write_seconds", "stop_seconds"):
-            object.__setattr__(self, name, number(name, getattr(self, name), above=0.0))
+            object.__setattr__(self, name, number(name, given[name], above=0.0))
         if self.root_path and (not self.root_path.startswith("/") or self.root_path.endswith("/")):
             raise ArgumentError(f"root_path must begin with a slash and not end with one, got {self.root_path!r}")
 
