@@ -1,4 +1,4 @@
-"""Where an audit's subject comes from: `module:attribute`."""
+"""Entry points of audits: `module:attribute` names a subject."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_DATA = "a function of data needs --data, --neighbour and a claim"
 
 
 def resolve_entry(entry: str) -> Any:
-    """What `module:attribute` names; attributes of attributes have dots between them.
+    """Return what `module:attribute` names. Attributes of attributes have dots between them.
 
     Imports the module, which runs its code. Raises `ArgumentError` naming the part that is not there.
 
@@ -54,7 +54,7 @@ def resolve_entry(entry: str) -> Any:
 
 
 def subject_of(found: Any, *, name: str) -> Auditable:
-    """The subject that an entry point stands for; an `Audit` that is already done passes.
+    """The subject that an entry point stands for. An `Audit` that is already done passes.
 
     Raises `ArgumentError` for anything else.
     """

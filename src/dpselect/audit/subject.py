@@ -1,4 +1,4 @@
-"""What an audit looks at: a mechanism on a pair of neighbours, and the guarantee that is claimed for it."""
+"""Subjects of audits: a mechanism on a pair of neighbours, and the guarantee that is claimed for it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FiniteSubject:
 
     Attributes:
         name: what it is called in a report.
-        data: the probability of each output on the data; an output that is missing has probability 0.
+        data: the probability of each output on the data. An output that is missing has probability 0.
         neighbour: the same on its neighbour.
         claim: the guarantee that is claimed.
     """

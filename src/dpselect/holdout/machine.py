@@ -1,6 +1,6 @@
 """The life of a holdout as a pure state machine: what was asked, what may still be asked. No input, no output.
 
-An entry is one answer, or a note that answers were lost. Folding all entries gives the state; an entry is appended
+An entry is one answer, or a note that answers were lost. Folding all entries gives the state. An entry is appended
 durably before its answer is shown, so the state is never behind what anyone was told.
 """
 
@@ -58,7 +58,7 @@ class State:
 
     @property
     def questions_left(self) -> int:
-        """How many questions may still be asked; 0 once the answers are used up."""
+        """How many questions may still be asked (0 once the answers are used up)."""
         return max(self.questions - self.exposure.asked, 0) if self.answers_left else 0
 
     @property

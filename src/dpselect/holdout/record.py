@@ -8,7 +8,7 @@ That the end of the chain is still there after restoring an older copy, the file
 folder, where the key lies too, has a counter of its own for each record: how many entries there are, the hash of the
 chain, and the exposure. An entry is committed to the file, then to the counter, and only then shown:
 
-- the file is one entry ahead: a crash in between; the counter follows;
+- the file is one entry ahead after a crash in between. The counter follows.
 - the file is behind: an older copy was restored. Its last entry may never have been counted and is dropped; the
   exposure becomes the counter's. This loss is an entry itself;
 - anything else: file and counter belong to different histories, and the record is refused.
@@ -81,7 +81,7 @@ class WriteTurn:
         self._used = False
 
     def append(self, entry: dict[str, Any], exposure: tuple[int, ...]) -> None:
-        """Put an entry on record with the exposure it leads to; durable when the turn ends, and not to be shown before.
+        """Put an entry on record with the exposure it leads to. Durable when the turn ends, not to be shown before.
 
         Raises `StudyError` when it cannot be written.
         """
@@ -140,7 +140,7 @@ class Record(SealedRecord):
         key_variable: str | None = None,
         reserve: Callable[[str], None] | None = None,
     ) -> Record:
-        """Write a new record; durable on return. `exposure` is that of no entries.
+        """Write a new record, durable on return. `exposure` is that of no entries.
 
         `reserve` is called with the record's identifier before the file appears, and may refuse. Raises `StudyError`
         when there is a file already or it cannot be written.
@@ -216,7 +216,7 @@ class Record(SealedRecord):
         tips.append(self._append(counter, tips[-1], entry, exposure))
 
     def _agrees(self, counter: Database, entries: list[dict[str, Any]], tips: list[ChainHead]) -> bool:
-        """Whether file and counter agree; repairs what may be repaired and returns False."""
+        """Whether file and counter agree. Repairs what may be repaired and returns False."""
         found = counter.execute("SELECT sequence, head, exposure FROM counter").fetchone()
         if found is None:
             raise _no_counter()
@@ -248,7 +248,7 @@ class Record(SealedRecord):
     def _entries(self) -> tuple[list[dict[str, Any]], list[ChainHead]]:
         """The entries that count, and the chain's ends after the last of them and the one before.
 
-        What this process has read is not read again as long as the last of it is there as it was: the others were
+        What was read is not read again as long as the last of it is there as it was: the others were
         bound to it when it was written.
         """
         known = self.tips[-1].sequence
@@ -296,7 +296,7 @@ def _failing(path: Path) -> AbstractContextManager[None]:
 
 @contextmanager
 def _transaction(path: Path, *, held: bool = False) -> Iterator[Database]:
-    """One durable transaction; errors of SQLite become `StudyError`. `held`: several, with no other process between."""
+    """One durable transaction. Errors of SQLite become `StudyError`. `held`: several, with no other process between."""
     refuse_while_starting(_WHAT)
     with _failing(path), closing(sqlite(path)) as database, database.transaction(write=True):
         if held:  # only now: earlier, a process that waits would hold a lock that the writer waits for

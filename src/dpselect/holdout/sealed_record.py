@@ -22,7 +22,7 @@ _FORMAT: Final = 1
 
 @dataclass(frozen=True)
 class _Read:
-    """What a process has read: the entries that count, the chain's beginning and its last ends, the last row."""
+    """The part that was read: the entries that count, the chain's beginning and its last ends, the last row."""
 
     entries: list[dict[str, Any]]
     tips: list[ChainHead]

@@ -4,7 +4,7 @@ An entry is one JSON object in canonical form (sorted keys, no spaces, ASCII). T
 
     head_n = SHA-256(head_{n-1} || decimal n || newline || canonical body),   head_0 = 32 zero bytes,
 
-in hexadecimal. Entries hold no time; at most the date of a reservation, when the ledger was created so.
+in hexadecimal. Entries hold no time. At most the date of a reservation, when the ledger was created so.
 
 Under `books` every entry has the hash of all budgets as they are after it, terms and sums. So the sums that are kept
 beside the record for speed can be checked against its last entry, however long the record is.
@@ -67,7 +67,7 @@ def followed(before: ChainHead, head: ChainHead, text: str) -> Body:
 
 
 def without_books(body: Mapping[str, Any]) -> Body:
-    """What an entry does, without what it says about the sums after it."""
+    """The body of an entry without the digest of the sums after it."""
     return {key: value for key, value in body.items() if key != BOOKS}
 
 

@@ -67,13 +67,13 @@ class Ledger:
     ) -> Ledger:
         """Open a ledger: a path (or sqlite:/// URL), or a postgresql:// URL for many machines.
 
-        Opening makes nothing. Where there is no ledger, `create_budget` makes it together with its first budget, and
-        everything else raises `LedgerMissingError`; opening does so at once when `create` is False. With `dates` the
+        Opening makes nothing. If there is no ledger, `create_budget` makes it together with its first budget, and
+        everything else raises `LedgerMissingError`. Opening does so at once when `create` is False. With `dates` the
         reservations of a ledger that is made hold their date, which is then all the time there is in it. `timeout`
         (seconds) is how long to wait for other writers.
 
         `witness` keeps the ledger's latest head outside of it, so that an older copy that is put back is refused:
-        a file, a folder, or a postgresql:// URL. True is the place that $DPSELECT_LEDGER_WITNESS names; without it the
+        a file, a folder, or a postgresql:// URL. True is the place that $DPSELECT_LEDGER_WITNESS names. Without it the
         per-user state folder for a file, and none for a server. False is none, for reading a backup.
 
         Raises `LedgerUnavailableError` when it cannot be reached or written, or is on a network file system;
@@ -91,7 +91,7 @@ class Ledger:
 
     @property
     def id(self) -> str:
-        """Drawn when the ledger was made; copies share it."""
+        """Drawn when the ledger was made. Copies share it."""
         return str(self._store.origin["id"])
 
     def create_budget(  # noqa: PLR0913
@@ -111,17 +111,17 @@ class Ledger:
         failure: Exact = 0,
         sequence: Sequence[Budgeted] | None = None,
     ) -> Budget:
-        """A new budget, and the ledger when there is none yet; durable on return.
+        """A new budget, and the ledger if there is none yet. Durable on return.
 
         - `epsilon`, `delta`: what all of its mechanisms together may cost. Floats stand for their shortest decimals.
         - `accounting`: "output" adds up realised prices, with refunds. "renyi" is a fully adaptive filter: `filter` is
-          "renyi" (at `orders`, fixed now), "zcdp" or "gaussian"; `failure` is the part of delta set aside for failure
+          "renyi" (at `orders`, fixed now), "zcdp" or "gaussian". `failure` is the part of delta set aside for failure
           masses. "pld" composes loss distributions of a `sequence` of guarantees that is fixed now.
         - `adjacency`: by default that of the parent, or add_or_remove_one.
         - `parent`: a budget above: a reservation must fit both. Limits below one parent may add up to more than it,
           charges never do. A "renyi" or "pld" budget below an "output" one is a block: it is charged there as a whole,
           now. `part`: which part of the parent's data this budget is about.
-        - `partition`: the rule on a single row that says which part it is in, as public text; needed for `part=`.
+        - `partition`: the rule on a single row that says which part it is in, as public text. Needed for `part=`.
           Charges on different parts do not add up: the largest counts, or the two largest under replace_one, where a
           row may move (and a mechanism on a part must then be private when its part gains or loses a row).
         - `delta_each`: at which delta a guarantee without a finite epsilon of its own is priced; by default all of

@@ -78,7 +78,7 @@ class Store:
         return not self._found()
 
     def _found(self) -> bool:
-        """Whether there is a ledger; opens it when it is first seen."""
+        """Whether there is a ledger. Opens it when it is first seen."""
         with self._alone:
             if self._origin is not None:
                 return True
@@ -94,7 +94,7 @@ class Store:
             return True
 
     def create(self, begin: Begin) -> bool:
-        """Make the ledger; `begin` writes its first entries. False, and nothing, when there is one already.
+        """Make the ledger. `begin` writes its first entries. False, and nothing, when there is one already.
 
         Raises `StartingProcessError` in a child process that is being started.
         """
@@ -151,7 +151,7 @@ class Store:
         return self._transaction(write=False)
 
     def write(self) -> AbstractContextManager[Transaction]:
-        """Alone with the record; durable when it ends, or as if it had not been when it raises.
+        """Alone with the record. Durable when it ends, undone when it raises.
 
         Raises `StartingProcessError` in a child process that is being started.
         """
@@ -221,7 +221,7 @@ class Store:
             transaction.flush()
 
     def close(self) -> None:
-        """Close all connections; a later use opens new ones."""
+        """Close all connections. A later use opens new ones."""
         self._database.close()
         if self._witness is not None:
             self._witness.close()

@@ -77,7 +77,7 @@ class Transaction:
         return self._last()[1]
 
     def _last(self) -> tuple[ChainHead, ChainHead, str]:
-        """The head before the last entry, its own, and its text; as stored, like the digests of the accounts."""
+        """The head before the last entry, its own, and its text, as stored, like the digests of the accounts."""
         if self._end is None:
             rows = self.database.execute(_END).fetchall()
             if not all(isinstance(row.head, str) and isinstance(row.sequence, int | None) for row in rows):
@@ -176,7 +176,7 @@ class Transaction:
         return None if row is None else int(row.sequence)
 
     def append(self, body: Body) -> ChainHead:
-        """Fold an entry in and append it. What it violates is raised, and then nothing of it may be committed.
+        """Fold an entry in and append it. A rule that it violates is raised. Then nothing of it may be committed.
 
         Raises `LedgerDamagedError` when the sums that are kept are not those that the last entry speaks of.
         """
@@ -229,7 +229,7 @@ class Transaction:
             yield row.budget, row.identifier, Reservation(row.sequence, row.settled, row.claimed)
 
     def write_whole(self, entries: Iterator[tuple[int, str, str]], books: MemoryBooks) -> None:
-        """Append entries that were checked; `books` is their fold once they have all been read."""
+        """Append entries that were checked. `books` is their fold once they have all been read."""
         self.database.execute_all(
             _APPEND, ({"sequence": sequence, "head": head, "body": body} for sequence, head, body in entries)
         )

@@ -34,7 +34,7 @@ def folded(entries: Iterable[tuple[int, str, str]], books: MemoryBooks) -> Itera
 
 
 def verify_record(transaction: Transaction) -> ChainHead:
-    """Verify pages, chain, rules and kept sums; the last entry. Raises `LedgerDamagedError`."""
+    """Verify pages, chain, rules and kept sums, and return the last head. Raises `LedgerDamagedError`."""
     transaction.check_pages()
     books = MemoryBooks()
     tip = ORIGIN

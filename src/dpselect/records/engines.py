@@ -1,4 +1,4 @@
-"""Database engines of records, and what makes their commits durable.
+"""Database engines of records, with durable commits.
 
 SQLite: one file, every commit synced (`dpselect.storage.durable`).
 PostgreSQL: `synchronous_commit` on for every transaction, and a server that runs with `fsync`.
@@ -35,7 +35,7 @@ __all__ = [
 
 _NUMBERS: Final = {"ledger": 6450517351, "witness": 6450517352, "submitters": 6450517352, "holdout": 6450517353}
 CREATION_LOCKS: Final = {kind: f"SELECT pg_advisory_xact_lock({number})" for kind, number in _NUMBERS.items()}
-"""Statements that keep all others from making the same tables on a server; earlier versions take the same locks."""
+"""Statements that keep all others from making the same tables on a server. Earlier versions take the same locks."""
 
 _SERVERS: Final = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
@@ -51,7 +51,7 @@ class RecordDamagedError(Exception):
 class Database:
     """A SQLite file and one connection to it, opened when it is needed and kept. One thread at a time uses it.
 
-    Statements have :named parameters and no other colon or percent sign; rows have names.
+    Statements have :named parameters and no other colon or percent sign. Rows have names.
     """
 
     dialect: ClassVar[str] = "sqlite"
@@ -72,7 +72,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, write: bool, lock: str | None = None) -> Iterator[None]:
-        """One view of the database. When it ends, its writes are durable; when it raises, they are undone.
+        """One view of the database. When it ends, its writes are durable. When it raises, they are undone.
 
         A transaction that writes is alone: on SQLite at once, on a server by the statement `lock`.
         """
@@ -243,7 +243,7 @@ def driver_errors() -> tuple[type[Exception], ...]:
 def unusable(message: str, *, locked: str | None = None) -> Iterator[None]:
     """Turn the errors of drivers, and those of this package, into a `StudyError` without statements or values.
 
-    `locked` is the message when another process holds a SQLite file; without it, that is `message` too.
+    `locked` is the message when another process holds a SQLite file. Without it, that is `message` too.
     """
     try:
         yield

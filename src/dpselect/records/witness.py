@@ -2,8 +2,8 @@
 
 An entry is committed to the record, then to the witness, and only then acknowledged. So
 
-- the record may be ahead of its witness (a crash in between, or another process): the witness follows;
-- the record lacks the entry of its witness: it is an older copy, or one that went another way, and is refused;
+- the record may be ahead of its witness (a crash in between, or another process). The witness follows.
+- the record lacks the entry of its witness: it is an older copy, or one that went another way, and is refused.
 - the witness does not know a record (a copy that was moved to another machine or user): its content is accepted, and
   witnessed from then on.
 
@@ -35,7 +35,7 @@ class FileWitness:
         self._path = path
 
     def read(self, record: str) -> ChainHead | None:
-        """The latest head that it knows; None for a record that it has not seen.
+        """The latest head that it knows, or None for a record that it has not seen.
 
         Raises `RecordUnavailableError`, `RecordDamagedError`, and on a server the errors of the driver.
         """
@@ -47,7 +47,7 @@ class FileWitness:
         return None if kept is None else ChainHead(kept.sequence, kept.head)
 
     def advance(self, record: str, head: ChainHead, place: str) -> None:
-        """Keep a head, unless a later one is kept; durable on return. Raises as `read`."""
+        """Keep a head, unless a later one is kept. Durable on return. Raises as `read`."""
         file = self._file(record)
         with _failing(file, "written"):
             file.advance(KeptHead(record, head.sequence, head.head, place))
@@ -75,7 +75,7 @@ class FolderWitness(FileWitness):
     """A file for each record in one folder.
 
     A file that is there and cannot be read or written refuses. When none can be made, `without` is called once with the
-    reason and nothing is witnessed; when `without` is None, that refuses too.
+    reason and nothing is witnessed. If `without` is None, that refuses too.
     """
 
     def __init__(self, folder: Path, *, without: Callable[[str], None] | None = None) -> None:
@@ -111,7 +111,7 @@ class FolderWitness(FileWitness):
 
 
 class ServerWitness:
-    """A table in a PostgreSQL database, which many machines can share; used as a `FileWitness` is."""
+    """A table in a PostgreSQL database, which many machines can share. Used as a `FileWitness` is."""
 
     _TABLE = (
         "CREATE TABLE IF NOT EXISTS ledger_witness "

@@ -18,17 +18,17 @@ def test_the_counter_never_says_more_than_is_left(steps):
     """Before an answer it says the less of what both answers leave."""
     state = GateState(ErrorBudget(Fraction(0.05), consultations=20), Fraction(0.02))
     for share, accepted in steps:
-        if not state.purse.left:
+        if not state.budget.left:
             break
-        open_ask = state.charged(state.purse.stake(state.purse.left * Fraction(share)), None)
+        open_ask = state.charged(state.budget.stake(state.budget.left * Fraction(share)), None)
         after = open_ask.answered({"answer": accepted, "incumbent": ""})
         for told in (open_ask, after):
             _, left, bounds = told.exposure()
-            assert ErrorBudget.left_from(left) <= min(after.purse.left, told.purse.left)
+            assert ErrorBudget.left_from(left) <= min(after.budget.left, told.budget.left)
             assert ErrorBudget.left_from(bounds) <= after.bounds
             lost = state.lost(told.exposure())
-            assert lost.purse.left <= after.purse.left
-        assert after.purse.left <= state.purse.left
+            assert lost.budget.left <= after.budget.left
+        assert after.budget.left <= state.budget.left
         assert after.bounds <= state.bounds
         state = after
 
@@ -43,7 +43,7 @@ def test_a_fold_is_what_was_done():
         {"answer": 0, "incumbent": "A"},
     ]
     state = fold_gate(start, entries)
-    assert state.purse.left == Fraction(1, 256)
+    assert state.budget.left == Fraction(1, 256)
     assert [ask.accepted for ask in state.asks] == [True, None, False]
     assert (state.accepts, state.incumbent, state.recorded("b"), state.recorded("c")) == (1, "A", False, None)
-    assert fold_gate(state, [{"retired": 1}]).purse.left == 0
+    assert fold_gate(state, [{"retired": 1}]).budget.left == 0

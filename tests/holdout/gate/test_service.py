@@ -50,7 +50,7 @@ def test_default_stakes_and_own_stakes(folder):
     assert gate.ask(better(50), "all")
     assert gate.purse == pytest.approx(0.004, rel=1e-12)
     assert not gate.ask(worse(), "all")
-    with pytest.raises(BudgetError, match="purse of this gate is empty"):
+    with pytest.raises(BudgetError, match="error budget of this gate is empty"):
         gate.ask(better(200))
     assert [ask["verdict"] for ask in gate.status()["asks"]] == ["rejected"] * 2 + ["accepted"] * 2 + ["rejected"]
 

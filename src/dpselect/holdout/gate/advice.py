@@ -26,11 +26,11 @@ _GRID: Final = np.linspace(-0.5, 0.5, 41)
 
 @dataclass(frozen=True, kw_only=True)
 class GateAdvice:
-    """What `advise_gate` found.
+    """The advice of `advise_gate`.
 
     Attributes:
         ask: whether to ask now. If not, make further changes on top of this one, or drop it.
-        stake: the purse times the chance; to be given to the gate.
+        stake: the error budget times the chance, to be given to the gate.
         chance: that the gate accepts, as far as the development tasks tell.
         expected_gain: of the candidate over the incumbent, as far as they tell.
     """
@@ -58,11 +58,11 @@ def advise_gate(
 
     Before the development tasks are seen, half of all true gains are taken to be smaller than `typical_gain` and a few
     to be far larger (a Cauchy distribution), so that what they say clearly is believed. The stake that keeps most is
-    the purse times the chance of being accepted, which is computed together with it.
+    the error budget times the chance of being accepted, which is computed together with it.
 
     Args:
         tasks: of the gate.
-        purse: what is left in it: public.
+        purse: the error budget that is left: public.
         wins, losses: development tasks on which the candidate does better and worse than the gate's incumbent. They
             must be other tasks than the gate's.
         development_tasks: how many there are.

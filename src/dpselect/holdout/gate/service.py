@@ -1,4 +1,4 @@
-"""A gate that lasts: one file of sealed outcomes of an incumbent, one bit for each candidate, one purse for all."""
+"""A gate that lasts: a file of an incumbent's sealed outcomes, one bit for each candidate, one error budget."""
 
 from __future__ import annotations
 
@@ -84,15 +84,15 @@ class Gate(Session):
         """Seal the first incumbent's outcomes into a new file. All that is tested is fixed here.
 
         Args:
-            path: the new file, or postgresql://...#NAME (docs/server.md); its key goes to the per-user state folder.
+            path: the new file, or postgresql://...#NAME (docs/server.md). Its key goes to the per-user state folder.
             outcomes: of the incumbent, by the id of the task: a number in [0, 1], or a sequence of as many for each
                 task, its repeats, of which the mean counts. Tasks, or clusters of them, must be independent draws from
                 one population, seen by no one who shapes candidates (you must ensure this).
-            consultations: among how many asks the default stakes share the purse; no limit.
+            consultations: how many asks share the error budget by default. It is no limit.
             failure_probability: of ever accepting a candidate that is not better.
             clusters: the cluster of each id, for tasks that are not independent of each other: each cluster counts as
                 one, with the mean over its tasks.
-            rules: the test, the margin and the like; by default `GateRules()`.
+            rules: the test, the margin and the like (by default `GateRules()`).
             key_variable: an environment variable for the key, in place of a file in the state folder.
 
         Raises `ContentError` for outcomes that cannot be used, `ArgumentError` for numbers out of range and when there
@@ -140,7 +140,7 @@ class Gate(Session):
 
     @property
     def terms(self) -> GateTerms:
-        """What was declared: public."""
+        """The terms that were declared: public."""
         return self._terms
 
     @property
@@ -150,8 +150,8 @@ class Gate(Session):
 
     @property
     def purse(self) -> float:
-        """What is left of the failure probability: public, rounded down. 0 when nothing more can be asked."""
-        return _down(self._state().purse.left)
+        """The failure probability that is left: public, rounded down. 0 when nothing more can be asked."""
+        return _down(self._state().budget.left)
 
     @answers
     def ask(
@@ -162,16 +162,16 @@ class Gate(Session):
         candidate: str | bytes | None = None,
         incumbent: Outcomes | Grader | None = None,
     ) -> bool:
-        """Whether the candidate is better than the incumbent; if so it is the incumbent from now on.
+        """Whether the candidate is better than the incumbent. If so it is the incumbent from now on.
 
-        Charged before the outcomes are looked at. True leaves the stake in the purse, False the purse without it.
+        Charged before the outcomes are looked at. True leaves the stake, False the error budget without it.
         "Rejected" does not mean "not better".
 
         Args:
             outcomes: of the candidate, as in `create`: the same ids, as many repeats. What is not a number in [0, 1]
-                counts as 0. Or a function without arguments that grades the candidate and returns them; it is called
+                counts as 0. Or a function without arguments that grades the candidate and returns them. It is called
                 once the ask is charged, its errors and missing tasks count as 0, and what it prints is discarded.
-            stake: of the purse; None for an even share of it among the consultations left, "all" for all of it.
+            stake: a part of the error budget: None for an even share among the consultations left, "all" for all of it.
             candidate: what it is (a name, or a hash of its files), to have the same candidate answered from the
                 record, at no charge and without grading, as long as the incumbent is the same. It must not depend on
                 its outcomes: whether an ask is charged is public.
@@ -194,7 +194,7 @@ class Gate(Session):
                 raise BudgetError("this gate is retired: what it knew of gains has been shown")
             found = state.recorded(name)
             if found is None:
-                state = state.charged(state.purse.stake(stake), name)
+                state = state.charged(state.budget.stake(stake), name)
                 turn.append(state.asks[-1].fields(), state.exposure())
                 turn.keep()
                 state = self._answered(state, read(), None if regraded is None else regraded(), turn)
@@ -226,25 +226,25 @@ class Gate(Session):
         ]
 
     def status(self) -> dict[str, Any]:
-        """What was declared, the purse, and each ask with its answer, JSON-able. Costs nothing."""
+        """The public terms, the error budget, and each ask with its answer, JSON-able. Costs nothing."""
         state = self._state()
-        left = state.purse.left
+        left = state.budget.left
         return {
             **self._terms.fields(),
             "claim": self._terms.claim,
             "purse": _down(left),
             "log_purse": log_of(left) if left else None,
-            "next_stake": _down(state.purse.stake(None)) if left and not state.retired else None,
+            "next_stake": _down(state.budget.stake(None)) if left and not state.retired else None,
             "open": bool(left) and not state.retired,
             "retired": state.retired,
             "restored": state.restored,
-            "asked": state.purse.asked,
+            "asked": state.budget.asked,
             "accepted": state.accepts,
             "asks": [_shown(ask) for ask in state.asks],
         }
 
     def certificate(self) -> dict[str, Any]:
-        """What was asked and answered so far, signed by this gate, JSON-able; `verify_certificate` checks it.
+        """All asks and answers so far, signed by this gate, JSON-able. `verify_certificate` checks it.
 
         Holds nothing that the answers do not tell. Costs nothing.
         """
@@ -259,7 +259,7 @@ class Gate(Session):
             "asks": [
                 {"stake": str(ask.stake), "candidate": ask.candidate, "verdict": _verdict(ask)} for ask in state.asks
             ],
-            "purse": str(state.purse.left),
+            "purse": str(state.budget.left),
         }
         return signed(body, self._secret["key"])
 
@@ -268,7 +268,7 @@ class Gate(Session):
             return self._folded.of(turn.entries)
 
     def _checked(self, name: str, outcomes: Outcomes | Grader) -> Callable[[], Array]:
-        """What reads outcomes of the right form, once they are charged, and never fails."""
+        """Read outcomes of the right form, once they are charged, and never fails."""
         nothing = np.zeros(len(self._layout.units))
         if callable(outcomes):
             grade = outcomes
@@ -303,8 +303,8 @@ class Gate(Session):
 
 def _start(terms: GateTerms) -> GateState:
     bounds = terms.bound_failure_probability
-    purse = ErrorBudget(Fraction(terms.failure_probability), terms.consultations)
-    return GateState(purse, Fraction(0) if bounds is None else Fraction(bounds))
+    budget = ErrorBudget(Fraction(terms.failure_probability), terms.consultations)
+    return GateState(budget, Fraction(0) if bounds is None else Fraction(bounds))
 
 
 def _format(test: str) -> str:

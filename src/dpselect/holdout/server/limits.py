@@ -1,4 +1,4 @@
-"""What the operator of a server decides, and how often someone may ask."""
+"""The settings of a server's operator, and how often someone may ask."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class ServerSettings:
         address_rate: requests a minute from one address.
         waiting: submissions that may wait for one holdout or gate.
         at_once: submissions of one submitter that may be under way.
-        memory: bytes of bodies that have arrived and are not decoded yet, of all submitters; one has a quarter of it.
+        memory: bytes of bodies that have arrived and are not decoded yet, of all submitters. One has a quarter of it.
         body_seconds: how long a body may take to arrive.
-        turn_seconds: how long a submission may wait for its turn; after it, it is refused and not charged.
+        turn_seconds: how long a submission may wait for its turn. After it, it is refused and not charged.
         idle_seconds: how long a connection may be open without a request.
         write_seconds: how long a peer may take to read an answer.
         idle_connections: how many may wait for their peer, which sends or reads nothing; of one more, the one that has
@@ -74,7 +74,7 @@ class ServerSettings:
 
 
 class TooOften:
-    """So many requests a minute for each key, of which a whole minute's may come at once.
+    """So many requests a minute for each key. A whole minute's may come at once.
 
     >>> clock = iter([0.0, 0.0, 0.0, 30.0]).__next__
     >>> limit = TooOften(2, clock)
@@ -87,7 +87,7 @@ class TooOften:
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def hit(self, key: str, a_minute: float | None = None) -> bool:
-        """Count a request, and say whether it is one too many; `a_minute` for this key in place of that for all."""
+        """Count a request: whether it is one too many. `a_minute` replaces the limit for all keys."""
         now, most = self._clock(), self._most if a_minute is None else a_minute
         level, at = self._levels.pop(key, (0.0, now))
         level = max(level - (now - at) * most / 60.0, 0.0)
@@ -113,7 +113,7 @@ class AtOnce:
 
     @contextmanager
     def of(self, key: str) -> Iterator[bool]:
-        """Whether there is a place; taken until the end."""
+        """Whether there is a place. It is taken until the end."""
         if self._taken[key] >= self._most:
             yield False
             return
@@ -141,7 +141,7 @@ class Share:
 
     @contextmanager
     def of(self, key: str) -> Iterator[Callable[[int], bool]]:
-        """A function that takes so many bytes more, where there are so many; they are given back at the end."""
+        """A function that takes so many bytes more, where there are so many. They are given back at the end."""
         taken = 0
 
         def take(size: int) -> bool:
