@@ -90,8 +90,8 @@ class _Candidates:
 def choose_event(data: Outputs, neighbour: Outputs, question: Question, *, judging: int, low_bits: bool) -> OutputEvent:
     """The event that promises the most, from draws of both data sets. Half of them fit the scores, half compare.
 
-    Where the claim looks broken beyond doubt, the event with the largest measured epsilon among those that show it;
-    where it may be broken, the event that shows it most clearly; else the one with the largest measured epsilon.
+    If the claim looks broken beyond doubt, it is the event with the largest measured epsilon among those that show it.
+    If it may be broken, it is the event that shows it most clearly, else the one with the largest measured epsilon.
     """
     reading = Reading()
     if is_structured(data, neighbour):

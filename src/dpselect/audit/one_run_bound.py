@@ -55,8 +55,8 @@ class ClaimTest:
 def one_run_p_value(*, correct: int, guesses: int, canaries: int, epsilon: float, delta: float = 0.0) -> float:
     """The largest probability of `correct` or more right guesses under (epsilon, delta)-privacy. Rounded up.
 
-    The caller must ensure: coins that are fair, independent and seen by no one but the mechanism. `guesses` fixed
-    before the output was seen (which canaries to guess, and how, may depend on the output).
+    You must ensure that the coins are fair, independent and seen by no one but the mechanism, and that `guesses` was
+    fixed before the output was seen. The canaries to guess, and how, may depend on the output.
 
     Raises `ArgumentError` unless 0 <= correct <= guesses <= canaries, epsilon >= 0 and 0 <= delta <= 1.
 

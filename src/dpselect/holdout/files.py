@@ -123,9 +123,9 @@ def aligned(places: dict[str, int], ids: Sequence[str], values: Sequence[str], c
 def class_names(values: Iterable[str], *, naming: int = NAMING) -> list[str]:
     """Classes by one name each: 1, 1.0, True and TRUE are the same one, as are 0 and False.
 
-    Each text is read by itself: were 1 and 1.0 the same only when all labels are numbers, one row could change how the
-    others are scored, and no noise would hide it. `naming` is that of the time when a holdout was made: version 1, of
-    dpselect 0.2, knew True and False in this case alone, and letters with accents as they were typed.
+    Each text is read by itself. If 1 and 1.0 were the same only when all labels are numbers, one row could change how
+    the others are scored, and no noise would hide it. `naming` is that of the time when a holdout was made. Version 1,
+    of dpselect 0.2, knew True and False in this case alone, and letters with accents as they were typed.
 
     >>> class_names(["1", "1.0", "True", "TRUE", "cat", "1_0", "inf"])
     ['1.0', '1.0', '1.0', '1.0', 'cat', '1_0', 'inf']

@@ -4,17 +4,17 @@ The file (SQLite, mode 0600) holds public terms in the clear, one AES-GCM record
 AES-GCM record for each entry. Entries are chained: each is bound to its place and to the hash of all before it, so none
 can be changed, moved, dropped from the middle or carried to another file. The key is outside the file.
 
-That the end of the chain is still there after restoring an older copy, the file cannot know. So the per-user state
-folder, where the key lies too, has a counter of its own for each record: how many entries there are, the hash of the
-chain, and the exposure. An entry is committed to the file, then to the counter, and only then shown:
+The file cannot show whether the end of the chain is still there after an older copy was restored. So the per-user state
+folder, which has the key too, has a counter for each record: how many entries there are, the hash of the chain, and the
+exposure. An entry is committed to the file, then to the counter, and only then shown:
 
 - the file is one entry ahead after a crash in between. The counter follows.
-- the file is behind: an older copy was restored. Its last entry may never have been counted and is dropped; the
-  exposure becomes the counter's. This loss is an entry itself;
+- the file is behind: an older copy was restored. Its last entry may never have been counted and is dropped. The
+  exposure becomes the counter's. This loss is an entry itself.
 - anything else: file and counter belong to different histories, and the record is refused.
 
 All entries before the last one of any file are counted or dropped: one is appended only when file and counter agree, or
-is a loss. So what a file shows was counted, no matter what copies there are.
+is a loss. So everything that a file shows was counted, no matter what copies there are.
 
 The counter's lock is held from reading the entries to committing the next one, so that processes take turns.
 """

@@ -41,8 +41,8 @@ class Score:
     """One answer.
 
     `agrees`: whether the claim was confirmed, or None without one. `value`: a score, or the claim when it was confirmed
-    and no score was given (the Gaussian mechanism always gives one). `interval`: where the population's score lies, as
-    the certificate says; None when it speaks of quantiles. `repeated`: it was given before and cost nothing now.
+    and no score was given (the Gaussian mechanism always gives one). `interval`: around the population's score, by the
+    certificate. None if that is about quantiles. `repeated`: it was given before and cost nothing now.
     """
 
     agrees: bool | None
@@ -259,13 +259,13 @@ class Holdout(Unrepeatable):
             claim: what the submitter takes the score to be, from other data (not from earlier answers about the same
                 rows only: a claim costs nothing when it is right).
             column: the predictions' name in errors.
-            submitter: whose question it is, where several ask who should not learn of each other's: the same question
-                of another one is another question, and charged.
+            submitter: whose question it is, if several ask who should not learn of each other's. The same question of
+                another submitter is another question, and charged.
             metric: one of those that the holdout was made for, by default the first. Each is a question of its own.
 
         Raises `ContentError` for predictions that cannot be used and `ArgumentError` for a claim out of range, before
-        anything is charged; `BudgetError` when nothing is left; `StudyError` when the file or its counter cannot be
-        used: nothing was shown then, and asking again costs no more.
+        anything is charged. Raises `BudgetError` when nothing is left, and `StudyError` when the file or its counter
+        cannot be used: nothing was shown then, and asking again costs no more.
         """
         kind, plan = self._terms.of(metric)
         scored = self._scored(kind, texts(ids), texts(predictions), column)

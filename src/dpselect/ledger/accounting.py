@@ -122,8 +122,8 @@ class OutputAccounting(Accounting):
     def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> ReservedPrice:
         """An output guarantee at its supremum, with the price of each cell. Any other at one delta.
 
-        A guarantee with a finite epsilon outside its failure mass is charged these two, unless a delta is asked for;
-        others at that delta, or at the budget's `delta_each`.
+        A guarantee with a finite epsilon outside its failure mass is charged these two, unless a delta is asked for.
+        Others are charged at that delta, or at the budget's `delta_each`.
         """
         if isinstance(guarantee, OutputGuarantee):
             if delta is not None and delta != charged_amount("delta", guarantee.delta):

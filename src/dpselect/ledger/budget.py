@@ -48,10 +48,10 @@ class Charge(Receipt):
     def settle(self, output: Any = OutputGuarantee) -> Receipt:
         """Close the reservation at the cell of the output that was released, or in full without an output.
 
-        Only the epsilon of an output guarantee in an `output` budget comes back, and in a filter on Renyi divergences
-        what was not used of them; delta never does. Durable on return.
-        Raises `ArgumentError` when the output is in no cell of the partition and `AlreadySettledError` the second time;
-        the reservation then stands as it was.
+        Only the epsilon of an output guarantee in an `output` budget comes back, and the unused part of the divergences
+        in a filter on them. Delta never does. Durable on return.
+        Raises `ArgumentError` when the output is in no cell of the partition and `AlreadySettledError` the second time.
+        The reservation then stands as it was.
         """
         if self._settle is None:
             raise LedgerError("this receipt has left its process: settle through the budget, by its identifier")
@@ -186,12 +186,12 @@ class Budget:
     ) -> Charge:
         """Charge the worst case of a guarantee. On disk when this returns. Only then may the mechanism run.
 
-        - `guarantee`: an output guarantee at its supremum; any other at its own finite epsilon and failure mass, or, if
-          it has none or `delta` is given, at `delta` (by default the budget's `delta_each`).
-        - `label`: public text, like all names here 1 to 200 printable characters. `identifier`: chosen by the caller,
-          so that a repeat after a crash finds its reservation and charges nothing more; by default random. What is
-          repeated must be the same run: one that gives the same output again, or of which nothing was released
-          (you must ensure this). A settled identifier is not reserved again.
+        - `guarantee`: an output guarantee is charged at its supremum, any other at its own finite epsilon and failure
+          mass. If it has none or `delta` is given, it is charged at `delta` (by default the budget's `delta_each`).
+        - `label`: public text, like all names here 1 to 200 printable characters.
+        - `identifier`: chosen by you (by default random), so that a repeat after a crash finds its reservation and
+          charges nothing more. You must ensure that a repeat is the same run: one that gives the same output again, or
+          that has released nothing. A settled identifier is not reserved again.
         - `part`: the part of the data that the mechanism sees, under the budget's `partition`. Parts do not add up.
         - `interactive`: the mechanism answers queries that may depend on other outputs (a sparse vector, a run with
           stopping points): until it is settled nothing else may run on the budget's tree, and nothing may be running.

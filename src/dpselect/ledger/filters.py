@@ -2,11 +2,11 @@
 
 A filter fixes a limit in advance and admits a mechanism while the sum of its units stays within:
 
-- `renyi`: Renyi divergence at one order (Feldman, Zrnic 2021, Theorem 4.3; Lecuyer 2021). With several orders each is a
-  filter for its own share of delta, and one that admits is enough: on the views that it admits to the end its own
+- `renyi`: Renyi divergence at one order (Feldman, Zrnic 2021, Theorem 4.3, and Lecuyer 2021). With several orders each
+  is a filter for its own share of delta, and one that admits is enough. On the views that it admits to the end its own
   truncation of the process agrees with the process, so the deltas of the filters add up to delta.
 - `zcdp`: rho, a bound on all orders at once (Whitehouse et al. 2023, fully adaptive composition).
-- `gaussian`: squared mu of Gaussian mechanisms (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2023).
+- `gaussian`: squared mu of Gaussian mechanisms (Smith, Thakurta 2022, and Koskela, Tobaben, Honkela 2023).
 
 Failure masses add up beside, within a share of delta of their own: outside them the two laws are sub-probabilities
 with a common factor. Reserved guarantees count, never realised costs: those have no place in an advanced composition.

@@ -76,9 +76,9 @@ class Ledger:
         a file, a folder, or a postgresql:// URL. True is the place that $DPSELECT_LEDGER_WITNESS names. Without it the
         per-user state folder for a file, and none for a server. False is none, for reading a backup.
 
-        Raises `LedgerUnavailableError` when it cannot be reached or written, or is on a network file system;
-        `LedgerDamagedError` for a file that is empty or no database; `LedgerError` for a database of something else;
-        `SchemaVersionError` for another version's ledger; `StaleRecordError` for an older copy.
+        Raises `LedgerUnavailableError` when it cannot be reached or written, or is on a network file system.
+        `LedgerDamagedError` is for a file that is empty or no database, `LedgerError` for a database of something else.
+        `SchemaVersionError` is for another version's ledger, `StaleRecordError` for an older copy.
         """
         store = Store(where, timeout=timeout, witness=witness)
         if not create:
@@ -122,10 +122,10 @@ class Ledger:
           charges never do. A "renyi" or "pld" budget below an "output" one is a block: it is charged there as a whole,
           now. `part`: which part of the parent's data this budget is about.
         - `partition`: the rule on a single row that says which part it is in, as public text. Needed for `part=`.
-          Charges on different parts do not add up: the largest counts, or the two largest under replace_one, where a
-          row may move (and a mechanism on a part must then be private when its part gains or loses a row).
-        - `delta_each`: at which delta a guarantee without a finite epsilon of its own is priced; by default all of
-          delta, which leaves room for one such.
+          Charges on different parts do not add up: the largest counts. Under replace_one a row may move: the two
+          largest count, and a mechanism on a part must be private when its part gains or loses a row.
+        - `delta_each`: at which delta a guarantee without a finite epsilon of its own is priced. By default that
+          is all of delta, which leaves room for one such.
 
         Raises `ArgumentError`, `AdjacencyError`, and `InsufficientBudget` when a block does not fit its parent.
         """
@@ -209,9 +209,9 @@ class Ledger:
     def verify(self, receipt: Receipt | None = None) -> bool:
         """Fold the whole record again and compare: True, or an error that names the first bad entry.
 
-        Checks the chain of hashes, every entry against the rules, and the kept sums against the record; with a
-        `receipt`, that the record holds its entry. An unkeyed chain shows damage and restored copies, not a record
-        that someone with write access made again from the start: compare heads kept elsewhere.
+        Checks the chain of hashes, every entry against the rules, and the kept sums against the record. With
+        a `receipt`, checks that the record holds its entry. An unkeyed chain shows damage and restored copies. It does
+        not show a record that someone with write access made again from the start: compare heads kept elsewhere.
 
         Raises `LedgerDamagedError` (with `.sequence`) and, for a receipt, `StaleRecordError`.
         """

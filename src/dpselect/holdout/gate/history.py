@@ -1,7 +1,7 @@
 """The life of a gate as a pure fold over its entries: what was asked, what is left. No input, no output.
 
 An entry is a charge, the answer that follows it, the end, or a note that entries were lost. A charge is durable before
-outcomes are opened, an answer before it is shown. A charge without an answer stays: no answer was told.
+outcomes are opened, an answer before it is shown. A charge without an answer stays: no answer was shown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["AskRecord", "GateState", "fold_gate"]
 
 @dataclass(frozen=True)
 class AskRecord:
-    """One ask. `accepted` is None where the process ended before there was an answer. `number` counts from 1."""
+    """One ask. `accepted` is None if the process ended before there was an answer. `number` counts from 1."""
 
     number: int
     stake: Fraction

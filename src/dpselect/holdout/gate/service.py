@@ -86,7 +86,7 @@ class Gate(Session):
         Args:
             path: the new file, or postgresql://...#NAME (docs/server.md). Its key goes to the per-user state folder.
             outcomes: of the incumbent, by the id of the task: a number in [0, 1], or a sequence of as many for each
-                task, its repeats, of which the mean counts. Tasks, or clusters of them, must be independent draws from
+                task. The mean of these repeats counts. Tasks, or clusters of them, must be independent draws from
                 one population, seen by no one who shapes candidates (you must ensure this).
             consultations: how many asks share the error budget by default. It is no limit.
             failure_probability: of ever accepting a candidate that is not better.
@@ -168,7 +168,7 @@ class Gate(Session):
         "Rejected" does not mean "not better".
 
         Args:
-            outcomes: of the candidate, as in `create`: the same ids, as many repeats. What is not a number in [0, 1]
+            outcomes: of the candidate, as in `create`: the same ids, as many repeats. Anything but a number in [0, 1]
                 counts as 0. Or a function without arguments that grades the candidate and returns them. It is called
                 once the ask is charged, its errors and missing tasks count as 0, and what it prints is discarded.
             stake: a part of the error budget: None for an even share among the consultations left, "all" for all of it.
@@ -177,9 +177,9 @@ class Gate(Session):
                 its outcomes: whether an ask is charged is public.
             incumbent: the incumbent's outcomes graded again, for gates that are declared `regraded`.
 
-        Raises `ContentError` for outcomes with other ids or repeats and `ArgumentError` for a stake that is not in the
-        purse, nothing being charged; `BudgetError` when the purse is empty or the gate is retired; `StudyError` when
-        the file or its counter cannot be used.
+        Raises `ContentError` for outcomes with other ids or repeats and `ArgumentError` for a stake above what is
+        left. Nothing is charged then. Raises `BudgetError` when the error budget is empty or the gate is retired, and
+        `StudyError` when the file or its counter cannot be used.
         """
         begun = time.monotonic()
         read = self._checked("outcomes", outcomes)
@@ -207,7 +207,7 @@ class Gate(Session):
         """Close the gate for good, and say how much better the accepted candidates are, in the order of their asks.
 
         Each number is a lower bound on the gain over the incumbent of its time (the difference of mean outcomes on
-        fresh tasks); all of them hold, and all accepted candidates are better, but for the sum of both failure
+        new tasks). All of them hold, and all accepted candidates are better, but for the sum of both failure
         probabilities. Again after it was retired, the same numbers.
 
         Raises `ArgumentError` for a gate that was made without `bound_failure_probability`.

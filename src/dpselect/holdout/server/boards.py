@@ -34,8 +34,8 @@ _FRESH: Final = 1.0
 class BoardAnswer:
     """The answer to a submitter, and what is kept for the leaderboard and the quota.
 
-    `scored`: whether it counts as an answer with a score. `value`: what is confirmed, with its interval; None for
-    gates.
+    `scored`: whether it counts as an answer with a score. `value`: the confirmed score, with its interval, or None
+    for gates.
     """
 
     body: dict[str, Any]

@@ -61,8 +61,8 @@ class _Framed(h11.Connection):
 class Door(socket.socket):
     """A listening socket that closes what comes too often from one address, before anything is made for it.
 
-    Of an address's requests so many a minute are answered, and as many more are told that they are too many; of
-    connections beyond both nothing could come. Those of a trusted proxy are for others.
+    So many requests a minute of an address are answered, and as many more are refused as too many. Connections beyond
+    both could get no answer. Those of a trusted proxy are for others.
     """
 
     def __init__(self, family: int, settings: ServerSettings) -> None:
@@ -231,9 +231,9 @@ class Patient(H11Protocol):
 def patient(settings: ServerSettings) -> type[asyncio.Protocol]:
     """The protocol of a server that waits for no peer longer than the settings say.
 
-    uvicorn itself ends only connections that have asked something before. Here one on which no whole head of a request
-    comes, or whose answer is not read, is closed after its time, and earlier if many others wait: who opens connections
-    and sends nothing, or reads nothing, takes them from themselves. A request whose head has come is left alone. Its
+    uvicorn itself ends only connections that have asked something before. Here a connection without a whole head of a
+    request, or whose answer is not read, is closed after its time, and earlier if many others wait. Clients that open
+    connections and send or read nothing take them from themselves. A request whose head has come is left alone. Its
     body and its turn have times of their own.
     """
 
