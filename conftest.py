@@ -29,7 +29,7 @@ _LONGER_EXAMPLES = {
     "dpselect.adaptive.planner.plan_analysis",
     "dpselect.adaptive.runs.runs_guarantee",
     "dpselect.adaptive.runs.runs_trade_off",
-    "dpselect.holdout.checked.plan_checked",
+    "dpselect.holdout.claim_checks.plan_checked",
     "dpselect.holdout.planning.rows_needed",
     "dpselect.holdout.saved_analysis.SavedAnalysis",
     "dpselect.mechanisms.sparse_vector.SparseVector",

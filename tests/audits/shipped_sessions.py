@@ -19,7 +19,7 @@ from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
 from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.audit import Subject
 from dpselect.holdout.block_medians import plan_block_medians
-from dpselect.holdout.checked import plan_checked
+from dpselect.holdout.claim_checks import plan_checked
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import plan_gaussian
 from dpselect.holdout.scores import METRICS, Scored

@@ -66,7 +66,7 @@ def test_answers_and_exit_statuses():
     assert (status, json.loads(said)) == (0, {"verdict": "rejected"})
     status, said, error = run("ask", "good.csv", "--gate", "my.gate")
     assert (status, said) == (3, "")
-    assert "purse" in error
+    assert "error budget" in error
     status, said, _ = run("status", "--gate", "my.gate", "--json")
     assert json.loads(said)["asked"] == 4
     assert "accepted 1" in run("status", "--gate", "my.gate")[1]
@@ -224,7 +224,7 @@ def test_a_changed_certificate_does_not_hold(certificate, folder, change):
 def test_a_gate_cannot_sign_what_does_not_add_up(certificate, change, monkeypatch):
     monkeypatch.setattr("dpselect.holdout.gate.certificates.well_signed", lambda *_: True)
     CHANGES[change](certificate)
-    with pytest.raises(ContentError, match="purse"):
+    with pytest.raises(ContentError, match="error budget"):
         verify_certificate(certificate, public_key=certificate["terms"]["public_key"])
 
 

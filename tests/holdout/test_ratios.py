@@ -1,7 +1,6 @@
 """Log losses, F1 scores, and several metrics of one holdout: their laws by enumeration, and attacks."""
 
 import itertools
-import json
 import math
 
 import numpy as np
@@ -14,7 +13,7 @@ from dpselect.holdout.counting import divergence, plan_counting
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.ratios import RatioPlan, plan_ratios
 from dpselect.holdout.scores import METRICS, Scored, f1_score
-from dpselect.holdout.terms import Terms
+from tests.holdout.ratios_cases import LABELS, ROWS, made
 
 PUBLIC = {"questions": 20, "answers": 5, "failure_probability": 0.05}
 DRAWS = Draws(bytes(32), "p", "q", 0)
@@ -103,23 +102,6 @@ def test_intervals_of_f1_hold_all_that_is_not_excluded_and_are_within_the_error(
             assert not kept or low <= fresh <= high
 
 
-@pytest.mark.full
-def test_f1_is_what_scikit_learn_says():
-    from sklearn.metrics import f1_score as theirs, log_loss
-
-    generator = np.random.default_rng(3)
-    for _ in range(20):
-        labels, guesses, chances = generator.random(40) < 0.3, generator.random(40) < 0.4, generator.random(40)
-        assert f1_score(labels, guesses) == pytest.approx(theirs(labels, guesses))
-        loss = METRICS["log-loss"].row_values(labels, chances, 50.0).mean() * 50.0
-        assert loss == pytest.approx(log_loss(labels, chances))
-
-
-def test_infinite_losses_count_as_the_bound():
-    values = METRICS["log-loss"].row_values(np.array([True, True, False, False]), np.array([0.0, 1.0, 1.0, 0.0]), 4.0)
-    assert values.tolist() == [1.0, 0.0, 1.0, 0.0]
-
-
 def voted(plan, rows, questions, chance, seed):
     """Random guesses; those whose F1 is above that of coin flips vote. Whether some interval misses the truth."""
     generator = np.random.default_rng(seed)
@@ -146,17 +128,7 @@ def test_votes_do_not_break_the_certificate_of_f1_and_break_that_of_more_rows():
     assert sum(voted(wrong, 1000, 100, 0.3, seed) for seed in range(5)) >= 4
 
 
-ROWS = 4000
-LABELS = np.where(np.random.default_rng(1).random(ROWS) < 0.3, "cat", "dog")
 RIGHT = np.where(np.arange(ROWS) % 10 == 0, np.where(LABELS == "cat", "dog", "cat"), LABELS)
-
-
-def made(folder, metric, **changes):
-    options = {"metric": metric, "questions": 50, "answers": 10, "failure_probability": 0.05, **changes}
-    request = HoldoutRequest(**options)
-    positive = None if metric == "accuracy" else "cat"
-    where = folder / "x.holdout"
-    return Holdout.create(where, HoldoutLabels(ids=range(ROWS), labels=LABELS, positive=positive), request)
 
 
 def test_several_metrics_are_asked_of_one_holdout(tmp_path, state):
@@ -191,45 +163,6 @@ def test_several_metrics_are_asked_of_one_holdout(tmp_path, state):
     assert holdout.status()["asked"] == 5
 
 
-def test_several_metrics_are_counted_together():
-    """Each is within the bound that all questions together leave it, on its own rows."""
-    request = HoldoutRequest(metric=["accuracy", "f1"], **PUBLIC)
-    assert hash(request) == hash(HoldoutRequest(metric=("accuracy", "f1"), **PUBLIC)), "it does not change"
-    choice = request.plan(rows=8000, rarer=2000)
-    alone = plan_counting(**PUBLIC, rows=8000, tolerance=choice.plan.tolerance)
-    assert choice.plan.bound == pytest.approx(alone.bound + math.log(8000) / 8000, rel=1e-6)
-    assert choice.further["f1"].counting.bound == pytest.approx(4 * choice.plan.bound, rel=1e-6)
-    plain = HoldoutRequest(metric=["accuracy", "log-loss"], bound=4.0, **PUBLIC).plan(rows=8000)
-    assert plain.plan.choices == 1, "no count of labels is told"
-    terms = Terms(
-        metric=METRICS["accuracy"],
-        bound=1.0,
-        rows=8000,
-        id_column="id",
-        plan=choice.plan,
-        reason="",
-        further=choice.further,
-    )
-    assert Terms.parse(json.loads(json.dumps(terms.fields()))) == terms
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"metric": ()}, "one metric"),
-        ({"metric": ("f1", "f1")}, "different"),
-        ({"metric": ("accuracy", "squared-error"), "bound": 1.0}, "one kind of labels"),
-        ({"metric": ("accuracy", "f1"), "epsilon": 1.0}, "promises nothing"),
-        ({"metric": "f1", "epsilon": 1.0}, "f1 is certified by counting"),
-        ({"metric": ("accuracy", "auc"), "mechanism": "gaussian"}, "best or counting"),
-        ({"metric": ("accuracy", "f1"), "bound": 1.0}, "bound is not taken"),
-    ],
-)
-def test_metrics_that_do_not_go_together(changes, message):
-    with pytest.raises(ArgumentError, match=message):
-        HoldoutRequest(**{**PUBLIC, **changes})
-
-
 def test_labels_of_one_class_have_no_f1(tmp_path, state):
     for metric, positive in (("f1", "bird"), (("accuracy", "auc"), "bird"), ("log-loss", "bird")):
         request = HoldoutRequest(metric=metric, **PUBLIC, bound=2.0 if metric == "log-loss" else None)
@@ -245,23 +178,3 @@ def test_log_losses_may_be_private(tmp_path, state):
     low, high = found.interval
     assert low <= 0.3 * -math.log(0.7) + 0.7 * -math.log(0.8) <= high
     assert holdout.status()["row_privacy"]["epsilon"] <= 1.0
-
-
-def test_the_server_takes_a_metric(tmp_path, state):
-    from dpselect.holdout.server.boards import open_boards
-    from dpselect.holdout.server.uploads import Upload
-
-    made(tmp_path, ("accuracy", "f1"))
-    board = open_boards([tmp_path])["x"]
-    predictions = dict(zip(map(str, range(ROWS)), RIGHT.tolist(), strict=True))
-    values = []
-    for metric in (None, "accuracy", "f1"):
-        body = json.dumps({"predictions": predictions, "metric": metric}).encode()
-        question = board.question(Upload(body, "application/json", {}), "Ada", own_stakes=False)
-        values.append((question.fingerprint, question.ask()))
-    assert values[0][0] == values[1][0] != values[2][0]
-    assert [answer.value is None for _, answer in values] == [False, False, True], "one metric on the leaderboard"
-    assert values[2][1].body["value"] == pytest.approx(f1_score(LABELS == "cat", RIGHT == "cat"), abs=0.02)
-    other = Upload(json.dumps({"predictions": predictions, "metric": "auc"}).encode(), "application/json", {})
-    with pytest.raises(ArgumentError, match="metric"):
-        board.question(other, "Ada", own_stakes=False)

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import stat
 import tempfile
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -19,41 +19,13 @@ from dpselect.errors import BudgetError, StudyError
 from dpselect.holdout.record import Record
 from dpselect.storage import durable
 from dpselect.storage.keys import state_folder
+from tests.holdout.record_cases import entries, execute, exposure, make, say
 
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path / "a.record"
-
-
-def make(path, **options):
-    return Record.create(path, kind="test", terms={"k": 3}, secret=b"SECRET-LABELS", exposure=(0, 0), **options)
-
-
-def say(record, word):
-    """Append one entry; its exposure is how many entries there are, of both kinds."""
-    with record.turn() as turn:
-        asked = exposure(turn.entries) + 1
-        turn.append({"word": word}, (asked, asked))
-
-
-def exposure(entries):
-    asked = 0
-    for entry in entries:
-        asked = max(asked, entry["lost"][0]) if "lost" in entry else asked + 1
-    return asked
-
-
-def entries(path):
-    with Record.open(path, kind="test").turn() as turn:
-        return turn.entries
-
-
-def execute(path, statement, *values):
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(statement, values)
-        connection.commit()
 
 
 def counter_of(record):
@@ -112,62 +84,11 @@ def test_an_older_format_that_never_was_is_refused(path):
         Record.open(path, kind="test")
 
 
-def test_another_kind_is_refused(path):
-    make(path)
-    with pytest.raises(StudyError, match="another thing than a holdout"):
-        Record.open(path, kind="holdout")
-
-
 @pytest.mark.parametrize("content", [b"", b"id,label\n1,2\n", bytes(5000)])
 def test_what_is_no_record_is_refused(path, content):
     path.write_bytes(content)
     with pytest.raises(StudyError):
         Record.open(path, kind="test")
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        """UPDATE about SET terms = '{"k": 4}'""",
-        "UPDATE about SET sealed = zeroblob(40)",
-        "UPDATE about SET sealed = x''",
-    ],
-)
-def test_changed_terms_or_secrets_are_noticed(path, statement):
-    make(path)
-    execute(path, statement)
-    with pytest.raises(StudyError, match="cannot be opened"):
-        Record.open(path, kind="test").secret()
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE entry SET sealed = zeroblob(60) WHERE sequence = 2",
-        "DELETE FROM entry WHERE sequence = 2",
-        "DELETE FROM entry WHERE sequence = 1",
-        "UPDATE entry SET sequence = 7 WHERE sequence = 3",
-        "UPDATE entry SET sealed = (SELECT sealed FROM entry WHERE sequence = 1) WHERE sequence = 2",
-    ],
-)
-def test_changed_entries_are_noticed(path, statement):
-    record = make(path)
-    for word in "abc":
-        say(record, word)
-    execute(path, statement)
-    with pytest.raises(StudyError, match="was changed"):
-        entries(path)
-
-
-def test_entries_of_another_record_are_noticed(path):
-    other = path.with_name("b.record")
-    for place in (path, other):
-        say(make(place), "a")
-    with closing(sqlite3.connect(other)) as connection:
-        (sealed,) = connection.execute("SELECT sealed FROM entry").fetchone()
-    execute(path, "UPDATE entry SET sealed = ?", sealed)
-    with pytest.raises(StudyError, match="was changed"):
-        entries(path)
 
 
 def test_without_its_key_nothing_is_read(path, monkeypatch):

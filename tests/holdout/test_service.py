@@ -9,13 +9,9 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
 from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
-from dpselect.holdout.draws import Draws
-from dpselect.holdout.files import class_names
-from dpselect.holdout.machine import Entry, Exposure, State
 from dpselect.holdout.scores import area_under_curve
 from dpselect.ledger import Ledger
 
@@ -116,34 +112,6 @@ def test_confirmed_claims_use_up_questions(folder):
         ask(holdout, spoiled(classes(), 0.5), claim=0.5)
 
 
-@given(
-    st.lists(st.sampled_from([None, True, False, "lost"]), max_size=12),
-    st.integers(1, 6),
-    st.integers(1, 6),
-    st.booleans(),
-)
-def test_the_exposure_never_goes_back(kinds, questions, answers, all_answer):
-    entries, before = [], Exposure()
-    for place, kind in enumerate(kinds):
-        if kind == "lost":
-            entries.append(Entry(None, exposure=Exposure(before.asked + 1, before.answered + 1)))
-        else:
-            entries.append(Entry(str(place), kind, 0.5))
-        entries[-1] = Entry.parse(entries[-1].fields())
-        state = State(questions, answers, all_answer).after(entries)
-        assert state.exposure.asked == before.asked + 1
-        assert before.answered <= state.exposure.answered <= before.answered + 1
-        assert (state.exposure.answered == before.answered) == (kind is True and not all_answer)
-        before = state.exposure
-        if state.questions_left == 0:
-            with pytest.raises(BudgetError):
-                state.check()
-        else:
-            state.check()
-            assert state.exposure.asked < questions
-            assert state.exposure.answered < answers
-
-
 def text_ids(ids):
     return [f"person-{number}" for number in ids]
 
@@ -224,12 +192,6 @@ def test_how_a_row_is_read_does_not_depend_on_the_others(folder):
         holdout = make(folder / str(number), labels=[odd, *["1"] * (ROWS - 1)])
         scored = holdout._scored(holdout.terms.metric, holdout._places, ["1.0", *["True"] * (ROWS - 1)], "prediction")
         assert scored.total() >> 30 == ROWS - (odd != "1")
-
-
-def test_texts_that_python_reads_as_numbers_stay_apart():
-    names = ["10", "1_0", "1e400", "inf", "nan", str(2**60), str(2**60 + 1), "e", "é", "true", "\ud800"]
-    assert len(set(class_names(names))) == len(names)
-    assert class_names(["-0", "0.0", "False", " 0 "]) == ["0.0"] * 4
 
 
 @pytest.mark.cases(1)
@@ -324,25 +286,6 @@ def test_private_checks(folder):
         assert found.answers_left == lefts
         assert abs(found.value - exact) <= plan.answer_error
         assert found.interval[0] < 0.6 < found.interval[1]
-
-
-def test_noise_is_a_function_of_the_sealed_key_and_of_the_question():
-    def words(**changes):
-        draws = Draws(**{"key": bytes(32), "predictions": "p", "question": "q", "run": 0, **changes})
-        return [source.bits(64) for source in (draws.cut(), draws.answer(), draws.threshold(), draws.check())]
-
-    same = words()
-    assert same == words()
-    assert len(set(same)) == 4
-    # which of cut, answer, threshold and check stay as they were
-    kept = {
-        "key": [False] * 4,
-        "predictions": [True, False, True, True],
-        "question": [True, True, True, False],
-        "run": [True, True, False, False],
-    }
-    for name, value in {"key": bytes(31) + b"1", "predictions": "x", "question": "x", "run": 1}.items():
-        assert [a == b for a, b in zip(same, words(**{name: value}), strict=True)] == kept[name]
 
 
 def test_many_threads_on_one_holdout(folder):

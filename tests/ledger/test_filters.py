@@ -11,10 +11,11 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from dpselect.errors import ArgumentError
 from dpselect.ledger import InsufficientBudget, Ledger, filters
 from dpselect.ledger.filters import RenyiAccounting
 from dpselect.numerics.search import last_true
-from dpselect.privacy import gaussian, pure_dp, renyi_dp
+from dpselect.privacy import approximate_dp, gaussian, pure_dp, renyi_dp
 
 EPSILON, DELTA = 16, Fraction(1, 10**3)
 """Levels of the odometer are the integers: its steps are a sixteenth of epsilon."""
@@ -331,3 +332,32 @@ def test_the_last_digit_of_a_limit_is_down_and_of_a_reading_up(epsilon):
             spent = {unit: limit * 2}
             exact = mpmath.mpf(limit.numerator) * 2 / limit.denominator + converted(order, 1e-6)
             assert exact <= filters._Renyi.epsilon(spent, 1e-6) <= exact * (1 + mpmath.mpf("1e-11"))
+
+
+def test_failure_masses_need_a_share_of_delta(path):
+    leaky = approximate_dp(epsilon=0.1, delta=1e-8)
+    with Ledger.open(path) as ledger:
+        strict = ledger.create_budget("a", epsilon=2, delta="1e-6", accounting="renyi")
+        with pytest.raises(InsufficientBudget):
+            strict.reserve(leaky, label="s")
+        lenient = ledger.create_budget("b", epsilon=2, delta="1e-6", accounting="renyi", failure="2e-8")
+        lenient.reserve(leaky, label="s")
+        lenient.reserve(leaky, label="s")
+        with pytest.raises(InsufficientBudget):
+            lenient.reserve(leaky, label="s")
+
+
+def test_what_a_filter_cannot_count(path):
+    with Ledger.open(path) as ledger:
+        gauss = ledger.create_budget("g", epsilon=2, delta="1e-6", accounting="renyi", filter="gaussian")
+        rho = ledger.create_budget("z", epsilon=2, delta="1e-6", accounting="renyi", filter="zcdp")
+        one = renyi_dp(orders=[2.0], epsilons=[0.1])
+        for budget in (gauss, rho):
+            with pytest.raises(ArgumentError):
+                budget.reserve(one, label="s")
+        fixed = ledger.create_budget("r", epsilon=2, delta="1e-6", accounting="renyi", orders=[9.0, 30.0])
+        with pytest.raises(ArgumentError):
+            fixed.reserve(one, label="s")  # nothing is known at these orders
+        early = renyi_dp(orders=[9.0], epsilons=[0.1])
+        fixed.reserve(early, label="s")
+        assert fixed.remaining().units["order 30.0"] < 0 < fixed.remaining().units["order 9.0"]

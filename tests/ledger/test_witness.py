@@ -26,8 +26,7 @@ from dpselect.ledger.transfer import export_lines, import_lines
 from dpselect.privacy import pure_dp
 from dpselect.storage.heads import HeadFile
 from dpselect.storage.keys import state_folder
-from tests.ledger.test_entries import edited
-from tests.ledger.test_verification import LAST, spend
+from tests.ledger.edits import LAST, edited, spend
 
 
 def witness_file(path):

@@ -24,7 +24,7 @@ from dpselect.tuning import SearchFinishedError, SearchStore, TwoStageDesign, Un
 from dpselect.tuning.supervised import perform
 from tests.budgets import budget_at, charges
 from tests.ledger.test_contract import POSTGRES, empty_schema
-from tests.ledger.test_entries import made_from
+from tests.ledger.test_schema import made_from
 from tests.storage import kill_copies
 
 MODES = ("ledger", "folder", "plain", "none")

@@ -1,4 +1,4 @@
-"""Measuring leakage: what outputs show about a claim. An audit finds faults; it never proves privacy."""
+"""Measuring leakage: what outputs show about a claim. An audit finds faults. It never proves privacy."""
 
 from dpselect.public_api import attach_public
 

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.audit.events import Question, choose_event
-from dpselect.audit.judging import judge
 from dpselect.audit.outputs import Outputs, as_outputs, joined
-from dpselect.audit.planting import planted_power
+from dpselect.audit.planted_power import planted_power
 from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA, Audit
 from dpselect.audit.subject import Subject
+from dpselect.audit.verdict import judge
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise
@@ -165,7 +165,7 @@ def audit_outputs(
 
 
 def reported_delta(claim: Guarantee, delta: float | None) -> float:
-    """Where a measured epsilon stands: as asked; else the claim's own delta, or 1e-5 where it has many."""
+    """The delta of the measured epsilon: as asked, else the claim's own, or 1e-5 if it has many."""
     claim = promise("claim", claim)
     if delta is not None:
         return number("delta", delta, at_least=0.0, below=1.0)
@@ -214,7 +214,7 @@ def _split_audit(
     delta: float,
     low_bits: bool,
 ) -> Audit:
-    """Choose on one part and judge on the other; nothing but the event passes between them."""
+    """Choose on one part and judge on the other. Nothing but the event passes between them."""
     sizes = len(judging[0]), len(judging[1])
     question = Question.about(claim, judging=max(sizes), delta=delta, error=(1.0 - confidence) / 2.0)
     event = choose_event(choosing[0], choosing[1], question, judging=sizes[0], low_bits=low_bits)
@@ -243,7 +243,7 @@ def _split_audit(
 def _with_power(
     found: Audit, choosing: Outputs, judging: Outputs, claim: Guarantee, *, low_bits: bool, random: RandomSource
 ) -> Audit:
-    """What the same audit would have said of a leak of twice the claim; a violation needs no power."""
+    """Add the power against a leak of twice the claim. A violation needs none."""
     if found.violated or not math.isfinite(found.claimed_epsilon):
         return found
     sizes = found.shown["judged"]["data"], found.shown["judged"]["neighbour"]

@@ -62,7 +62,7 @@ def function_subject(
         options, process = ({"random": random} if takes_random else {}), this_process()
         drawn = collected([_call(function, given, options, process) for _ in range(count)])
         if not _same(given, before[int(on_neighbour)]):
-            raise ArgumentError(f"{label}: the function changes the data that it is given; let it copy them first")
+            raise ArgumentError(f"{label}: the function changes the data that it is given. Let it copy them first")
         return drawn
 
     return Subject(name=label, draw=draw, claim=claim)

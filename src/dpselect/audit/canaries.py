@@ -25,7 +25,7 @@ def include(count: int, random: RandomSource | None = None) -> NDArray[np.bool_]
 def guess(scores: ArrayLike, *, inside: int, outside: int) -> NDArray[np.int8]:
     """Guesses from scores, larger meaning "more likely in": 1 (in), -1 (out), 0 (no guess). Shape (canaries,).
 
-    The `inside` largest are guessed to be in and the `outside` smallest out; equal scores in the order of the
+    The `inside` largest are guessed to be in and the `outside` smallest out. Equal scores in the order of the
     canaries. Fix both numbers before there are scores: the largest of several audits is no audit.
 
     Raises `ArgumentError` when there are more guesses than canaries, or none, or a score that is not a number.

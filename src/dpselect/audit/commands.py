@@ -26,13 +26,13 @@ _FOLDER: Final = "{folder}"
 
 @dataclass(frozen=True)
 class CommandOutput:
-    """What one run of a command shows.
+    """All that one run of a command shows.
 
     Attributes:
-        status: the exit status; None where it ran out of time.
+        status: the exit status, or None if it ran out of time.
         printed: its standard output.
         errors: its standard error.
-        files: the files that it wrote or changed, by their path in its folder; each by its text.
+        files: the files that it wrote or changed, by their path in its folder, each as its text.
     """
 
     status: int | None
@@ -58,11 +58,11 @@ def command_subject(
     numbers in the output break the audit's assumption that draws are independent: turn them off.
 
     Args:
-        command: the program and its arguments; a text is split as a shell splits it.
+        command: the program and its arguments. A text is split as a shell splits it.
         data: a file with the data.
         neighbour: a file with the neighbouring data.
         claim: the guarantee that is claimed for all that the command shows.
-        name: what it is called in a report; by default its program.
+        name: what it is called in a report (by default its program).
         timeout: seconds until a run is ended. Its status is then None.
 
     Raises:

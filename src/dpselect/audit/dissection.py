@@ -226,7 +226,7 @@ def _set(value: Iterable[Any], name: str, depth: int, found: list[Feature]) -> s
 
 
 def _members(items: Sequence[Any], name: str, found: list[Feature]) -> None:
-    """Which labels occur, how often the most frequent, and how many items repeat another."""
+    """The labels that occur, how often the most frequent one does, and how many items repeat another."""
     shown = [repr(item) for item in items]
     distinct = set(shown)
     found.append((f"repeats in {name}", float(len(shown) - len(distinct))))
@@ -240,7 +240,7 @@ def _members(items: Sequence[Any], name: str, found: list[Feature]) -> None:
 
 
 def _order(items: Sequence[Any], name: str, found: list[Feature]) -> None:
-    """Whether it rises or falls; of a short one the ranks."""
+    """Whether it rises or falls, and the ranks of a short one."""
     if len(items) < 2:
         return
     try:

@@ -1,4 +1,4 @@
-"""Where an audit's subject comes from: `module:attribute`."""
+"""Entry points of audits: `module:attribute` names a subject."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_DATA = "a function of data needs --data, --neighbour and a claim"
 
 
 def resolve_entry(entry: str) -> Any:
-    """What `module:attribute` names; attributes of attributes have dots between them.
+    """Return what `module:attribute` names. Attributes of attributes have dots between them.
 
     Imports the module, which runs its code. Raises `ArgumentError` naming the part that is not there.
 
@@ -54,15 +54,15 @@ def resolve_entry(entry: str) -> Any:
 
 
 def subject_of(found: Any, *, name: str) -> Auditable:
-    """The subject that an entry point stands for; an `Audit` that is already done passes.
+    """The subject that an entry point stands for. An `Audit` that is already done passes.
 
     Raises `ArgumentError` for anything else.
     """
-    for _ in range(3):  # a function that gives an object that gives a subject, and no further
+    for calls_left in (2, 1, 0):  # a function that gives an object that gives a subject, and no further
         if isinstance(found, (Subject, FiniteSubject, OneRunAudit, Audit)):
             return found
         give = getattr(found, "audit_subject", None) or (found if callable(found) else None)
-        if give is None:
+        if give is None or not calls_left:
             break
         found = _called(give, name)
     raise ArgumentError(f"entry point {name!r}: got {type(found).__name__}, wanted {_WANTED}; {_OF_DATA}")

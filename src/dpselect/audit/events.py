@@ -26,12 +26,12 @@ _PROMISING, _SURE = 5.0, 12.0
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is asked of the pair: the claim as points (epsilon, delta), and how exactly it can be answered.
+    """The question about a pair: the claim as points (epsilon, delta), and how exactly it can be answered.
 
     Attributes:
-        epsilons, deltas: points of the claim's curve, increasing in epsilon; each is a statement by itself.
+        epsilons, deltas: points of the claim's curve, increasing in epsilon. Each is a statement by itself.
         delta: where the measured epsilon is wanted.
-        error: the error probability of one confidence limit; two are used.
+        error: the error probability of one confidence limit. Two are used.
     """
 
     epsilons: Array
@@ -65,7 +65,7 @@ class OutputEvent:
         return int(np.count_nonzero(self.holds(outputs)))
 
     def holds(self, outputs: Outputs) -> NDArray[np.bool_]:
-        """Which of these outputs are in it."""
+        """For each of these outputs, whether it is in the event."""
         size = _AT_ONCE if self.reading.structured else max(len(outputs), 1)
         parts = [outputs.take(slice(start, start + size)) for start in range(0, len(outputs), size)]
         scores = np.concatenate([self.score(self.reading(part).with_features(self.features)) for part in parts])
@@ -88,10 +88,10 @@ class _Candidates:
 
 
 def choose_event(data: Outputs, neighbour: Outputs, question: Question, *, judging: int, low_bits: bool) -> OutputEvent:
-    """The event that promises the most, from draws of both data sets; half of them fit the scores, half compare.
+    """The event that promises the most, from draws of both data sets. Half of them fit the scores, half compare.
 
-    Where the claim looks broken beyond doubt, the event with the largest measured epsilon among those that show it;
-    where it may be broken, the event that shows it most clearly; else the one with the largest measured epsilon.
+    If the claim looks broken beyond doubt, it is the event with the largest measured epsilon among those that show it.
+    If it may be broken, it is the event that shows it most clearly, else the one with the largest measured epsilon.
     """
     reading = Reading()
     if is_structured(data, neighbour):

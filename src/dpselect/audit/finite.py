@@ -151,9 +151,9 @@ def _masses(law: Mapping[Hashable, Fraction | float], labels: Sequence[Hashable]
 
 
 def _violation(ours: Masses, theirs: Masses, claim: Guarantee, delta: float) -> tuple[dict[str, float], NDArray[Any]]:
-    """Where the claim is exceeded most: epsilon, the delta there, the delta claimed (empty if nowhere); and the event.
+    """The point where the claim is exceeded most (epsilon, delta, delta claimed; empty if nowhere) and the event.
 
-    A screen in floats picks the points, by difference and by ratio; these are then reckoned with exactly.
+    A screen in floats picks the points, by difference and by ratio. These are then reckoned with exactly.
     """
     p, q = ours.astype(np.float64), theirs.astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -223,7 +223,7 @@ def _smallest_epsilon(ours: Masses, theirs: Masses, delta: float) -> tuple[float
 
 
 def _log_ratio(more: Any, less: Any) -> float:
-    """Of Fractions of any size, or of floats; rounded down."""
+    """Of Fractions of any size, or of floats. Rounded down."""
     if isinstance(more, Fraction):
         ratio = more / Fraction(less)
         logs = math.log(ratio.numerator), math.log(ratio.denominator)

@@ -21,7 +21,7 @@ _ROUNDING: Final = 1.0 + 1e-10
 
 
 def lower_limit(count: ArrayLike, trials: ArrayLike, error: float) -> Array:
-    """The largest p with P[Binomial(trials, p) >= count] <= error, rounded down; 0 for a count of 0.
+    """The largest p with P[Binomial(trials, p) >= count] <= error, rounded down (0 for a count of 0).
 
     >>> lower_limit(10, 10, 0.01).round(4).tolist()
     0.631
@@ -37,7 +37,7 @@ def lower_limit(count: ArrayLike, trials: ArrayLike, error: float) -> Array:
 
 
 def upper_limit(count: ArrayLike, trials: ArrayLike, error: float) -> Array:
-    """The smallest p with P[Binomial(trials, p) <= count] <= error, rounded up; 1 when every trial counted.
+    """The smallest p with P[Binomial(trials, p) <= count] <= error, rounded up (1 when every trial counted).
 
     >>> upper_limit(0, 10, 0.01).round(4).tolist()
     0.369

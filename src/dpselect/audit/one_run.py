@@ -58,9 +58,9 @@ class OneRunAudit:
         score: `score(model, canary_rows, canary_labels)` gives a number a canary, larger if it looks more like a row
             that was trained on. It sees the output and all canaries, never the coins.
         canary_rows, canary_labels: shape (canaries, columns) and (canaries,).
-        rows, labels: what is always in the data; None for no rows.
+        rows, labels: what is always in the data (None for no rows).
         claim: the guarantee of `train`, under add-or-remove-one.
-        inside, outside: how many canaries will be guessed in and out. Fixed before the run; few guesses suit a strong
+        inside, outside: how many canaries will be guessed in and out. Fixed before the run. Few guesses suit a strong
             signal on some canaries, all of them a weak signal on each.
 
     Raises `ArgumentError` for shapes and counts, `AdjacencyError` for another adjacency.
@@ -103,7 +103,7 @@ class OneRunAudit:
         guess(np.zeros(len(self.canary_rows)), inside=self.inside, outside=self.outside)
 
     def run(self, *, confidence: float = 0.99, delta: float | None = None, random: RandomSource | None = None) -> Audit:
-        """Train once, guess, and judge. `random` draws the coins; the trainer draws where it does."""
+        """Train once, guess, and judge. `random` draws the coins. The trainer draws where it does."""
         number("confidence", confidence, above=0.0, below=1.0)
         reported_delta(self.claim, delta)
         coins = include(len(self.canary_rows), random)

@@ -1,6 +1,6 @@
-"""What the guesses about many canaries in one run show, exactly in the worst case.
+"""The bound on guesses about many canaries in one run, exact in the worst case.
 
-Each of `canaries` rows was put into the data by a coin of its own; a rule that sees the output alone guesses of
+Each of `canaries` rows was put into the data by a coin of its own. A rule that sees the output alone guesses of
 `guesses` of them whether they are in. For a mechanism that is (epsilon, delta)-private under adding or removing one
 row, the probability of at least v right guesses is at most
 
@@ -32,7 +32,7 @@ _ROUND_UP = 1.0 + 1e-7
 """Above the error of the logarithms of factorials up to a million."""
 
 _LARGEST = 700.0
-"""Beyond this epsilon exp overflows; a thousand right guesses of a thousand show less than 12."""
+"""Beyond this epsilon exp overflows. A thousand right guesses of a thousand show less than 12."""
 
 _POINTS = 512
 
@@ -55,8 +55,8 @@ class ClaimTest:
 def one_run_p_value(*, correct: int, guesses: int, canaries: int, epsilon: float, delta: float = 0.0) -> float:
     """The largest probability of `correct` or more right guesses under (epsilon, delta)-privacy. Rounded up.
 
-    The caller must ensure: coins that are fair, independent and seen by no one but the mechanism; `guesses` fixed
-    before the output was seen (which canaries to guess, and how, may depend on the output).
+    You must ensure that the coins are fair, independent and seen by no one but the mechanism, and that `guesses` was
+    fixed before the output was seen. The canaries to guess, and how, may depend on the output.
 
     Raises `ArgumentError` unless 0 <= correct <= guesses <= canaries, epsilon >= 0 and 0 <= delta <= 1.
 
@@ -75,7 +75,7 @@ def one_run_epsilon(
     """An epsilon that every true guarantee at `delta` reaches, with probability at least `confidence` over the run.
 
     0 when nothing is shown. The p-value grows with epsilon, so the epsilons that are rejected at 1 - confidence form an
-    interval from 0; this is its end, rounded down. Same duties and errors as `one_run_p_value`.
+    interval from 0. This is its end, rounded down. Same duties and errors as `one_run_p_value`.
 
     >>> round(one_run_epsilon(correct=75, guesses=100, canaries=1000, delta=1e-4, confidence=0.95), 3)
     0.695

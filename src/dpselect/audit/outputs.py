@@ -54,7 +54,7 @@ class Outputs:
     """Draws of one mechanism.
 
     Attributes:
-        keys: shape (count,), a fixed function of the output; 1, 1.0 and True are one output, 0.0 and -0.0 are two. Two
+        keys: shape (count,), a fixed function of the output. 1, 1.0 and True are one output, 0.0 and -0.0 are two. Two
             different outputs have the same key with probability about 2**-64, and are then one label. That changes
             which events can be named, never whether a verdict holds.
         columns: shape (count, features): the numbers in each output, NaN behind the end of a shorter one; no features
@@ -62,7 +62,7 @@ class Outputs:
         floating: whether the numbers are floats, whose low bits may tell something.
         shown: shape (count,) or (count, features), the outputs as they came, to name an event by.
         parts: shape (count,), the features of each (`dpselect.audit.dissection`), once they are taken apart.
-        names: of the columns; without it they are called by their numbers.
+        names: of the columns. Without it they are called by their numbers.
         nominal: columns whose numbers are codes without an order.
     """
 
@@ -84,7 +84,7 @@ class Outputs:
         return replace(self, keys=self.keys[chosen], columns=columns, shown=shown, parts=parts)
 
     def objects(self) -> list[Any]:
-        """The outputs as Python objects; elements of a table of numbers are floats, since NumPy mixes their types."""
+        """The outputs as Python objects. Elements of a table of numbers are floats, since NumPy mixes their types."""
         shown = self.shown.astype(np.float64) if self.shown.dtype.kind in "biu" else self.shown
         return shown.tolist() if shown.ndim == 1 else [tuple(row) for row in shown.tolist()]
 
@@ -129,7 +129,7 @@ def as_outputs(drawn: NDArray[Any], name: str = "outputs") -> Outputs:
 
 
 def joined(parts: Sequence[Outputs]) -> Outputs:
-    """All draws of several parts; rows of numbers may differ in length, which tells something too."""
+    """All draws of several parts. Rows of numbers may differ in length, which tells something too."""
     features = max(part.columns.shape[1] for part in parts)
     alike = [part.with_features(features) for part in parts]
     kinds = {(part.shown.dtype.kind, part.shown.shape[1:]) for part in parts}
@@ -143,7 +143,7 @@ def joined(parts: Sequence[Outputs]) -> Outputs:
 
 
 def bit_keys(numbers: Array) -> Keys:
-    """The bits of doubles; every NaN is one, while 0.0 and -0.0 are two outputs."""
+    """The bits of doubles. Every NaN is one, while 0.0 and -0.0 are two outputs."""
     return np.ascontiguousarray(np.where(np.isnan(numbers), np.nan, numbers)).view(np.uint64)
 
 
@@ -163,14 +163,14 @@ def _mix(keys: Keys, part: Keys) -> Keys:
 
 
 def _number_keys(numbers: Array) -> Keys:
-    """An integer as such, so that it meets its equal among integers; the bits of any other."""
+    """An integer as such, so that it meets its equal among integers, and the bits of any other number."""
     bits = bit_keys(numbers)
     whole = (np.floor(numbers) == numbers) & (np.abs(numbers) < 2.0**63) & ~((numbers == 0.0) & np.signbit(numbers))
     return np.where(whole, np.where(whole, numbers, 0.0).astype(np.int64).astype(np.uint64), bits ^ _FLOAT)
 
 
 def _whole_keys(numbers: NDArray[Any]) -> Keys:
-    """Integers, modulo 2**64; those that no signed integer holds as the floats that they are near to."""
+    """Integers, modulo 2**64. If no signed integer holds them, the floats that they are near to."""
     keys = numbers.astype(np.uint64)
     if numbers.dtype.kind == "u" and np.any(large := numbers >= np.uint64(2**63)):
         keys[large] = _number_keys(numbers[large].astype(np.float64))
@@ -178,7 +178,7 @@ def _whole_keys(numbers: NDArray[Any]) -> Keys:
 
 
 def _text_keys(texts: Iterable[str]) -> Keys:
-    """Of texts; NumPy fills an array up to its longest text with zeros, which do not count."""
+    """Of texts. NumPy fills an array up to its longest text with zeros, which do not count."""
     memo: dict[str, int] = {}
     keys = []
     for text in texts:
@@ -237,7 +237,7 @@ def consists_of_numbers(value: Any) -> bool:
 
 
 def as_plain_numbers(value: Any) -> float | tuple[float, ...] | None:
-    """Such an output as a float or a row of floats, regardless of its types; None for another."""
+    """Such an output as a float or a row of floats, regardless of its types. None for another."""
     numbers = tuple(map(_as_float, _numbers(value)))
     if not numbers:
         return None
@@ -252,7 +252,7 @@ _NUMBERS: Final = (bool, int, float, np.integer, np.floating, np.bool_)
 
 
 def _numbers(value: Any) -> Sequence[Any]:
-    """The numbers that an output consists of; none, where it is anything else."""
+    """The numbers that an output consists of, or none if it is anything else."""
     if isinstance(value, _NUMBERS):
         return (value,)
     if isinstance(value, (complex, np.complexfloating)):
@@ -286,5 +286,5 @@ def _label(value: Any) -> str:
         value = tuple(value)
     name, shown = type(value).__name__, repr(value)
     if " at 0x" in shown:  # where earlier draws left room in memory is no part of an output, and ties draws together
-        raise ArgumentError(f"outputs of type {name} have no repr of their own; return numbers, text or rows of them")
+        raise ArgumentError(f"outputs of type {name} have no repr of their own. Return numbers, text or rows of them")
     return f"{name} {shown}"

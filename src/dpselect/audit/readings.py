@@ -39,7 +39,7 @@ def is_structured(data: Outputs, neighbour: Outputs) -> bool:
 
 
 def _kind(value: Any) -> Any:
-    """The type of an output of numbers; None for another."""
+    """The type of an output of numbers. None for another."""
     inner = value.value if isinstance(value, Exact) else value
     if not consists_of_numbers(inner):
         return None
@@ -78,7 +78,7 @@ def dissected(outputs: Outputs, *, most: int = _FEATURES) -> Outputs:
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """One feature: a number as it is, another value by its code; -1 for a rare one, -2 where there is none."""
+    """One feature: a number as it is, another value by its code (-1 for a rare one, -2 for a missing one)."""
 
     name: str
     codes: Mapping[str, int] | None
@@ -87,7 +87,7 @@ class _Column:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A fixed choice of features; without any, outputs are read as the numbers that they are."""
+    """A fixed choice of features. Without any, outputs are read as the numbers that they are."""
 
     columns: tuple[_Column, ...] = ()
     structured: bool = False
@@ -143,7 +143,7 @@ def fitted_reading(data: Outputs, neighbour: Outputs) -> Reading:
 
 
 def _by_name(parts: NDArray[Any]) -> dict[_Key, tuple[list[int], list[Any]]]:
-    """The rows in which each feature occurs, with its values; at one name there may be a number or a text."""
+    """The rows in which each feature occurs, with its values. At one name there may be a number or a text."""
     table: dict[_Key, tuple[list[int], list[Any]]] = {}
     for row, features in enumerate(parts):
         for name, value in features:
@@ -180,7 +180,7 @@ def _constant(sides: tuple[Array, Array]) -> bool:
 
 
 def _difference(ours: Array, theirs: Array) -> float:
-    """By how much the two differ, in deviations of a chi-square statistic; numbers fall into quantiles."""
+    """By how much the two differ, in deviations of a chi-square statistic. Numbers fall into quantiles."""
     both = np.concatenate((ours, theirs))
     levels = np.unique(both)
     if levels.size > 4 * _BINS:

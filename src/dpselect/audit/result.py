@@ -1,10 +1,10 @@
-"""What an audit found."""
+"""The findings of an audit."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from dpselect.numerics.digits import rounded, rounded_down
@@ -30,10 +30,10 @@ class Audit:
     Attributes:
         name: what was audited.
         violated: whether the claim was shown to be false.
-        epsilon_lower: no true guarantee at `delta` has a smaller epsilon (inf: none is finite); 0: nothing is shown.
+        epsilon_lower: no true guarantee at `delta` has a smaller epsilon (inf: none is finite). 0: nothing is shown.
         delta: where `epsilon_lower` and `claimed_epsilon` stand.
-        claimed_epsilon: the claim's epsilon at `delta`; inf when it claims none there.
-        confidence: what is said holds, all of it together, with this probability over the audit's draws; 1 when exact.
+        claimed_epsilon: the claim's epsilon at `delta` (inf if it claims none there).
+        confidence: what is said holds, all of it together, with this probability over the audit's draws (1 when exact).
         direction: which law exceeds which.
         event: the set of outputs that shows it, in words.
         draws: outputs drawn of each data set (0 when exact).
@@ -62,7 +62,7 @@ class Audit:
 
     @property
     def verdict(self) -> Literal["violated", "not violated", "cannot tell"]:
-        """What the audit says of the claim."""
+        """The verdict on the claim."""
         if self.violated:
             return "violated"
         if self.method == "exact" or (self.power is not None and self.power >= POWER):
@@ -71,8 +71,7 @@ class Audit:
 
     def describe(self) -> dict[str, Any]:
         """A JSON-able summary. JSON has no infinity: None stands for it."""
-        found = {attribute.name: getattr(self, attribute.name) for attribute in fields(self)}
-        finite = {name: None if value == math.inf else value for name, value in found.items()}
+        finite = {name: None if value == math.inf else value for name, value in vars(self).items()}
         shown = {key: _without_infinity(value) for key, value in self.shown.items()}
         return {"verdict": self.verdict, **finite, "shown": shown, "note": _NO_PROOF}
 

@@ -1,9 +1,11 @@
-"""Scores of one output, high where the data's law is thought to exceed its neighbour's; fitted on a part of the draws.
+"""Scores of one output, high where the data's law is thought to exceed its neighbour's.
+
+They are fitted on a part of the draws.
 
 An event of an audit is a set {score >= t} or {score <= t}. The best events are those of the likelihood ratio (Neyman,
 Pearson), which each of these tries to follow in its own way: by counting labels and repeated values, by a histogram, by
 the low bits of floats, by the number itself (whose tails are exact for the usual noises), by a classifier. No matter
-what a score is fitted to, it is judged on other draws; a bad score costs power and nothing else.
+what a score is fitted to, it is judged on other draws. A bad score costs power and nothing else.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ class OutputScore(Protocol):
 
 
 def fitted_scores(data: Outputs, neighbour: Outputs, *, low_bits: bool) -> Iterator[OutputScore]:
-    """Every score that suits such outputs, fitted to these draws; `low_bits` adds those of the bits of floats."""
+    """Every score that suits such outputs, fitted to these draws. `low_bits` adds those of the bits of floats."""
     features = data.columns.shape[1]
     names = data.names or (["output"] if features == 1 else [f"feature {place}" for place in range(features)])
     if features != 1 or {data.shown.dtype.kind, neighbour.shown.dtype.kind} != {
@@ -79,7 +81,7 @@ class ColumnScore:
 
 @dataclass(frozen=True, eq=False)
 class CellScore:
-    """The logarithm of a counted ratio, for outputs cut into cells; cells that were rare share one ratio."""
+    """The logarithm of a counted ratio, for outputs cut into cells. Cells that were rare share one ratio."""
 
     cells: Callable[[Outputs], Keys]
     known: Keys
@@ -158,7 +160,7 @@ def _whole(outputs: Outputs) -> Keys:
 
 
 def _histogram_cells(data: Outputs, neighbour: Outputs, place: int) -> Callable[[Outputs], Keys]:
-    """Values that repeat are cells of their own (atoms: -inf, NaN, a clipping bound); the others fall into quantiles.
+    """Values that repeat are cells of their own (atoms: -inf, NaN, a clipping bound). The others fall into quantiles.
 
     The outermost bins are finer by halves, since that is where a ratio of two noises is largest.
     """

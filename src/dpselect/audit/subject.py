@@ -1,4 +1,4 @@
-"""What an audit looks at: a mechanism on a pair of neighbours, and the guarantee that is claimed for it."""
+"""Subjects of audits: a mechanism on a pair of neighbours, and the guarantee that is claimed for it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["FiniteSubject", "Subject"]
 class Subject:
     """A mechanism that can be run, on one pair of neighbours.
 
-    The caller must ensure that the pair fits: that the two data sets are neighbours under the claim's adjacency is not
-    checked, and an audit says something about this pair only.
+    You must ensure that the two data sets are neighbours under the claim's adjacency: it is not checked. An audit is
+    about this pair only.
 
     Attributes:
         name: what it is called in a report.
         draw: `draw(neighbour, count, random)` gives `count` independent outputs, on the data (`neighbour` False) or on
-            its neighbour (True), as an array of shape (count,) or (count, features): numbers, or labels (text, whole
-            numbers, booleans) for outputs without an order. Outputs of several kinds must come as an array of objects,
+            its neighbour (True), as an array of shape (count,) or (count, features): numbers, or labels (text,
+            integers, booleans) for outputs without an order. Outputs of several kinds must come as an array of objects,
             since NumPy makes text of numbers beside a text. Mechanisms that draw elsewhere may ignore `random`.
         claim: the guarantee that is claimed.
     """
@@ -46,7 +46,7 @@ class FiniteSubject:
 
     Attributes:
         name: what it is called in a report.
-        data: the probability of each output on the data; an output that is missing has probability 0.
+        data: the probability of each output on the data. An output that is missing has probability 0.
         neighbour: the same on its neighbour.
         claim: the guarantee that is claimed.
     """

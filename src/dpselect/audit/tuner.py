@@ -2,10 +2,10 @@
 
 The best of K runs leaks most when scores are ranked against the data: the outcomes that favour one data set by the
 most come last or first, in an order that depends on the law of K (docs/theory/optimal-selection.md). `worst_search`
-builds that order for a base and a law; the search is then looked at in three ways that hide different faults:
+builds that order for a base and a law. The search is then looked at in three ways that hide different faults:
 
-- `exact()`: its two laws, for an exact audit of the accountant;
-- `sampled()`: K from the law's own sampler, the runs in bulk; a million draws in seconds;
+- `exact()`: its two laws, for an exact audit of the accountant.
+- `sampled()`: K from the law's own sampler, the runs in bulk. It draws a million times in seconds.
 - `tuned()`: the real `dpselect.tuning.tune`, run by run, so that nothing in its states, ties or order is left out.
 
 `tuned_learner` is a search of `DPSGDClassifier` itself on a data set of one row against none.
@@ -229,7 +229,7 @@ def _winner(masses: Array, repetitions: Repetitions) -> Array:
 def _tuned(
     objective: Objective, base: Guarantee, repetitions: Repetitions, count: int, random: RandomSource
 ) -> NDArray[np.int64]:
-    """What `tune` releases, `count` times over: the winner's value and setting in one number, or -1 for nothing."""
+    """Draw `count` releases of `tune`: the winner's value and setting in one number, or -1 for nothing."""
     winners = np.full(count, -1, dtype=np.int64)
     for i in range(count):
         found = tune(objective, space=_SPACE, base=base, repetitions=repetitions, random=random)
@@ -263,7 +263,7 @@ def tuned_learner(
 
     The row's gradient has norm 1, which is where it would be clipped, so the released weights along it are N(1, s^2)
     with the row and N(0, s^2) without, s the noise multiplier: the pair that the price of DP-SGD is made of. The
-    learning rate is what is tuned; the score, a function of the weights, is the rank of their bin. About three
+    learning rate is what is tuned. The score, a function of the weights, is the rank of their bin. About three
     milliseconds a draw.
     """
     law = Geometric.with_mean(mean=3.0) if repetitions is None else repetitions

@@ -53,7 +53,7 @@ class BlockMedianPlan:
 
     @property
     def row_privacy(self) -> Guarantee | None:
-        """What all answers together promise to a row."""
+        """The guarantee of all answers together for a row."""
         return gaussian(noise_multiplier=1.0 / self.blocks.mu, adjacency=Adjacency.REPLACE_ONE)
 
     def answer(self, scored: Scored, claim: float | None, draws: Draws) -> tuple[bool | None, float]:

@@ -9,7 +9,7 @@ expectations D_j satisfy N kl(S_j, D_j) <= log(2 M/beta), M = sum over b < B of 
 among them (else the service had stopped), one of at most C(j-1, b) G^b sequences. So at most sum_j C(j-1, b) =
 C(k, b+1), times G^b, summed over b, functions can ever be asked, and they are fixed before the rows are drawn. For
 each, P(S >= D and N kl(S, D) > x) <= exp(-x) (Chernoff's bound holds for means of independent values in [0, 1],
-Hoeffding 1963, Theorem 1), and likewise below; the union bound over 2 M events ends the proof. QED
+Hoeffding 1963, Theorem 1), and likewise below. The union bound over 2 M events ends the proof. QED
 
 *Near scores.* Look at the first question whose inequality fails. All scores that were told before it are near their
 expectations, which are fixed numbers for fixed functions: N kl(S, D) <= x puts S within sqrt(x/(2 N)) of D, so that it
@@ -60,9 +60,9 @@ def divergence(sample: float, population: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class CountingPlan:
-    """`questions` questions, `answers` of which may be answered by a score; `rows` is N of the theorem.
+    """`questions` questions, `answers` of which may be answered by a score. `rows` is N of the theorem.
 
-    A claim within `tolerance` of the score on the rows is confirmed; other scores are rounded to a grid on [0, 1] whose
+    A claim within `tolerance` of the score on the rows is confirmed. Other scores are rounded to a grid on [0, 1] whose
     steps are at most `tolerance`.
     """
 
@@ -74,7 +74,7 @@ class CountingPlan:
     choices: int = 1
     """How many values that has which is public and not fixed before the rows are drawn, such as a count of labels."""
     near: bool = False
-    """Whether only scores near their expectations are counted; for exact scores alone, without noise."""
+    """Whether only scores near their expectations are counted, for exact scores alone, without noise."""
 
     mechanism = "counting"
     row_privacy = None  # exact scores promise nothing to a row
@@ -116,18 +116,18 @@ class CountingPlan:
         return self.error <= 0.5
 
     def interval(self, value: float, agrees: bool | None) -> tuple[float, float]:
-        """Where the expectation lies, given what was shown (with all others, except with the failure probability)."""
+        """An interval around the expectation, given what was shown. All hold, except with the failure probability."""
         return self.around(value, self.tolerance if agrees else 0.5 * self.tolerance)
 
     def around(self, value: float, distance: float) -> tuple[float, float]:
-        """Where the expectation lies when the score on the rows is within `distance` of a value."""
+        """An interval around the expectation if the score on the rows is within `distance` of a value."""
         reach = distance * _SAFE + ROUNDING
         low, high = max(value - reach, 0.0), min(value + reach, 1.0)
         ends = self.beyond(low, 0.0), self.beyond(high, 1.0)
         return max(ends[0] - ROUNDING, 0.0), min(ends[1] + ROUNDING, 1.0)
 
     def beyond(self, sample: float, end: float) -> float:
-        """A point between a score on the rows and `end`, 0 or 1, beyond which its expectation does not lie.
+        """A point between a score on the rows and `end`, 0 or 1, beyond which its expectation is not.
 
         kl(sample, .) is above the bound there. Rounded outwards.
         """
@@ -144,14 +144,14 @@ class CountingPlan:
         return (None if claim is None else False), self.rounded(score)
 
     def rounded(self, score: float) -> float:
-        """What is shown of a score."""
+        """The value that is shown of a score."""
         steps = self.grid_size - 1
         return round(score * steps) / steps
 
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """What plans have whose questions and answers are counted by another."""
+    """A plan whose questions and answers are counted by another plan."""
 
     counting: CountingPlan
 

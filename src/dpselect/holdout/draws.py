@@ -36,7 +36,7 @@ def class_codes(key: bytes, names: Sequence[str]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, repr=False)
 class Draws:
-    """Where the noise of one question comes from.
+    """The source of the noise of one question.
 
     The same predictions get the same noisy score no matter what was claimed of them, so that no average over claims
     removes the noise. `run` numbers the thresholds: a new one for each answer that was given.

@@ -40,7 +40,7 @@ NAMING: Final = 2
 
 
 def submitted(rows: int) -> DecodingLimits:
-    """What is read of a submission to something that has so many rows."""
+    """The limits of a submission to something that has so many rows."""
     return replace(SUBMISSION, decoded=(16 << 20) + 1024 * rows, entries=rows)
 
 
@@ -52,7 +52,7 @@ def read_columns(
     limits: DecodingLimits = SUBMISSION,
     own: bool = False,
 ) -> list[list[str]]:
-    """Columns of a file, as texts without blanks around them; all but the first, of ids, in its form.
+    """Columns of a file, as texts without blanks around them. All but the first, of ids, are in its form.
 
     Raises `ContentError` for a file that is empty, uneven, not in its encoding or lacks a column, and `LimitError` for
     one beyond the limits. `own` is for a file that is not of others: Parquet, Feather and Excel are read too, whose
@@ -87,7 +87,7 @@ def read_cells(
 
 
 def texts(values: Iterable[Any]) -> list[str]:
-    """Ids or classes as texts: 1 and "1" are the same one; empty for None, NaN and the like."""
+    """Ids or classes as texts: 1 and "1" are the same one. None, NaN and the like become empty."""
     return [_text(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
 
 
@@ -123,9 +123,9 @@ def aligned(places: dict[str, int], ids: Sequence[str], values: Sequence[str], c
 def class_names(values: Iterable[str], *, naming: int = NAMING) -> list[str]:
     """Classes by one name each: 1, 1.0, True and TRUE are the same one, as are 0 and False.
 
-    Each text is read by itself: were 1 and 1.0 the same only when all labels are numbers, one row could change how the
-    others are scored, and no noise would hide it. `naming` is that of the time when a holdout was made: version 1, of
-    dpselect 0.2, knew True and False in this case alone, and letters with accents as they were typed.
+    Each text is read by itself. If 1 and 1.0 were the same only when all labels are numbers, one row could change how
+    the others are scored, and no noise would hide it. `naming` is that of the time when a holdout was made. Version 1,
+    of dpselect 0.2, knew True and False in this case alone, and letters with accents as they were typed.
 
     >>> class_names(["1", "1.0", "True", "TRUE", "cat", "1_0", "inf"])
     ['1.0', '1.0', '1.0', '1.0', 'cat', '1_0', 'inf']
@@ -156,7 +156,7 @@ def predicted_classes(values: Sequence[str], column: str, *, naming: int = NAMIN
 
 
 def numbers(values: Iterable[str], column: str) -> NDArray[np.float64]:
-    """Texts as finite numbers; what is none raises `ContentError`."""
+    """Texts as finite numbers. Anything else raises `ContentError`."""
     found = np.array([number_in(value) for value in values])
     if not np.isfinite(found).all():
         raise ContentError(f"column {column!r} must hold finite numbers only")

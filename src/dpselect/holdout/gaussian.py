@@ -1,4 +1,4 @@
-"""Every question gets the score with Gaussian noise; a claim is then compared with it, which costs nothing more.
+"""Every question gets the score with Gaussian noise. A claim is then compared with it, which costs nothing more.
 
 Certified by stability (`dpselect.adaptive.means`): the error grows with the fourth root of the number of answers, where
 counting them has the square root, so this is the mechanism for many answers. Any mean over rows.
@@ -27,7 +27,7 @@ def noisy_mean(scored: Scored, deviation: float, random: RandomSource) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianPlan:
-    """`means` says what is certified; a claim within `tolerance` of the noisy score is confirmed."""
+    """`means` says what is certified. A claim within `tolerance` of the noisy score is confirmed."""
 
     means: MeanPlan
     tolerance: float
@@ -48,7 +48,7 @@ class GaussianPlan:
 
     @property
     def error(self) -> float:
-        """Of a score; a confirmed claim may be off by the tolerance more."""
+        """Of a score. A confirmed claim may be off by the tolerance more."""
         return self.means.error
 
     @property
@@ -57,7 +57,7 @@ class GaussianPlan:
 
     @property
     def row_privacy(self) -> Guarantee | None:
-        """What all answers together promise to a row."""
+        """The guarantee of all answers together for a row."""
         mu = self.means.answer_mu * self.means.queries**0.5 * (1.0 + 1e-12)
         return gaussian(noise_multiplier=1.0 / mu, adjacency=Adjacency.REPLACE_ONE)
 
@@ -67,7 +67,7 @@ class GaussianPlan:
         return (None if claim is None else abs(value - claim) <= self.tolerance), value
 
     def interval(self, value: float, agrees: bool | None) -> tuple[float, float]:  # noqa: ARG002 - the protocol's
-        """Where the population's score lies: around the noisy score, which is shown with a confirmed claim too."""
+        """An interval of the population's score: around the noisy score, which is shown with a confirmed claim too."""
         return max(value - self.error, 0.0), min(value + self.error, 1.0)
 
 
@@ -79,7 +79,7 @@ def plan_gaussian(
     tolerance: float,
     largest_mu: float = 1.0,
 ) -> GaussianPlan:
-    """The smallest certified error; `ArgumentError` when none below one half is. See `plan_means`."""
+    """The smallest certified error. `ArgumentError` when none below one half is. See `plan_means`."""
     means = plan_means(
         queries=questions, rows=rows, failure_probability=failure_probability, largest_mu=min(largest_mu, 1.0)
     )

@@ -1,7 +1,7 @@
 """The life of a holdout as a pure state machine: what was asked, what may still be asked. No input, no output.
 
-An entry is one answer, or a note that answers were lost. Folding all entries gives the state; an entry is appended
-durably before its answer is shown, so the state is never behind what anyone was told.
+An entry is one answer, or a note that answers were lost. Folding all entries gives the state. An entry is appended
+durably before its answer is shown, so the state is never behind what anyone has seen.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Entry", "Exposure", "State"]
 
 
 class Exposure(NamedTuple):
-    """How much was told: questions in all, and answers that were scores."""
+    """How much was shown: questions in all, and answers that were scores."""
 
     asked: int = 0
     answered: int = 0
@@ -58,7 +58,7 @@ class State:
 
     @property
     def questions_left(self) -> int:
-        """How many questions may still be asked; 0 once the answers are used up."""
+        """How many questions may still be asked (0 once the answers are used up)."""
         return max(self.questions - self.exposure.asked, 0) if self.answers_left else 0
 
     @property

@@ -14,7 +14,7 @@ _MOST_ROWS = 1 << 26
 
 
 def fresh_error(rows: int, questions: int, failure_probability: float) -> float:
-    """The error of scores on an equal part of the rows for each question (Hoeffding 1963); 1 when there is no part.
+    """The error of scores on an equal part of the rows for each question (Hoeffding 1963), or 1 if there is no part.
 
     >>> round(fresh_error(10_000, 100, 0.05), 4)
     0.2036

@@ -64,7 +64,7 @@ def _reach(bound: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class RatioPlan(Counted):
-    """`counting` counts what can be asked; its `rows` are those of the positive class."""
+    """`counting` counts what can be asked. Its `rows` are those of the positive class."""
 
     mechanism = "ratio"
     row_privacy = None  # exact scores promise nothing to a row
@@ -91,7 +91,7 @@ class RatioPlan(Counted):
         return self.counting.answer(scored, claim, draws)
 
     def interval(self, value: float, agrees: bool | None) -> tuple[float, float]:
-        """Where the population's F1 lies, given what was shown."""
+        """An interval around the population's F1, given what was shown."""
         reach = (self.tolerance if agrees else 0.5 * self.tolerance) * _SAFE + ROUNDING
         shares = [_share_of(min(max(value + shift, 0.0), 1.0)) for shift in (-reach, reach)]
         low, high = (self.counting.beyond(share, end) for share, end in zip(shares, (0.0, 1.0), strict=True))

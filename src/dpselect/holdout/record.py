@@ -4,17 +4,17 @@ The file (SQLite, mode 0600) holds public terms in the clear, one AES-GCM record
 AES-GCM record for each entry. Entries are chained: each is bound to its place and to the hash of all before it, so none
 can be changed, moved, dropped from the middle or carried to another file. The key is outside the file.
 
-That the end of the chain is still there after restoring an older copy, the file cannot know. So the per-user state
-folder, where the key lies too, has a counter of its own for each record: how many entries there are, the hash of the
-chain, and the exposure. An entry is committed to the file, then to the counter, and only then shown:
+The file cannot show whether the end of the chain is still there after an older copy was restored. So the per-user state
+folder, which has the key too, has a counter for each record: how many entries there are, the hash of the chain, and the
+exposure. An entry is committed to the file, then to the counter, and only then shown:
 
-- the file is one entry ahead: a crash in between; the counter follows;
-- the file is behind: an older copy was restored. Its last entry may never have been counted and is dropped; the
-  exposure becomes the counter's. This loss is an entry itself;
+- the file is one entry ahead after a crash in between. The counter follows.
+- the file is behind: an older copy was restored. Its last entry may never have been counted and is dropped. The
+  exposure becomes the counter's. This loss is an entry itself.
 - anything else: file and counter belong to different histories, and the record is refused.
 
 All entries before the last one of any file are counted or dropped: one is appended only when file and counter agree, or
-is a loss. So what a file shows was counted, no matter what copies there are.
+is a loss. So everything that a file shows was counted, no matter what copies there are.
 
 The counter's lock is held from reading the entries to committing the next one, so that processes take turns.
 """
@@ -33,7 +33,7 @@ from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import StudyError
 from dpselect.holdout.sealed_record import SealedRecord, check_row, discard_key, new_row
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.records.chain import Head
+from dpselect.records.chain import ChainHead
 from dpselect.records.engines import Database, RecordDamagedError, sqlite, unusable
 from dpselect.storage import durable
 from dpselect.storage.keys import state_folder
@@ -81,7 +81,7 @@ class WriteTurn:
         self._used = False
 
     def append(self, entry: dict[str, Any], exposure: tuple[int, ...]) -> None:
-        """Put an entry on record with the exposure it leads to; durable when the turn ends, and not to be shown before.
+        """Put an entry on record with the exposure it leads to. Durable when the turn ends, not to be shown before.
 
         Raises `StudyError` when it cannot be written.
         """
@@ -140,7 +140,7 @@ class Record(SealedRecord):
         key_variable: str | None = None,
         reserve: Callable[[str], None] | None = None,
     ) -> Record:
-        """Write a new record; durable on return. `exposure` is that of no entries.
+        """Write a new record, durable on return. `exposure` is that of no entries.
 
         `reserve` is called with the record's identifier before the file appears, and may refuse. Raises `StudyError`
         when there is a file already or it cannot be written.
@@ -210,20 +210,22 @@ class Record(SealedRecord):
                     return
             # repaired, and committed; look again
 
-    def _extend(self, counter: Database, tips: list[Head], entry: dict[str, Any], exposure: tuple[int, ...]) -> None:
+    def _extend(
+        self, counter: Database, tips: list[ChainHead], entry: dict[str, Any], exposure: tuple[int, ...]
+    ) -> None:
         tips.append(self._append(counter, tips[-1], entry, exposure))
 
-    def _agrees(self, counter: Database, entries: list[dict[str, Any]], tips: list[Head]) -> bool:
-        """Whether file and counter agree; repairs what may be repaired and returns False."""
+    def _agrees(self, counter: Database, entries: list[dict[str, Any]], tips: list[ChainHead]) -> bool:
+        """Whether file and counter agree. Repairs what may be repaired and returns False."""
         found = counter.execute("SELECT sequence, head, exposure FROM counter").fetchone()
         if found is None:
             raise _no_counter()
-        known, tip = Head(found.sequence, bytes(found.head).hex()), tips[-1]
+        known, tip = ChainHead(found.sequence, bytes(found.head).hex()), tips[-1]
         if known == tip:
             return True
         exposure = tuple(json_of(found.exposure, DOCUMENT, "the counter"))
         if tip.sequence < known.sequence:
-            after = Head(known.sequence, tip.head)  # leaves out the numbers of the entries that were lost
+            after = ChainHead(known.sequence, tip.head)  # leaves out the numbers of the entries that were lost
             self._append(counter, after, {"lost": exposure}, exposure)
             return False
         if tip.sequence == known.sequence + 1 and "lost" in entries[-1]:  # a crash amid the lines above
@@ -236,17 +238,17 @@ class Record(SealedRecord):
             return False
         raise StudyError(f"{self._path} is not the file that was used last: two copies of it went different ways")
 
-    def _append(self, counter: Database, tip: Head, entry: dict[str, Any], exposure: tuple[int, ...]) -> Head:
+    def _append(self, counter: Database, tip: ChainHead, entry: dict[str, Any], exposure: tuple[int, ...]) -> ChainHead:
         row, after = self.sealed(tip, entry)
         with _transaction(self._path) as file:
             file.execute("INSERT INTO entry VALUES (:sequence, :sealed)", sequence=after.sequence, sealed=row)
         _raise(counter, after, exposure)
         return after
 
-    def _entries(self) -> tuple[list[dict[str, Any]], list[Head]]:
+    def _entries(self) -> tuple[list[dict[str, Any]], list[ChainHead]]:
         """The entries that count, and the chain's ends after the last of them and the one before.
 
-        What this process has read is not read again as long as the last of it is there as it was: the others were
+        What was read is not read again as long as the last of it is there as it was: the others were
         bound to it when it was written.
         """
         known = self.tips[-1].sequence
@@ -260,7 +262,7 @@ class Record(SealedRecord):
         return self.entries, self.tips
 
 
-def _raise(counter: Database, tip: Head, exposure: tuple[int, ...]) -> None:
+def _raise(counter: Database, tip: ChainHead, exposure: tuple[int, ...]) -> None:
     counter.execute(
         "UPDATE counter SET sequence = :sequence, head = :head, exposure = :exposure",
         sequence=tip.sequence,
@@ -294,7 +296,7 @@ def _failing(path: Path) -> AbstractContextManager[None]:
 
 @contextmanager
 def _transaction(path: Path, *, held: bool = False) -> Iterator[Database]:
-    """One durable transaction; errors of SQLite become `StudyError`. `held`: several, with no other process between."""
+    """One durable transaction. Errors of SQLite become `StudyError`. `held`: several, with no other process between."""
     refuse_while_starting(_WHAT)
     with _failing(path), closing(sqlite(path)) as database, database.transaction(write=True):
         if held:  # only now: earlier, a process that waits would hold a lock that the writer waits for

@@ -1,11 +1,11 @@
 """An `AdaptiveAnalysis` that lives on disk: its exposure, its answers and its noise outlast the process.
 
-The data are not in the file; they are given again to open it, and must be the same. Everything random comes from a
+The data are not in the file. They are given again to open it, and must be the same. Everything random comes from a
 sealed key: the cut into blocks is the same in every process, and the noise of an answer is a function of the question
 and of how many were asked before it. So a crash before an answer is on record costs nothing, and one after it neither.
 
 The noise of a run of verifications is kept in memory only. A run is put on record and charged when it begins, as if it
-had been refused; when its process ends, it is closed. Every run has a charge and a noise of its own. Its certificate
+had been refused. When its process ends, it is closed. Every run has a charge and a noise of its own. Its certificate
 allows for that many runs, however they end.
 """
 
@@ -106,7 +106,7 @@ class SavedAnalysis(Session):
         key_variable: str | None = None,
         **terms: Any,
     ) -> SavedAnalysis:
-        """Make a new file. `terms` are those of `AdaptiveAnalysis`; they are public, and so is the file's size.
+        """Make a new file. `terms` are those of `AdaptiveAnalysis`. They are public, and so is the file's size.
 
         Raises what `AdaptiveAnalysis` does, before there is a file, and `StudyError` when it cannot be made.
         """
@@ -142,7 +142,7 @@ class SavedAnalysis(Session):
 
     @property
     def certificate(self) -> Certificate:
-        """What is certified and what is promised."""
+        """The certificate and the guarantee."""
         return self._analysis.certificate
 
     @property
@@ -155,7 +155,7 @@ class SavedAnalysis(Session):
     @property
     @answers
     def refusals_left(self) -> int:
-        """How many runs of verifications may still end; one that this process holds is among them."""
+        """How many runs of verifications may still end. One that this process holds is among them."""
         planned = self._planned()
         with self._record.turn() as turn:
             return max(planned.plan.refusals - _exposure(turn.entries)[2], 0) + (self._run is not None)
@@ -186,7 +186,7 @@ class SavedAnalysis(Session):
         maximize: bool = True,
         axis: bool = False,
     ) -> Release:
-        """`AdaptiveAnalysis.choose`; the keys of a mapping must be texts."""
+        """`AdaptiveAnalysis.choose`. The keys of a mapping must be texts."""
         if isinstance(candidates, Mapping) and not all(isinstance(name, str) for name in candidates):
             raise ArgumentError("candidates must have texts as keys")
         guarantee = choice_guarantee(self._analysis.certificate.plan)
@@ -229,7 +229,7 @@ class SavedAnalysis(Session):
         axis: bool = False,
         **grid: Unpack[AnswerGrid],
     ) -> Release:
-        """`verify`, and after a no an `estimate` while questions are left; its value is a `Verified`."""
+        """`verify`, and after a no an `estimate` while questions are left. Its value is a `Verified`."""
         found = self.verify(question, estimator, guess, axis=axis)
         if found.value:
             return replace(found, value=Verified(True, float(guess)))
@@ -310,7 +310,7 @@ def _find(entries: list[dict[str, Any]], name: str) -> dict[str, Any] | None:
 
 
 def _exposure(entries: list[dict[str, Any]]) -> tuple[int, int, int]:
-    """Questions, verifications and runs that were used; a loss says what they have become."""
+    """Questions, verifications and runs that were used. A loss says what they have become."""
     asked = checked = runs = 0
     for entry in entries:
         if "lost" in entry:

@@ -1,4 +1,4 @@
-"""What predictions score on held-out labels: means of bounded values, areas under the curve. All of it secret.
+"""Scores of predictions on held-out labels: means of bounded values, areas under the curve. All of it secret.
 
 `BITS` fixes the form of a row's value: whole multiples of 2**-BITS, so that sums and noise are integers.
 """
@@ -33,7 +33,7 @@ class HoldoutMetric:
     numeric: bool
     """Whether predictions must be numbers."""
     bounded: bool
-    """Whether `bound`, the largest value of a row, must be given; then it is an error, and smaller is better."""
+    """Whether `bound`, the largest value of a row, must be given. Then it is an error, and smaller is better."""
     whole: Callable[[Any, Any], float] | None = None
     of_class: bool = False
     """Whether one class is declared the positive one, and labels are whether a row is of it."""
@@ -61,13 +61,13 @@ def _hits(labels: Any, predictions: Any, bound: float) -> Array:  # noqa: ARG001
 
 
 def _log_loss(labels: Any, predictions: Any, bound: float) -> Array:
-    """With probabilities of the positive class; infinite ones count as the bound."""
+    """With probabilities of the positive class. Infinite ones count as the bound."""
     with np.errstate(divide="ignore"):
         return np.minimum(-np.log(np.where(labels, predictions, 1.0 - predictions)), bound) / bound + 0.0
 
 
 def f1_score(labels: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> float:
-    """Of the positive class: twice the hits over them and the rows where label and prediction differ; 0 without hits.
+    """Of the positive class: twice the hits over them and the rows where label and prediction differ. 0 without hits.
 
     >>> f1_score(np.array([True, True, False]), np.array([True, False, False]))
     0.6666666666666666

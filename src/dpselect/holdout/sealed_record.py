@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from dpselect.errors import StudyError
 from dpselect.randomness import system_source
-from dpselect.records.chain import BYTES, Head
+from dpselect.records.chain import BYTES, ChainHead
 from dpselect.records.seal import BrokenSealError, Seal
 from dpselect.storage.keys import key_place
 
@@ -22,10 +22,10 @@ _FORMAT: Final = 1
 
 @dataclass(frozen=True)
 class _Read:
-    """What a process has read: the entries that count, the chain's beginning and its last ends, the last row."""
+    """The part that was read: the entries that count, the chain's beginning and its last ends, the last row."""
 
     entries: list[dict[str, Any]]
-    tips: list[Head]
+    tips: list[ChainHead]
     last: bytes
 
 
@@ -58,7 +58,7 @@ class SealedRecord:
         return self._opened(bytes(self._row["sealed"]), _bound_to(self._row))
 
     @property
-    def tips(self) -> list[Head]:
+    def tips(self) -> list[ChainHead]:
         """The ends of the chain after the last entry and the one before."""
         return self._read.tips[-2:]
 
@@ -79,11 +79,11 @@ class SealedRecord:
         first = rows.pop(0) if rows else (0, b"")
         return (first[0], bytes(first[1])) == (tip.sequence, self._read.last)
 
-    def follow(self, rows: Iterable[tuple[int, bytes]]) -> list[Head]:
+    def follow(self, rows: Iterable[tuple[int, bytes]]) -> list[ChainHead]:
         """Read the next rows and return their heads. Raises `StudyError` for a row that does not belong here."""
         entries, tips, last, found = self.entries, list(self._read.tips), self._read.last, []
         for sequence, sealed in rows:
-            before, last = Head(sequence - 1, tips[-1].head), bytes(sealed)
+            before, last = ChainHead(sequence - 1, tips[-1].head), bytes(sealed)
             entry = json.loads(self._opened(last, BYTES.place_after(before)))  # decodes: sealed
             if "lost" in entry and entries and "lost" not in entries[-1]:
                 entries.pop()
@@ -93,7 +93,7 @@ class SealedRecord:
         self._read = _Read(entries, tips, last)
         return found
 
-    def sealed(self, tip: Head, entry: dict[str, Any]) -> tuple[bytes, Head]:
+    def sealed(self, tip: ChainHead, entry: dict[str, Any]) -> tuple[bytes, ChainHead]:
         """Seal the next entry: its row, and the head after it."""
         row = self._seal.close(json.dumps(entry, default=plain).encode(), BYTES.place_after(tip))
         return row, BYTES.next_head(tip, row)
@@ -107,7 +107,7 @@ class SealedRecord:
 
 def new_row(
     *, kind: str, terms: dict[str, Any], secret: bytes, key_variable: str | None
-) -> tuple[dict[str, Any], Head]:
+) -> tuple[dict[str, Any], ChainHead]:
     """The row of a new record, with its sealed secret, and the beginning of its chain. Its key is kept.
 
     Raises `StudyError` when no key can be.
@@ -151,5 +151,5 @@ def _bound_to(row: dict[str, Any]) -> bytes:
     return json.dumps(["dpselect record", *(row[name] for name in names)]).encode()
 
 
-def _beginning(row: dict[str, Any]) -> Head:
-    return Head(0, hashlib.sha256(_bound_to(row) + bytes(row["sealed"])).hexdigest())
+def _beginning(row: dict[str, Any]) -> ChainHead:
+    return ChainHead(0, hashlib.sha256(_bound_to(row) + bytes(row["sealed"])).hexdigest())

@@ -40,9 +40,9 @@ def _format(metrics: Sequence[str]) -> str:
 class Score:
     """One answer.
 
-    `agrees`: whether the claim was confirmed; None without one. `value`: a score, or the claim when it was confirmed
-    and no score was given (the Gaussian mechanism always gives one). `interval`: where the population's score lies, as
-    the certificate says; None when it speaks of quantiles. `repeated`: it was given before and cost nothing now.
+    `agrees`: whether the claim was confirmed, or None without one. `value`: a score, or the claim when it was confirmed
+    and no score was given (the Gaussian mechanism always gives one). `interval`: around the population's score, by the
+    certificate. None if that is about quantiles. `repeated`: it was given before and cost nothing now.
     """
 
     agrees: bool | None
@@ -80,14 +80,14 @@ class HoldoutLabels:
     label_column: str = "label"
 
     def __post_init__(self) -> None:
-        for name in ("id_column", "label_column"):
-            public_text(name, getattr(self, name))
-        for name in ("ids", "labels"):
-            object.__setattr__(self, name, tuple(texts(getattr(self, name))))
+        public_text("id_column", self.id_column)
+        public_text("label_column", self.label_column)
+        object.__setattr__(self, "ids", tuple(texts(self.ids)))
+        object.__setattr__(self, "labels", tuple(texts(self.labels)))
 
     def sealed(self, metrics: Sequence[str], key: bytes) -> tuple[NDArray[Any], int | None, str | None]:
-        """The labels as they are sealed, of one size each; what `HoldoutRequest.plan` takes as `rarer`, where it is
-        public; and the code of the positive class."""
+        """The labels as they are sealed, of one size each, what `HoldoutRequest.plan` takes as `rarer`, where it is
+        public, and the code of the positive class."""
         of_class = any(METRICS[name].of_class for name in metrics)
         if (self.positive is None) == of_class:
             needed = "needed" if of_class else "not taken"
@@ -166,11 +166,10 @@ class Holdout(Unrepeatable):
         """Seal labels into a new file. Nothing about them is in the clear but their number.
 
         Args:
-            path: the new file, or postgresql://...#NAME (docs/how-to/server.md). Its key goes to the state folder of
-                the user.
+            path: the new file, or postgresql://...#NAME (docs/server.md). Its key goes to the per-user state folder.
             labels: no one may have seen them (you must ensure this).
-            request: what may be asked; errors need its `bound`.
-            spender: charged for the whole holdout, before the file appears; needs epsilon. A crash in between leaves
+            request: what may be asked. Errors need its `bound`.
+            spender: charged for the whole holdout, before the file appears. It needs epsilon. A crash in between leaves
                 the charge.
             label: of the charge.
             key_variable: an environment variable for the key, in place of a file in the state folder.
@@ -231,7 +230,7 @@ class Holdout(Unrepeatable):
 
     @property
     def terms(self) -> Terms:
-        """What may be asked, and what is certified and promised."""
+        """The questions that may be asked, the certificate and the guarantee."""
         return self._terms
 
     @property
@@ -251,22 +250,22 @@ class Holdout(Unrepeatable):
     ) -> Score:
         """Check a claimed score of these predictions, or answer with a score.
 
-        A confirmed claim uses up a question; everything else a question and an answer. Predictions that were asked
+        A confirmed claim uses up a question, anything else a question and an answer. Predictions that were asked
         about before with the same claim are answered from the record.
 
         Args:
             ids: the holdout's ids, each once, in any order.
-            predictions: one a row: a class, or a number. A class that no label has is wrong; None and NaN are refused.
+            predictions: one a row: a class, or a number. A class that no label has is wrong. None and NaN are refused.
             claim: what the submitter takes the score to be, from other data (not from earlier answers about the same
                 rows only: a claim costs nothing when it is right).
             column: the predictions' name in errors.
-            submitter: whose question it is, where several ask who should not learn of each other's: the same question
-                of another one is another question, and charged.
+            submitter: whose question it is, if several ask who should not learn of each other's. The same question of
+                another submitter is another question, and charged.
             metric: one of those that the holdout was made for, by default the first. Each is a question of its own.
 
         Raises `ContentError` for predictions that cannot be used and `ArgumentError` for a claim out of range, before
-        anything is charged; `BudgetError` when nothing is left; `StudyError` when the file or its counter cannot be
-        used: nothing was shown then, and asking again costs no more.
+        anything is charged. Raises `BudgetError` when nothing is left, and `StudyError` when the file or its counter
+        cannot be used: nothing was shown then, and asking again costs no more.
         """
         kind, plan = self._terms.of(metric)
         scored = self._scored(kind, texts(ids), texts(predictions), column)
@@ -299,7 +298,7 @@ class Holdout(Unrepeatable):
         )
 
     def status(self) -> dict[str, Any]:
-        """What was asked and what is left, JSON-able. Costs nothing, and says nothing about the labels."""
+        """The questions asked and left, JSON-able. Costs nothing, and shows nothing about the labels."""
         with self._record.turn() as turn:
             state = self._folded.of(turn.entries)
         return {

@@ -1,9 +1,9 @@
 """A record in PostgreSQL, for servers on several machines: the chain of `dpselect.holdout.record` in two tables.
 
-A turn holds an advisory lock of the database's, so that servers take turns; each entry is one transaction, durable
+A turn holds an advisory lock of the database's, so that servers take turns. Each entry is one transaction, durable
 before what it says is shown. The chain and what counts are one table, so that they cannot be at odds. That the database
 itself is an older copy, one that was restored, each server can tell for its own answers: the state folder has the last
-of them, and a chain without it is refused. Put the latest copy back then; nothing is fixed.
+of them, and a chain without it is refused. Put the latest copy back then. Nothing is fixed.
 
 The key is not in the database: give `key_variable`, whose value all servers have, or it is in the state folder of who
 made the record.
@@ -22,7 +22,7 @@ from dpselect.errors import ArgumentError, StudyError, public_text
 from dpselect.holdout.record import Record, WriteTurn
 from dpselect.holdout.sealed_record import SealedRecord, check_row, discard_key, new_row
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.records.chain import Head
+from dpselect.records.chain import ChainHead
 from dpselect.records.engines import CREATION_LOCKS, is_server, server, sqlite, unusable
 from dpselect.records.witness import FolderWitness
 from dpselect.storage.keys import state_folder
@@ -56,7 +56,7 @@ _ABOUT: Final = "SELECT format, kind, identifier, key_variable, terms, sealed FR
 
 
 class SharedRecord(SealedRecord):
-    """A record in a database. Make it with `create`, find it again with `open`; used as a `Record` is."""
+    """A record in a database. Make it with `create`, find it again with `open`. Used as a `Record` is."""
 
     def __init__(self, url: str, name: str, row: dict[str, Any]) -> None:
         super().__init__(name, row)
@@ -76,7 +76,7 @@ class SharedRecord(SealedRecord):
         key_variable: str | None,
         reserve: Callable[[str], None] | None,
     ) -> SharedRecord:
-        """Write a new record; durable on return. Raises `StudyError` when the name is taken or it cannot be."""
+        """Write a new record, durable on return. Raises `StudyError` when the name is taken or it cannot be."""
         row, _ = new_row(kind=kind, terms=terms, secret=secret, key_variable=key_variable)
         try:
             with (
@@ -179,7 +179,7 @@ AnyRecord = Record | SharedRecord
 
 
 def name_of(where: str | os.PathLike[str]) -> str | None:
-    """The name after the # of a database's URL; None for a file."""
+    """The name after the # of a database's URL, or None for a file."""
     named = os.fspath(where)
     return named.partition("#")[2] if is_server(named) else None
 
@@ -226,7 +226,7 @@ def _failing(name: str) -> AbstractContextManager[None]:
     return unusable(f"the database of {name} cannot be used now")
 
 
-def _witnessed(identifier: str) -> Head | None:
+def _witnessed(identifier: str) -> ChainHead | None:
     """The last answer that was given from this state folder. Version 0.2 witnessed it in a table of SQLite."""
     folder = state_folder() / "records"
     heads = [FolderWitness(folder).read(identifier)]
@@ -234,5 +234,5 @@ def _witnessed(identifier: str) -> Head | None:
     if path.exists():
         with closing(sqlite(path)) as file, file.transaction(write=False):
             found = file.execute("SELECT sequence, head FROM witness").fetchone() if file.tables() else None
-        heads.append(None if found is None else Head(found.sequence, bytes(found.head).hex()))
+        heads.append(None if found is None else ChainHead(found.sequence, bytes(found.head).hex()))
     return max((head for head in heads if head is not None), key=lambda head: head.sequence, default=None)

@@ -1,4 +1,4 @@
-"""The public terms of a holdout: what may be asked, what is certified and promised; and the choice of the mechanism."""
+"""The public terms of a holdout: questions, certificate and guarantee, and the choice of the mechanism."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpselect.adaptive.means import MeanPlan
 from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.holdout.block_medians import BlockMedianPlan, plan_block_medians
-from dpselect.holdout.checked import CheckedPlan, plan_checked
+from dpselect.holdout.claim_checks import CheckedPlan, plan_checked
 from dpselect.holdout.counting import CountingPlan, plan_counting
 from dpselect.holdout.gaussian import GaussianPlan, plan_gaussian
 from dpselect.holdout.ratios import RatioPlan, plan_ratios
@@ -27,8 +27,8 @@ __all__ = ["MECHANISMS", "Choice", "HoldoutRequest", "PlannedMechanism", "Terms"
 PlannedMechanism = CountingPlan | GaussianPlan | CheckedPlan | BlockMedianPlan | RatioPlan
 """A mechanism with its numbers, all public. Scores are shares of the metric's bound.
 
-`answers` is how many of the `questions` may be answered by a score; the others are confirmed claims. `error` is the
-certified distance from the population's score, where there is one; `certified` says whether the certificate's
+`answers` is how many of the `questions` may be answered by a score. The others are confirmed claims. `error` is the
+certified distance from the population's score, where there is one. `certified` says whether the certificate's
 inequalities hold, evaluated once more.
 """
 _PLANS: Mapping[str, type[PlannedMechanism]] = {
@@ -57,7 +57,7 @@ class Terms:
     """Metrics that may be asked for too. All questions count together, regardless of their metric."""
 
     def of(self, name: str | None) -> tuple[HoldoutMetric, PlannedMechanism]:
-        """A metric with its plan; the first one for None. Raises `ArgumentError` for one that was not declared."""
+        """A metric with its plan (the first one for None). Raises `ArgumentError` for one that was not declared."""
         if name is None or name == self.metric.name:
             return self.metric, self.plan
         if name not in self.further:
@@ -66,7 +66,7 @@ class Terms:
         return METRICS[name], self.further[name]
 
     def scale(self, metric: HoldoutMetric) -> float:
-        """What a share of the bound is multiplied by."""
+        """The factor of a share of the bound."""
         return self.bound if metric.bounded else 1.0
 
     @property
@@ -110,13 +110,13 @@ class Terms:
         }
 
     def fields(self) -> dict[str, Any]:
-        """JSON-able; `parse` reads it."""
+        """JSON-able. `parse` reads it."""
         return {
             "metric": self.metric.name,
             "mechanism": self.plan.mechanism,
             "plan": _fields(self.plan),
             "further": {name: [plan.mechanism, _fields(plan)] for name, plan in self.further.items()},
-            **{name: getattr(self, name) for name in _AS_THEY_ARE},
+            **{name: vars(self)[name] for name in _AS_THEY_ARE},
         }
 
     @staticmethod
@@ -159,10 +159,10 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class HoldoutRequest:
-    """What is asked of a holdout: public, and the same before there are labels as when they are sealed.
+    """The request for a holdout: public, and the same before there are labels as when they are sealed.
 
     Attributes:
-        metric: a name of `METRICS`, or several, of which each question asks for one; the first where none is named.
+        metric: a name of `METRICS`, or several. Each question asks for one, by default the first.
         questions: how many may be asked.
         answers: how many of them may be answered by a score: refused claims and questions without a claim.
         failure_probability: that some interval does not hold the population's score.
@@ -171,7 +171,7 @@ class HoldoutRequest:
             of the rows (of the rarer class), about two deviations of the score at least.
         epsilon, delta: what the whole holdout may cost a row (replace-one). Without epsilon nothing is promised.
         mechanism: a name of `MECHANISMS`, or "best".
-        subsample_size: rows a block, for block medians; by default the most that are certified.
+        subsample_size: rows a block, for block medians (by default the most that are certified).
 
     Raises `ArgumentError`.
 
@@ -247,7 +247,7 @@ class HoldoutRequest:
         return 1.0 if self.bound is None else self.bound
 
     def plan(self, *, rows: int, rarer: int | None = None) -> Choice:
-        """The mechanism with the smallest certified error for so many rows; `ArgumentError` when nothing is certified.
+        """The mechanism with the smallest certified error for so many rows. `ArgumentError` if nothing is certified.
 
         `rarer`: for areas under the curve, the rows of the rarer class; for f1 those of the positive class (by default
         half of the rows).
@@ -309,7 +309,7 @@ class HoldoutRequest:
         return self.tolerance / (self.scale if METRICS[self.metrics[0]].bounded else 1.0)
 
     def _several(self, rows: int, rarer: int | None) -> Choice:
-        """Each metric with its own error; what can be asked is counted over all of them together."""
+        """Each metric with its own error. The questions are counted over all of them together."""
         of_rarer = None if rarer is None else min(rarer, rows - rarer)
         effective = {name: _effective(name, rows, rarer if name == "f1" else of_rarer) for name in self.metrics}
         told = any(name in ("auc", "f1") for name in self.metrics)  # how many rows a class has

@@ -1,4 +1,4 @@
-"""The budget record: reserve the worst case, run, settle at the realised price; verify."""
+"""The budget record: reserve the worst case, run, settle at the realised price, verify."""
 
 from dpselect.public_api import attach_public
 

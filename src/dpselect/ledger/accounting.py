@@ -54,7 +54,7 @@ class Amounts:
 
 @dataclass(frozen=True)
 class ReservedPrice:
-    """What a reservation charges, by unit; `cells` has the price of every cell that may be settled at.
+    """The charge of a reservation, by unit. `cells` has the price of every cell that may be settled at.
 
     `cells` is None where nothing can come back, and empty where prices are given by a function.
     """
@@ -66,7 +66,7 @@ class ReservedPrice:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the caller of `create_budget` chose, parsed."""
+    """The parsed arguments of `create_budget`."""
 
     name: str
     epsilon: Fraction
@@ -83,14 +83,14 @@ class Accounting(ABC):
 
     @abstractmethod
     def terms(self, options: Options) -> dict[str, Any]:
-        """The limits by unit, and what else is fixed; JSON-able."""
+        """The limits by unit, and what else is fixed. JSON-able."""
 
     @abstractmethod
     def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> ReservedPrice:
-        """What a guarantee costs in the units of the budget."""
+        """The cost of a guarantee in the units of the budget."""
 
     def settled(self, terms: Mapping[str, Any], guarantee: OutputGuarantee, cell: Hashable) -> dict[str, Any]:  # noqa: ARG002
-        """What the entry that settles at a cell says of its price; JSON-able. Nothing where there are no cells."""
+        """The price in the entry that settles at a cell, JSON-able. Nothing if there are no cells."""
         return {}
 
     @abstractmethod
@@ -99,7 +99,7 @@ class Accounting(ABC):
 
 
 def worst(guarantee: Budgeted) -> Guarantee:
-    """The ordinary guarantee; of an output guarantee, its worst case. Raises `PromiseError` for a realised price."""
+    """The ordinary guarantee, or the worst case of an output guarantee. Raises `PromiseError` for a realised price."""
     parsed = promise_or_output("guarantee", guarantee)
     return parsed.worst() if isinstance(parsed, OutputGuarantee) else parsed
 
@@ -120,10 +120,10 @@ class OutputAccounting(Accounting):
         return {"limits": amounts_to_text({"epsilon": options.epsilon, "delta": options.delta})}
 
     def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> ReservedPrice:
-        """An output guarantee at its supremum, with the price of each cell; any other at one delta.
+        """An output guarantee at its supremum, with the price of each cell. Any other at one delta.
 
-        A guarantee with a finite epsilon outside its failure mass is charged these two, unless a delta is asked for;
-        others at that delta, or at the budget's `delta_each`.
+        A guarantee with a finite epsilon outside its failure mass is charged these two, unless a delta is asked for.
+        Others are charged at that delta, or at the budget's `delta_each`.
         """
         if isinstance(guarantee, OutputGuarantee):
             if delta is not None and delta != charged_amount("delta", guarantee.delta):
@@ -184,7 +184,7 @@ class SequenceAccounting(Accounting):
         }
 
     def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> ReservedPrice:  # noqa: ARG002
-        """One step of the sequence; which one is checked when it is written."""
+        """One step of the sequence. The write checks that it is the next one."""
         if delta is not None:
             raise ArgumentError("delta: a sequence is priced as a whole, at the budget's delta")
         return ReservedPrice({"position": Fraction(1)}, mechanism=digest(worst(guarantee)))

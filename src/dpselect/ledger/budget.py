@@ -1,4 +1,4 @@
-"""One budget of a ledger: what is left, reserve, settle; a charge in the hands of anyone who runs the mechanism."""
+"""One budget of a ledger: what is left, reserve, settle. A charge is in the hands of anyone who runs the mechanism."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from dpselect.errors import ArgumentError, ClaimError, public_text
 from dpselect.ledger.accounting import Accounting, Amounts, Budgeted, OutputAccounting, SequenceAccounting, worst
-from dpselect.ledger.entries import Body, Head, amounts_from_text, amounts_to_text, cell_text, exact, without_books
+from dpselect.ledger.entries import Body, ChainHead, amounts_from_text, amounts_to_text, cell_text, exact, without_books
 from dpselect.ledger.filters import RenyiAccounting
 from dpselect.ledger.fold import WHOLE, Account, Reservation
 from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, LedgerError, StaleRecordError
@@ -46,12 +46,12 @@ class Charge(Receipt):
     """Takes the output, or `OutputGuarantee` in place of one: None is an output too."""
 
     def settle(self, output: Any = OutputGuarantee) -> Receipt:
-        """Close the reservation at the cell of the output that was released; without an output, in full.
+        """Close the reservation at the cell of the output that was released, or in full without an output.
 
-        Only the epsilon of an output guarantee in an `output` budget comes back, and in a filter on Renyi divergences
-        what was not used of them; delta never does. Durable on return.
-        Raises `ArgumentError` when the output is in no cell of the partition and `AlreadySettledError` the second time;
-        the reservation then stands as it was.
+        Only the epsilon of an output guarantee in an `output` budget comes back, and the unused part of the divergences
+        in a filter on them. Delta never does. Durable on return.
+        Raises `ArgumentError` when the output is in no cell of the partition and `AlreadySettledError` the second time.
+        The reservation then stands as it was.
         """
         if self._settle is None:
             raise LedgerError("this receipt has left its process: settle through the budget, by its identifier")
@@ -96,7 +96,7 @@ class Budget:
 
     @property
     def adjacency(self) -> Adjacency:
-        """Which data sets are neighbours, for every guarantee in it."""
+        """The neighbouring relation of every guarantee in it."""
         return Adjacency(self._terms["adjacency"])
 
     @property
@@ -131,16 +131,16 @@ class Budget:
         return grid(title, ("", "whole", "spent", "left"), rows, note=f"{self.accounting}; {self.adjacency.value}")
 
     def spent(self) -> Amounts:
-        """What the charges so far mean as epsilon and delta; open reservations count in full.
+        """The charges so far, as epsilon and delta. Open reservations count in full.
 
         `output`: the sums. `renyi`: the odometer, an epsilon that holds whenever one stops. `pld`: the whole sequence.
         """
         return self._accounting.reading(self._account())
 
     def remaining(self) -> Amounts:
-        """What a reservation may still ask for: epsilon and delta here and in every budget above, never negative.
+        """The amounts that a reservation may still ask for, here and in every budget above, never negative.
 
-        For filters `units` is what decides; epsilon is the budget's less the odometer's.
+        For filters `units` is what decides. Epsilon is the budget's less the odometer's.
         """
         with self._store.read() as transaction:
             chain = list(_chain(transaction, self.name))
@@ -165,7 +165,7 @@ class Budget:
     def asked_at(self, *, delta: Exact) -> Budget | PricedBudget:
         """This budget with a delta in the place of `delta_each`, for a search whose caller has asked for that delta.
 
-        What has an epsilon of its own keeps it, and a filter or a sequence is priced as a whole.
+        A guarantee with an epsilon of its own keeps it, and a filter or a sequence is priced as a whole.
         """
         if self.accounting != "output":
             return self
@@ -184,27 +184,27 @@ class Budget:
         binding: str | None = None,
         claim: str | None = None,
     ) -> Charge:
-        """Charge the worst case of a guarantee; on disk when this returns. Only then may the mechanism run.
+        """Charge the worst case of a guarantee. On disk when this returns. Only then may the mechanism run.
 
-        - `guarantee`: an output guarantee at its supremum; any other at its own finite epsilon and failure mass, or, if
-          it has none or `delta` is given, at `delta` (by default the budget's `delta_each`).
-        - `label`: public text, like all names here 1 to 200 printable characters. `identifier`: chosen by the caller,
-          so that a repeat after a crash finds its reservation and charges nothing more; by default random. What is
-          repeated must be the same run: one that gives the same output again, or of which nothing was released
-          (you must ensure this). A settled identifier is not reserved again.
-        - `part`: the part of the data that the mechanism sees, under the budget's `partition`; parts do not add up.
+        - `guarantee`: an output guarantee is charged at its supremum, any other at its own finite epsilon and failure
+          mass. If it has none or `delta` is given, it is charged at `delta` (by default the budget's `delta_each`).
+        - `label`: public text, like all names here 1 to 200 printable characters.
+        - `identifier`: chosen by you (by default random), so that a repeat after a crash finds its reservation and
+          charges nothing more. You must ensure that a repeat is the same run: one that gives the same output again, or
+          that has released nothing. A settled identifier is not reserved again.
+        - `part`: the part of the data that the mechanism sees, under the budget's `partition`. Parts do not add up.
         - `interactive`: the mechanism answers queries that may depend on other outputs (a sparse vector, a run with
           stopping points): until it is settled nothing else may run on the budget's tree, and nothing may be running.
           A guarantee that says so itself is locked no matter what is given here.
-        - `after`: a receipt, or its head, that the record must hold; an older copy is refused.
+        - `after`: a receipt, or its head, that the record must hold. An older copy is refused.
         - `binding`, `claim`: texts that bind the reservation to one search, so that copies of it release once: see
           `ClaimSpender`. Reserving again with the same binding and another claim takes the reservation over.
 
-        What runs must be fixed when it is reserved, and use no data before (you must ensure this).
+        You must ensure that the mechanism is fixed when it is reserved, and uses no data before.
 
         Raises `InsufficientBudget` with both amounts, `AdjacencyError`, `InteractionOpenError`,
         `AdaptiveReservationError`, `StaleRecordError`, `AlreadySettledError`, `ClaimError` for another binding,
-        `ArgumentError` for an identifier with other terms; nothing is charged then. `LedgerUnavailableError` may leave
+        `ArgumentError` for an identifier with other terms. Nothing is charged then. `LedgerUnavailableError` may leave
         a charge, never a run without one.
         """
         adjacency = worst(guarantee).adjacency
@@ -239,7 +239,7 @@ class Budget:
         return Charge(**vars(receipt), _settle=partial(self._settle_output, guarantee, receipt.identifier))
 
     def claim(self, identifier: str, *, binding: str, claim: str) -> str | None:
-        """Take a bound reservation over, so that nothing that claimed it before can settle it; durable on return.
+        """Take a bound reservation over, so that nothing that claimed it before can settle it. Durable on return.
 
         None: it is open, and `claim` holds it. Else it is settled, and this is the hash of the one release that it paid
         for, or "" where it was settled without one.
@@ -283,7 +283,7 @@ class Budget:
         them it is closed for good, and nothing of that search can be released any more.
 
         Raises `ArgumentError` for an unknown identifier or cell, `ClaimError` for a claim that is not the latest, and
-        `AlreadySettledError` when it was settled otherwise; the reservation then stands.
+        `AlreadySettledError` when it was settled otherwise. The reservation then stands.
         """
         identifier = public_text("identifier", identifier)
         bound = {}
@@ -338,7 +338,7 @@ class Budget:
         if body["cell"] != named or (release is not None and "release" not in body):
             raise AlreadySettledError(f"reservation {reserved['identifier']!r} is settled otherwise (entry {settled})")
         transaction.touch()
-        return self._receipt(reserved["identifier"], _charged(reserved, body), Head(settled, head))
+        return self._receipt(reserved["identifier"], _charged(reserved, body), ChainHead(settled, head))
 
     def _reserved(self, transaction: Transaction, identifier: str) -> tuple[Body, Reservation]:
         transaction.prefetch(self.name, identifier)
@@ -358,13 +358,13 @@ class Budget:
         with self._store.read() as transaction:
             return next(_chain(transaction, self.name))
 
-    def _receipt(self, identifier: str, charge: Mapping[str, Fraction], head: Head) -> Receipt:
+    def _receipt(self, identifier: str, charge: Mapping[str, Fraction], head: ChainHead) -> Receipt:
         charged: dict[str, float | str] = {unit: float(amount) for unit, amount in charge.items()}
         return Receipt(f"{self._origin['id']}/{self.name}", identifier, charged, head.sequence, head.head)
 
 
 class PricedBudget:
-    """A budget as a `Spender`, with the delta at which guarantees are priced; with `own`, those that have none.
+    """A budget as a `Spender`, with the delta at which guarantees are priced (with `own`, those that have none).
 
     `claim` and `settle` are those of the budget.
     """
@@ -385,7 +385,7 @@ class PricedBudget:
         binding: str | None = None,
         claim: str | None = None,
     ) -> Charge:
-        """`Budget.reserve` at this delta; an output guarantee keeps its own."""
+        """`Budget.reserve` at this delta. An output guarantee keeps its own."""
         has_one = isinstance(guarantee, OutputGuarantee) or (self._own and math.isfinite(guarantee.pure_epsilon))
         return self._budget.reserve(  # payments: a budget with a delta hands on to the budget
             guarantee,
@@ -421,8 +421,8 @@ def _check_fresh(transaction: Transaction, after: Receipt | str | None) -> None:
         raise StaleRecordError("the record lacks the head that you name: it is an older copy, or another ledger")
 
 
-def _same(transaction: Transaction, booked: Reservation, body: Body) -> Head:
-    """The entry of an equal reservation that is open; raises if the identifier stands for something else."""
+def _same(transaction: Transaction, booked: Reservation, body: Body) -> ChainHead:
+    """The entry of an equal reservation that is open. Raises if the identifier stands for something else."""
     head, found = transaction.entry(booked.sequence)
     if found.get("binding") != body.get("binding"):
         raise claim_refusal(f"reservation {body['identifier']!r}", "bound otherwise")
@@ -435,11 +435,11 @@ def _same(transaction: Transaction, booked: Reservation, body: Body) -> Head:
             f"reservation {body['identifier']!r} is settled already (entry {booked.settled}): it pays for no other run"
         )
     transaction.touch()
-    return Head(booked.sequence, head)
+    return ChainHead(booked.sequence, head)
 
 
 def _terms_of(body: Body) -> Body:
-    """What makes two reservations the same."""
+    """The terms that make two reservations the same."""
     return {key: value for key, value in without_books(body).items() if key not in ("date", "claim")}
 
 

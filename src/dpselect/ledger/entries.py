@@ -4,7 +4,7 @@ An entry is one JSON object in canonical form (sorted keys, no spaces, ASCII). T
 
     head_n = SHA-256(head_{n-1} || decimal n || newline || canonical body),   head_0 = 32 zero bytes,
 
-in hexadecimal. Entries hold no time; at most the date of a reservation, when the ledger was created so.
+in hexadecimal. Entries hold no time. At most the date of a reservation, when the ledger was created so.
 
 Under `books` every entry has the hash of all budgets as they are after it, terms and sums. So the sums that are kept
 beside the record for speed can be checked against its last entry, however long the record is.
@@ -22,13 +22,13 @@ from dpselect.decoding.limits import ENTRY, LimitError
 from dpselect.decoding.numbers import fraction_of
 from dpselect.errors import ArgumentError
 from dpselect.ledger.refusals import LedgerDamagedError
-from dpselect.records.chain import LINES, Head, canonical
+from dpselect.records.chain import LINES, ChainHead, canonical
 
 __all__ = [
     "BOOKS",
     "ORIGIN",
     "Body",
-    "Head",
+    "ChainHead",
     "amounts_from_text",
     "amounts_to_text",
     "canonical",
@@ -44,15 +44,15 @@ BOOKS = "books"
 Body = dict[str, Any]
 
 
-ORIGIN = Head(0, "0" * 64)
+ORIGIN = ChainHead(0, "0" * 64)
 
 
-def next_head(tip: Head, text: str) -> Head:
+def next_head(tip: ChainHead, text: str) -> ChainHead:
     """The head after appending an entry with this canonical text."""
     return LINES.next_head(tip, f"{text}".encode("ascii"))
 
 
-def followed(before: Head, head: Head, text: str) -> Body:
+def followed(before: ChainHead, head: ChainHead, text: str) -> Body:
     """The body of an entry. Raises `LedgerDamagedError` unless it leads from one head to the next."""
     if head.sequence != before.sequence + 1:
         raise LedgerDamagedError(f"entry {before.sequence + 1} is missing", before.sequence + 1)
@@ -67,7 +67,7 @@ def followed(before: Head, head: Head, text: str) -> Body:
 
 
 def without_books(body: Mapping[str, Any]) -> Body:
-    """What an entry does, without what it says about the sums after it."""
+    """The body of an entry without the digest of the sums after it."""
     return {key: value for key, value in body.items() if key != BOOKS}
 
 

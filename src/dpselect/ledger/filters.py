@@ -2,11 +2,11 @@
 
 A filter fixes a limit in advance and admits a mechanism while the sum of its units stays within:
 
-- `renyi`: Renyi divergence at one order (Feldman, Zrnic 2021, Theorem 4.3; Lecuyer 2021). With several orders each is a
-  filter for its own share of delta, and one that admits is enough: on the views that it admits to the end its own
+- `renyi`: Renyi divergence at one order (Feldman, Zrnic 2021, Theorem 4.3, and Lecuyer 2021). With several orders each
+  is a filter for its own share of delta, and one that admits is enough. On the views that it admits to the end its own
   truncation of the process agrees with the process, so the deltas of the filters add up to delta.
 - `zcdp`: rho, a bound on all orders at once (Whitehouse et al. 2023, fully adaptive composition).
-- `gaussian`: squared mu of Gaussian mechanisms (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2023).
+- `gaussian`: squared mu of Gaussian mechanisms (Smith, Thakurta 2022, and Koskela, Tobaben, Honkela 2023).
 
 Failure masses add up beside, within a share of delta of their own: outside them the two laws are sub-probabilities
 with a common factor. Reserved guarantees count, never realised costs: those have no place in an advanced composition.
@@ -99,7 +99,7 @@ class RenyiAccounting(Accounting):
     def reading(self, account: Account) -> Amounts:
         """The odometer: an epsilon that holds whenever one stops, at the budget's delta.
 
-        Levels k epsilon / 16, each a filter with its own share 6 / (pi k)^2 of delta; the reading is the first level
+        Levels k epsilon / 16, each a filter with its own share 6 / (pi k)^2 of delta. The reading is the first level
         that the charges fit (Lecuyer 2021, Rogers et al. 2016). It holds at every adaptively chosen stop, which the
         filter's own promise does not, and near the end may be above the budget, which the filter keeps.
         Source: docs/theory/odometer.md, Theorem 1, and Theorem 2 for charges that fall as divergences come back.
@@ -223,7 +223,7 @@ def _order(unit: str) -> float:
 
 
 def _conversion(order: float, delta: float) -> float:
-    """What epsilon is above the divergence at one order. Source: Canonne, Kamath, Steinke 2020, Proposition 12."""
+    """The excess of epsilon over the divergence at one order. Source: Canonne, Kamath, Steinke 2020, Proposition 12."""
     return math.log1p(-1.0 / order) - (math.log(delta) + math.log(order)) / (order - 1.0)
 
 
@@ -245,7 +245,7 @@ def _gaussian_epsilon(square: float, delta: float) -> float:
 
 
 def _largest(epsilon_of: Callable[[float], float], epsilon: float) -> Fraction:
-    """Close below the largest unit whose epsilon fits; the answer was seen to fit."""
+    """Close below the largest unit whose epsilon fits. The answer was seen to fit."""
     none = 1e-280
     found = root_between(lambda unit: epsilon_of(unit) <= epsilon, safe=none, unsafe=1e280, start=1.0, relative=1e-10)
     if found == none:

@@ -1,4 +1,4 @@
-"""The rules of the record as a fold over its entries; no input or output.
+"""The rules of the record as a fold over its entries, without input or output.
 
 The same functions run when an entry is written, on the accounts it touches, and when the whole record is verified.
 """
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 WHOLE = ""
-"""The bucket of what runs on all of the data; other buckets are parts."""
+"""The bucket of what runs on all of the data. Other buckets are parts."""
 
 ALTERNATIVE = "order "
 """Units that start so are filters beside each other, each with its own share of delta: one that fits is enough."""
@@ -61,11 +61,11 @@ class Account:
 
     @property
     def limits(self) -> Amounts:
-        """What may be spent, by unit."""
+        """The amounts that may be spent, by unit."""
         return amounts_from_text(self.terms["limits"])
 
     def totals(self) -> Amounts:
-        """What one row may have paid, by unit: all of the whole-data charges, and those of its part.
+        """The amounts that one row may have paid, by unit: all of the whole-data charges, and those of its part.
 
         Under add-or-remove-one a row is in one part: the largest counts. A replaced row may leave one part and enter
         another: the two largest count.
@@ -81,7 +81,7 @@ class Account:
         return result
 
     def remaining(self) -> Amounts:
-        """Limits less totals, by unit; negative for a filter that no longer counts."""
+        """Limits less totals, by unit. Negative for a filter that no longer counts."""
         totals = self.totals()
         return {unit: limit - totals[unit] for unit, limit in self.limits.items()}
 
@@ -125,7 +125,7 @@ def books_digest(digests: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Reservation:
-    """Where a reservation stands in the record, where it was settled, and where it was claimed again last."""
+    """The entries of a reservation: its own, that which settled it, and the last that claimed it again."""
 
     sequence: int
     settled: int | None = None
@@ -138,7 +138,7 @@ class Reservation:
 
 
 class Books(Protocol):
-    """Where accounts and reservations are kept between entries."""
+    """The accounts and reservations between entries."""
 
     def account(self, name: str) -> Account | None: ...
     def save(self, account: Account) -> None: ...
@@ -367,7 +367,7 @@ def _settle(books: Books, sequence: int, body: Body) -> None:
 
 
 def _refund(reserved: Body, body: Body) -> Fraction:
-    """What comes back: only of a reservation with cells, only epsilon, and the price the reservation named."""
+    """The refund: only of a reservation with cells, only epsilon, and at the price the reservation named."""
     price = exact(body["epsilon"])
     if reserved["cells"] is None:
         raise ArgumentError("the reservation has no cells: nothing comes back")
@@ -381,7 +381,7 @@ def _refund(reserved: Body, body: Body) -> Fraction:
 
 
 def _unused(reserved: Body, body: Body, filtered: bool) -> Amounts:
-    """What comes back of divergences that were not used: in a filter, of a reservation with cells, at orders alone."""
+    """The refund of unused divergences: in a filter, of a reservation with cells, at orders alone."""
     charged, used = amounts_from_text(reserved["charge"]), amounts_from_text(body["charge"])
     if not filtered or reserved["cells"] is None or reserved["cells"]:
         raise ArgumentError("the reservation is no filter's with cells: nothing comes back")

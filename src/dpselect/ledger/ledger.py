@@ -12,9 +12,9 @@ from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError, BoundUnavailableError, public_text
 from dpselect.ledger.accounting import Amounts, Budgeted, Options
 from dpselect.ledger.budget import ACCOUNTINGS, Budget
-from dpselect.ledger.entries import Body, Head
+from dpselect.ledger.entries import Body, ChainHead
 from dpselect.ledger.fold import WHOLE, Account, MemoryBooks
-from dpselect.ledger.places import WitnessPlace
+from dpselect.ledger.locations import WitnessPlace
 from dpselect.ledger.refusals import MAKES_IT, StaleRecordError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction
@@ -67,18 +67,18 @@ class Ledger:
     ) -> Ledger:
         """Open a ledger: a path (or sqlite:/// URL), or a postgresql:// URL for many machines.
 
-        Opening makes nothing. Where there is no ledger, `create_budget` makes it together with its first budget, and
-        everything else raises `LedgerMissingError`; opening does so at once when `create` is False. With `dates` the
+        Opening makes nothing. If there is no ledger, `create_budget` makes it together with its first budget, and
+        everything else raises `LedgerMissingError`. Opening does so at once when `create` is False. With `dates` the
         reservations of a ledger that is made hold their date, which is then all the time there is in it. `timeout`
         (seconds) is how long to wait for other writers.
 
         `witness` keeps the ledger's latest head outside of it, so that an older copy that is put back is refused:
-        a file, a folder, or a postgresql:// URL. True is the place that $DPSELECT_LEDGER_WITNESS names; without it the
+        a file, a folder, or a postgresql:// URL. True is the place that $DPSELECT_LEDGER_WITNESS names. Without it the
         per-user state folder for a file, and none for a server. False is none, for reading a backup.
 
-        Raises `LedgerUnavailableError` when it cannot be reached or written, or is on a network file system;
-        `LedgerDamagedError` for a file that is empty or no database; `LedgerError` for a database of something else;
-        `SchemaVersionError` for another version's ledger; `StaleRecordError` for an older copy.
+        Raises `LedgerUnavailableError` when it cannot be reached or written, or is on a network file system.
+        `LedgerDamagedError` is for a file that is empty or no database, `LedgerError` for a database of something else.
+        `SchemaVersionError` is for another version's ledger, `StaleRecordError` for an older copy.
         """
         store = Store(where, timeout=timeout, witness=witness)
         if not create:
@@ -91,7 +91,7 @@ class Ledger:
 
     @property
     def id(self) -> str:
-        """Drawn when the ledger was made; copies share it."""
+        """Drawn when the ledger was made. Copies share it."""
         return str(self._store.origin["id"])
 
     def create_budget(  # noqa: PLR0913
@@ -111,21 +111,21 @@ class Ledger:
         failure: Exact = 0,
         sequence: Sequence[Budgeted] | None = None,
     ) -> Budget:
-        """A new budget, and the ledger when there is none yet; durable on return.
+        """A new budget, and the ledger if there is none yet. Durable on return.
 
         - `epsilon`, `delta`: what all of its mechanisms together may cost. Floats stand for their shortest decimals.
         - `accounting`: "output" adds up realised prices, with refunds. "renyi" is a fully adaptive filter: `filter` is
-          "renyi" (at `orders`, fixed now), "zcdp" or "gaussian"; `failure` is the part of delta set aside for failure
+          "renyi" (at `orders`, fixed now), "zcdp" or "gaussian". `failure` is the part of delta set aside for failure
           masses. "pld" composes loss distributions of a `sequence` of guarantees that is fixed now.
         - `adjacency`: by default that of the parent, or add_or_remove_one.
         - `parent`: a budget above: a reservation must fit both. Limits below one parent may add up to more than it,
           charges never do. A "renyi" or "pld" budget below an "output" one is a block: it is charged there as a whole,
           now. `part`: which part of the parent's data this budget is about.
-        - `partition`: the rule on a single row that says which part it is in, as public text; needed for `part=`.
-          Charges on different parts do not add up: the largest counts, or the two largest under replace_one, where a
-          row may move (and a mechanism on a part must then be private when its part gains or loses a row).
-        - `delta_each`: at which delta a guarantee without a finite epsilon of its own is priced; by default all of
-          delta, which leaves room for one such.
+        - `partition`: the rule on a single row that says which part it is in, as public text. Needed for `part=`.
+          Charges on different parts do not add up: the largest counts. Under replace_one a row may move: the two
+          largest count, and a mechanism on a part must be private when its part gains or loses a row.
+        - `delta_each`: at which delta a guarantee without a finite epsilon of its own is priced. By default that
+          is all of delta, which leaves room for one such.
 
         Raises `ArgumentError`, `AdjacencyError`, and `InsufficientBudget` when a block does not fit its parent.
         """
@@ -201,7 +201,7 @@ class Ledger:
             names = transaction.account_names()
         return [self.budget(name) for name in names]
 
-    def head(self) -> Head:
+    def head(self) -> ChainHead:
         """The last entry: keep it elsewhere, and a restored old copy is found."""
         with self._store.read() as transaction:
             return transaction.tip()
@@ -209,9 +209,9 @@ class Ledger:
     def verify(self, receipt: Receipt | None = None) -> bool:
         """Fold the whole record again and compare: True, or an error that names the first bad entry.
 
-        Checks the chain of hashes, every entry against the rules, and the kept sums against the record; with a
-        `receipt`, that the record holds its entry. An unkeyed chain shows damage and restored copies, not a record
-        that someone with write access made again from the start: compare heads kept elsewhere.
+        Checks the chain of hashes, every entry against the rules, and the kept sums against the record. With
+        a `receipt`, checks that the record holds its entry. An unkeyed chain shows damage and restored copies. It does
+        not show a record that someone with write access made again from the start: compare heads kept elsewhere.
 
         Raises `LedgerDamagedError` (with `.sequence`) and, for a receipt, `StaleRecordError`.
         """

@@ -1,4 +1,4 @@
-"""What a ledger refuses, and what it cannot do. After any of these nothing was charged that was not before."""
+"""Refusals and failures of a ledger. After any of these nothing was charged that was not before."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class InsufficientBudget(BudgetError):
 
 
 def _how_to_share_delta(requested: Mapping[str, Fraction], remaining: Mapping[str, Fraction]) -> str:
-    """What to do where delta does not fit: by default the first mechanism that needs any takes all of it."""
+    """Advice if delta does not fit: by default the first mechanism that needs any takes all of it."""
     asked, left = (amounts.get("delta", Fraction(0)) for amounts in (requested, remaining))
     if asked <= left:
         return ""
@@ -100,7 +100,7 @@ class LedgerUnavailableError(LedgerError):
 
 
 class LedgerMissingError(LedgerUnavailableError, ArgumentError):
-    """There is no ledger where one was named; `create_budget` makes it."""
+    """There is no ledger where one was named. `create_budget` makes it."""
 
 
 class LedgerDamagedError(LedgerError):

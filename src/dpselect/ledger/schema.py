@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dpselect.ledger.places import APPLICATION_ID
+from dpselect.ledger.locations import APPLICATION_ID
 from dpselect.ledger.refusals import LedgerDamagedError, SchemaVersionError
 from dpselect.records.engines import Database
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
-from dpselect.ledger.entries import ORIGIN, Body, Head
-from dpselect.ledger.places import WitnessPlace, check_file, file_of, opened, translated, witness_at
+from dpselect.ledger.entries import ORIGIN, Body, ChainHead
+from dpselect.ledger.locations import WitnessPlace, check_file, file_of, opened, translated, witness_at
 from dpselect.ledger.refusals import (
     MAKES_IT,
     LedgerDamagedError,
@@ -78,7 +78,7 @@ class Store:
         return not self._found()
 
     def _found(self) -> bool:
-        """Whether there is a ledger; opens it when it is first seen."""
+        """Whether there is a ledger. Opens it when it is first seen."""
         with self._alone:
             if self._origin is not None:
                 return True
@@ -94,7 +94,7 @@ class Store:
             return True
 
     def create(self, begin: Begin) -> bool:
-        """Make the ledger; `begin` writes its first entries. False, and nothing, when there is one already.
+        """Make the ledger. `begin` writes its first entries. False, and nothing, when there is one already.
 
         Raises `StartingProcessError` in a child process that is being started.
         """
@@ -151,7 +151,7 @@ class Store:
         return self._transaction(write=False)
 
     def write(self) -> AbstractContextManager[Transaction]:
-        """Alone with the record; durable when it ends, or as if it had not been when it raises.
+        """Alone with the record. Durable when it ends, undone when it raises.
 
         Raises `StartingProcessError` in a child process that is being started.
         """
@@ -179,11 +179,11 @@ class Store:
                 self._witness_committed(self._witness, ledger, tip)
             self._witnessed = self._witnessed or write
 
-    def _advance(self, witness: Witness, ledger: str, head: Head) -> None:
+    def _advance(self, witness: Witness, ledger: str, head: ChainHead) -> None:
         with translated(witness.name):
             witness.advance(ledger, head, self._place)
 
-    def _witness_committed(self, witness: Witness, ledger: str, tip: Head) -> None:
+    def _witness_committed(self, witness: Witness, ledger: str, tip: ChainHead) -> None:
         try:
             self._advance(witness, ledger, tip)
         except LedgerUnavailableError as error:
@@ -192,13 +192,13 @@ class Store:
                 "same call with the same identifier finds it and charges nothing more"
             ) from None
 
-    def _seen(self, ledger: str) -> Head | None:
+    def _seen(self, ledger: str) -> ChainHead | None:
         if self._witness is None:
             return None
         with translated(self._witness.name):
             return self._witness.read(ledger)
 
-    def _check_witness(self, transaction: Transaction, seen: Head | None) -> Head:
+    def _check_witness(self, transaction: Transaction, seen: ChainHead | None) -> ChainHead:
         tip = transaction.tip()
         if seen is None or seen == tip or transaction.holds(seen.head) == seen.sequence:
             return tip
@@ -221,7 +221,7 @@ class Store:
             transaction.flush()
 
     def close(self) -> None:
-        """Close all connections; a later use opens new ones."""
+        """Close all connections. A later use opens new ones."""
         self._database.close()
         if self._witness is not None:
             self._witness.close()

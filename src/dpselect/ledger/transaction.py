@@ -8,7 +8,7 @@ from typing import Any
 
 from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import ENTRY
-from dpselect.ledger.entries import BOOKS, ORIGIN, Body, Head, canonical, followed, next_head
+from dpselect.ledger.entries import BOOKS, ORIGIN, Body, ChainHead, canonical, followed, next_head
 from dpselect.ledger.fold import Account, MemoryBooks, Reservation, account_digest, apply, books_digest
 from dpselect.ledger.refusals import LedgerDamagedError
 from dpselect.ledger.schema import CLAIMS, schema_version
@@ -68,23 +68,23 @@ class Transaction:
         self._changed: set[str] = set()
         self._reservations: dict[tuple[str, str], Reservation | None] = {}
         self._entries: dict[int, tuple[str, Body]] = {}
-        self._end: tuple[Head, Head, str] | None = None
+        self._end: tuple[ChainHead, ChainHead, str] | None = None
         self._kept: dict[str, str] = {}
         self._checked = False
 
-    def tip(self) -> Head:
+    def tip(self) -> ChainHead:
         """The last entry."""
         return self._last()[1]
 
-    def _last(self) -> tuple[Head, Head, str]:
-        """The head before the last entry, its own, and its text; as stored, like the digests of the accounts."""
+    def _last(self) -> tuple[ChainHead, ChainHead, str]:
+        """The head before the last entry, its own, and its text, as stored, like the digests of the accounts."""
         if self._end is None:
             rows = self.database.execute(_END).fetchall()
             if not all(isinstance(row.head, str) and isinstance(row.sequence, int | None) for row in rows):
                 raise LedgerDamagedError("the end of the record cannot be read")
             self._kept = {row.name: row.head for row in rows if row.name is not None}
             last = sorted((row for row in rows if row.name is None), key=lambda row: row.sequence or 0, reverse=True)
-            heads = [Head(row.sequence, row.head) for row in last] + [ORIGIN, ORIGIN]
+            heads = [ChainHead(row.sequence, row.head) for row in last] + [ORIGIN, ORIGIN]
             self._end = heads[1], heads[0], last[0].body if last else ""
         return self._end
 
@@ -112,7 +112,7 @@ class Transaction:
         found = None if row.reserved is None else Reservation(row.reserved, row.settled, row.claimed)
         self._reservations[budget, identifier] = found
         if row.reserved_body is not None:
-            self._read(Head(row.reserved, row.reserved_head), row.reserved_body, row.before_head)
+            self._read(ChainHead(row.reserved, row.reserved_head), row.reserved_body, row.before_head)
 
     def account(self, name: str) -> Account | None:
         if name not in self._accounts:
@@ -161,22 +161,22 @@ class Transaction:
             row = self.database.execute(_ENTRY, sequence=sequence).fetchone()
             if row is None:
                 raise LedgerDamagedError(f"entry {sequence} is missing", sequence)
-            self._read(Head(sequence, row.head), row.body, row.before_head)
+            self._read(ChainHead(sequence, row.head), row.body, row.before_head)
         return self._entries[sequence]
 
-    def _read(self, head: Head, body: str, before: str | None) -> None:
+    def _read(self, head: ChainHead, body: str, before: str | None) -> None:
         last = ORIGIN.head if head.sequence == 1 else before
         if last is None:
             raise LedgerDamagedError(f"entry {head.sequence - 1} is missing", head.sequence - 1)
-        self._entries[head.sequence] = (head.head, followed(Head(head.sequence - 1, last), head, body))
+        self._entries[head.sequence] = (head.head, followed(ChainHead(head.sequence - 1, last), head, body))
 
     def holds(self, head: str) -> int | None:
         """The entry with this head, if the record has it."""
         row = self.database.execute(_HEAD, head=head).fetchone()
         return None if row is None else int(row.sequence)
 
-    def append(self, body: Body) -> Head:
-        """Fold an entry in and append it. What it violates is raised, and then nothing of it may be committed.
+    def append(self, body: Body) -> ChainHead:
+        """Fold an entry in and append it. A rule that it violates is raised. Then nothing of it may be committed.
 
         Raises `LedgerDamagedError` when the sums that are kept are not those that the last entry speaks of.
         """
@@ -229,7 +229,7 @@ class Transaction:
             yield row.budget, row.identifier, Reservation(row.sequence, row.settled, row.claimed)
 
     def write_whole(self, entries: Iterator[tuple[int, str, str]], books: MemoryBooks) -> None:
-        """Append entries that were checked; `books` is their fold once they have all been read."""
+        """Append entries that were checked. `books` is their fold once they have all been read."""
         self.database.execute_all(
             _APPEND, ({"sequence": sequence, "head": head, "body": body} for sequence, head, body in entries)
         )

@@ -1,6 +1,6 @@
 """The record as JSON lines: one entry a line, with its number and head.
 
-An export is the whole record; importing it gives a copy with the same heads. Two copies can both be spent from: after a
+An export is the whole record. Importing it gives a copy with the same heads. Two copies can both be spent from: after a
 move retire the old one. Anyone who reads an export sees the cells that occurred.
 """
 
@@ -15,7 +15,7 @@ from dpselect.errors import ArgumentError
 from dpselect.ledger.entries import canonical
 from dpselect.ledger.fold import MemoryBooks
 from dpselect.ledger.ledger import Ledger
-from dpselect.ledger.places import WitnessPlace
+from dpselect.ledger.locations import WitnessPlace
 from dpselect.ledger.refusals import LedgerDamagedError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction
@@ -33,7 +33,7 @@ def export_lines(ledger: Ledger) -> Iterator[str]:
 def import_lines(
     lines: Iterable[str | bytes], where: str | os.PathLike[str], *, timeout: float = 30.0, witness: WitnessPlace = True
 ) -> Ledger:
-    """A new ledger with these entries, checked like a record that is verified; all of them or none.
+    """A new ledger with these entries, checked like a record that is verified: all of them or none.
 
     Raises `LedgerDamagedError` with the first bad entry, `StaleRecordError` when the witness knows a later one, and
     `ArgumentError` when there is a ledger already.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dpselect.ledger.entries import BOOKS, ORIGIN, Head, canonical, followed, without_books
+from dpselect.ledger.entries import BOOKS, ORIGIN, ChainHead, canonical, followed, without_books
 from dpselect.ledger.fold import MemoryBooks
 from dpselect.ledger.refusals import LedgerDamagedError
 from dpselect.ledger.transaction import Transaction
@@ -12,11 +12,11 @@ from dpselect.ledger.transaction import Transaction
 __all__ = ["folded", "verify_record"]
 
 
-def folded(entries: Iterable[tuple[int, str, str]], books: MemoryBooks) -> Iterator[tuple[Head, str]]:
+def folded(entries: Iterable[tuple[int, str, str]], books: MemoryBooks) -> Iterator[tuple[ChainHead, str]]:
     """Check and fold entries in order, yielding head and text. Raises `LedgerDamagedError` at the first bad one."""
     tip = ORIGIN
     for sequence, head, text in entries:
-        following = Head(sequence, head)
+        following = ChainHead(sequence, head)
         body = followed(tip, following, text)
         if canonical(body) != text:
             raise LedgerDamagedError(f"entry {sequence} does not fit the chain of hashes", sequence)
@@ -33,8 +33,8 @@ def folded(entries: Iterable[tuple[int, str, str]], books: MemoryBooks) -> Itera
         yield tip, text
 
 
-def verify_record(transaction: Transaction) -> Head:
-    """Verify pages, chain, rules and kept sums; the last entry. Raises `LedgerDamagedError`."""
+def verify_record(transaction: Transaction) -> ChainHead:
+    """Verify pages, chain, rules and kept sums, and return the last head. Raises `LedgerDamagedError`."""
     transaction.check_pages()
     books = MemoryBooks()
     tip = ORIGIN

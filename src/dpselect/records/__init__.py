@@ -1,1 +1,1 @@
-"""What every durable record is made of: a hash chain, a seal, its latest head kept elsewhere, a database engine."""
+"""The parts of every durable record: a hash chain, a seal, its latest head kept elsewhere, a database engine."""

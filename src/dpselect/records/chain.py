@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["BYTES", "LINES", "Chain", "Head", "canonical"]
+__all__ = ["BYTES", "LINES", "Chain", "ChainHead", "canonical"]
 
 
 def canonical(content: Mapping[str, Any]) -> str:
@@ -20,7 +20,7 @@ def canonical(content: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Head:
+class ChainHead:
     """The number of the last entry and the hash of the chain up to it, in hexadecimal."""
 
     sequence: int
@@ -33,14 +33,14 @@ class Chain:
 
     number: Callable[[int], bytes]
 
-    def place_after(self, before: Head) -> bytes:
+    def place_after(self, before: ChainHead) -> bytes:
         """The bytes that bind the next entry to its place."""
         return bytes.fromhex(before.head) + self.number(before.sequence + 1)
 
-    def next_head(self, before: Head, content: bytes) -> Head:
+    def next_head(self, before: ChainHead, content: bytes) -> ChainHead:
         """The head after the next entry."""
         digest = hashlib.sha256(self.place_after(before) + content)
-        return Head(before.sequence + 1, digest.hexdigest())
+        return ChainHead(before.sequence + 1, digest.hexdigest())
 
 
 LINES: Final = Chain(lambda sequence: f"{sequence}\n".encode("ascii"))

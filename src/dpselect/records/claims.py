@@ -1,4 +1,4 @@
-"""Which copy of a search may release: claims that are kept in the per-user state folder, outside of the search's store.
+"""Claims of a search decide which copy may release. They are in the per-user state folder, outside the search's store.
 
 A store that is copied, or restored from a backup, looks at every stage as it did when the copy was made. So anyone who
 resumes one claims it here first, and only the latest claim can be settled, once, with the hash of one release. These
@@ -43,10 +43,10 @@ _REFUSALS: Final[Mapping[Why, str]] = {
 
 
 def claim_refusal(name: str, why: Why) -> ClaimError:
-    """The refusal of what has this name, a search or its reservation.
+    """The refusal of a search or its reservation by name.
 
-    `why`: its one release was settled from another copy; it was settled by its identifier alone; another copy was
-    resumed since; or this copy was made before the number of runs was drawn.
+    `why`: its one release was settled from another copy, it was settled by its identifier alone, another copy was
+    resumed since, or this copy was made before the number of runs was drawn.
     """
     return ClaimError(f"{name} {_REFUSALS[why]}")
 
@@ -82,14 +82,14 @@ class ClaimFile:
             raise claim_refusal(f"search {self.identifier}", "bound otherwise")
 
     def claim(self, binding: str, claim: str) -> str | None:
-        """Take the search over: None, or the hash of the release that it is settled with; durable on return.
+        """Take the search over: None, or the hash of the release that it is settled with. Durable on return.
 
         Raises `ClaimError` for another binding, and `StudyError` for a file that is there and cannot be used.
         """
         return self._update(binding, lambda settled, _: (claim, "") if settled is None else None)
 
     def settle(self, binding: str, claim: str, release: str) -> None:
-        """Settle the search with the hash of its release; durable on return. Idempotent.
+        """Settle the search with the hash of its release. Durable on return, idempotent.
 
         Raises `ClaimError` unless `claim` is the latest one and no other release was settled.
         """
@@ -104,7 +104,7 @@ class ClaimFile:
         self._update(binding, settled)
 
     def _update(self, binding: str, change: Callable[[str | None, str | None], tuple[str, str] | None]) -> str | None:
-        """Change the claim and the release, given the release and the claim that are there; the release from before."""
+        """Change the claim and the release, given both from before. Returns the release from before."""
         released: list[str | None] = [None]
 
         def next_head(kept: KeptHead | None) -> KeptHead | None:

@@ -1,4 +1,4 @@
-"""Database engines of records, and what makes their commits durable.
+"""Database engines of records, with durable commits.
 
 SQLite: one file, every commit synced (`dpselect.storage.durable`).
 PostgreSQL: `synchronous_commit` on for every transaction, and a server that runs with `fsync`.
@@ -35,7 +35,7 @@ __all__ = [
 
 _NUMBERS: Final = {"ledger": 6450517351, "witness": 6450517352, "submitters": 6450517352, "holdout": 6450517353}
 CREATION_LOCKS: Final = {kind: f"SELECT pg_advisory_xact_lock({number})" for kind, number in _NUMBERS.items()}
-"""Statements that keep all others from making the same tables on a server; earlier versions take the same locks."""
+"""Statements that keep all others from making the same tables on a server. Earlier versions take the same locks."""
 
 _SERVERS: Final = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
@@ -51,7 +51,7 @@ class RecordDamagedError(Exception):
 class Database:
     """A SQLite file and one connection to it, opened when it is needed and kept. One thread at a time uses it.
 
-    Statements have :named parameters and no other colon or percent sign; rows have names.
+    Statements have :named parameters and no other colon or percent sign. Rows have names.
     """
 
     dialect: ClassVar[str] = "sqlite"
@@ -72,7 +72,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, write: bool, lock: str | None = None) -> Iterator[None]:
-        """One view of the database. When it ends, its writes are durable; when it raises, they are undone.
+        """One view of the database. When it ends, its writes are durable. When it raises, they are undone.
 
         A transaction that writes is alone: on SQLite at once, on a server by the statement `lock`.
         """
@@ -97,10 +97,14 @@ class Database:
 
     def _roll_back(self) -> None:
         try:
-            if getattr(self._connection, "in_transaction", True):  # SQLite ends some transactions that fail
+            if self._in_transaction():
                 self._connection.execute("ROLLBACK")
         except driver_errors():  # the connection is lost: opened again the next time
             self.close()
+
+    def _in_transaction(self) -> bool:
+        """False after an error that made SQLite end the transaction itself."""
+        return bool(self._connection.in_transaction)
 
     def execute(self, statement: str, **values: Any) -> Any:
         """The cursor of one statement."""
@@ -152,6 +156,9 @@ class Server(Database):
         """Stream with a cursor of the server: the driver would fetch all rows."""
         with self._connection.cursor(name="dpselect") as cursor:
             yield from cursor.execute(statement)
+
+    def _in_transaction(self) -> bool:
+        return True
 
     def _form(self, statement: str) -> str:
         return _with_percent_signs(statement)
@@ -236,7 +243,7 @@ def driver_errors() -> tuple[type[Exception], ...]:
 def unusable(message: str, *, locked: str | None = None) -> Iterator[None]:
     """Turn the errors of drivers, and those of this package, into a `StudyError` without statements or values.
 
-    `locked` is the message when another process holds a SQLite file; without it, that is `message` too.
+    `locked` is the message when another process holds a SQLite file. Without it, that is `message` too.
     """
     try:
         yield

@@ -2,8 +2,8 @@
 
 An entry is committed to the record, then to the witness, and only then acknowledged. So
 
-- the record may be ahead of its witness (a crash in between, or another process): the witness follows;
-- the record lacks the entry of its witness: it is an older copy, or one that went another way, and is refused;
+- the record may be ahead of its witness (a crash in between, or another process). The witness follows.
+- the record lacks the entry of its witness: it is an older copy, or one that went another way, and is refused.
 - the witness does not know a record (a copy that was moved to another machine or user): its content is accepted, and
   witnessed from then on.
 
@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpselect.errors import ArgumentError
-from dpselect.records.chain import Head
+from dpselect.records.chain import ChainHead
 from dpselect.records.engines import CREATION_LOCKS, RecordDamagedError, RecordUnavailableError, server, shown_url
 from dpselect.storage.heads import HeadFile, KeptHead
 
@@ -34,8 +34,8 @@ class FileWitness:
         self.name = str(path)
         self._path = path
 
-    def read(self, record: str) -> Head | None:
-        """The latest head that it knows; None for a record that it has not seen.
+    def read(self, record: str) -> ChainHead | None:
+        """The latest head that it knows, or None for a record that it has not seen.
 
         Raises `RecordUnavailableError`, `RecordDamagedError`, and on a server the errors of the driver.
         """
@@ -44,10 +44,10 @@ class FileWitness:
             kept = file.read()
         if kept is not None and kept.chain != record:
             raise ArgumentError(f"witness: {file.path} is that of another ledger")
-        return None if kept is None else Head(kept.sequence, kept.head)
+        return None if kept is None else ChainHead(kept.sequence, kept.head)
 
-    def advance(self, record: str, head: Head, place: str) -> None:
-        """Keep a head, unless a later one is kept; durable on return. Raises as `read`."""
+    def advance(self, record: str, head: ChainHead, place: str) -> None:
+        """Keep a head, unless a later one is kept. Durable on return. Raises as `read`."""
         file = self._file(record)
         with _failing(file, "written"):
             file.advance(KeptHead(record, head.sequence, head.head, place))
@@ -75,7 +75,7 @@ class FolderWitness(FileWitness):
     """A file for each record in one folder.
 
     A file that is there and cannot be read or written refuses. When none can be made, `without` is called once with the
-    reason and nothing is witnessed; when `without` is None, that refuses too.
+    reason and nothing is witnessed. If `without` is None, that refuses too.
     """
 
     def __init__(self, folder: Path, *, without: Callable[[str], None] | None = None) -> None:
@@ -83,7 +83,7 @@ class FolderWitness(FileWitness):
         self._without = without
         self._absent = False
 
-    def advance(self, record: str, head: Head, place: str) -> None:
+    def advance(self, record: str, head: ChainHead, place: str) -> None:
         path = self._file(record).path
         if self._absent and not path.exists():
             return
@@ -111,7 +111,7 @@ class FolderWitness(FileWitness):
 
 
 class ServerWitness:
-    """A table in a PostgreSQL database, which many machines can share; used as a `FileWitness` is."""
+    """A table in a PostgreSQL database, which many machines can share. Used as a `FileWitness` is."""
 
     _TABLE = (
         "CREATE TABLE IF NOT EXISTS ledger_witness "
@@ -130,12 +130,12 @@ class ServerWitness:
         with self._database.transaction(write=True, lock=CREATION_LOCKS["witness"]):
             self._database.create(self._TABLE)
 
-    def read(self, record: str) -> Head | None:
+    def read(self, record: str) -> ChainHead | None:
         with self._database.transaction(write=False):
             row = self._database.execute(self._READ, ledger=record).fetchone()
-        return None if row is None else Head(row.sequence, row.head)
+        return None if row is None else ChainHead(row.sequence, row.head)
 
-    def advance(self, record: str, head: Head, place: str) -> None:
+    def advance(self, record: str, head: ChainHead, place: str) -> None:
         with self._database.transaction(write=True):
             self._database.execute(self._ADVANCE, ledger=record, sequence=head.sequence, head=head.head, place=place)
 

@@ -1,4 +1,4 @@
-"""What every mechanism that claims a guarantee must keep, as tests to be run on a bad pair of neighbours.
+"""The contract of mechanisms that claim a guarantee, as tests to be run on a bad pair of neighbours.
 
 With pytest, subclass and give a subject:
 
@@ -11,7 +11,7 @@ With pytest, subclass and give a subject:
             return Subject(name="mine", draw=draw, claim=my_guarantee)
 
 Choose the pair that tells most: the closer it comes to the claim, the more the contract shows. A mechanism that keeps
-its claim fails here with probability `error` at most for each of two audits; the source is keyed, so that it fails
+its claim fails here with probability `error` at most for each of two audits. The source is keyed, so that it fails
 always or never. Passing proves nothing beyond what `dpselect.audit` says.
 """
 
@@ -31,12 +31,12 @@ __all__ = ["AuditContract", "cheaper"]
 
 
 class AuditContract:
-    """Tests of one mechanism; `subject` is a fixture.
+    """Tests of one mechanism. `subject` is a fixture.
 
     Attributes:
         draws: how many draws of each data set an audit takes.
         error: the probability that an audit refutes a claim that is true.
-        planted: this share of the claim's epsilon is a claim that the audit refutes; None where the pair is too mild
+        planted: this share of the claim's epsilon is a claim that the audit refutes, or None if the pair is too mild
             for that (and then nothing shows that the audit can see this mechanism at all).
         planted_delta: the delta at which the planted claim stands.
         key: of the random source.

@@ -2,7 +2,7 @@
 
 Outputs are listed worst first. All functions work on the last axis and broadcast over the others, so that thousands
 of pairs are checked at once. Probabilities are pushed through the generating function of K by `increment`, which
-subtracts nothing; a comparison needs no more than a rounding tolerance.
+subtracts nothing. A comparison needs no more than a rounding tolerance.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def best_of_masses(masses: ArrayLike, law: Repetitions) -> Array:
 def hockey_stick(upper: ArrayLike, lower: ArrayLike, epsilon: ArrayLike) -> Array:
     """H_{exp(epsilon)}(upper || lower): the sum of (upper - exp(epsilon) lower) where positive."""
     upper, lower = np.asarray(upper, dtype=np.float64), np.asarray(lower, dtype=np.float64)
-    # exp(700) times any mass that a double can hold beside 1 is above 1; beyond, inf times 0 would be no number
+    # exp(700) times any mass that a double can hold beside 1 is above 1; beyond, inf times 0 would be NaN
     factor = np.exp(np.minimum(np.asarray(epsilon, dtype=np.float64), 700.0))[..., None]
     return np.asarray(np.sum(np.maximum(upper - factor * lower, 0.0), axis=-1))
 
 
 def renyi_divergence(upper: ArrayLike, lower: ArrayLike, order: ArrayLike) -> Array:
-    """D_order(upper || lower) for orders above 1, inf allowed; inf where `upper` has mass that `lower` has not."""
+    """D_order(upper || lower) for orders above 1, inf allowed. It is inf if `upper` has mass that `lower` has not."""
     upper, lower = np.asarray(upper, dtype=np.float64), np.asarray(lower, dtype=np.float64)
     order = np.asarray(order, dtype=np.float64)[..., None]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

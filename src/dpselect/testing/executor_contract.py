@@ -1,4 +1,4 @@
-"""What every executor must keep, as tests to be run against real workers.
+"""The contract of executors, as tests to be run against real workers.
 
 With pytest, subclass and give an executor whose workers share this machine's files:
 
@@ -53,12 +53,12 @@ def talkative(params: Mapping[str, Any], random: RandomSource) -> tuple[float, f
 
 
 def surroundings(params: Mapping[str, Any], random: RandomSource) -> tuple[float, str]:
-    """What a trial's process shows to others of this machine."""
+    """A trial that returns all that its process shows to others of this machine."""
     return noisy(params, random)[0], repr((sys.argv, dict(os.environ), os.getpid()))
 
 
 class Dying:
-    """Kills its process in the trials with `x` in `where`, the first `times` times; counts attempts in files."""
+    """Kills its process in the trials with `x` in `where`, the first `times` times. Counts attempts in files."""
 
     def __init__(self, folder: Path, where: tuple[float, float], times: int) -> None:
         self.folder = str(folder)
@@ -126,7 +126,7 @@ def job_of(objective: Any) -> Job:
 
 
 class ExecutorContract:
-    """Tests of one executor; `executor` is a fixture."""
+    """Tests of one executor. `executor` is a fixture."""
 
     def test_the_release_is_that_of_this_process(self, executor: Executor, capfd: Any) -> None:
         """Failed runs included, and nothing that a trial prints or warns comes out."""
@@ -159,7 +159,7 @@ class ExecutorContract:
         assert [outcome.candidate for outcome in again] == [found[0]]
 
     def test_a_trial_whose_worker_dies_is_run_again(self, executor: Executor, tmp_path: Path) -> None:
-        """With its own key, so that it can still win; the others do not notice."""
+        """With its own key, so that it can still win. The others do not notice."""
         expected = tuned(noisy, InlineExecutor(), 3)
         result = tuned(Dying(tmp_path, one_trial_of(3), times=1), executor, 3)
         assert (result.params, result.value) == (expected.params, expected.value)

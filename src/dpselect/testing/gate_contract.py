@@ -1,4 +1,4 @@
-"""What every gate must keep, anyone who wrote it and wherever it runs, as tests.
+"""The contract of gates, as tests of any implementation.
 
 With pytest, subclass and say how a gate is made: by an adapter where it is a server or a program.
 
@@ -29,11 +29,11 @@ BEST: Outcomes = dict.fromkeys(NAMES, 1)
 
 
 class GateLike(Protocol):
-    """What a gate answers. A refusal is any `Exception`; so is an empty purse."""
+    """A gate as the contract uses it. Refusals, also of an empty error budget, are any `Exception`."""
 
     @property
     def purse(self) -> float:
-        """What is left of the failure probability."""
+        """The failure probability that is left."""
 
     def ask(self, outcomes: Outcomes, stake: Any = None, *, candidate: str | None = None) -> bool:
         """Whether the candidate is better than the incumbent, and then it is the incumbent."""
@@ -50,7 +50,7 @@ def _near(one: float, other: float) -> bool:
 
 
 class GateContract:
-    """Tests of one kind of gate; `make` makes them (a fixture)."""
+    """Tests of one kind of gate. `make` makes them (a fixture)."""
 
     def test_what_is_better_is_accepted_and_becomes_the_incumbent(self, make: MakeGate) -> None:
         gate = make(HALF, consultations=10, failure_probability=0.05)
@@ -120,7 +120,7 @@ class GateContract:
             assert gate.purse < before
 
     def test_equal_systems_on_sorted_tasks_are_not_told_apart(self, make: MakeGate) -> None:
-        """At level 0.0025 each; a test in the order of the tasks would accept all of them."""
+        """At level 0.0025 each. A test in the order of the tasks would accept all of them."""
         first = {name: 0.75 * (number < 100) for number, name in enumerate(NAMES)}
         last = {name: 0.75 * (number >= 100) for number, name in enumerate(NAMES)}
         gates = [make(last, consultations=20, failure_probability=0.05) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""What every learner that a study can name must keep: the model that is loaded is the model that was trained.
+"""The contract of the learners of studies: the model that is loaded is the model that was trained.
 
 `LearnerContract` trains each learner of the registry, so a new one is held to it without being named here: through a
 study, through `PrivateSearchCV` and through `tune`, on tables whose columns have names in no order. A fresh process
@@ -78,7 +78,7 @@ class MadeUpTable:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a study declares of the label and of the columns."""
+        """The declarations of the label and of the columns in a study."""
         label = {"classes": list(self.classes)} if self.label_bounds is None else {"label_bounds": self.label_bounds}
         return {"label": "label", "task": self.task, "columns": dict(self.columns), **label}
 
@@ -109,7 +109,7 @@ def narrow() -> MadeUpTable:
 
 
 def wide(columns: int = 21, *, numbers_only: bool = False) -> MadeUpTable:
-    """Many columns with names in no order, a third of them categories; three text classes."""
+    """Many columns with names in no order, a third of them categories, and three text classes."""
     random = np.random.default_rng(8)
     cells: dict[str, list[Any]] = {}
     facts: dict[str, Mapping[str, Any]] = {}
@@ -157,7 +157,7 @@ class LearnerContract:
 
 @contextmanager
 def unpriced() -> Iterator[None]:
-    """Studies whose price and page, which take seconds, are made up: neither says anything of the model."""
+    """Studies whose price and page, which take seconds, are synthetic. Neither shows anything of the model."""
 
     def price(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:  # noqa: ARG001
         part = recipe.guarantee(1.0)
@@ -174,7 +174,7 @@ def unpriced() -> Iterator[None]:
 
 @contextmanager
 def _kept(place: Any, name: str) -> Iterator[list[Any]]:
-    """What a function or method returned while this lasts."""
+    """Keep all that a function or method returns while this lasts."""
     original = getattr(place, name)
     kept: list[Any] = []
 
@@ -191,7 +191,7 @@ def _winner(trained: list[Any], params: Mapping[str, Any]) -> Any:
     (found,) = [
         model
         for model in trained
-        if hasattr(model, "weights_") and all(model.get_params()[name] == value for name, value in params.items())
+        if "weights_" in vars(model) and all(model.get_params()[name] == value for name, value in params.items())
     ]
     return found
 
@@ -203,7 +203,7 @@ def _settings(learner: str, table: str, task: str = "classification") -> dict[st
 
 
 def _note(folder: Path, cells: Mapping[str, list[Any]], labels: Any, probabilities: Any = None) -> None:
-    """What is expected: labels, and of a classifier probabilities."""
+    """Write what is expected: labels, and the probabilities of a classifier."""
     (folder / "rows.json").write_text(json.dumps(cells), encoding="utf-8")
     expected = {"labels": np.asarray(labels), "probabilities": probabilities}
     np.savez(folder / "expected.npz", **{name: found for name, found in expected.items() if found is not None})

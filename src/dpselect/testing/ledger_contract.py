@@ -1,4 +1,4 @@
-"""What every store of a ledger must keep, as tests to be run against a real database.
+"""The contract of stores of a ledger, as tests to be run against a real database.
 
 With pytest, subclass and say where an empty database is:
 
@@ -40,7 +40,7 @@ def refusal(call: Callable[[], object], kind: type[Refusal]) -> Refusal:
 
 
 class LedgerContract:
-    """Tests of one store; `where` names an empty database (a fixture)."""
+    """Tests of one store. `where` names an empty database (a fixture)."""
 
     def test_reserve_charges_the_worst_and_settle_refunds_epsilon_only(self, where: str) -> None:
         with Ledger.open(where) as ledger:

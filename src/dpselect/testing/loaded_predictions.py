@@ -1,9 +1,9 @@
-"""What a fresh process says about models that another one trained: `python -m ...loaded_predictions FOLDER ...`.
+"""Predictions of models in a process that did not train them: `python -m ...loaded_predictions FOLDER ...`.
 
 A folder holds `rows.json` (the table: names to cells), `expected.npz` (what the trained estimator predicts: `labels`
 and, of a classifier, `probabilities`), and the model: `model.npz` of a study, or `estimator.pickle` and
 `estimator.joblib`. The loaded model must predict the same, to the bit, from every container and under permutations of
-the columns; an estimator may refuse an order that is not that of training. One line of JSON for each folder goes to
+the columns. An estimator may refuse an order that is not that of training. One line of JSON for each folder goes to
 standard output: how many predictions were right, how many refused, and what was wrong.
 """
 
@@ -93,7 +93,7 @@ class Tally:
         self.wrong: list[str] = []
 
     def check(self, what: str, model: Any, X: Any, *, may: bool) -> None:
-        """Predict what is expected; with `may`, a refusal (`ValueError`) is as good as the right answer."""
+        """Predict what is expected. With `may`, a refusal (`ValueError`) is as good as a correct prediction."""
         try:
             with warnings.catch_warnings(action="ignore"):  # a warning refuses nothing
                 found = {name: _ASKED[name](model, X) for name in self.expected}

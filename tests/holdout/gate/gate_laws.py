@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpselect.holdout.gate.purse import Purse
+from dpselect.holdout.gate.error_budget import ErrorBudget
 from dpselect.holdout.gate.rules import sign_test
 
 Node = tuple[bool, ...]
-After = Callable[[Purse, Fraction, bool], Purse]
+After = Callable[[ErrorBudget, Fraction, bool], ErrorBudget]
 
 
-def as_it_is(purse: Purse, stake: Fraction, accepted: bool) -> Purse:
+def as_it_is(purse: ErrorBudget, stake: Fraction, accepted: bool) -> ErrorBudget:
     return purse.after(stake, accepted=accepted)
 
 
@@ -49,7 +49,7 @@ class Searcher:
             (
                 chance
                 for counts, chance in compositions(tasks, self.law)
-                if self._fails(counts, Purse(purse, consultations=1), after, level)
+                if self._fails(counts, ErrorBudget(purse, consultations=1), after, level)
             ),
             Fraction(0),
         )
@@ -57,7 +57,7 @@ class Searcher:
     def _fails(
         self,
         counts: tuple[int, ...],
-        purse: Purse,
+        purse: ErrorBudget,
         after: After,
         level: Callable[[Node], Fraction] | None,
     ) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.gate import attained
 from hypothesis import given, settings, strategies as st
 
-from dpselect.holdout.gate.purse import Purse
+from dpselect.holdout.gate.error_budget import ErrorBudget
 from dpselect.holdout.gate.rules import bet, bet_wealth, gain_bound, sign_test
 from tests.holdout.gate.gate_laws import Searcher, attaining, compositions, fractions
 
@@ -59,7 +59,7 @@ def test_no_searcher_fails_more_often(searcher, purse):
 def test_an_accept_that_leaves_the_whole_purse_is_caught():
     purse = Fraction(29, 64)
 
-    def kept(before: Purse, stake: Fraction, accepted: bool) -> Purse:
+    def kept(before: ErrorBudget, stake: Fraction, accepted: bool) -> ErrorBudget:
         return before if accepted else before.after(stake, accepted=False)
 
     assert attaining().failure(6, purse, after=kept) == Fraction(44, 64) > purse

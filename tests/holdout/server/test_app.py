@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -13,20 +11,18 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from dpselect.cli import main
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
-from dpselect.holdout import Gate, GateRules, Holdout
-from dpselect.holdout.server import HoldoutClient, ServerSettings, serve
+from dpselect.holdout import Gate
+from dpselect.holdout.server import ServerSettings
+from dpselect.holdout.server.app import make_app
 from dpselect.holdout.server.boards import open_boards
-from dpselect.holdout.server.client import ServerError
 from dpselect.holdout.server.submitters import Submitters
+from dpselect.holdout.server.uploads import Upload
+from tests.holdout.server.app_cases import asked
 from tests.holdout.server.serving import invited, make_gate, make_holdout, served
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
-
-from dpselect.holdout.server.app import make_app
-from dpselect.holdout.server.uploads import Upload
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +34,6 @@ def world(tmp_path_factory):
     assert Gate.open(folder / "my.gate").ask(better)  # so that no test depends on who asks first
     with served(folder, folder) as server:
         yield server, folder, guesses, better
-
-
-def asked(folder):
-    return Holdout.open(folder / "pets.holdout").status()["asked"], Gate.open(folder / "my.gate").status()["asked"]
 
 
 @pytest.mark.full
@@ -225,70 +217,6 @@ def test_many_at_once_are_counted_once_each(world):
     assert server.ask("GET", "/api/boards/pets/quota", token=token)[2]["questions_left"] in (1000 - 8, 1000 - 9)
 
 
-def test_the_client(world, monkeypatch):
-    server, folder, guesses, better = world
-    client = HoldoutClient(server.url + "/", token=invited(folder, "client", questions=2))
-    found = client.score("pets", ids=list(guesses), predictions=list(guesses.values()), claim=0.9)
-    assert found["agrees"] is True
-    assert client.ask("my", better, candidate="x") is False
-    assert client.quota("pets")["questions_left"] == 1
-    assert client.board("my")["kind"] == "gate"
-    assert {board["name"] for board in client.boards()} == {"pets", "my"}
-    with pytest.raises(ContentError, match="nothing was charged"):
-        client.score("pets", ids=[1], predictions=[1])
-    client.ask("my", better)
-    with pytest.raises(BudgetError):
-        client.ask("my", better)
-    with pytest.raises(ServerError) as refused:
-        HoldoutClient(server.url, token="x").quota("my")
-    assert refused.value.code == "unauthorized"
-    with pytest.raises(ArgumentError, match="https"):
-        HoldoutClient("http://example.org", token="x")
-    with pytest.raises(ServerError):
-        HoldoutClient("http://127.0.0.1:1").boards()
-    assert "client" not in repr(client).lower().replace("holdoutclient", "")
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """The command line: exit status, standard output, standard error."""
-
-    def ran(*words):
-        monkeypatch.setattr(sys, "argv", ["dpselect", *words])
-        with pytest.raises(SystemExit) as left:
-            main()
-        return left.value.code, *capsys.readouterr()
-
-    return ran
-
-
-def test_the_command_that_submits(world, tmp_path, run, monkeypatch):
-    server, folder, guesses, better = world
-    people = ("--submitters", str(folder / "submitters.db"))
-    token = run("holdout", "invite", "Cy", "--questions", "2", *people)[1].strip()
-    table, outcomes, other = tmp_path / "guesses.csv", tmp_path / "outcomes.csv", tmp_path / "other.csv"
-    table.write_text("id,prediction\n" + "".join(f"{name},{value}\n" for name, value in guesses.items()))
-    outcomes.write_text("id,outcome\n" + "".join(f"{name},{value}\n" for name, value in better.items()))
-    other.write_text("id,prediction\nrow 0,1\n")
-
-    def submit(file, board, *flags, token=token):
-        monkeypatch.setenv("DPSELECT_TOKEN", token)
-        return run("holdout", "submit", str(file), "--to", f"{server.url}/boards/{board}", *flags)
-
-    status, said, _ = submit(table, "pets", "--claim", "0.9")
-    assert (status, said.splitlines()[0]) == (0, "yes: 0.9 is confirmed")
-    assert submit(outcomes, "my")[:2] == (0, "rejected\n")
-    status, said, complaint = submit(other, "pets")
-    assert (status, said) == (2, "")
-    assert "nothing was charged" in complaint
-    assert submit(table, "pets", token="")[0] == 2
-    assert submit(table, "pets", token="wrong")[0] == 1
-    assert json.loads(submit(table, "pets", "--json")[1])["agrees"] is None
-    assert submit(table, "pets", "--claim", "0.8")[0] == 3
-    assert run("holdout", "revoke", "Cy", *people)[0] == 0
-    assert submit(table, "pets")[0] == 1
-
-
 @pytest.mark.full
 def test_limits_of_size_and_rate(tmp_path, state):
     make_holdout(tmp_path / "pets.holdout")
@@ -319,24 +247,6 @@ def test_behind_a_proxy(tmp_path, state):
             assert b'href="../"' in page
         statuses = [server.ask("GET", "/", headers={"X-Forwarded-For": "10.0.0.4"})[0] for _ in range(4)]
         assert statuses == [200, 200, 200, 429]
-
-
-@pytest.mark.full
-def test_it_stops_in_peace(tmp_path, state):
-    better = make_gate(tmp_path / "my.gate", rules=GateRules(answer_seconds=1.0))
-    token, found = invited(tmp_path), []
-    with served(tmp_path, tmp_path) as server:
-        asking = threading.Thread(target=lambda: found.append(server.submit("my", {"outcomes": better}, token)))
-        begun = time.monotonic()
-        asking.start()
-        while Gate.open(tmp_path / "my.gate").status()["asked"] == 0:
-            time.sleep(0.01)
-        server.process.send_signal(signal.SIGTERM)
-        asking.join()
-        assert time.monotonic() - begun > 1.0, "answers come at multiples of a second here"
-        assert found == [(200, {"verdict": "accepted"})]
-        assert server.process.wait(20) == 0
-    assert "Traceback" not in server.lines.read_text()
 
 
 def scope_of(method, path, headers):
@@ -455,25 +365,6 @@ def test_what_is_served(tmp_path, state):
         open_boards([tmp_path / "none"])
     with pytest.raises(StudyError):
         open_boards([Path(__file__)])
-
-
-def test_files_of_submitters_that_are_none(tmp_path):
-    path = tmp_path / "submitters.db"
-    path.write_text("something else, and long enough to be a file of its own" * 10)
-    with pytest.raises(StudyError):
-        Submitters(path)
-    path.unlink()
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE x (y)")
-    with pytest.raises(StudyError, match="another file"):
-        Submitters(path)
-
-
-@pytest.mark.parametrize("listen", ["8080", ":80", "127.0.0.1:x", "127.0.0.1:99999", "999.0.0.1:80"])
-def test_places_that_cannot_be_listened_on(tmp_path, state, listen):
-    make_gate(tmp_path / "my.gate")
-    with pytest.raises(ArgumentError, match="listen"):
-        serve([tmp_path], submitters=tmp_path / "submitters.db", listen=listen)
 
 
 @pytest.mark.full

@@ -1,27 +1,23 @@
 """The server against submitters who want to learn of each other, or to take more than their share."""
 
 import asyncio
-import http.server
 import json
-import socket
 import threading
 
 import pytest
 
-from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
+from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.holdout import Holdout
-from dpselect.holdout.server import HoldoutClient, ServerSettings
+from dpselect.holdout.server import ServerSettings
+from dpselect.holdout.server.app import make_app
 from dpselect.holdout.server.boards import BoardAnswer, open_boards
-from dpselect.holdout.server.client import ServerError
 from dpselect.holdout.server.submitters import Submitters
+from dpselect.holdout.server.uploads import Upload
 from tests.holdout.server.serving import invited, make_gate, make_holdout
 from tests.holdout.server.test_app import Broken, call, scope_of
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
-
-from dpselect.holdout.server.app import make_app
-from dpselect.holdout.server.uploads import Upload
 
 
 def bearer(token):
@@ -237,70 +233,3 @@ def test_addresses_of_one_network_share_a_limit(tmp_path):
         "",
         "x",
     ]
-
-
-def test_a_token_is_not_sent_through_a_proxy_in_the_clear(monkeypatch):
-    seen = []
-
-    class Listener(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            seen.append(self.headers.get("Authorization"))
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"{}")
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Listener) as proxy:
-        thread = threading.Thread(target=proxy.serve_forever)
-        thread.start()
-        for name in ("no_proxy", "NO_PROXY"):
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.server_port}")
-        with pytest.raises(RuntimeError):
-            HoldoutClient("http://localhost:1", token="dps_secret", timeout=5).quota("pets")
-        proxy.shutdown()
-        thread.join()
-    assert seen == []
-    with pytest.raises(ArgumentError, match="user"):
-        HoldoutClient("https://ada:secret@example.org", token="x")
-
-
-def test_what_a_server_says_does_not_steer_the_terminal(monkeypatch):
-    class Listener(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            content = json.dumps({"error": {"code": "quota", "message": "\x1b[2Jgone" + "x" * 10_000}}).encode()
-            self.send_response(409)
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Listener) as server:
-        thread = threading.Thread(target=server.handle_request)
-        thread.start()
-        with pytest.raises(BudgetError) as refused:
-            HoldoutClient(f"http://127.0.0.1:{server.server_port}", token="x").quota("pets")
-        thread.join()
-    assert str(refused.value).isprintable()
-    assert len(str(refused.value)) <= 2000
-
-
-@pytest.mark.parametrize("status", ["200 OK", "500 Failed"])
-def test_a_server_that_dies_while_it_answers_is_one_that_gave_none(status):
-    """An answer that is cut off is the client's own error, not one of the library that it reads with."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def cut_off():
-            with server.accept()[0] as caller:
-                caller.recv(1 << 16)
-                caller.sendall(f"HTTP/1.1 {status}\r\nContent-Length: 22\r\n\r\n{{".encode())
-
-        thread = threading.Thread(target=cut_off)
-        thread.start()
-        with pytest.raises(ServerError) as found:
-            HoldoutClient(f"http://127.0.0.1:{server.getsockname()[1]}").boards()
-        thread.join()
-    assert found.value.code == ("unreachable" if status == "200 OK" else "unknown")

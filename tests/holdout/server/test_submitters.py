@@ -1,6 +1,7 @@
 """Quotas of submitters in one database, for several servers, and errors that name none of them."""
 
 import multiprocessing
+import sqlite3
 
 import pytest
 
@@ -91,3 +92,19 @@ def test_no_server_is_named_in_an_error():
     with pytest.raises((StudyError, ImportError)) as refused:
         Submitters("postgresql://ada:capybara@127.0.0.1:1/x")
     assert "capybara" not in str(refused.value)
+
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+
+
+def test_files_of_submitters_that_are_none(tmp_path):
+    path = tmp_path / "submitters.db"
+    path.write_text("something else, and long enough to be a file of its own" * 10)
+    with pytest.raises(StudyError):
+        Submitters(path)
+    path.unlink()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE x (y)")
+    with pytest.raises(StudyError, match="another file"):
+        Submitters(path)

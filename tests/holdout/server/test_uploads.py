@@ -21,8 +21,15 @@ from tests.holdout.server.test_limits import SUBMISSIONS, answer_of, bearer
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+
+import numpy as np
+import pytest
+
+from dpselect.errors import ArgumentError
+from dpselect.holdout.scores import f1_score
 from dpselect.holdout.server.app import make_app
 from dpselect.holdout.server.uploads import Upload
+from tests.holdout.ratios_cases import LABELS, ROWS, made
 
 
 def test_a_submission_whose_values_are_not_outcomes_takes_no_memory_while_it_waits(tmp_path, state):
@@ -86,7 +93,7 @@ def test_nothing_is_kept_of_a_body_that_was_refused(tmp_path, state):
     assert kept < len(body)
 
 
-NUMBERS, TEXTS, ROWS = (
+NUMBERS, TEXTS, LINES = (
     (b'{"predictions": [', b"1234,", b"1]}"),
     (b'["', b'1234567","', b'"]'),
     (b"id,prediction\n", b"a,b\n", b""),
@@ -96,11 +103,11 @@ NUMBERS, TEXTS, ROWS = (
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.parametrize(
-    "parts", [(b"[", b"{},", b"1]"), NUMBERS, TEXTS, ROWS], ids=["tables", "numbers", "texts", "rows"]
+    "parts", [(b"[", b"{},", b"1]"), NUMBERS, TEXTS, LINES], ids=["tables", "numbers", "texts", "rows"]
 )
 def test_eight_bodies_of_sixteen_mebibytes(tmp_path, state, parts):
     make_holdout(tmp_path / "pets.holdout")
-    (head, piece, tail), media = parts, "text/csv" if parts is ROWS else "application/json"
+    (head, piece, tail), media = parts, "text/csv" if parts is LINES else "application/json"
     body = head + piece * (((16 << 20) - len(head + tail)) // len(piece)) + tail
     tokens = [invited(tmp_path, name) for name in "abcd"]
     with served(tmp_path, tmp_path) as server, ThreadPoolExecutor(8) as pool:
@@ -145,3 +152,26 @@ def test_bodies_under_way_have_so_much_memory(tmp_path):
         assert together((tokens[0], 600), (tokens[0], 600), (tokens[1], 600)) == [408, 408, 429]
         assert together(*((token, 900) for token in tokens)) == [408] * 4 + [429] * 2
         assert together((tokens[0], 600)) == [408], "it is given back"
+
+
+RIGHT = np.where(np.arange(ROWS) % 10 == 0, np.where(LABELS == "cat", "dog", "cat"), LABELS)
+
+
+def test_the_server_takes_a_metric(tmp_path, state):
+    from dpselect.holdout.server.boards import open_boards
+    from dpselect.holdout.server.uploads import Upload
+
+    made(tmp_path, ("accuracy", "f1"))
+    board = open_boards([tmp_path])["x"]
+    predictions = dict(zip(map(str, range(ROWS)), RIGHT.tolist(), strict=True))
+    values = []
+    for metric in (None, "accuracy", "f1"):
+        body = json.dumps({"predictions": predictions, "metric": metric}).encode()
+        question = board.question(Upload(body, "application/json", {}), "Ada", own_stakes=False)
+        values.append((question.fingerprint, question.ask()))
+    assert values[0][0] == values[1][0] != values[2][0]
+    assert [answer.value is None for _, answer in values] == [False, False, True], "one metric on the leaderboard"
+    assert values[2][1].body["value"] == pytest.approx(f1_score(LABELS == "cat", RIGHT == "cat"), abs=0.02)
+    other = Upload(json.dumps({"predictions": predictions, "metric": "auc"}).encode(), "application/json", {})
+    with pytest.raises(ArgumentError, match="metric"):
+        board.question(other, "Ada", own_stakes=False)

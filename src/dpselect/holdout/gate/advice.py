@@ -13,8 +13,8 @@ from typing import Any, Final, SupportsFloat
 import numpy as np
 
 from dpselect.errors import integer, number
-from dpselect.holdout.gate.planning import Asks
-from dpselect.holdout.gate.purse import log_of
+from dpselect.holdout.gate.error_budget import log_of
+from dpselect.holdout.gate.planning import AskPower
 
 __all__ = ["GateAdvice", "advise_gate"]
 
@@ -26,11 +26,11 @@ _GRID: Final = np.linspace(-0.5, 0.5, 41)
 
 @dataclass(frozen=True, kw_only=True)
 class GateAdvice:
-    """What `advise_gate` found.
+    """The advice of `advise_gate`.
 
     Attributes:
         ask: whether to ask now. If not, make further changes on top of this one, or drop it.
-        stake: the purse times the chance; to be given to the gate.
+        stake: the error budget times the chance, to be given to the gate.
         chance: that the gate accepts, as far as the development tasks tell.
         expected_gain: of the candidate over the incumbent, as far as they tell.
     """
@@ -58,11 +58,11 @@ def advise_gate(
 
     Before the development tasks are seen, half of all true gains are taken to be smaller than `typical_gain` and a few
     to be far larger (a Cauchy distribution), so that what they say clearly is believed. The stake that keeps most is
-    the purse times the chance of being accepted, which is computed together with it.
+    the error budget times the chance of being accepted, which is computed together with it.
 
     Args:
         tasks: of the gate.
-        purse: what is left in it: public.
+        purse: the error budget that is left: public.
         wins, losses: development tasks on which the candidate does better and worse than the gate's incumbent. They
             must be other tasks than the gate's.
         development_tasks: how many there are.
@@ -92,7 +92,7 @@ def advise_gate(
     chance = 0.5
     for _ in range(_ROUNDS):
         level = log_of(Fraction(left)) + math.log(max(chance, 1e-6))
-        power = Asks(tasks, discordant, level).power
+        power = AskPower(tasks, discordant, level).power
         chance = float(sum(weight * power(float(gain)) for weight, gain in zip(weights, gains, strict=True)))
     stake = left * min(max(chance, 1e-6), 1.0)
     return GateAdvice(ask=chance >= _WORTH, stake=stake, chance=chance, expected_gain=float(weights @ gains))

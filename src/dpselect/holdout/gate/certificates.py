@@ -1,4 +1,4 @@
-"""What a gate has answered, as a document that others can check: key, signature, arithmetic of the purse, verdicts.
+"""The answers of a gate as a document that others can check: key, signature, arithmetic of what is left, verdicts.
 
 Signatures are Ed25519 (RFC 8032) over the JSON text with sorted keys. Anyone can sign a certificate with a key that
 they made, so that none is valid without a key that is trusted.
@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dpselect.decoding.limits import DecodingLimits, LimitError
 from dpselect.decoding.numbers import fraction_of
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.holdout.gate.purse import Purse
+from dpselect.holdout.gate.error_budget import ErrorBudget
 from dpselect.holdout.gate.terms import GateTerms
 from dpselect.records.chain import canonical
 from dpselect.storage.durable import write_atomically
@@ -93,7 +93,7 @@ class UntrustedError(ContentError):
 
 
 def public_part(key: str) -> str:
-    """The public key that goes with a secret one, 32 random bytes; both as hexadecimal text."""
+    """The public key that goes with a secret one, 32 random bytes, both as hexadecimal text."""
     return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(key)).public_key().public_bytes_raw().hex()
 
 
@@ -120,9 +120,9 @@ def well_signed(document: Mapping[str, Any], public_key: str) -> bool:
 
 
 def verify_certificate(document: Mapping[str, Any], *, public_key: str | None) -> GateTerms:
-    """The terms of a certificate that holds; raises `ContentError`, which says what does not.
+    """The terms of a certificate that holds. Raises `ContentError`, which names the part that does not.
 
-    Checked: the published form, the key, the signature by it, and that the stakes were in the purse and leave what is
+    Checked: the published form, the key, the signature by it, and that each stake was left and that they leave what is
     said. Not checked, since no one without the tasks can: that verdicts are what the tasks say.
 
     Args:
@@ -148,29 +148,29 @@ def verify_certificate(document: Mapping[str, Any], *, public_key: str | None) -
         raise ContentError("the certificate is of another gate")
     if not well_signed(document, terms.public_key):
         raise ContentError("the certificate was changed, or its signature is not by the gate that it names")
-    _check_purse(form, terms)
+    _check_asks(form, terms)
     if public_key is None:
         raise UntrustedError(NO_KEY)
     return terms
 
 
-def _check_purse(form: _Certificate, terms: GateTerms) -> None:
-    """Raise `ContentError` unless each stake was in the purse, and what is left follows."""
-    purse, left = Purse(Fraction(terms.failure_probability), terms.consultations), _exact(form.purse)
+def _check_asks(form: _Certificate, terms: GateTerms) -> None:
+    """Raise `ContentError` unless each stake was left, and what is left follows."""
+    budget, left = ErrorBudget(Fraction(terms.failure_probability), terms.consultations), _exact(form.purse)
     for ask in form.asks:
         stake = _exact(ask.stake)
-        if not 0 < stake <= purse.left:
-            raise ContentError("the certificate has a stake that was not in the purse")
-        purse = purse.after(stake, accepted=ask.verdict == "accepted")
-        if purse.left.denominator.bit_length() > _BITS:
+        if not 0 < stake <= budget.left:
+            raise ContentError("the certificate has a stake that its error budget did not hold")
+        budget = budget.after(stake, accepted=ask.verdict == "accepted")
+        if budget.left.denominator.bit_length() > _BITS:
             raise LimitError("the certificate has stakes that leave a fraction of too many digits")
-    expected = Fraction(0) if form.retired else purse.left
+    expected = Fraction(0) if form.retired else budget.left
     if left > expected or (left < expected and not form.restored):
-        raise ContentError("the certificate says that something else is left in the purse than its asks leave")
+        raise ContentError("the certificate states another error budget than its asks leave")
 
 
 def _exact(text: str) -> Fraction:
-    return fraction_of(text, what="a stake or the purse of the certificate", limits=_FRACTIONS)
+    return fraction_of(text, what="a stake or the error budget of the certificate", limits=_FRACTIONS)
 
 
 def parse_key(text: str) -> str:

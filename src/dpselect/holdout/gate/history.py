@@ -1,7 +1,7 @@
 """The life of a gate as a pure fold over its entries: what was asked, what is left. No input, no output.
 
 An entry is a charge, the answer that follows it, the end, or a note that entries were lost. A charge is durable before
-outcomes are opened, an answer before it is shown. A charge without an answer stays: no answer was told.
+outcomes are opened, an answer before it is shown. A charge without an answer stays: no answer was shown.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from dpselect.holdout.gate.purse import Purse, shortened
+from dpselect.holdout.gate.error_budget import ErrorBudget, shortened
 
-__all__ = ["Ask", "GateState", "fold_gate"]
+__all__ = ["AskRecord", "GateState", "fold_gate"]
 
 
 @dataclass(frozen=True)
-class Ask:
-    """One ask. `accepted` is None where the process ended before there was an answer; `number` counts from 1."""
+class AskRecord:
+    """One ask. `accepted` is None if the process ended before there was an answer. `number` counts from 1."""
 
     number: int
     stake: Fraction
@@ -34,11 +34,11 @@ class Ask:
 
 @dataclass(frozen=True)
 class GateState:
-    """What the entries amount to. `bounds`: left of the second purse; `restored`: how often entries were lost."""
+    """The sum of the entries. `bounds`: left of the second error budget. `restored`: how often entries were lost."""
 
-    purse: Purse
+    budget: ErrorBudget
     bounds: Fraction
-    asks: tuple[Ask, ...] = ()
+    asks: tuple[AskRecord, ...] = ()
     incumbent: str | None = None
     restored: int = 0
     retired: bool = False
@@ -60,39 +60,45 @@ class GateState:
         return None
 
     def charged(self, stake: Fraction, candidate: str | None) -> GateState:
-        """With a charge that has no answer yet. The stakes of both purses are in proportion."""
-        share = shortened(self.bounds * stake / self.purse.left)
-        ask = Ask(self.purse.asked + 1, stake, candidate, share)
-        return replace(self, purse=self.purse.charged(stake), bounds=self.bounds - share, asks=(*self.asks, ask))
+        """With a charge that has no answer yet. The stakes of both error budgets are in proportion."""
+        share = shortened(self.bounds * stake / self.budget.left)
+        ask = AskRecord(self.budget.asked + 1, stake, candidate, share)
+        return replace(self, budget=self.budget.charged(stake), bounds=self.bounds - share, asks=(*self.asks, ask))
 
     def answered(self, entry: Mapping[str, Any]) -> GateState:
         """With the answer to the last charge."""
         *before, ask = self.asks
         accepted = bool(entry["answer"])
         now = replace(self, asks=(*before, replace(ask, accepted=accepted, entry=entry)), incumbent=entry["incumbent"])
-        return replace(now, purse=replace(now.purse, left=ask.stake), bounds=ask.bounds / 2) if accepted else now
+        return replace(now, budget=replace(now.budget, left=ask.stake), bounds=ask.bounds / 2) if accepted else now
 
     def exposure(self) -> tuple[int, ...]:
-        """What the counter keeps: asks, and exponents of both purses; before an answer, as after the worse one."""
+        """The counter: asks, and exponents of both error budgets. Before an answer it is as after the worse one."""
         open_ask = self.asks[-1] if self.asks and self.asks[-1].accepted is None else None
-        left, bounds = self.purse.left, self.bounds
+        left, bounds = self.budget.left, self.bounds
         if open_ask is not None:
             left, bounds = min(left, open_ask.stake), min(bounds, open_ask.bounds / 2)
-        return self.purse.asked, replace(self.purse, left=left).exponent(), replace(self.purse, left=bounds).exponent()
+        return (
+            self.budget.asked,
+            replace(self.budget, left=left).exponent(),
+            replace(self.budget, left=bounds).exponent(),
+        )
 
     def closed(self) -> GateState:
         """Nothing more is asked."""
-        return replace(self, purse=replace(self.purse, left=Fraction(0)), retired=True)
+        return replace(self, budget=replace(self.budget, left=Fraction(0)), retired=True)
 
     def lost(self, exposure: Iterable[int]) -> GateState:
         """After an older copy was restored: no more is left than the counter knows of."""
         asked, left, bounds = exposure
         return replace(
             self,
-            purse=replace(
-                self.purse, left=min(self.purse.left, Purse.left_from(left)), asked=max(self.purse.asked, asked)
+            budget=replace(
+                self.budget,
+                left=min(self.budget.left, ErrorBudget.left_from(left)),
+                asked=max(self.budget.asked, asked),
             ),
-            bounds=min(self.bounds, Purse.left_from(bounds)),
+            bounds=min(self.bounds, ErrorBudget.left_from(bounds)),
             restored=self.restored + 1,
         )
 
@@ -100,12 +106,12 @@ class GateState:
 def fold_gate(start: GateState, entries: Iterable[Mapping[str, Any]]) -> GateState:
     """The state that a record amounts to.
 
-    >>> start = GateState(Purse(Fraction(1, 16), consultations=4), Fraction(0))
-    >>> fold_gate(start, [{"charge": ["1/64", "a"]}, {"answer": 0, "incumbent": None}]).purse.left
+    >>> start = GateState(ErrorBudget(Fraction(1, 16), consultations=4), Fraction(0))
+    >>> fold_gate(start, [{"charge": ["1/64", "a"]}, {"answer": 0, "incumbent": None}]).budget.left
     Fraction(3, 64)
     """
     state = start
-    earlier: list[Ask] = []
+    earlier: list[AskRecord] = []
     for entry in entries:
         if "charge" in entry:
             stake, candidate = entry["charge"]

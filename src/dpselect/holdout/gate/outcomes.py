@@ -1,6 +1,6 @@
 """Outcomes of tasks as one number for each independent unit (a task, or a declared cluster), in a secret order.
 
-What a candidate's outcomes are never makes reading them fail: anything that is not a number in [0, 1] is a failure,
+No outcome of a candidate makes reading fail: anything that is not a number in [0, 1] is a failure,
 0. Ids and how many outcomes each has are the form of a submission, and are judged before anything is charged.
 """
 
@@ -50,7 +50,7 @@ def repeats_of(outcomes: Mapping[str, Sequence[Any]]) -> int:
 
 
 def _outcome(value: Any) -> float | None:
-    """A number in [0, 1], or None for everything else; true and false are 1 and 0."""
+    """A number in [0, 1], or None for everything else. True and false are 1 and 0."""
     if isinstance(value, (bytes, bytearray)):
         return None
     try:
@@ -62,7 +62,7 @@ def _outcome(value: Any) -> float | None:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the outcome of each task belongs: ids by unit, in the secret order; and the repeats of each task."""
+    """The place of the outcome of each task: ids by unit, in the secret order, and the repeats of each task."""
 
     units: tuple[tuple[str, ...], ...]
     repeats: int
@@ -90,13 +90,13 @@ class Layout:
             raise ContentError(f"outcomes must hold {self.repeats} of each task, as those that the gate was made with")
 
     def known(self, outcomes: Mapping[str, Sequence[Any]]) -> Array:
-        """The units' means of outcomes that must all be numbers in [0, 1]; `ContentError` where one is not."""
+        """The units' means of outcomes that must all be numbers in [0, 1]. Raises `ContentError` if one is not."""
         if any(_outcome(value) is None for values in outcomes.values() for value in values):
             raise ContentError("outcomes must all be numbers from 0 to 1")
         return self.means(outcomes)
 
     def means(self, outcomes: Mapping[str, Sequence[Any]]) -> Array:
-        """The units' means; what is missing, or no number in [0, 1], counts as 0. Never fails."""
+        """The units' means. An outcome that is missing, or no number in [0, 1], counts as 0. Never fails."""
         return np.array(
             [math.fsum(self._task(outcomes.get(name, ())) for name in unit) / len(unit) for unit in self.units]
         )

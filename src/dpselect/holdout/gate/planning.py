@@ -1,6 +1,6 @@
-"""What a gate can believe, before there is any outcome: the smallest gains accepted, and the chance of a true gain.
+"""Plans of gates, before there is any outcome: the smallest gains accepted, and the chance of a true gain.
 
-For outcomes 0/1 and the sign test; a bet needs some 2 % more. Depends on public numbers alone.
+For outcomes 0/1 and the sign test. A bet needs some 2 % more. Depends on public numbers alone.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from numpy.typing import NDArray
 from scipy.special import betainc, gammaln, xlog1py, xlogy
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.holdout.gate.purse import Purse, log_of
+from dpselect.holdout.gate.error_budget import ErrorBudget, log_of
 from dpselect.numerics.search import first_true, root_between
 
-__all__ = ["Asks", "GatePlan", "check_tasks", "plan_gate"]
+__all__ = ["AskPower", "GatePlan", "check_tasks", "plan_gate"]
 
 _MOST_TASKS: Final = 1 << 20
 _LEAST_LEVEL: Final = -690.0
-"""Below this logarithm a level is no double, and no gain is believed."""
+"""Below this logarithm a level is no float64, and no gain is believed."""
 _RARE: Final = 9.0
 """Numbers of discordant tasks that lie so many deviations off are left out: their probability is below 1e-17."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GatePlan:
-    """What `plan_gate` found. `level` is that of each ask with even stakes, as long as none is accepted.
+    """The plan of `plan_gate`. `level` is that of each ask with even stakes, as long as none is accepted.
 
     Attributes:
         smallest_gain: for each ask with even stakes, as long as none is accepted, the smallest observed gain (mean
-            difference of outcomes) that is accepted when the planned share of tasks is discordant; None where none is.
+            difference of outcomes) that is accepted when the planned share of tasks is discordant, or None.
         after_accepts: the same for each ask when all before it were accepted.
-        half_power, ninety_power: true gains that the first ask accepts with probability 0.5 and 0.9; None where none.
+        half_power, ninety_power: true gains that the first ask accepts with probability 0.5 and 0.9, or None.
     """
 
     tasks: int
@@ -58,7 +58,7 @@ class GatePlan:
         0.988
         """
         gain = number("gain", gain, at_least=-self.discordant, at_most=self.discordant)
-        return Asks(self.tasks, self.discordant, math.log(self.level)).power(gain)
+        return AskPower(self.tasks, self.discordant, math.log(self.level)).power(gain)
 
     def describe(self) -> dict[str, Any]:
         """JSON-able."""
@@ -72,13 +72,13 @@ def plan_gate(
     failure_probability: SupportsFloat = 0.05,
     discordant: SupportsFloat = 0.2,
 ) -> GatePlan:
-    """What a gate of so many independent tasks (or clusters of them) can believe with even stakes.
+    """The gains that a gate of so many independent tasks (or clusters of them) can accept with even stakes.
 
     Args:
         tasks: how many there are.
-        consultations: how many asks the purse is shared among.
+        consultations: how many asks share the error budget.
         failure_probability: of accepting anything that is not better.
-        discordant: the share of tasks on which candidate and incumbent differ: a guess; no promise rests on it.
+        discordant: the share of tasks on which candidate and incumbent differ: a guess. No promise rests on it.
 
     Raises `ArgumentError` for numbers out of range.
 
@@ -91,13 +91,13 @@ def plan_gate(
     failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
     share = number("discordant", discordant, above=0.0, at_most=1.0)
     even = Fraction(failure) / consultations  # the level of each ask, as long as none is accepted
-    first = Asks(tasks, share, log_of(even))
-    accepted, purse = list[float | None](), Purse(Fraction(failure), consultations)
+    first = AskPower(tasks, share, log_of(even))
+    accepted, budget = list[float | None](), ErrorBudget(Fraction(failure), consultations)
     for _ in range(consultations):
-        stake = purse.stake(None)
-        gain = Asks(tasks, share, log_of(stake)).smallest_gain if not accepted or accepted[-1] is not None else None
+        stake = budget.stake(None)
+        gain = AskPower(tasks, share, log_of(stake)).smallest_gain if not accepted or accepted[-1] is not None else None
         accepted.append(gain)
-        purse = purse.after(stake, accepted=True) if gain is not None else purse
+        budget = budget.after(stake, accepted=True) if gain is not None else budget
     return GatePlan(
         tasks=tasks,
         consultations=consultations,
@@ -112,8 +112,8 @@ def plan_gate(
 
 
 @dataclass(frozen=True)
-class Asks:
-    """One ask at a level, of which the logarithm is given."""
+class AskPower:
+    """The power of one ask at a level, given its logarithm."""
 
     tasks: int
     discordant: float
@@ -163,7 +163,7 @@ def _accepted(wins: int, count: int, log_level: float) -> bool:
 
 
 def _wins_needed(count: int, log_level: float) -> int:
-    """The fewest wins among discordant tasks that the sign test accepts; count + 1 where none are enough."""
+    """The fewest wins among discordant tasks that the sign test accepts, or count + 1 if none are enough."""
     found = first_true(lambda wins: _accepted(wins, count, log_level), 0, count)
     return count + 1 if found is None else found
 

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from dpselect.holdout.gate.purse import log_of
+from dpselect.holdout.gate.error_budget import log_of
 from dpselect.numerics.search import Array
 
 __all__ = ["CLAIMS", "RULES", "bet", "bet_wealth", "gain_bound", "sign_test"]
@@ -33,7 +33,7 @@ _GRID: Final = 256
 def sign_test(wins: int, losses: int, level: Fraction) -> bool:
     """The exact one-sided sign test on discordant tasks (McNemar 1947): ties count for neither.
 
-    P(Binomial(wins + losses, 1/2) >= wins) <= level; given the number of discordant tasks, wins are binomial with a
+    P(Binomial(wins + losses, 1/2) >= wins) <= level. Given the number of discordant tasks, wins are binomial with a
     probability of at most 1/2 when the candidate is not better.
 
     >>> sign_test(65, 35, Fraction(1, 400)), sign_test(64, 36, Fraction(1, 400))
@@ -55,7 +55,7 @@ def sign_test(wins: int, losses: int, level: Fraction) -> bool:
 def bet_wealth(gains: Array, log_target: Array) -> Array:
     """The logarithm of the largest wealth that a bet on the gains reaches. Shapes (..., n) and (...).
 
-    Wealth starts at 1 and is multiplied by 1 + fraction * gain; the fraction depends on earlier gains alone and is 0
+    Wealth starts at 1 and is multiplied by 1 + fraction * gain. The fraction depends on earlier gains alone and is 0
     once the target is reached. A gain is the difference less the margin, divided by 1 + margin: it is at least -1.
     """
     count = gains.shape[-1]

@@ -1,4 +1,4 @@
-"""A gate that lasts: one file of sealed outcomes of an incumbent, one bit for each candidate, one purse for all."""
+"""A gate that lasts: a file of an incumbent's sealed outcomes, one bit for each candidate, one error budget."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import numpy as np
 from dpselect.errors import ArgumentError, BudgetError, ContentError, expect, integer, number
 from dpselect.holdout.files import texts
 from dpselect.holdout.gate.certificates import public_part, signed
-from dpselect.holdout.gate.history import Ask, GateState, fold_gate
+from dpselect.holdout.gate.error_budget import ErrorBudget, log_of
+from dpselect.holdout.gate.history import AskRecord, GateState, fold_gate
 from dpselect.holdout.gate.outcomes import Layout, Outcomes, by_text, repeats_of
 from dpselect.holdout.gate.planning import check_tasks
-from dpselect.holdout.gate.purse import Purse, log_of
 from dpselect.holdout.gate.rules import RULES, gain_bound
 from dpselect.holdout.gate.terms import GateRules, GateTerms
 from dpselect.holdout.record import Snapshot, WriteTurn
@@ -84,16 +84,15 @@ class Gate(Session):
         """Seal the first incumbent's outcomes into a new file. All that is tested is fixed here.
 
         Args:
-            path: the new file, or postgresql://...#NAME (docs/how-to/server.md). Its key goes to the state folder of
-                the user.
+            path: the new file, or postgresql://...#NAME (docs/server.md). Its key goes to the per-user state folder.
             outcomes: of the incumbent, by the id of the task: a number in [0, 1], or a sequence of as many for each
-                task, its repeats, of which the mean counts. Tasks, or clusters of them, must be independent draws from
+                task. The mean of these repeats counts. Tasks, or clusters of them, must be independent draws from
                 one population, seen by no one who shapes candidates (you must ensure this).
-            consultations: among how many asks the default stakes share the purse; no limit.
+            consultations: how many asks share the error budget by default. It is no limit.
             failure_probability: of ever accepting a candidate that is not better.
             clusters: the cluster of each id, for tasks that are not independent of each other: each cluster counts as
                 one, with the mean over its tasks.
-            rules: the test, the margin and the like; by default `GateRules()`.
+            rules: the test, the margin and the like (by default `GateRules()`).
             key_variable: an environment variable for the key, in place of a file in the state folder.
 
         Raises `ContentError` for outcomes that cannot be used, `ArgumentError` for numbers out of range and when there
@@ -141,7 +140,7 @@ class Gate(Session):
 
     @property
     def terms(self) -> GateTerms:
-        """What was declared: public."""
+        """The terms that were declared: public."""
         return self._terms
 
     @property
@@ -151,8 +150,8 @@ class Gate(Session):
 
     @property
     def purse(self) -> float:
-        """What is left of the failure probability: public, rounded down. 0 when nothing more can be asked."""
-        return _down(self._state().purse.left)
+        """The failure probability that is left: public, rounded down. 0 when nothing more can be asked."""
+        return _down(self._state().budget.left)
 
     @answers
     def ask(
@@ -163,24 +162,24 @@ class Gate(Session):
         candidate: str | bytes | None = None,
         incumbent: Outcomes | Grader | None = None,
     ) -> bool:
-        """Whether the candidate is better than the incumbent; if so it is the incumbent from now on.
+        """Whether the candidate is better than the incumbent. If so it is the incumbent from now on.
 
-        Charged before the outcomes are looked at. True leaves the stake in the purse, False the purse without it.
+        Charged before the outcomes are looked at. True leaves the stake, False the error budget without it.
         "Rejected" does not mean "not better".
 
         Args:
-            outcomes: of the candidate, as in `create`: the same ids, as many repeats. What is not a number in [0, 1]
-                counts as 0. Or a function without arguments that grades the candidate and returns them; it is called
+            outcomes: of the candidate, as in `create`: the same ids, as many repeats. Anything but a number in [0, 1]
+                counts as 0. Or a function without arguments that grades the candidate and returns them. It is called
                 once the ask is charged, its errors and missing tasks count as 0, and what it prints is discarded.
-            stake: of the purse; None for an even share of it among the consultations left, "all" for all of it.
+            stake: a part of the error budget: None for an even share among the consultations left, "all" for all of it.
             candidate: what it is (a name, or a hash of its files), to have the same candidate answered from the
                 record, at no charge and without grading, as long as the incumbent is the same. It must not depend on
                 its outcomes: whether an ask is charged is public.
             incumbent: the incumbent's outcomes graded again, for gates that are declared `regraded`.
 
-        Raises `ContentError` for outcomes with other ids or repeats and `ArgumentError` for a stake that is not in the
-        purse, nothing being charged; `BudgetError` when the purse is empty or the gate is retired; `StudyError` when
-        the file or its counter cannot be used.
+        Raises `ContentError` for outcomes with other ids or repeats and `ArgumentError` for a stake above what is
+        left. Nothing is charged then. Raises `BudgetError` when the error budget is empty or the gate is retired, and
+        `StudyError` when the file or its counter cannot be used.
         """
         begun = time.monotonic()
         read = self._checked("outcomes", outcomes)
@@ -195,7 +194,7 @@ class Gate(Session):
                 raise BudgetError("this gate is retired: what it knew of gains has been shown")
             found = state.recorded(name)
             if found is None:
-                state = state.charged(state.purse.stake(stake), name)
+                state = state.charged(state.budget.stake(stake), name)
                 turn.append(state.asks[-1].fields(), state.exposure())
                 turn.keep()
                 state = self._answered(state, read(), None if regraded is None else regraded(), turn)
@@ -208,7 +207,7 @@ class Gate(Session):
         """Close the gate for good, and say how much better the accepted candidates are, in the order of their asks.
 
         Each number is a lower bound on the gain over the incumbent of its time (the difference of mean outcomes on
-        fresh tasks); all of them hold, and all accepted candidates are better, but for the sum of both failure
+        new tasks). All of them hold, and all accepted candidates are better, but for the sum of both failure
         probabilities. Again after it was retired, the same numbers.
 
         Raises `ArgumentError` for a gate that was made without `bound_failure_probability`.
@@ -227,25 +226,25 @@ class Gate(Session):
         ]
 
     def status(self) -> dict[str, Any]:
-        """What was declared, the purse, and each ask with its answer, JSON-able. Costs nothing."""
+        """The public terms, the error budget, and each ask with its answer, JSON-able. Costs nothing."""
         state = self._state()
-        left = state.purse.left
+        left = state.budget.left
         return {
             **self._terms.fields(),
             "claim": self._terms.claim,
             "purse": _down(left),
             "log_purse": log_of(left) if left else None,
-            "next_stake": _down(state.purse.stake(None)) if left and not state.retired else None,
+            "next_stake": _down(state.budget.stake(None)) if left and not state.retired else None,
             "open": bool(left) and not state.retired,
             "retired": state.retired,
             "restored": state.restored,
-            "asked": state.purse.asked,
+            "asked": state.budget.asked,
             "accepted": state.accepts,
             "asks": [_shown(ask) for ask in state.asks],
         }
 
     def certificate(self) -> dict[str, Any]:
-        """What was asked and answered so far, signed by this gate, JSON-able; `verify_certificate` checks it.
+        """All asks and answers so far, signed by this gate, JSON-able. `verify_certificate` checks it.
 
         Holds nothing that the answers do not tell. Costs nothing.
         """
@@ -260,7 +259,7 @@ class Gate(Session):
             "asks": [
                 {"stake": str(ask.stake), "candidate": ask.candidate, "verdict": _verdict(ask)} for ask in state.asks
             ],
-            "purse": str(state.purse.left),
+            "purse": str(state.budget.left),
         }
         return signed(body, self._secret["key"])
 
@@ -269,7 +268,7 @@ class Gate(Session):
             return self._folded.of(turn.entries)
 
     def _checked(self, name: str, outcomes: Outcomes | Grader) -> Callable[[], Array]:
-        """What reads outcomes of the right form, once they are charged, and never fails."""
+        """Read outcomes of the right form, once they are charged, and never fails."""
         nothing = np.zeros(len(self._layout.units))
         if callable(outcomes):
             grade = outcomes
@@ -304,8 +303,8 @@ class Gate(Session):
 
 def _start(terms: GateTerms) -> GateState:
     bounds = terms.bound_failure_probability
-    purse = Purse(Fraction(terms.failure_probability), terms.consultations)
-    return GateState(purse, Fraction(0) if bounds is None else Fraction(bounds))
+    budget = ErrorBudget(Fraction(terms.failure_probability), terms.consultations)
+    return GateState(budget, Fraction(0) if bounds is None else Fraction(bounds))
 
 
 def _format(test: str) -> str:
@@ -338,11 +337,11 @@ def _down(value: Fraction) -> float:
     return number("purse", value, rounding="down")
 
 
-def _verdict(ask: Ask) -> str:
+def _verdict(ask: AskRecord) -> str:
     return {True: "accepted", False: "rejected", None: "interrupted"}[ask.accepted]
 
 
-def _shown(ask: Ask) -> dict[str, Any]:
+def _shown(ask: AskRecord) -> dict[str, Any]:
     return {"ask": ask.number, "stake": _down(ask.stake), "candidate": ask.candidate, "verdict": _verdict(ask)}
 
 

@@ -1,4 +1,4 @@
-"""What is fixed and public when a gate is made."""
+"""The rules of a gate, fixed and public when it is made."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _TESTS: Final = ("auto", *RULES)
 
 @dataclass(frozen=True, kw_only=True)
 class GateRules:
-    """What is tested, declared when a gate is made. Nothing of it can depend on a candidate.
+    """The test of a gate, declared when it is made. Nothing of it can depend on a candidate.
 
     Args:
         test: "sign" (outcomes 0 and 1; everything but 1 is a failure), "bet" (outcomes in [0, 1]), "wins" (the sign
             test on tasks with several repeats, which claims that the candidate wins more tasks than it loses: another
             claim than a higher mean) or "auto": "sign" where it serves, else "bet".
-        margin: by how much an accepted candidate is better, in [0, 1); only "bet" has one.
+        margin: by how much an accepted candidate is better, in [0, 1). Only "bet" has one.
         regraded: the incumbent's outcomes are given again with every candidate, graded beside it. For graders that may
-            drift; without it the incumbent's outcomes are those that were accepted.
-        bound_failure_probability: a second purse, for lower bounds on how much better the accepted candidates are,
+            drift. Without it the incumbent's outcomes are those that were accepted.
+        bound_failure_probability: a second error budget, for lower bounds on how much better accepted candidates are,
             which `Gate.retire` gives in the end. None: no bounds.
         answer_seconds: an answer comes at a whole multiple of this time after the question. Let it be longer than the
             grader takes where its time is not to be seen.
@@ -79,7 +79,7 @@ class GateRules:
 
 @dataclass(frozen=True, kw_only=True)
 class GateTerms:
-    """What anyone may know of a gate. `units` is the number of independent ones: of clusters, or else of tasks."""
+    """The public terms of a gate. `units` is the number of independent ones: of clusters, or else of tasks."""
 
     tasks: int
     units: int
@@ -97,7 +97,7 @@ class GateTerms:
 
     @property
     def claim(self) -> str:
-        """What an accepted candidate has shown, with all others that are accepted, but for the failure probability."""
+        """The claim of an accepted candidate, with all others that are accepted, but for the failure probability."""
         return CLAIMS[self.test]
 
     def fields(self) -> dict[str, Any]:

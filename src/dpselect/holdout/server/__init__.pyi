@@ -1,3 +1,3 @@
 from .client import HoldoutClient as HoldoutClient
 from .limits import ServerSettings as ServerSettings
-from .running import serve as serve
+from .runner import serve as serve

@@ -1,4 +1,4 @@
-"""The server's routes. What goes wrong is one JSON object with a code and a message; nothing else is said or logged.
+"""The server's routes. An error is one JSON object with a code and a message. Nothing else is said or logged.
 
 The leaderboard for people is plain HTML without scripts, readable from 320 pixels on.
 """
@@ -76,7 +76,7 @@ def _page(name: str, **shown: Any) -> Response:
 
 
 class _Server:
-    """What the routes share."""
+    """The state that the routes share."""
 
     def __init__(self, boards: Mapping[str, Board], submitters: Submitters, settings: ServerSettings) -> None:
         self._boards, self._submitters, self._settings = boards, submitters, settings
@@ -243,7 +243,7 @@ class _Server:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """What is wrong with a submission, or used up, as an answer."""
+    """An error of a submission, or a used-up quota, as an answer."""
     try:
         yield
     except StudyError:

@@ -25,17 +25,17 @@ __all__ = ["Board", "BoardAnswer", "BoardQuestion", "open_boards"]
 
 _SUFFIXES: Final = (".holdout", ".gate")
 _LONGEST: Final = 4000
-"""Signs of an outcome; Python reads no integer of more digits."""
+"""Signs of an outcome. Python reads no integer of more digits."""
 _FRESH: Final = 1.0
 """Seconds that what is public is kept for: reading it takes the record's lock."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoardAnswer:
-    """What the submitter is told, and what is kept for the leaderboard and the quota.
+    """The answer to a submitter, and what is kept for the leaderboard and the quota.
 
-    `scored`: whether it counts as an answer with a score. `value`: what is confirmed, with its interval; None for
-    gates.
+    `scored`: whether it counts as an answer with a score. `value`: the confirmed score, with its interval, or None
+    for gates.
     """
 
     body: dict[str, Any]
@@ -47,14 +47,14 @@ class BoardAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardQuestion:
-    """A submission whose form is right. `fingerprint`: the same for what is the same question; None where none is."""
+    """A submission whose form is right. `fingerprint`: the same for what is the same question, or None."""
 
     fingerprint: bytes | None
     ask: Callable[[], BoardAnswer]
 
 
 class Board(ABC):
-    """One holdout or gate by name. What is public about it is read again when it is a second old."""
+    """One holdout or gate by name. Its public facts are read again when they are a second old."""
 
     kind: ClassVar[str]
 
@@ -65,7 +65,7 @@ class Board(ABC):
 
     @abstractmethod
     def question(self, upload: Upload, submitter: str, *, own_stakes: bool) -> BoardQuestion:
-        """What a submission asks. Raises `ContentError` and `ArgumentError`, and charges nothing."""
+        """The question of a submission. Raises `ContentError` and `ArgumentError`, and charges nothing."""
 
     def describe(self) -> dict[str, Any]:
         """All that anyone may know. Raises `StudyError`.
@@ -139,7 +139,9 @@ class GateBoard(Board):
         stake, candidate = upload.stake(), upload.text("candidate")
         upload.check_taken()
         if stake is not None and not own_stakes:
-            raise ArgumentError("stake is not taken from this submitter: leave it out for an even share of the purse")
+            raise ArgumentError(
+                "stake is not taken from this submitter: leave it out for an even share of the error budget"
+            )
         # of each submitter's own: that someone else has asked about a candidate is no one's business
         name = None if candidate is None else json.dumps([submitter, candidate])
 
@@ -164,7 +166,7 @@ class GateBoard(Board):
 def _of_size(outcomes: Mapping[str, Any] | None, terms: GateTerms) -> Mapping[str, Any] | None:
     """The outcomes, of which nothing waits for its turn that is large: what is no outcome counts as 0.
 
-    Raises `ContentError` for more or fewer than there are; which ones is looked at when the gate is asked.
+    Raises `ContentError` for more or fewer than there are. The gate itself checks which ones they are.
     """
     if outcomes is None:
         return None

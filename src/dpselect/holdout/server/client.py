@@ -67,15 +67,15 @@ class HoldoutClient:
         self._opener = urllib.request.build_opener(_NoRedirect, *direct)
 
     def boards(self) -> list[dict[str, Any]]:
-        """What is served, and what is public about each."""
+        """The boards that are served, with their public facts."""
         return list(self._sent("/api/boards"))
 
     def board(self, name: str) -> dict[str, Any]:
-        """What is public about one, with its leaderboard."""
+        """The public facts of one board, with its leaderboard."""
         return dict(self._sent(f"/api/boards/{_quoted(name)}"))
 
     def quota(self, name: str) -> dict[str, Any]:
-        """What the submitter has left there."""
+        """The quota that the submitter has left there."""
         return dict(self._sent(f"/api/boards/{_quoted(name)}/quota"))
 
     def score(
@@ -125,7 +125,7 @@ class HoldoutClient:
     ) -> dict[str, Any]:
         """Submit a table of ids with predictions, or with outcomes, whichever is taken there, in any format of a study.
 
-        What `score` returns, or {"verdict": "accepted" or "rejected"}.
+        The fields of `score`, or {"verdict": "accepted" or "rejected"}.
         """
         about, path = self.board(name), Path(file)
         if about["kind"] == "gate":
@@ -170,7 +170,7 @@ def _problem(refused: urllib.error.HTTPError) -> Exception:
 
 
 def _printable(text: Any) -> str:
-    """What a server says, without what would steer a terminal."""
+    """The text of a server, without characters that would steer a terminal."""
     return "".join(sign if sign.isprintable() else "?" for sign in str(text)[:_LONGEST])
 
 

@@ -25,7 +25,7 @@ __all__ = ["Door", "descriptors", "patient"]
 _ACCEPTED: Final = 64
 """Descriptors that connections leave free, for files and for connections that are accepted before one is closed."""
 _READ: Final = 16 << 10
-"""Bytes read of one connection before the next one has its turn; asyncio's own 256 KiB take a second in tiny chunks."""
+"""Bytes read of one connection before the next has its turn. The 256 KiB of asyncio take a second in tiny chunks."""
 _PIPELINED: Final = 0.5
 """Seconds between an answer and the next one on a connection whose peer does not wait for answers."""
 _UNSENT: Final = 64 << 20
@@ -61,8 +61,8 @@ class _Framed(h11.Connection):
 class Door(socket.socket):
     """A listening socket that closes what comes too often from one address, before anything is made for it.
 
-    Of an address's requests so many a minute are answered, and as many more are told that they are too many; of
-    connections beyond both nothing could come. Those of a trusted proxy are for others.
+    So many requests a minute of an address are answered, and as many more are refused as too many. Connections beyond
+    both could get no answer. Those of a trusted proxy are for others.
     """
 
     def __init__(self, family: int, settings: ServerSettings) -> None:
@@ -71,7 +71,7 @@ class Door(socket.socket):
         self._is_proxy = _in_any(settings.trusted_proxies)
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection that is heard; `BlockingIOError` where there is none now."""
+        """The next connection that is heard. Raises `BlockingIOError` if there is none now."""
         for _ in range(_REFUSED_AT_ONCE):
             one, client = super().accept()
             if self._is_proxy(client) or not self._by_address.hit(network_of(client[0])):
@@ -100,7 +100,7 @@ def _in_any(addresses: str) -> Callable[[Any], bool]:
 
 
 class Connections:
-    """All open connections, and those that wait for their peer, of which the first has waited longest."""
+    """All open connections, and those that wait for their peer. The first of them has waited longest."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
@@ -112,7 +112,7 @@ class Connections:
         self._unsent = 0
 
     def open(self, one: Patient) -> None:
-        """Count a connection; of one too many, close the one that waits longest, or else this one."""
+        """Count a connection. If it is one too many, close the one that waits longest, or else this one."""
         address = network_of(one.client[0]) if one.client else ""
         self._of[one] = address
         self._addresses[address] += 1
@@ -231,9 +231,9 @@ class Patient(H11Protocol):
 def patient(settings: ServerSettings) -> type[asyncio.Protocol]:
     """The protocol of a server that waits for no peer longer than the settings say.
 
-    uvicorn itself ends only connections that have asked something before. Here one on which no whole head of a request
-    comes, or whose answer is not read, is closed after its time, and earlier if many others wait: who opens connections
-    and sends nothing, or reads nothing, takes them from themselves. A request whose head has come is left alone; its
+    uvicorn itself ends only connections that have asked something before. Here a connection without a whole head of a
+    request, or whose answer is not read, is closed after its time, and earlier if many others wait. Clients that open
+    connections and send or read nothing take them from themselves. A request whose head has come is left alone. Its
     body and its turn have times of their own.
     """
 

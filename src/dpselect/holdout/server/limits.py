@@ -1,4 +1,4 @@
-"""What the operator of a server decides, and how often someone may ask."""
+"""The settings of a server's operator, and how often someone may ask."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class ServerSettings:
         address_rate: requests a minute from one address.
         waiting: submissions that may wait for one holdout or gate.
         at_once: submissions of one submitter that may be under way.
-        memory: bytes of bodies that have arrived and are not decoded yet, of all submitters; one has a quarter of it.
+        memory: bytes of bodies that have arrived and are not decoded yet, of all submitters. One has a quarter of it.
         body_seconds: how long a body may take to arrive.
-        turn_seconds: how long a submission may wait for its turn; after it, it is refused and not charged.
+        turn_seconds: how long a submission may wait for its turn. After it, it is refused and not charged.
         idle_seconds: how long a connection may be open without a request.
         write_seconds: how long a peer may take to read an answer.
         idle_connections: how many may wait for their peer, which sends or reads nothing; of one more, the one that has
@@ -62,19 +62,19 @@ class ServerSettings:
     trusted_proxies: str = ""
 
     def __post_init__(self) -> None:
-        counts = ("idle_connections", "address_connections", "connections")
+        given, counts = vars(self), ("idle_connections", "address_connections", "connections")
         for name in ("max_bytes", "waiting", "at_once", "memory", *counts):
-            object.__setattr__(self, name, integer(name, getattr(self, name), at_least=1))
+            object.__setattr__(self, name, integer(name, given[name], at_least=1))
         for name in ("rate", "address_rate"):
-            object.__setattr__(self, name, number(name, getattr(self, name), at_least=1.0))
+            object.__setattr__(self, name, number(name, given[name], at_least=1.0))
         for name in ("body_seconds", "turn_seconds", "idle_seconds", "write_seconds", "stop_seconds"):
-            object.__setattr__(self, name, number(name, getattr(self, name), above=0.0))
+            object.__setattr__(self, name, number(name, given[name], above=0.0))
         if self.root_path and (not self.root_path.startswith("/") or self.root_path.endswith("/")):
             raise ArgumentError(f"root_path must begin with a slash and not end with one, got {self.root_path!r}")
 
 
 class TooOften:
-    """So many requests a minute for each key, of which a whole minute's may come at once.
+    """So many requests a minute for each key. A whole minute's may come at once.
 
     >>> clock = iter([0.0, 0.0, 0.0, 30.0]).__next__
     >>> limit = TooOften(2, clock)
@@ -87,7 +87,7 @@ class TooOften:
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def hit(self, key: str, a_minute: float | None = None) -> bool:
-        """Count a request, and say whether it is one too many; `a_minute` for this key in place of that for all."""
+        """Count a request: whether it is one too many. `a_minute` replaces the limit for all keys."""
         now, most = self._clock(), self._most if a_minute is None else a_minute
         level, at = self._levels.pop(key, (0.0, now))
         level = max(level - (now - at) * most / 60.0, 0.0)
@@ -113,7 +113,7 @@ class AtOnce:
 
     @contextmanager
     def of(self, key: str) -> Iterator[bool]:
-        """Whether there is a place; taken until the end."""
+        """Whether there is a place. It is taken until the end."""
         if self._taken[key] >= self._most:
             yield False
             return
@@ -141,7 +141,7 @@ class Share:
 
     @contextmanager
     def of(self, key: str) -> Iterator[Callable[[int], bool]]:
-        """A function that takes so many bytes more, where there are so many; they are given back at the end."""
+        """A function that takes so many bytes more, where there are so many. They are given back at the end."""
         taken = 0
 
         def take(size: int) -> bool:

@@ -99,7 +99,7 @@ _ERRORS: Final = {
     415: "The body is of another kind, or compressed (Content-Encoding).",
     422: "The form of the submission is wrong; nothing was charged.",
     429: "Too many requests.",
-    503: "The record cannot be used now; asking again costs no more.",
+    503: "The record cannot be used now. Asking again costs no more.",
 }
 _TOKEN: Final[list[dict[str, list[str]]]] = [{"token": []}]
 
@@ -125,7 +125,7 @@ def openapi(root_path: str, boards: Iterable[str]) -> dict[str, Any]:
             _option("claim", _NUMBER, "For a holdout: the score that you take it to be."),
             _option("metric", _TEXT, "For a holdout of several metrics: which; else the first."),
             _option("stake", _TEXT, "For a gate: a number or all, where the submitter may."),
-            _option("candidate", _TEXT, "For a gate: what the candidate is; the same one is not charged again."),
+            _option("candidate", _TEXT, "For a gate: what the candidate is. The same one is not charged again."),
         ],
         "requestBody": {
             "required": True,

@@ -1,6 +1,6 @@
-"""Who may submit, how much, and what was confirmed to whom: one database. Tokens are kept as hashes only.
+"""Submitters, their quotas, and what was confirmed to whom: one database. Tokens are kept as hashes only.
 
-A submission is on record before the holdout or gate is asked, so that a crash never gives back a quota; it is taken off
+A submission is on record before the holdout or gate is asked, so that a crash never gives back a quota. It is taken off
 again only when the submission's form was wrong or nothing was left to ask.
 """
 
@@ -68,7 +68,7 @@ class QuotaError(BudgetError):
 
 @dataclass(frozen=True)
 class Submitter:
-    """Who has a token. `boards`: the names of those that they may submit to; empty for all.
+    """A submitter: the owner of a token. `boards`: the names of those that they may submit to (empty for all).
 
     `max_bytes` of a body and `rate`, requests a minute: None for the server's.
     """
@@ -163,16 +163,16 @@ class Submitters:
         max_bytes: int | None = None,
         rate: float | None = None,
     ) -> str:
-        """A new submitter's token, which is nowhere else. Who was revoked keeps what they have used.
+        """A new submitter's token, which is nowhere else. A revoked submitter's used quota stays used.
 
         Args:
             name: public: it stands on leaderboards.
             questions: how many, to each holdout or gate.
-            answers: how many of them may be answered by a score; by default all.
-            boards: the names of the holdouts and gates that they may submit to; by default all.
-            own_stakes: whether they may say what they stake of a gate's purse.
+            answers: how many of them may be answered by a score (by default all).
+            boards: the names of the holdouts and gates that they may submit to (by default all).
+            own_stakes: whether they may say what they stake of a gate's error budget.
             max_bytes: of the body of a submission, where it should be fewer than the server takes.
-            rate: requests a minute; by default what the server grants each.
+            rate: requests a minute (by default the server's limit).
 
         Raises `ArgumentError` for a name that is taken, and numbers out of range.
         """
@@ -232,7 +232,7 @@ class Submitters:
         return row is not None and row[0] is not None and bytes(row[0]) == submitter.token
 
     def begin(self, submitter: Submitter, board: str, fingerprint: bytes | None) -> Submission:
-        """Count a submission, durably; one with a fingerprint that was there before is not counted again.
+        """Count a submission, durably. One with a fingerprint that was there before is not counted again.
 
         Raises `QuotaError` when nothing is left.
         """
@@ -267,7 +267,7 @@ class Submitters:
                 execute("DELETE FROM holdout_submission WHERE number = :number", number=opened.number)
 
     def finish(self, opened: Submission, answer: BoardAnswer) -> None:
-        """What was answered. After a power cut it may have to be asked again, for which nothing is charged."""
+        """Record the answer. After a power cut it may have to be asked again, for which nothing is charged."""
         low, high = answer.interval or (None, None)
         with self._transaction(write=True, database=self._unsynced) as execute:
             execute(
@@ -316,7 +316,7 @@ class Submitters:
     def _transaction(
         self, *, write: bool = False, lock: str = _LOCK, database: Database | None = None
     ) -> Iterator[Execute]:
-        """What executes statements, until the transaction ends. Raises `StudyError` when the database fails."""
+        """A function that executes statements until the transaction ends. Raises `StudyError` if the database fails."""
         database = self._database if database is None else database
         failing = unusable(f"{self._name} cannot be used, or holds something else than submitters")
         with self._lock, failing, database.transaction(write=write, lock=lock if write else None):

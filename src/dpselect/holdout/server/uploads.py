@@ -1,4 +1,4 @@
-"""What a submission's body holds: a CSV file, JSON lines or one JSON object. Errors name columns and fields only."""
+"""The body of a submission: a CSV file, JSON lines or one JSON object. Errors name columns and fields only."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Feed:
             self._json.add(piece)
 
     def content(self) -> Any:
-        """The value of a JSON body, the bytes of another one; once. Raises `ContentError`."""
+        """The value of a JSON body, the bytes of another one. It can be read once. Raises `ContentError`."""
         if self._json is not None:
             return self._json.value()
         content = bytes(self._table)
@@ -57,7 +57,7 @@ class Feed:
 
 
 def feed_of(media: str) -> Feed:
-    """What takes a body of this kind."""
+    """A feed for a body of this kind."""
     return Feed(JsonFeed(SUBMISSION, "the body", unique=True) if MEDIA[media] == ".json" else None)
 
 
@@ -100,7 +100,7 @@ class Upload:
         raise ContentError("ids and predictions must be text that can be written in UTF-8")
 
     def outcomes(self, field: str, id_column: str, columns: Sequence[str], rows: int) -> Mapping[str, Any] | None:
-        """Outcomes by id, from a field; or those of the candidate from the columns of these names."""
+        """Outcomes by id, from a field, or those of the candidate from the columns of these names."""
         if self._table is None:
             given = self._mapping(field)
             if given is None and field == "outcomes":

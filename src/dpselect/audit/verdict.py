@@ -1,4 +1,4 @@
-"""What two counts say about a claim: the only step of a black-box audit that its soundness rests on."""
+"""The verdict of two counts on a claim: the only step on which the soundness of a black-box audit rests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def judge(counts: tuple[int, int], sizes: tuple[int, int], question: Question, *
 
     With P the law that is said to exceed (the neighbour's when `reverse`) and Q the other, p <= P(E) and Q(E) <= q hold
     together with probability at least 1 - 2 error. A guarantee (epsilon, delta) implies P(E) <= exp(epsilon) Q(E) +
-    delta and, of the complement in the other direction, 1 - Q(E) <= exp(epsilon) (1 - P(E)) + delta; each is checked
+    delta and, of the complement in the other direction, 1 - Q(E) <= exp(epsilon) (1 - P(E)) + delta. Each is checked
     with p and q in place of the truth, at every point of the claim.
     """
     high, low = (1, 0) if reverse else (0, 1)

@@ -1,4 +1,4 @@
-"""The gate of this library keeps the contract of gates, and gates that do not are caught."""
+"""Tests of `dpselect.testing.gate_contract`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The purse: how much failure probability is left, and what an ask does to it. Exact fractions; public.
+"""The error budget: how much failure probability is left, and what an ask does to it. Exact fractions, public.
 
-A purse V starts at the failure probability. An ask stakes s <= V and tests at level s. Rejected: V - s is left.
+An error budget V starts at the failure probability. An ask stakes s <= V and tests at level s. Rejected: V - s is left.
 Accepted: s is left. Fractions neither underflow after many accepts nor round in favour of the searcher.
 """
 
@@ -14,13 +14,13 @@ from typing import Any, Final
 from dpselect.errors import ArgumentError, BudgetError, number, rational
 from dpselect.numerics.digits import rounded_down
 
-__all__ = ["Purse", "log_of", "shortened"]
+__all__ = ["ErrorBudget", "log_of", "shortened"]
 
 _BITS: Final = 64
 """A stake has so many significant bits, rounded down, so that fractions stay short however many asks there are."""
 _STEPS: Final = 1 << 20
 _EMPTY: Final = 1 << 60
-"""In place of the exponent of an empty purse."""
+"""In place of the exponent of an empty error budget."""
 
 
 def log_of(value: Fraction) -> float:
@@ -33,12 +33,12 @@ def log_of(value: Fraction) -> float:
 
 
 @dataclass(frozen=True)
-class Purse:
-    """What is left after the asks so far.
+class ErrorBudget:
+    """The failure probability that is left after the asks so far.
 
-    >>> purse = Purse(Fraction(1, 16), consultations=4)
-    >>> stake = purse.stake(None)
-    >>> stake, purse.after(stake, accepted=False).left, purse.after(stake, accepted=True).left
+    >>> budget = ErrorBudget(Fraction(1, 16), consultations=4)
+    >>> stake = budget.stake(None)
+    >>> stake, budget.after(stake, accepted=False).left, budget.after(stake, accepted=True).left
     (Fraction(1, 64), Fraction(3, 64), Fraction(1, 64))
 
     Source: docs/theory/gate.md, Theorem 1.
@@ -55,7 +55,7 @@ class Purse:
         left.
         """
         if not self.left:
-            raise BudgetError("the purse of this gate is empty; one more answer would not be certified")
+            raise BudgetError("the error budget of this gate is empty. One more answer would not be certified")
         if wanted is None:
             asks_left = self.consultations - self.asked
             return shortened(self.left / asks_left) if asks_left > 1 else self.left
@@ -67,19 +67,19 @@ class Purse:
         if not 0 < asked <= self.left * (1 + Fraction(1, 10**9)):
             left = rounded_down(float(self.left))
             raise ArgumentError(f"stake must be above 0 and at most what is left, {left}, got {float(asked)!r}")
-        # a purse that was printed or is a double is not exactly what is left: so near to all of it is all of it
+        # an amount that was printed or is a float64 is not exactly what is left: so near to all of it is all of it
         return self.left if asked >= self.left * (1 - Fraction(1, 10**9)) else shortened(asked)
 
-    def charged(self, stake: Fraction) -> Purse:
-        """What is left while there is no answer yet, and when there never will be one."""
+    def charged(self, stake: Fraction) -> ErrorBudget:
+        """The error budget while there is no answer yet, and if there never will be one."""
         return replace(self, left=self.left - stake, asked=self.asked + 1)
 
-    def after(self, stake: Fraction, *, accepted: bool) -> Purse:
-        """What is left after an answer."""
+    def after(self, stake: Fraction, *, accepted: bool) -> ErrorBudget:
+        """The error budget after an answer."""
         return replace(self.charged(stake), left=stake if accepted else self.left - stake)
 
     def exponent(self) -> int:
-        """What is left as an integer that never decreases; `left_from` is at most what it was."""
+        """The failure probability left, as an integer that never decreases. `left_from` is at most what it was."""
         if not self.left:
             return _EMPTY
         return math.ceil(-log_of(self.left) / math.log(2.0) * _STEPS) + 1
@@ -88,8 +88,8 @@ class Purse:
     def left_from(exponent: int) -> Fraction:
         """At most what was left when `exponent` said so.
 
-        >>> purse = Purse(Fraction(1, 20), consultations=2)
-        >>> 0.0499999 < float(Purse.left_from(purse.exponent())) < 0.05
+        >>> budget = ErrorBudget(Fraction(1, 20), consultations=2)
+        >>> 0.0499999 < float(ErrorBudget.left_from(budget.exponent())) < 0.05
         True
         """
         if exponent >= _EMPTY:

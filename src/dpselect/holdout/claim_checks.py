@@ -1,18 +1,18 @@
 """Claims checked by a sparse vector, few noisy answers: a private holdout for many claims.
 
-A claim v is confirmed when the distance of the rows' mean S from it, with noise, is below a tolerance, with noise; the
+A claim v is confirmed when the distance of the rows' mean S from it, with noise, is below a tolerance, with noise. The
 tolerance's noise is drawn again after every answer. Without a confirmed claim the answer is S with Gaussian noise,
 rounded.
 
 **Privacy.** A run of checks up to its refusal is a sparse vector with one positive (the distance moves by one row),
 whose noises are drawn on integers in units of 2**-BITS. Its privacy profile is that of the game of coins
-(docs/theory/sparse-vector.md, Theorem 7), and is below that of N(0,1) against N(mu_c,1); `mu_of_run` compares them.
-There are at most B runs and B answers, one after the other; Gaussian trade-offs compose adaptively with mu^2 adding up
+(docs/theory/sparse-vector.md, Theorem 7), and is below that of N(0,1) against N(mu_c,1). `mu_of_run` compares them.
+There are at most B runs and B answers, one after the other. Gaussian trade-offs compose adaptively with mu^2 adding up
 (Dong, Roth, Su 2022; Smith, Thakurta 2022).
 
 **Validity.** Fix the noise, which does not depend on the rows: what is shown is then one of the sequences counted in
 `dpselect.holdout.counting`, whose theorem holds no matter what rule maps rows to answers. So the rows' scores are
-near their expectations; what is shown is near the rows' scores when no noise is large:
+near their expectations. Everything shown is near the rows' scores when no noise is large:
 
 - no answer's noise passes x deviations: probability at most 2 B ndtr(-x);
 - no claim is confirmed that is off by the tolerance and g more. After a refusal a run is over; so in a run in which
@@ -126,7 +126,7 @@ def _gap(probability: float, epsilon: float) -> float:
 class CheckedPlan(Counted):
     """`counting` has nine tenths of the failure probability, the noise the rest.
 
-    A claim is compared with `tolerance` = slack + refusal_gap; `epsilon` is that of a run of checks, `deviation` that
+    A claim is compared with `tolerance` = slack + refusal_gap. `epsilon` is that of a run of checks, `deviation` that
     of an answer's noise.
     """
 
@@ -141,7 +141,7 @@ class CheckedPlan(Counted):
 
     @property
     def tolerance(self) -> float:
-        """What the distance of a claim is compared with."""
+        """The threshold for the distance of a claim."""
         return self.slack + self.refusal_gap
 
     @property
@@ -183,7 +183,7 @@ class CheckedPlan(Counted):
 
     @property
     def row_privacy(self) -> Guarantee | None:
-        """What everything shown promises to a row."""
+        """The guarantee of everything shown for a row."""
         return gaussian(noise_multiplier=1.0 / self.mu, adjacency=Adjacency.REPLACE_ONE)
 
     def answer(self, scored: Scored, claim: float | None, draws: Draws) -> tuple[bool | None, float]:
@@ -207,7 +207,7 @@ class CheckedPlan(Counted):
         return discrete_laplace(math.ceil(scale * 2.0**BITS), random)
 
     def interval(self, value: float, agrees: bool | None) -> tuple[float, float]:
-        """Where the population's score lies, given what was shown."""
+        """An interval around the population's score, given what was shown."""
         return self.counting.around(value, self.claim_error if agrees else self.answer_error)
 
 
@@ -220,7 +220,7 @@ def plan_checked(
     tolerance: float,
     largest_mu: float,
 ) -> CheckedPlan:
-    """The smallest error, nearly, at a price of at most N(0,1) against N(largest_mu,1) for a row; see the module.
+    """The smallest error, nearly, at a price of at most N(0,1) against N(largest_mu,1) for a row. See the module.
 
     `tolerance` is how far a claim may be from the rows' score and still be confirmed (except with a thirtieth of the
     failure probability). Raises `ArgumentError` when no error below one half is certified.

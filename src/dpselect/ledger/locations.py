@@ -1,4 +1,4 @@
-"""Where a ledger can be, and its witness: SQLite files of mode 0600 on a local file system, or PostgreSQL."""
+"""Places of a ledger, and its witness: SQLite files of mode 0600 on a local file system, or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def translated(name: str) -> Iterator[None]:
 
 
 def witness_at(place: WitnessPlace, *, is_file: bool, timeout: float) -> Witness | None:
-    """The witness that is asked for; True means the variable's, else the state folder for a ledger in a file.
+    """The witness that is asked for. True means the variable's, else the state folder for a ledger in a file.
 
     Raises `ArgumentError` for a place that is none.
     """

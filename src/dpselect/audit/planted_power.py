@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
 from dpselect.audit.events import OutputEvent, Question, choose_event
-from dpselect.audit.judging import judge
 from dpselect.audit.outputs import Outputs
 from dpselect.audit.readings import dissected, fitted_reading, is_structured
 from dpselect.audit.result import POWER
+from dpselect.audit.verdict import judge
 from dpselect.numerics.search import Array, first_true
 from dpselect.randomness import RandomSource
 
@@ -45,7 +45,7 @@ class Planted:
         share: of the outputs that hold the planted value on the side where it is more frequent.
         form: the feature that it was planted in, in words.
         limit: the epsilon that .95 of such audits show where one side alone gives the planted value.
-        enough: a number of draws of each data set that would do, once the form is known; None where none would.
+        enough: a number of draws of each data set that would do, once the form is known, or None if none would.
     """
 
     power: float
@@ -120,7 +120,7 @@ def planted_power(
 ) -> Planted:
     """The power, for the weakest of a few forms. `choosing` and `judging` are draws of one data set.
 
-    `sizes` are those of the audit's judging draws; `claimed` is the claim's epsilon at the question's delta.
+    `sizes` are those of the audit's judging draws. `claimed` is the claim's epsilon at the question's delta.
     """
     epsilon, delta = 2.0 * claimed, 2.0 * question.delta
     if epsilon == 0.0 and delta == 0.0:
@@ -215,7 +215,7 @@ def _binomial(law: Array, size: int, random: RandomSource) -> NDArray[np.int64]:
 
 
 def _usual(seen: _Seen, shares: tuple[float, float], sizes: tuple[int, int], question: Question) -> tuple[float, bool]:
-    """What .95 of audits show at least, about: both counts nearer to each other than expected."""
+    """The epsilon that about .95 of audits show at least: both counts nearer to each other than expected."""
     counts = []
     typicals = [float(np.mean(law)) for law in _laws(seen, shares)]
     signs = (-1.0, 1.0) if typicals[0] >= typicals[1] else (1.0, -1.0)  # towards each other

@@ -1,4 +1,4 @@
-"""Running the server until it is told to stop."""
+"""Run the server until a signal stops it."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def serve(
     settings: ServerSettings | None = None,
     ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve holdouts and gates over HTTP until SIGTERM or SIGINT; requests that have begun are answered then.
+    """Serve holdouts and gates over HTTP until SIGTERM or SIGINT. Requests that have begun are answered then.
 
     Args:
         paths: files of holdouts and gates, folders of them, and databases: postgresql://... or postgresql://...#NAME.
-        submitters: the file of submitters, made where there is none; or a postgresql:// URL.
+        submitters: the file of submitters, made if there is none, or a postgresql:// URL.
         listen: an address and a port, of which 0 takes one that is free.
         settings: limits and the like.
         ready: called with the server's URL once it listens.
@@ -111,7 +111,7 @@ def _listening(listen: str, made: Callable[[int], socket.socket]) -> Iterator[tu
 
 @contextmanager
 def _log(log: logging.Logger) -> Iterator[None]:
-    """One line a request on standard error: the time, the route and the status; no name, no query, no address."""
+    """One line a request on standard error: the time, the route and the status, but no name, query or address."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
