@@ -166,7 +166,8 @@ class Holdout(Unrepeatable):
         """Seal labels into a new file. Nothing about them is in the clear but their number.
 
         Args:
-            path: the new file, or postgresql://...#NAME (docs/server.md). Its key goes to the per-user state folder.
+            path: the new file, or postgresql://...#NAME (docs/how-to/server.md). Its key goes to the state folder of
+                the user.
             labels: no one may have seen them (you must ensure this).
             request: what may be asked. Errors need its `bound`.
             spender: charged for the whole holdout, before the file appears. It needs epsilon. A crash in between leaves

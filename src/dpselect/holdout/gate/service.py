@@ -84,7 +84,8 @@ class Gate(Session):
         """Seal the first incumbent's outcomes into a new file. All that is tested is fixed here.
 
         Args:
-            path: the new file, or postgresql://...#NAME (docs/server.md). Its key goes to the per-user state folder.
+            path: the new file, or postgresql://...#NAME (docs/how-to/server.md). Its key goes to the state folder of
+                the user.
             outcomes: of the incumbent, by the id of the task: a number in [0, 1], or a sequence of as many for each
                 task. The mean of these repeats counts. Tasks, or clusters of them, must be independent draws from
                 one population, seen by no one who shapes candidates (you must ensure this).
