@@ -67,8 +67,8 @@ def line(module, text):
 def test_lethal_mutants_die():
     """Of the weights of a tilted law, and of the limit of a uniform one: draws and prices would show it."""
     for module, text, test in (
-        ("repetitions/truncation", "tilted.append(weight * power)", "tests/repetitions/test_law.py"),
-        ("repetitions/beta_binomial", "return 0.5 * self.limit", "tests/repetitions/test_law.py"),
+        ("repetitions/truncation", "tilted.append(weight * power)", "tests/repetitions/test_truncation.py"),
+        ("repetitions/beta_binomial", "return 0.5 * self.limit", "tests/repetitions/test_beta_binomial.py"),
     ):
         out = run(line(module, text), "--tests", test)
         assert "survived: " not in out

@@ -34,7 +34,6 @@ from dpselect.repetitions import (
 
 DRAWS = 4000
 FALSE_ALARM = 1e-6
-
 SAMPLED = [
     TruncatedNegativeBinomial(eta=-0.5, gamma=0.05),
     TruncatedNegativeBinomial(eta=2.5, gamma=0.4),
@@ -169,26 +168,6 @@ def test_exact_weights_are_as_exact_as_stated(law):
         abs(p - q) <= Fraction(1, 1 << 280) * max(first, p)
         for p, q in zip(exact[law.minimum :], got[law.minimum :], strict=True)
     )
-
-
-def test_binomial_by_bits_is_exact():
-    """The bitwise sampler, fed every possible stream of bits, against the binomial law: probability 3/8, two trials."""
-
-    class Stream:
-        def __init__(self, number: int) -> None:
-            self.number = number
-
-        def bits(self, count: int) -> int:
-            drawn, self.number = self.number & ((1 << count) - 1), self.number >> count
-            return drawn
-
-    law = Binomial(trials=2, probability=0.375)
-    counts = [0, 0, 0]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpselect.repetitions.binomial.resolve", lambda random: random)
-        for number in range(1 << 6):
-            counts[law.sample(Stream(number))] += 1
-    assert counts == [25, 30, 9]
 
 
 def test_a_source_replays():
