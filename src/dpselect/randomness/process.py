@@ -17,9 +17,10 @@ from __future__ import annotations
 import mmap
 import os
 import sys
+from collections.abc import Callable
 from typing import Final
 
-__all__ = ["this_process"]
+__all__ = ["in_each_child", "this_process"]
 
 _MADV_WIPEONFORK: Final = 18  # linux/mman.h; since Linux 4.14
 
@@ -69,5 +70,10 @@ def _renew() -> None:
     _page[0] = 1
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+def in_each_child(renew: Callable[[], None]) -> None:
+    """Call `renew` in every child that Python knows to be forked, before anything else runs there."""
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(after_in_child=renew)
+
+
+in_each_child(_renew)

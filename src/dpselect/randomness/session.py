@@ -57,8 +57,10 @@ class Session(Unrepeatable):
     method of the same object.
     """
 
+    _turn: _Turn | None = None
+
     def __init__(self) -> None:
-        if getattr(self, "_turn", None) is not None:
+        if self._turn is not None:
             raise SessionError(f"this {type(self).__name__} is made: a new session is a new object, with its own price")
         self._turn = _Turn(self)
 
@@ -87,7 +89,7 @@ def answers(method: Callable[Concatenate[_Asked, _Given], _Answer]) -> Callable[
 
     @functools.wraps(method)
     def answer(self: _Asked, /, *args: _Given.args, **options: _Given.kwargs) -> _Answer:
-        turn: _Turn | None = getattr(self, "_turn", None)
+        turn = self._turn
         if turn is None or turn.owner() is not self:
             raise SessionError(f"this {type(self).__name__} was not made by its constructor: it answers nothing")
         if turn.process is not this_process():

@@ -56,9 +56,9 @@ class Goal:
             number("success", self.success[1], above=0.0, below=1.0)
         if self.mean_runs is not None:
             number("mean_runs", self.mean_runs, at_least=1.0)
-        for name in ("runs_99", "max_runs"):
-            if getattr(self, name) is not None:
-                integer(name, getattr(self, name), at_least=1)
+        for name, given in (("runs_99", self.runs_99), ("max_runs", self.max_runs)):
+            if given is not None:
+                integer(name, given, at_least=1)
 
     @property
     def wanted(self) -> bool:

@@ -27,7 +27,7 @@ from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
-from dpselect.privacy.profile import both_directions
+from dpselect.privacy.profile import SymmetricProfile, both_directions
 from dpselect.privacy.renyi import SEARCH_ORDERS, RenyiCurve
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.one_run import RenyiForm
@@ -148,8 +148,9 @@ class NodedCurve:
         """The larger hockey-stick divergence of the two directions, as a function of losses >= 0."""
         profile = self.base.profile
         if profile is not None and self.base.loss is None:
-            symmetric = getattr(type(profile), "add", None) is type(profile).remove
-            return profile.remove if symmetric else lambda losses: both_directions(profile, losses)
+            if isinstance(profile, SymmetricProfile):
+                return profile.remove
+            return lambda losses: both_directions(profile, losses)
         region = renyi_trade_off(self.orders, self.epsilons)
         return lambda losses: region.hockey_stick(np.exp(losses))
 
