@@ -23,8 +23,8 @@ from dpselect.privacy.bases import BASES
 from dpselect.registry import Registry
 from dpselect.repetitions import Tabulated, repetition_law
 from dpselect.repetitions.by_name import from_description
+from dpselect.repetitions.distribution import LAWS, Family, FloatArray
 from dpselect.repetitions.finite import FiniteLaw
-from dpselect.repetitions.law import LAWS, Family, FloatArray
 from tests.registered import only_in_this_file
 
 

@@ -84,6 +84,6 @@ def test_a_mutant_survives_tests_of_something_else():
 
 @pytest.mark.slow
 def test_a_drawn_sample():
-    out = run("repetitions", "--sample", "5", "--seed", "3", "--tests", "tests/repetitions/test_law.py")
+    out = run("repetitions", "--sample", "5", "--seed", "3", "--tests", "tests/repetitions/test_distribution.py")
     assert sum(out.count(f"\n{outcome}: ") for outcome in ("killed", "survived", "timed out")) in (4, 5)
     assert "| repetitions | 5 |" in out

@@ -97,7 +97,7 @@ def test_far_tail_of_a_heavy_law():
 
 def test_a_walk_hands_over_to_the_tail(monkeypatch):
     """With the switch after 3 steps the law stays the same; false alarm 1e-6."""
-    monkeypatch.setattr("dpselect.repetitions.law.LONG_WALK", 3)
+    monkeypatch.setattr("dpselect.repetitions.distribution.LONG_WALK", 3)
     law = TruncatedNegativeBinomial(eta=-0.2, gamma=0.3)
     source = keyed_source("hand over")
     assert passes(law, [law.sample(source) for _ in range(500)])

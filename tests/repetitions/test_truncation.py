@@ -16,8 +16,8 @@ from dpselect.repetitions import (
     Poisson,
     capped,
 )
+from tests.repetitions.distribution_cases import ONE_OF_EACH, label
 from tests.repetitions.exact_tables import agrees_with_table
-from tests.repetitions.law_cases import ONE_OF_EACH, label
 
 every_law = pytest.mark.parametrize("law", ONE_OF_EACH, ids=label)
 

@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.learners.rows import number_table
-from dpselect.preprocessing.maps.binned import Bins
-from dpselect.preprocessing.maps.centered import Centered, Logarithms
+from dpselect.preprocessing.maps.bins import Bins
 from dpselect.preprocessing.maps.cosines import DirectionAndWaves, Waves
 from dpselect.preprocessing.maps.directions import DirectionOfRow, Standardized
 from dpselect.preprocessing.maps.gradients import EdgeDirections
 from dpselect.preprocessing.maps.row_map import MAPS, MapOfRows, MapOfTables
+from dpselect.preprocessing.maps.scales import Centered, Logarithms
 
 __all__ = [
     "EXPECTED_FAILED_CHECKS",

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ForkedSourceError, integer
 from dpselect.randomness.process import in_each_child, this_process
+from dpselect.randomness.process_start import refuse_while_starting
 from dpselect.randomness.session import Unrepeatable
-from dpselect.randomness.starting import refuse_while_starting
 
 __all__ = ["BitStream", "Shape", "parse_shape"]
 

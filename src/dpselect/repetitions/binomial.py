@@ -13,9 +13,9 @@ from scipy.special import betainc, gammaln, xlog1py
 
 from dpselect.errors import integer, number
 from dpselect.randomness import RandomSource, resolve
+from dpselect.repetitions.distribution import FloatArray, Repetitions, repetition_law
 from dpselect.repetitions.exact_walk import Ratio, Walked, power_of_two_fraction
 from dpselect.repetitions.gamma_ratio import log_gamma_ratio
-from dpselect.repetitions.law import FloatArray, Repetitions, repetition_law
 
 __all__ = ["Binomial", "Fixed"]
 

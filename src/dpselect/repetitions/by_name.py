@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, Final, Protocol, runtime_checkable
 
 from dpselect.errors import ArgumentError
-from dpselect.repetitions.law import LAWS, Family, Repetitions
+from dpselect.repetitions.distribution import LAWS, Family, Repetitions
 
 __all__ = ["GRID", "expect_law", "families", "from_description", "law_named", "law_names", "law_usage"]
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.randomness import RandomSource
-from dpselect.repetitions.law import Repetitions
+from dpselect.repetitions.distribution import Repetitions
 
 __all__ = ["Walked", "bits_for", "draw_decreasing_tail", "power_of_two_fraction"]
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from dpselect.repetitions.law import FloatArray
+from dpselect.repetitions.distribution import FloatArray
 
 __all__ = ["log_gamma_ratio"]
 

@@ -22,9 +22,9 @@ from scipy.special import betaincc, gammaln
 from dpselect.errors import ArgumentError, number
 from dpselect.numerics.search import root_between
 from dpselect.randomness import RandomSource
+from dpselect.repetitions.distribution import Family, FloatArray, repetition_law
 from dpselect.repetitions.exact_walk import Ratio, Walked, draw_decreasing_tail, power_of_two_fraction
 from dpselect.repetitions.gamma_ratio import log_gamma_ratio
-from dpselect.repetitions.law import Family, FloatArray, repetition_law
 from dpselect.repetitions.one_run import OneRun, RenyiForm
 
 __all__ = [

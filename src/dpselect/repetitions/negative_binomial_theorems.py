@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError, number
-from dpselect.repetitions.law import FloatArray
+from dpselect.repetitions.distribution import FloatArray
 from dpselect.repetitions.negative_binomial import Geometric, Logarithmic, TruncatedNegativeBinomial, second_order_cost
 from dpselect.repetitions.one_run import orders_above_one
 

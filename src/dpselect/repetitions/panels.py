@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.repetitions.law import FloatArray
+from dpselect.repetitions.distribution import FloatArray
 
 __all__ = ["Panels", "power_sum"]
 

@@ -16,8 +16,8 @@ from scipy.special import gammainc, gammaln, xlogy
 from dpselect.errors import ArgumentError, number
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import root_between
+from dpselect.repetitions.distribution import Family, FloatArray, repetition_law
 from dpselect.repetitions.exact_walk import Ratio, Walked, power_of_two_fraction
-from dpselect.repetitions.law import Family, FloatArray, repetition_law
 from dpselect.repetitions.one_run import OneRun, RenyiForm, orders_above_one
 
 __all__ = ["Poisson", "ZeroTruncatedPoisson", "corollary_21", "theorem_6"]

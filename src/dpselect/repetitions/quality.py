@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpselect.numerics.digits import rounded
-from dpselect.repetitions.law import Repetitions
+from dpselect.repetitions.distribution import Repetitions
 
 __all__ = ["Quality", "quality_of"]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.randomness import RandomSource, resolve
-from dpselect.repetitions.law import Repetitions
+from dpselect.repetitions.distribution import Repetitions
 from dpselect.repetitions.poisson import Poisson
 
 __all__ = ["independent_counts", "split_counts"]

@@ -22,7 +22,7 @@ from dpselect.privacy.notebook import bound, grid
 from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import families as known_families
-from dpselect.repetitions.law import Family
+from dpselect.repetitions.distribution import Family
 
 __all__ = ["Goal", "LawOption", "LawPlan", "laws_for", "plan", "trade_off_curve"]
 

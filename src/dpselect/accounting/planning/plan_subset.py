@@ -16,7 +16,7 @@ from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law, families as known_families
-from dpselect.repetitions.law import Family
+from dpselect.repetitions.distribution import Family
 
 __all__ = ["SAMPLING_RATES", "SubsetOption", "plan_subset"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import ArgumentError, number
+from dpselect.repetitions.distribution import FloatArray, repetition_law
 from dpselect.repetitions.exact_walk import bits_for, power_of_two_fraction
 from dpselect.repetitions.finite import LARGEST_TABLE, WeightedLaw
-from dpselect.repetitions.law import FloatArray, repetition_law
 
 __all__ = ["Tabulated"]
 

@@ -10,15 +10,15 @@ import pytest
 from scipy import stats
 
 from dpselect.errors import ArgumentError
-from dpselect.randomness import discrete_gaussian_array, keyed_source, whole_numbers
-from dpselect.randomness.lazy import LazyUniform
-from dpselect.randomness.whole_numbers import (
+from dpselect.randomness import discrete_gaussian_array, integers, keyed_source
+from dpselect.randomness.integers import (
     discrete_gaussian,
     discrete_laplace,
     discrete_laplace_array,
     exponential_coin,
     geometric,
 )
+from dpselect.randomness.lazy import LazyUniform
 from tests.randomness.lazy_cases import chi_square
 
 FALSE_ALARM = 1e-6
@@ -96,7 +96,7 @@ def test_close_calls_are_settled_exactly() -> None:
             c = 2 * math.exp(-1 / scale) / (1 + math.exp(-1 / scale))
             position = 1 + float(scale) * (math.log(c) - math.log(u))
             for guess in (0, max(int(position), 0), max(int(position), 0) + 2):
-                got = whole_numbers._settle(scale, LazyUniform(random, bits, 63), guess)
+                got = integers._settle(scale, LazyUniform(random, bits, 63), guess)
                 assert got == max(math.floor(position), 0)
 
 

@@ -32,9 +32,9 @@ from dpselect.repetitions import (
     repetition_law,
 )
 from dpselect.repetitions.by_name import from_description
-from dpselect.repetitions.law import LAWS, FloatArray
+from dpselect.repetitions.distribution import LAWS, FloatArray
 from tests.registered import only_in_this_file
-from tests.repetitions.law_cases import ONE_OF_EACH, label
+from tests.repetitions.distribution_cases import ONE_OF_EACH, label
 
 every_law = pytest.mark.parametrize("law", ONE_OF_EACH, ids=label)
 unit = st.floats(0.0, 1.0)
