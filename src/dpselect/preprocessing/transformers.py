@@ -52,7 +52,7 @@ class PublicMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         cls.__doc__ = cls.__doc__ or cls.__bases__[-1].__doc__  # the map's
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Learn nothing; X has the shape (rows, features). Raises `ArgumentError` for parameters that do not fit it."""
+        """Learn nothing from X, of shape (rows, features). Raises `ArgumentError` for parameters that do not fit it."""
         MapOfRows.fit(self, X, y)
         validate_data(self, X, skip_check_array=True)
         return self

@@ -1,7 +1,7 @@
-"""What every session shares: an object that holds a budget, a secret noise or private rows, and answers questions.
+"""The base of every session: an object that holds a budget, a secret noise or private rows, and answers questions.
 
 There is one of it. A copy, a pickle or a forked child would answer from the same budget or with the same noise a second
-time, and so would a second thread, or a question asked from within the answer to another. A new session is a subclass
+time. So would a second thread, or a question asked from within the answer to another. A new session is a subclass
 of `Session` whose methods that answer are marked with `answers`:
 
 >>> from dpselect.errors import BudgetError
@@ -83,8 +83,8 @@ def answers(method: Callable[Concatenate[_Asked, _Given], _Answer]) -> Callable[
     """Marks a method of a `Session` that gives an answer, or changes what is left.
 
     Threads take turns. Raises `ForkedSourceError` in a forked child, and `SessionError` in an object that its
-    constructor did not make and when asked by what is called during an answer: an estimator, a candidate, a stream. (A
-    thread which that starts and waits for would wait for ever.)
+    constructor did not make. An estimator, candidate or stream that is called during an answer gets a `SessionError`
+    too. (A thread that it starts and waits for would wait for ever.)
     """
 
     @functools.wraps(method)

@@ -27,7 +27,7 @@ class _BuiltByMean(Protocol):
 
 
 def law_named(name: str, settings: Mapping[str, Any]) -> Repetitions:
-    """The law of this name; `at_most` among the settings conditions it on a hard limit.
+    """The law of this name. `at_most` among the settings conditions it on a hard limit.
 
     Laws that are built from gamma take `mean` in its place. Raises `ArgumentError` for an unknown name or for settings
     that the law does not take.
@@ -71,7 +71,7 @@ def from_description(description: Mapping[str, Any]) -> Repetitions:
 
 
 def expect_law(repetitions: object) -> None:
-    """Raise `TypeError` for what is no law of the number of runs; a plain number says how to write it.
+    """Raise `TypeError` for anything but a distribution of the number of runs, and say how to write a plain number.
 
     >>> from dpselect.repetitions import Harmonic
     >>> expect_law(Harmonic(limit=30))
@@ -90,7 +90,7 @@ def law_names() -> tuple[str, ...]:
 
 
 def law_usage() -> dict[str, str]:
-    """What the laws take that a few numbers describe, by name.
+    """The parameters of the laws that a few numbers describe, by name.
 
     >>> law_usage()["negative-binomial"]
     'eta=,mean=|gamma='

@@ -73,5 +73,5 @@ class Tabulated(WeightedLaw):
         return bits, [numerator << (scale - shift) for numerator, shift in fractions]
 
     def describe(self) -> dict[str, Any]:
-        """As for every law; the probabilities are a list."""
+        """As for every law. The probabilities are a list."""
         return {"law": self.law_name, "probabilities": list(self.probabilities)}
