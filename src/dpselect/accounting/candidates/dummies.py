@@ -162,7 +162,7 @@ def select_among_dummies(
     threshold and 0 otherwise. A pure base costs at most 2 epsilon_1 (see the module), and what the numbers of runs and
     dummies take off that is bounded numerically: exactly for sharpness inf. Bases with a failure mass: outside
     1 - (1 - failure)^runs, which is the same event on all data sets. Any other base has a profile. `gamma` is in
-    [1e-12, 1/4). Same adjacency; rounded up. Source: Liu, Talwar 2019, Theorem C.1.
+    [1e-12, 1/4). Same adjacency, rounded up. Source: Liu, Talwar 2019, Theorem C.1.
 
     >>> from dpselect.privacy import pure_dp
     >>> round(select_among_dummies(pure_dp(epsilon=1.0), runs=100, gamma=0.1).epsilon(delta=0), 3)
