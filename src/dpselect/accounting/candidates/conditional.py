@@ -103,8 +103,8 @@ class ConditionalRenyi(CopiedByFields):
     """The Renyi curve of conditional sampling with a floor coin.
 
     The smaller of Corollary 16 (2) and D + sup over events of log(v'/v) + log(1/v) / (order - 1), where v and v' are
-    the probabilities of "acceptable or BOT", at least `floor`. The result is closed monotonically. The coin also averages
-    the moment: exp((order-1) D) becomes floor + (1 - floor) exp((order-1) D).
+    the probabilities of "acceptable or BOT", at least `floor`. The result is closed monotonically. The coin also
+    averages the moment: exp((order-1) D) becomes floor + (1 - floor) exp((order-1) D).
     """
 
     base: Guarantee
