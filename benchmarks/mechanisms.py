@@ -21,7 +21,7 @@ import numpy as np
 from dpselect.mechanisms import SparseVector, TopK, exponential_mechanism, permute_and_flip, report_noisy_max
 from dpselect.mechanisms.grid import gaussian_steps
 from dpselect.randomness import discrete_gaussian_array, keyed_source
-from dpselect.randomness.whole_numbers import discrete_laplace_array
+from dpselect.randomness.integers import discrete_laplace_array
 
 Run = Callable[[], Any]
 EPSILON = 2.0

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from dpselect.accounting import gated
-from dpselect.accounting.stopping.gated import logistic_error_shift, noise_unit
+from dpselect.accounting.stopping.gate import logistic_error_shift, noise_unit
 from dpselect.learners import GatedRelease
 from dpselect.mechanisms import SparseRelease, balanced_split
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee

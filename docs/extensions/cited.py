@@ -168,7 +168,7 @@ CITED = {
         "Bretagnolle, Huber 1979",
     ): "test: privacy/test_profile.py: test_a_delta_that_total_variation_cannot_exceed_costs_nothing",
     ("privacy/renyi.py", "Bun, Steinke 2016"): "no price: a definition",
-    ("repetitions/law.py", "Papernot, Steinke 2022"): "entry: Papernot, Steinke 2022, Lemma 22",
+    ("repetitions/distribution.py", "Papernot, Steinke 2022"): "entry: Papernot, Steinke 2022, Lemma 22",
     ("repetitions/negative_binomial.py", "Liu, Talwar 2019"): "no price: the name of a law",
     ("repetitions/negative_binomial.py", "Papernot, Steinke 2022"): "entry: Papernot, Steinke 2022, Theorem 2",
     (

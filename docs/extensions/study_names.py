@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from dpselect.preprocessing import MAPS
 from dpselect.repetitions.by_name import law_usage
-from dpselect.repetitions.law import LAWS
+from dpselect.repetitions.distribution import LAWS
 from dpselect.study.columns import SCALES
 from dpselect.study.columns.kind import KINDS
 from dpselect.study.learners import LEARNERS, StudyLearner

@@ -62,7 +62,7 @@ NO_ENTRY = {
     ("privacy/losses/composition.py", "Theorem 24.2"): "the rounding of a Fourier transform; the tests measure it",
     ("privacy/losses/pld.py", "Proposition 3"): "a rough number that a mesh is chosen by",
     ("privacy/mechanisms/pure.py", "Proposition 3.3"): "a weaker bound, named beside the exact curve",
-    ("randomness/whole_numbers.py", "Corollary 9"): "a remark on the variance; no price rests on it",
+    ("randomness/integers.py", "Corollary 9"): "a remark on the variance; no price rests on it",
     ("docs/theory/adaptive-proposals.md", "Lemma 1"): "a step in the proof of the bounds, which are held by Lemma 2",
     ("docs/theory/adaptive-proposals.md", "Lemma 3"): "an identity: weights are integers that add up",
     ("docs/theory/noise-reduction.md", "Theorem 3"): "an identity of Gaussian covariances; a test draws both laws",

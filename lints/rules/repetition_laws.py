@@ -35,7 +35,7 @@ def by_type(sources: list[Source]) -> Iterator[tuple[str, int, str]]:
     """Files outside of `repetitions/`, and the base of all laws, that know one law from another."""
     known = laws(sources)
     for source in sources:
-        if source.package != "repetitions" or source.name == "repetitions/law.py":
+        if source.package != "repetitions" or source.name == "repetitions/distribution.py":
             exceptions = source.exceptions("laws")
             for node in told_apart(source, known):
                 line = node.lineno  # type: ignore[attr-defined]

@@ -67,8 +67,8 @@ def line(module, text):
 def test_lethal_mutants_die():
     """Of the weights of a tilted law, and of the limit of a uniform one: draws and prices would show it."""
     for module, text, test in (
-        ("repetitions/truncation", "tilted.append(weight * power)", "tests/repetitions/test_law.py"),
-        ("repetitions/beta_binomial", "return 0.5 * self.limit", "tests/repetitions/test_law.py"),
+        ("repetitions/truncation", "tilted.append(weight * power)", "tests/repetitions/test_truncation.py"),
+        ("repetitions/beta_binomial", "return 0.5 * self.limit", "tests/repetitions/test_beta_binomial.py"),
     ):
         out = run(line(module, text), "--tests", test)
         assert "survived: " not in out
@@ -84,6 +84,6 @@ def test_a_mutant_survives_tests_of_something_else():
 
 @pytest.mark.slow
 def test_a_drawn_sample():
-    out = run("repetitions", "--sample", "5", "--seed", "3", "--tests", "tests/repetitions/test_law.py")
+    out = run("repetitions", "--sample", "5", "--seed", "3", "--tests", "tests/repetitions/test_distribution.py")
     assert sum(out.count(f"\n{outcome}: ") for outcome in ("killed", "survived", "timed out")) in (4, 5)
     assert "| repetitions | 5 |" in out

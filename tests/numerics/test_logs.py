@@ -1,4 +1,4 @@
-"""Logs, sums that round up, the minimiser."""
+"""Logarithms at both ends, and sums that round up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpselect.numerics.logs import log1mexp, log_weighted_sum, sum_up
-from dpselect.numerics.search import minimise
 
 
 def test_log1mexp_keeps_its_digits_at_both_ends():
@@ -41,27 +40,3 @@ def test_sum_up_is_the_next_double_at_or_above_the_exact_sum(values):
 
 def test_sum_up_of_infinity():
     assert sum_up([1.0, float("inf")]) == float("inf")
-
-
-def test_minimise_returns_a_value_that_the_function_took():
-    seen: dict[float, float] = {}
-
-    def bumpy(x):
-        values = (x - 0.3) ** 2 + 0.01 * np.sin(500.0 * x)
-        seen.update(zip(x.tolist(), values.tolist(), strict=True))
-        return values
-
-    x, value = minimise(bumpy, -1.0, 2.0)
-    assert seen[x] == value
-    assert value == min(seen.values())
-
-
-def test_minimise_finds_a_smooth_minimum_and_passes_over_nan_and_infinity():
-    def partly(x):
-        with np.errstate(invalid="ignore"):
-            return np.where(x > 1.5, np.inf, np.where(x < 0.1, np.nan, (x - 1.0) ** 2 + 3.0))
-
-    x, value = minimise(partly, 0.0, 2.0)
-    assert value == pytest.approx(3.0, abs=1e-12)
-    assert x == pytest.approx(1.0, abs=1e-6)
-    assert minimise(lambda x: np.full_like(x, np.inf), 0.0, 1.0)[1] == np.inf

@@ -1,4 +1,4 @@
-"""Searches return the safe endpoint, no matter what they are asked; suprema are in what is returned."""
+"""Searches return the safe endpoint regardless of the predicate, and the minimiser a value that was taken."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-from dpselect.numerics.cells import supremum_over_cells
-from dpselect.numerics.search import crossing, first_true, last_true, root_between, root_on_grids
+from dpselect.numerics.search import crossing, first_true, last_true, minimise, root_between, root_on_grids
 
 DOUBLES = st.floats(allow_nan=False)
 WHOLE = st.one_of(st.integers(-50, 50), st.integers(-(1 << 200), 1 << 200))
@@ -163,96 +162,6 @@ def test_an_end_is_the_answer_where_nothing_was_seen_to_hold():
     assert root_between(lambda x: False, safe=2.0, unsafe=2.0) == 2.0
 
 
-# Suprema.
-
-
-def lipschitz(function, slope):
-    """Bounds over intervals for a function whose slope is at most that."""
-
-    def measure(cells, settled):
-        left, right = cells
-        return function(left) + slope * (right - left) + 1e-9, function(left)
-
-    return measure
-
-
-EDGES = np.linspace(0.0, 1.0, 9)
-CELLS = np.array([EDGES[:-1], EDGES[1:]])
-
-
-@given(
-    waves=st.lists(st.tuples(st.floats(-2.0, 2.0), st.floats(0.0, 30.0), st.floats(0.0, 6.0)), min_size=1, max_size=4),
-    relative=st.sampled_from([0.1, 1e-3]),
-)
-def test_the_supremum_lies_between_what_is_attained_and_the_bound(waves, relative):
-    def function(x):
-        return 3.0 + sum(a * np.sin(w * x + s) for a, w, s in waves)
-
-    slope = sum(abs(a) * w for a, w, _ in waves)
-    low, high = supremum_over_cells(lipschitz(function, slope), CELLS, relative=relative, absolute=1e-3)
-    largest = float(np.max(function(np.linspace(0.0, 1.0, 4001))))
-    assert low <= largest + 1e-6 * (1.0 + slope**2)
-    assert high >= largest
-    assert high <= low + relative * abs(low) + 1e-3
-
-
-def test_the_same_cells_are_measured_in_every_run_and_no_more_than_allowed():
-    def counting(limit):
-        seen: list[int] = []
-        inner = lipschitz(lambda x: -np.abs(x - 1 / 3), 1.0)
-
-        def measure(cells, settled):
-            seen.append(cells.shape[1])
-            return inner(cells, settled)
-
-        return supremum_over_cells(measure, CELLS, relative=0.0, absolute=1e-12, limit=limit), seen
-
-    assert counting(500) == counting(500)
-    for limit in (1, 9, 10, 100):
-        found, seen = counting(limit)
-        assert sum(seen) <= max(limit, 8)
-        assert found.attained <= 0.0 <= found.bound
-    assert counting(100)[0].bound <= counting(10)[0].bound
-
-
-def test_nan_infinity_and_what_is_enough():
-    def measure(cells, settled):
-        left, right = cells
-        return np.where(right - left > 0.1, np.nan, right), np.where(left < 0.5, np.nan, left)
-
-    low, high = supremum_over_cells(measure, CELLS, relative=1e-6)
-    assert 1.0 - 1e-5 < low < 1.0 == high
-    hopeless = supremum_over_cells(lambda c, s: (c[1] * np.inf, c[0]), CELLS, limit=50)
-    assert hopeless.bound == math.inf
-    # nothing above `enough`: it is not sharpened, and the bound says so
-    assert supremum_over_cells(lipschitz(lambda x: x, 9.0), CELLS, enough=20.0) == (0.875, 20.0)
-    asked: list[float] = []
-
-    def seen(cells, settled):
-        asked.append(settled)
-        return lipschitz(lambda x: x, 1.0)(cells, settled)
-
-    assert supremum_over_cells(seen, CELLS, stop=0.8, enough=0.1).attained == 0.875
-    assert asked == [0.1]
-
-
-def test_cells_of_any_shape_are_split_as_the_caller_says():
-    """The largest x y (1 - x - y) on a square, boxes cut into four."""
-
-    def measure(cells, settled):
-        x_0, x_1, y_0, y_1 = cells
-        return x_1 * y_1 * np.maximum(1.0 - x_0 - y_0, 0.0), x_0 * y_0 * (1.0 - x_0 - y_0)
-
-    def quarters(cells):
-        x_0, x_1, y_0, y_1 = cells
-        x, y = (x_0 + x_1) / 2.0, (y_0 + y_1) / 2.0
-        parts = [(x_0, x, y_0, y), (x, x_1, y_0, y), (x_0, x, y, y_1), (x, x_1, y, y_1)]
-        return np.concatenate([np.array(part) for part in parts], axis=1)
-
-    low, high = supremum_over_cells(measure, np.array([[0.0], [1.0], [0.0], [1.0]]), split=quarters, relative=1e-3)
-    assert low <= 1 / 27 <= high <= low * (1.0 + 1e-3)
-
-
 @given(st.floats(0.01, 5.0), st.floats(0.2, 4.0), st.floats(0.0, 1.0), st.floats(0.01, 10.0))
 def test_a_rough_root_is_beside_the_change_of_sign_and_asks_little(root, slope, below, above):
     asked = []
@@ -271,3 +180,27 @@ def test_a_rough_root_of_a_jump_and_at_an_end():
     assert crossing(lambda x: math.copysign(1.0, x - 0.3), 0.0, 1.0, relative=1e-6) == pytest.approx(0.3, rel=2e-6)
     assert crossing(lambda x: x, 0.0, 1.0, relative=1e-6) == 0.0
     assert crossing(lambda x: x - 1.0, 0.0, 1.0, relative=1e-6) == 1.0
+
+
+def test_minimise_returns_a_value_that_the_function_took():
+    seen: dict[float, float] = {}
+
+    def bumpy(x):
+        values = (x - 0.3) ** 2 + 0.01 * np.sin(500.0 * x)
+        seen.update(zip(x.tolist(), values.tolist(), strict=True))
+        return values
+
+    x, value = minimise(bumpy, -1.0, 2.0)
+    assert seen[x] == value
+    assert value == min(seen.values())
+
+
+def test_minimise_finds_a_smooth_minimum_and_passes_over_nan_and_infinity():
+    def partly(x):
+        with np.errstate(invalid="ignore"):
+            return np.where(x > 1.5, np.inf, np.where(x < 0.1, np.nan, (x - 1.0) ** 2 + 3.0))
+
+    x, value = minimise(partly, 0.0, 2.0)
+    assert value == pytest.approx(3.0, abs=1e-12)
+    assert x == pytest.approx(1.0, abs=1e-6)
+    assert minimise(lambda x: np.full_like(x, np.inf), 0.0, 1.0)[1] == np.inf

@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import quad
 
 from dpselect.accounting import gated
-from dpselect.accounting.stopping.gated import logistic_error_shift
+from dpselect.accounting.stopping.gate import logistic_error_shift
 from dpselect.adaptive.generalisation import single_block_escape
 from dpselect.adaptive.median_bounds import advanced_composition
 from dpselect.ledger.filters import _Concentrated

@@ -196,7 +196,7 @@ EXEMPT: dict[str, str] = {
     "preprocessing.PublicMap": "an interface: its maps are tried",
     **dict.fromkeys(
         ("preprocessing.PublicMap.fit", "preprocessing.PublicMap.transform"),
-        "tests/preprocessing/test_maps.py, for every map",
+        "tests/preprocessing/test_transformers.py, for every map",
     ),
 }
 """Public names that are not called here, each with the reason."""

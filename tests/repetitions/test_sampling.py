@@ -34,7 +34,6 @@ from dpselect.repetitions import (
 
 DRAWS = 4000
 FALSE_ALARM = 1e-6
-
 SAMPLED = [
     TruncatedNegativeBinomial(eta=-0.5, gamma=0.05),
     TruncatedNegativeBinomial(eta=2.5, gamma=0.4),
@@ -98,7 +97,7 @@ def test_far_tail_of_a_heavy_law():
 
 def test_a_walk_hands_over_to_the_tail(monkeypatch):
     """With the switch after 3 steps the law stays the same; false alarm 1e-6."""
-    monkeypatch.setattr("dpselect.repetitions.law.LONG_WALK", 3)
+    monkeypatch.setattr("dpselect.repetitions.distribution.LONG_WALK", 3)
     law = TruncatedNegativeBinomial(eta=-0.2, gamma=0.3)
     source = keyed_source("hand over")
     assert passes(law, [law.sample(source) for _ in range(500)])
@@ -169,26 +168,6 @@ def test_exact_weights_are_as_exact_as_stated(law):
         abs(p - q) <= Fraction(1, 1 << 280) * max(first, p)
         for p, q in zip(exact[law.minimum :], got[law.minimum :], strict=True)
     )
-
-
-def test_binomial_by_bits_is_exact():
-    """The bitwise sampler, fed every possible stream of bits, against the binomial law: probability 3/8, two trials."""
-
-    class Stream:
-        def __init__(self, number: int) -> None:
-            self.number = number
-
-        def bits(self, count: int) -> int:
-            drawn, self.number = self.number & ((1 << count) - 1), self.number >> count
-            return drawn
-
-    law = Binomial(trials=2, probability=0.375)
-    counts = [0, 0, 0]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpselect.repetitions.binomial.resolve", lambda random: random)
-        for number in range(1 << 6):
-            counts[law.sample(Stream(number))] += 1
-    assert counts == [25, 30, 9]
 
 
 def test_a_source_replays():

@@ -8,5 +8,5 @@ from .candidates.threshold import threshold_stopping as threshold_stopping
 from .planning.calibrate import calibrate as calibrate
 from .planning.plan import plan as plan
 from .planning.plan_subset import plan_subset as plan_subset
-from .stopping.gated import gated as gated
+from .stopping.gate import gated as gated
 from .stopping.iterative import iterative as iterative

@@ -46,7 +46,7 @@ from dpselect.numerics.search import root_between
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.profile import GaussianProfile
 from dpselect.randomness import RandomSource
-from dpselect.randomness.whole_numbers import discrete_laplace
+from dpselect.randomness.integers import discrete_laplace
 
 __all__ = ["CheckedPlan", "mu_of_pure", "mu_of_run", "plan_checked"]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dpselect.accounting import gated
-from dpselect.accounting.stopping.gated import logistic_error_shift
+from dpselect.accounting.stopping.gate import logistic_error_shift
 from dpselect.errors import ArgumentError, expect, flag, integer, number
 from dpselect.learners.estimators import OutputPerturbationClassifier
 from dpselect.learners.fixed_point import exact_products

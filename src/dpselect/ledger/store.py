@@ -23,7 +23,7 @@ from dpselect.ledger.refusals import (
 )
 from dpselect.ledger.schema import SCHEMA_VERSION, create_tables, is_there, migrate, schema_version
 from dpselect.ledger.transaction import Transaction
-from dpselect.randomness.starting import refuse_while_starting
+from dpselect.randomness.process_start import refuse_while_starting
 from dpselect.records.engines import CREATION_LOCKS, Database, shown_url, sqlite
 from dpselect.records.witness import FolderWitness, Witness
 from dpselect.storage import durable

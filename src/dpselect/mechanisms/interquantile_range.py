@@ -25,7 +25,7 @@ from dpselect.mechanisms.propose_test_release import Cascade, ProposeTestRelease
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.output.amounts import noise_epsilon
 from dpselect.randomness import RandomSource
-from dpselect.randomness.whole_numbers import discrete_laplace
+from dpselect.randomness.integers import discrete_laplace
 
 __all__ = ["InterquantileRange"]
 

@@ -32,9 +32,9 @@ from dpselect.privacy.output.amounts import charged_amount, charged_price, epsil
 from dpselect.privacy.paying import PaidSession, Payment
 from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.integers import discrete_laplace, discrete_laplace_array
 from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure
 from dpselect.randomness.session import answers
-from dpselect.randomness.whole_numbers import discrete_laplace, discrete_laplace_array
 
 __all__ = ["GradualRelease", "LaplaceReduction", "NoiseReduction", "ReleaseUntilAbove", "read_levels"]
 

@@ -13,7 +13,7 @@ from dpselect.numerics.logs import fraction_up
 from dpselect.privacy import Adjacency, Guarantee, Spender, pure_dp, zcdp
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
-from dpselect.randomness.whole_numbers import discrete_gaussian, discrete_laplace
+from dpselect.randomness.integers import discrete_gaussian, discrete_laplace
 
 __all__ = ["NoisyCount", "discrete_gaussian", "discrete_laplace", "noisy_count"]
 

@@ -21,7 +21,7 @@ from dpselect.mechanisms.sparse_vector_prices import AnswerPrice, answer_counts
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, compose, pure_dp
 from dpselect.privacy.output.amounts import charged_amount, charged_price, noise_epsilon
 from dpselect.randomness import RandomSource
-from dpselect.randomness.whole_numbers import discrete_laplace
+from dpselect.randomness.integers import discrete_laplace
 
 __all__ = ["SparseAnswers", "SparseRelease", "SparseReleasePrice", "balanced_split"]
 

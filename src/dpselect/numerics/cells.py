@@ -34,18 +34,18 @@ def supremum_over_cells(
     """An enclosure of the largest value of a function over all cells, by branch and bound.
 
     All cells that may hold more than the largest value met (and the tolerance) are divided at once, because `measure`
-    is vectorised; where the limit does not allow for all of them, those with the largest bounds. The same cells give
-    the same result. A NaN among the bounds counts as infinity, among the values as none.
+    is vectorised. If the limit does not allow for all of them, those with the largest bounds are divided. The same
+    cells give the same result. A NaN among the bounds counts as infinity, among the values as none.
 
     Args:
         measure: from an array of cells, and the value below which bounds do not matter, to an upper bound for each
             cell and to a value that the function takes in it, or -inf. Bounds need not shrink with their cells.
-        cells: of shape (sides, n); for intervals two rows, the lower and the upper ends.
-        split: from cells to all the parts they are divided into; into halves, two rows being ends, by default.
+        cells: of shape (sides, n). Intervals have two rows, the lower and the upper ends.
+        split: from cells to all the parts they are divided into. By default intervals are halved.
         relative: where to stop: bound <= attained + relative |attained| + absolute.
         absolute: see `relative`.
-        enough: a value below which the function does not matter; the bound is not pressed below it.
-        stop: a value at which the search is over once it is met; the bound is then as far as it got.
+        enough: a value below which the function does not matter. The bound is not pressed below it.
+        stop: a value at which the search is over once it is met. The bound is then as far as it got.
         limit: the most cells that are measured (when a cell is split into two), but all of the first ones always are.
 
     >>> def parabola(cells, settled):

@@ -35,7 +35,7 @@ def log1mexp(x: ArrayLike) -> Array:
 
 
 def log_weighted_sum(log_terms: ArrayLike, weights: ArrayLike, *, axis: int = 0) -> Array:
-    """log(sum of weights * exp(log_terms)) along an axis; weights are non-negative."""
+    """log(sum of weights * exp(log_terms)) along an axis, for non-negative weights."""
     return np.asarray(
         logsumexp(np.asarray(log_terms), b=np.asarray(weights), axis=integer("axis", axis, at_least=-64, at_most=63)),
         dtype=np.float64,

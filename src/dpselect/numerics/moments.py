@@ -88,7 +88,7 @@ def start_of(tick: int, unit: str, count: int = 1) -> int:
 
 
 def tick_at(instant: int, unit: str, *, up: bool = False) -> int:
-    """The last tick of a unit that is not after an instant, or with `up` the first that is not before; of any size.
+    """The last tick of a unit that is not after an instant, or with `up` the first that is not before it.
 
     >>> tick_at(-1, "D"), tick_at(-1, "D", up=True)
     (-1, 0)
@@ -103,7 +103,7 @@ def instant_of(value: Any) -> int | None:
     """Attoseconds from 1970 to a moment: a `datetime64`, a date or datetime of Python or pandas, a text in ISO 8601.
 
     In UTC, also where there is no time zone. None for NaT. Raises `TypeError` for other types and `ValueError` for
-    a text that is no moment; an unsigned year of more than four digits needs its month.
+    a text that is not a moment. An unsigned year of more than four digits needs its month.
 
     >>> instant_of("9999-12-31T23:30-01:00") == instant_of("10000-01-01T00:30")
     True
@@ -134,9 +134,9 @@ def tick_of(value: Any, unit: str) -> int | None:
 
 
 def ticks_in(values: NDArray[Any], unit: str) -> NDArray[np.int64]:
-    """Time stamps of any unit as ticks of another, each the last that is not after it; clipped to `FIRST` and `LAST`.
+    """Time stamps of any unit as ticks of another, each the last that is not after it, clipped to `FIRST` and `LAST`.
 
-    NaT stays NaT, as the smallest integer. What is not after another one is not after it in the new unit either.
+    NaT stays NaT, as the smallest integer. The order of two time stamps never reverses.
 
     >>> ticks_in(np.array(["1969-12-31", "9999-12-31", "NaT"], dtype="M8[D]"), "ns").tolist()
     [-86400000000000, 9223372036854775807, -9223372036854775808]
@@ -162,7 +162,7 @@ def stamps_in(values: NDArray[Any], unit: str) -> NDArray[Any]:
 
 
 def seconds_of(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Seconds since 1970 of time stamps, or of durations; NaN for NaT. An instant is one double in all units.
+    """Seconds since 1970 of time stamps, or of durations, with NaN for NaT. An instant is one double in all units.
 
     Raises `TypeError` for durations in months or years, which have no length.
 

@@ -1,7 +1,7 @@
 """One-dimensional searches that return the safe endpoint, a rough root, and a minimiser.
 
 A search asks a predicate at points and returns one at which it was seen to hold, so a predicate that is not monotone
-costs tightness and never soundness. Which side that is, and so the direction of rounding, is an argument. No other file
+costs tightness and never soundness. An argument names that side, and so the direction of rounding. No other file
 halves an interval by hand.
 """
 
@@ -40,14 +40,14 @@ def first_true(
     step: int = 1,
     relative: float = 0.0,
 ) -> int | None:
-    """The smallest integer from low to high, both included, where `holds`; None where it holds nowhere.
+    """The smallest integer from low to high, both included, where `holds`, or None if it holds nowhere.
 
-    The answer is one where it was seen to hold; the number before it, if there is one from low on, was seen not to.
+    It was seen to hold at the answer, and not to hold at the number before it if that is at least `low`.
 
     Args:
         holds: meant to be false up to some number and true from there on.
         low: the smallest candidate.
-        high: the limit of the search; None, with a `start`, where it is certain that there is an answer.
+        high: the limit of the search. None, with a `start`, if it is certain that there is an answer.
         start: where to look first; from there in steps that double until the boundary is passed, then by halving: at
             most 2 log2 |answer - start| + 3 numbers are asked about. Without it the range is halved, log2 of its
             length.
@@ -73,9 +73,9 @@ def first_true(
 
 
 def last_true(holds: Callable[[int], bool], low: int, high: int, *, start: int | None = None) -> int | None:
-    """The largest integer from low to high, both included, where `holds`; None where it holds nowhere.
+    """The largest integer from low to high, both included, where `holds`, or None if it holds nowhere.
 
-    For a predicate that is true up to some number and false from there on; otherwise as `first_true`.
+    For a predicate that is true up to some number and false from there on. All else is as for `first_true`.
 
     >>> last_true(lambda k: k * k <= 50, 0, 100), last_true(lambda k: k * k <= 50, 8, 100)
     (7, None)
@@ -96,14 +96,14 @@ def root_between(
 ) -> float:
     """A number at which `holds`, next to where it ceases to: the last one there is, or one within the tolerance of it.
 
-    Rounded from `unsafe` towards `safe`, which may be the lower or the upper end. The answer lies strictly between
+    Rounded from `unsafe` towards `safe`, which may be the lower or the upper end. The answer is strictly between
     them and was seen to hold, or it is `safe` itself where nothing was: the ends are not asked about. At most 100
     numbers are, regardless of the range.
 
     Args:
         holds: meant to be true from `safe` to some number, and false from there to `unsafe`.
-        safe: an end at which it is true, or which is a right answer anyhow; may be infinite.
-        unsafe: the other end; may be infinite.
+        safe: an end at which it is true, or which may be returned anyhow. It may be infinite.
+        unsafe: the other end, which may be infinite.
         start: where to look first, in the middle by default; from there by factors 2, 8, 128, ... until the boundary is
             passed, then by halving, in the order of doubles where the ends are far apart.
         relative: the largest distance to a number at which it does not hold (or `unsafe`), as a share of the smaller.
@@ -139,10 +139,10 @@ def root_on_grids(
     relative: float = 1e-11,
     points: int = 32,
 ) -> float:
-    """`root_between` for a vectorised predicate that is dear to call, and may break down far beyond the answer.
+    """`root_between` for a vectorised predicate that is expensive to call, and may break down far beyond the answer.
 
-    First at `start` > 0 and over 4, 16, 64, ... times that, no farther than needed, or at many fractions of it; then at
-    about `points` numbers at once. Where a predicate that should be monotone is not, for rounding, all numbers that it
+    First at `start` > 0 and over 4, 16, 64, ... times that, no farther than needed, or at many fractions of it. Then at
+    about `points` numbers at once. If a predicate that should be monotone is not, for rounding, all numbers that it
     was asked about between the answer and `safe` were seen to hold.
 
     >>> root_on_grids(lambda x: x * x >= 2.0, safe=1e9, unsafe=0.0, relative=1e-3, points=8) ** 2 >= 2.0

@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.learners.rows import number_table
-from dpselect.preprocessing.maps.binned import Bins
-from dpselect.preprocessing.maps.centered import Centered, Logarithms
+from dpselect.preprocessing.maps.bins import Bins
 from dpselect.preprocessing.maps.cosines import DirectionAndWaves, Waves
 from dpselect.preprocessing.maps.directions import DirectionOfRow, Standardized
 from dpselect.preprocessing.maps.gradients import EdgeDirections
 from dpselect.preprocessing.maps.row_map import MAPS, MapOfRows, MapOfTables
+from dpselect.preprocessing.maps.scales import Centered, Logarithms
 
 __all__ = [
     "EXPECTED_FAILED_CHECKS",
@@ -52,7 +52,7 @@ class PublicMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         cls.__doc__ = cls.__doc__ or cls.__bases__[-1].__doc__  # the map's
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Learn nothing; X has the shape (rows, features). Raises `ArgumentError` for parameters that do not fit it."""
+        """Learn nothing from X, of shape (rows, features). Raises `ArgumentError` for parameters that do not fit it."""
         MapOfRows.fit(self, X, y)
         validate_data(self, X, skip_check_array=True)
         return self
@@ -65,7 +65,7 @@ class PublicMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return MapOfRows.transform(self, X)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
+        return "n_features_in_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,8 +17,8 @@ from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.output.guarantee import OutputGuarantee
 from dpselect.privacy.promises import promise_or_output
 from dpselect.privacy.release import ClaimSpender, Receipt, Release, Spender
+from dpselect.randomness.process_start import refuse_while_starting
 from dpselect.randomness.session import Session, answers
-from dpselect.randomness.starting import refuse_while_starting
 from dpselect.records.claims import ClaimFile, claim_refusal
 
 if TYPE_CHECKING:  # a type checker has it, whether it is installed or not

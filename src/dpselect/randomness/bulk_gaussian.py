@@ -1,8 +1,8 @@
 """Discrete Gaussian noise in bulk, exact: a table proposes, and a coin that is nearly always sure accepts.
 
 The integers are cut into blocks of equal width b, a power of two (1 for small variances). One of 2**16 table
-entries is drawn; each names a block, in proportion to at least its largest density, so that after a uniform place
-within the block the proposal is accepted with probability scale * b * density / (entries of the block) <= 1, exactly.
+entries is drawn. Each names a block, in proportion to at least its largest density, and a uniform place within the
+block is proposed. It is accepted with probability scale * b * density / (entries of the block) <= 1, exactly.
 The lower bound of that probability over the block is in the table too: a coin below it is accepted without looking
 at the density. The few others compute the density in double precision, and those too close to call (2**-32 of them)
 are decided by more random bits and rational arithmetic. No rounding enters the law: the table's numbers of entries are
@@ -60,16 +60,16 @@ def discrete_gaussian_numbers(variance: Fraction, size: Shape, random: BitStream
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Proposals for one variance. Blocks are numbered from the left; the last number stands for the tails.
+    """Proposals for one variance. Blocks are numbered from the left, and the last number is that of the tails.
 
     Attributes:
         variance: exactly.
         scale: a double, taken exactly: x is proposed and accepted with mass scale * density(x) / 2**16.
         width: of a block.
-        edge: where the blocks end; they cover -edge .. edge - 1.
+        edge: where the blocks end. They cover -edge .. edge - 1.
         block: for each entry of the table its block.
         entries: for each block its number of entries.
-        share: for each block scale * width / entries, which times the density accepts; 0 for the tails.
+        share: for each block scale * width / entries, which times the density accepts, and 0 for the tails.
         sure: for each block the 32-bit coins below this are accepted, wherever in the block.
     """
 
@@ -83,7 +83,7 @@ class _Table:
     sure: NDArray[np.uint32]
 
     def propose(self, out: NDArray[np.int64], random: BitStream) -> NDArray[np.intp]:
-        """Fill `out` with proposals; returns the places of those that were rejected."""
+        """Fill `out` with proposals and return the places of those that were rejected."""
         halves = random.words(len(out)).view("<u4").reshape(-1, 2)
         coin, high = halves[:, 0], halves[:, 1]
         block = self.block.take(high >> np.uint32(16)).astype(np.intp)
@@ -104,7 +104,7 @@ class _Table:
         coin: NDArray[np.uint32],
         random: BitStream,
     ) -> NDArray[np.bool_]:
-        """Which of these proposals are accepted; one from the tails gets its number here."""
+        """Tell which of these proposals are accepted. One from the tails gets its number here."""
         value = out[places].astype(np.float64)
         level = _density(value, self.variance) * self.share[block] * _COIN - coin
         accepted = level >= 1.0 + _MARGIN
@@ -119,8 +119,8 @@ class _Table:
     def _beyond(self, random: BitStream) -> tuple[int, Fraction]:
         """A number beyond the edge, and what its density times is to be accepted with.
 
-        edge + step * V + U on either side, V geometric with ratio 1/2 and U uniform below step: step >= variance/edge
-        makes the density fall at least as fast as the proposals, so `_table` need check the edge only.
+        It is edge + step * V + U on either side, with V geometric of ratio 1/2 and U uniform below step. As
+        step >= variance/edge, the density falls at least as fast as the proposals, so `_table` checks the edge only.
         """
         step = _tail_step(self.variance, self.edge)
         rounds = 0

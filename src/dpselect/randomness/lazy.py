@@ -1,7 +1,8 @@
 """Real numbers known bit by bit: decisions about them are exact and read no more digits than they need.
 
-A uniform real is a growing string of random bits. Whether it is below another real number, known through enclosures
-as narrow as one asks for, is decided as soon as the two intervals part: after 64 bits in all but 2**-60 of the cases.
+A uniform real is a growing string of random bits. It is compared with another real number through
+enclosures as narrow as needed. The comparison is decided as soon as the two intervals part, which takes 64 bits in all
+but 2**-60 of the cases.
 The decision then has exactly the probability that real arithmetic gives it, without any floating-point rounding.
 """
 
@@ -66,7 +67,7 @@ def _minus_log(value: Fraction, digits: int, *, upwards: bool) -> Fraction:
 
 
 class LazyUniform:
-    """A uniform real in (0, 1); its bits are drawn when a decision needs them and stay what they were.
+    """A uniform real in (0, 1). Its bits are drawn when a decision needs them and stay what they were.
 
     `known` and `known_bits` are leading bits that were drawn before.
     """
@@ -115,7 +116,7 @@ class LazyLaplace:
         self._magnitude = LazyUniform(random, known, known_bits)
 
     def enclosure(self, bits: int) -> tuple[Fraction, Fraction]:
-        """(low, high) around the number, at most about 2**-bits apart; more bits of it are drawn as needed."""
+        """(low, high) around the number, at most about 2**-bits apart. More bits of it are drawn as needed."""
         value, known = self._magnitude.extend(bits + 8)
         while value.bit_length() < bits + 8:  # leading zeros: the logarithm feels the relative width
             value, known = self._magnitude.extend(known + 1)
@@ -137,7 +138,7 @@ class LazyGumbel:
         self._uniform = LazyUniform(random, known, known_bits)
 
     def enclosure(self, bits: int) -> tuple[Fraction, Fraction]:
-        """(low, high) around the number, at most 2**-bits apart; more bits of it are drawn as needed."""
+        """(low, high) around the number, at most 2**-bits apart. More bits of it are drawn as needed."""
         precision = bits
         while True:
             value, known = self._uniform.extend(precision + 8)
@@ -164,7 +165,7 @@ def _log(value: Fraction, digits: int, *, upwards: bool) -> Fraction:
 def tail_enclosure(low: Fraction, high: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     """P(L >= y) for a standard Laplace L and a real y between `low` and `high`.
 
-    exp(-y)/2 for y >= 0 and 1 - exp(y)/2 below; it falls with y.
+    exp(-y)/2 for y >= 0 and 1 - exp(y)/2 below. It falls with y.
     """
 
     def tail(y: Fraction) -> tuple[Fraction, Fraction]:

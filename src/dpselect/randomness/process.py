@@ -4,8 +4,8 @@ A child that gets its ancestor's number would pass for its ancestor and repeat i
 namespace begins at 1. So the identity is an object, replaced in each child in two ways:
 
 - `os.register_at_fork` covers every fork that Python knows of: `os.fork`, multiprocessing's "fork", `forkpty`,
-  `subprocess` with a `preexec_fn`, and servers that call `PyOS_AfterFork_Child`;
-- on Linux a page of memory that the kernel fills with zeros in every forked child (`MADV_WIPEONFORK`) covers forks by C
+  `subprocess` with a `preexec_fn`, and servers that call `PyOS_AfterFork_Child`.
+- On Linux a page of memory that the kernel fills with zeros in every forked child (`MADV_WIPEONFORK`) covers forks by C
   code that tells Python nothing.
 
 Children made by `vfork` or `posix_spawn` run another program and inherit nothing. A copy of a running virtual machine
@@ -17,9 +17,10 @@ from __future__ import annotations
 import mmap
 import os
 import sys
+from collections.abc import Callable
 from typing import Final
 
-__all__ = ["this_process"]
+__all__ = ["in_each_child", "this_process"]
 
 _MADV_WIPEONFORK: Final = 18  # linux/mman.h; since Linux 4.14
 
@@ -34,7 +35,7 @@ class _Identity:
 
 
 def _wiped_page() -> mmap.mmap | bytearray:
-    """A page whose first byte becomes 0 in a forked child; where the kernel has no such pages, a byte that stays 1."""
+    """A page whose first byte becomes 0 in a forked child, or a byte that stays 1 if the kernel has no such pages."""
     if sys.platform == "linux":
         page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         try:
@@ -69,5 +70,10 @@ def _renew() -> None:
     _page[0] = 1
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+def in_each_child(renew: Callable[[], None]) -> None:
+    """Call `renew` in every child that Python knows to be forked, before anything else runs there."""
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(after_in_child=renew)
+
+
+in_each_child(_renew)

@@ -1,7 +1,7 @@
-"""What every session shares: an object that holds a budget, a secret noise or private rows, and answers questions.
+"""The base of every session: an object that holds a budget, a secret noise or private rows, and answers questions.
 
 There is one of it. A copy, a pickle or a forked child would answer from the same budget or with the same noise a second
-time, and so would a second thread, or a question asked from within the answer to another. A new session is a subclass
+time. So would a second thread, or a question asked from within the answer to another. A new session is a subclass
 of `Session` whose methods that answer are marked with `answers`:
 
 >>> from dpselect.errors import BudgetError
@@ -57,8 +57,10 @@ class Session(Unrepeatable):
     method of the same object.
     """
 
+    _turn: _Turn | None = None
+
     def __init__(self) -> None:
-        if getattr(self, "_turn", None) is not None:
+        if self._turn is not None:
             raise SessionError(f"this {type(self).__name__} is made: a new session is a new object, with its own price")
         self._turn = _Turn(self)
 
@@ -81,13 +83,13 @@ def answers(method: Callable[Concatenate[_Asked, _Given], _Answer]) -> Callable[
     """Marks a method of a `Session` that gives an answer, or changes what is left.
 
     Threads take turns. Raises `ForkedSourceError` in a forked child, and `SessionError` in an object that its
-    constructor did not make and when asked by what is called during an answer: an estimator, a candidate, a stream. (A
-    thread which that starts and waits for would wait for ever.)
+    constructor did not make. An estimator, candidate or stream that is called during an answer gets a `SessionError`
+    too. (A thread that it starts and waits for would wait for ever.)
     """
 
     @functools.wraps(method)
     def answer(self: _Asked, /, *args: _Given.args, **options: _Given.kwargs) -> _Answer:
-        turn: _Turn | None = getattr(self, "_turn", None)
+        turn = self._turn
         if turn is None or turn.owner() is not self:
             raise SessionError(f"this {type(self).__name__} was not made by its constructor: it answers nothing")
         if turn.process is not this_process():

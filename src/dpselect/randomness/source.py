@@ -2,7 +2,7 @@
 
 The system source is keyed from the operating system's entropy and takes a fresh key after a fork. A keyed source
 replays the same stream for the same key, so it refuses to draw in a forked child, where it would repeat its parent's
-numbers; `spawn(label)` gives an independent stream that depends on the key and the label only, never on how much was
+numbers. `spawn(label)` gives an independent stream that depends on the key and the label only, never on how much was
 drawn before.
 
 A child process that is being started, and so runs its parent's script again, may make a system source but not draw.
@@ -57,7 +57,7 @@ class RandomSource(BitStream):
         return RandomSource(hmac.new(self._key, b"dpselect spawn " + name, hashlib.sha256).digest())
 
     def uniform(self, size: Shape) -> NDArray[np.float64]:
-        """Uniform doubles on the odd multiples of 2**-53 in (0, 1); never 0 and never 1."""
+        """Uniform doubles on the odd multiples of 2**-53 in (0, 1), never 0 and never 1."""
         # 52 bits and the half: with 53 the sum would round, and 1 - 2**-54 to 1
         return ((self.words(size) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
@@ -109,7 +109,7 @@ class RandomSource(BitStream):
 
 
 def system_source() -> RandomSource:
-    """A source seeded from the operating system's entropy; takes a fresh key after a fork."""
+    """A source seeded from the operating system's entropy. It takes a fresh key after a fork."""
     return RandomSource(None)
 
 

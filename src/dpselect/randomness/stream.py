@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from numpy.typing import NDArray
 
 from dpselect.errors import ForkedSourceError, integer
-from dpselect.randomness.process import this_process
+from dpselect.randomness.process import in_each_child, this_process
+from dpselect.randomness.process_start import refuse_while_starting
 from dpselect.randomness.session import Unrepeatable
-from dpselect.randomness.starting import refuse_while_starting
 
 __all__ = ["BitStream", "Shape", "parse_shape"]
 
@@ -114,5 +114,4 @@ def _renew_locks() -> None:
         source._lock = threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_locks)
+in_each_child(_renew_locks)

@@ -1,7 +1,7 @@
 from .beta_binomial import BetaBinomial as BetaBinomial, Uniform as Uniform
 from .binomial import Binomial as Binomial, Fixed as Fixed
+from .distribution import Repetitions as Repetitions, repetition_law as repetition_law
 from .harmonic import Harmonic as Harmonic
-from .law import Repetitions as Repetitions, repetition_law as repetition_law
 from .negative_binomial import (
     Geometric as Geometric,
     Logarithmic as Logarithmic,
@@ -9,5 +9,5 @@ from .negative_binomial import (
 )
 from .poisson import Poisson as Poisson, ZeroTruncatedPoisson as ZeroTruncatedPoisson
 from .splitting import independent_counts as independent_counts, split_counts as split_counts
-from .tabulated import Tabulated as Tabulated
+from .table import Tabulated as Tabulated
 from .truncation import capped as capped

@@ -10,10 +10,10 @@ import numpy as np
 
 from dpselect.errors import integer, number
 from dpselect.randomness import RandomSource, resolve
+from dpselect.repetitions.distribution import Family, FloatArray, repetition_law
 from dpselect.repetitions.exact_walk import Ratio, Walked, power_of_two_fraction
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
 from dpselect.repetitions.gamma_ratio import log_gamma_ratio
-from dpselect.repetitions.law import Family, FloatArray, repetition_law
 
 __all__ = ["BetaBinomial", "Uniform"]
 

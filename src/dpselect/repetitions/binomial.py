@@ -13,9 +13,9 @@ from scipy.special import betainc, gammaln, xlog1py
 
 from dpselect.errors import integer, number
 from dpselect.randomness import RandomSource, resolve
+from dpselect.repetitions.distribution import FloatArray, Repetitions, repetition_law
 from dpselect.repetitions.exact_walk import Ratio, Walked, power_of_two_fraction
 from dpselect.repetitions.gamma_ratio import log_gamma_ratio
-from dpselect.repetitions.law import FloatArray, Repetitions, repetition_law
 
 __all__ = ["Binomial", "Fixed"]
 
@@ -132,8 +132,8 @@ class Binomial(Walked, _Power):
     def sample(self, random: RandomSource | None = None) -> int:
         """One exact draw of K, from about two random bits a trial.
 
-        The trials' uniform numbers are compared with the probability bit by bit, all trials at once: those that agree
-        with it so far stay undecided, and half of them are settled by each bit.
+        The trials' uniform numbers are compared with the probability bit by bit, all trials at once. Those that agree
+        with it so far stay undecided, and each bit decides half of them.
         """
         source = resolve(random)
         numerator, bits = power_of_two_fraction(self.probability)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from dpselect.errors import ArgumentError
-from dpselect.repetitions.law import LAWS, Family, Repetitions
+from dpselect.repetitions.distribution import LAWS, Family, Repetitions
 
 __all__ = ["GRID", "expect_law", "families", "from_description", "law_named", "law_names", "law_usage"]
 
@@ -17,8 +17,17 @@ GRID: Final = "grid"
 """A sweep over different candidates, once each. Not a law of K: its price is composition."""
 
 
+@runtime_checkable
+class _BuiltByMean(Protocol):
+    """A class of distributions with `gamma` among its parameters, which can be built from the mean in its place."""
+
+    @property
+    def with_mean(self) -> Callable[..., Repetitions]:
+        """The class method."""
+
+
 def law_named(name: str, settings: Mapping[str, Any]) -> Repetitions:
-    """The law of this name; `at_most` among the settings conditions it on a hard limit.
+    """The law of this name. `at_most` among the settings conditions it on a hard limit.
 
     Laws that are built from gamma take `mean` in its place. Raises `ArgumentError` for an unknown name or for settings
     that the law does not take.
@@ -37,12 +46,15 @@ def law_named(name: str, settings: Mapping[str, Any]) -> Repetitions:
     limit = given.pop("at_most", None)
     if "base_law" in given:
         given["law"] = from_description(given.pop("base_law"))
-    by_mean = hasattr(law, "with_mean") and "mean" in given
-    expected = set(inspect.signature(law.with_mean).parameters if by_mean else law.parameters())
-    if set(given) != expected:
+    build: Callable[..., Repetitions] = law
+    expected = law.parameters()
+    if "mean" in given and isinstance(law, _BuiltByMean):
+        build = law.with_mean
+        expected = tuple(inspect.signature(build).parameters)
+    if set(given) != set(expected):
         takes = _parameters_in_words(law) or "no settings"
         raise ArgumentError(f"law {name!r} takes {takes}, got {', '.join(sorted(given)) or 'none'}")
-    built: Repetitions = law.with_mean(**given) if by_mean else law(**given)
+    built = build(**given)
     return built if limit is None else built.at_most(limit)
 
 
@@ -59,7 +71,7 @@ def from_description(description: Mapping[str, Any]) -> Repetitions:
 
 
 def expect_law(repetitions: object) -> None:
-    """Raise `TypeError` for what is no law of the number of runs; a plain number says how to write it.
+    """Raise `TypeError` for anything but a distribution of the number of runs, and say how to write a plain number.
 
     >>> from dpselect.repetitions import Harmonic
     >>> expect_law(Harmonic(limit=30))
@@ -78,7 +90,7 @@ def law_names() -> tuple[str, ...]:
 
 
 def law_usage() -> dict[str, str]:
-    """What the laws take that a few numbers describe, by name.
+    """The parameters of the laws that a few numbers describe, by name.
 
     >>> law_usage()["negative-binomial"]
     'eta=,mean=|gamma='
@@ -96,5 +108,5 @@ def families() -> tuple[Family, ...]:
 
 
 def _parameters_in_words(law: Any) -> str:
-    either = "mean=|gamma=" if hasattr(law, "with_mean") else "gamma="
+    either = "mean=|gamma=" if isinstance(law, _BuiltByMean) else "gamma="
     return ",".join(either if name == "gamma" else f"{name}=" for name in law.parameters())

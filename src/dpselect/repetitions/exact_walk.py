@@ -1,10 +1,10 @@
 """Probabilities as big integers, for drawing K without a floating-point shortcut.
 
-A law whose successive probabilities have an exactly known rational ratio is walked from its first value: the first
-probability is computed by mpmath to the full precision, the others by integer multiplication. Each floor loses less
-than one unit of 2**-bits, which the later ratios enlarge by at most P(K = k) / P(K = minimum), for a law whose
-probabilities rise and then fall. `bits_for` adds the bits of the first probability to 320, so each of the first 2**20
-weights is within 2**-300 max(P(K = k), P(K = minimum)) of the truth and the total variation error is below 2**-250.
+A law whose successive probabilities have an exactly known rational ratio is walked from its first value. mpmath
+computes the first probability to the full precision, and integer multiplication the others. Each floor loses less than
+one unit of 2**-bits. If the probabilities rise and then fall, the later ratios enlarge that by at most
+P(K = k) / P(K = minimum). `bits_for` adds the bits of the first probability to 320. So each of the first 2**20 weights
+is within 2**-300 max(P(K = k), P(K = minimum)) of the truth, and the total variation error is below 2**-250.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.randomness import RandomSource
-from dpselect.repetitions.law import Repetitions
+from dpselect.repetitions.distribution import Repetitions
 
 __all__ = ["Walked", "bits_for", "draw_decreasing_tail", "power_of_two_fraction"]
 
@@ -81,9 +81,9 @@ def power_of_two_fraction(value: float) -> tuple[int, int]:
 def draw_decreasing_tail(*, start: int, log_weight: Callable[[Any, int], Any], random: RandomSource) -> int:
     """One draw of k >= start with probability proportional to exp(log_weight(context, k)), decreasing in k.
 
-    Rejection: a block [start 2**j, start 2**(j + 1)) by its length times its largest weight, a uniform k in it, and
-    acceptance by k's own weight, all with 320 bits computed at 1024 bits of precision. The weights must in the end
-    fall off exponentially; blocks below 2**-320 of the first are left out. Total variation error below 2**-250.
+    Rejection: draw a block [start 2**j, start 2**(j + 1)) by its length times its largest weight, then a uniform k in
+    it, and accept by k's own weight. All have 320 bits computed at 1024 bits of precision. The weights must in the end
+    fall off exponentially. Blocks below 2**-320 of the first are left out. Total variation error below 2**-250.
     """
     import mpmath  # for sampling alone
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpselect.repetitions.law import LAWS, FloatArray, Repetitions
+from dpselect.repetitions.distribution import LAWS, FloatArray, Repetitions
 from dpselect.repetitions.panels import Panels, power_sum
 
 __all__ = ["LARGEST_TABLE", "FiniteLaw", "WeightedLaw"]

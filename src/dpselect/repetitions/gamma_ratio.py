@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from dpselect.repetitions.law import FloatArray
+from dpselect.repetitions.distribution import FloatArray
 
 __all__ = ["log_gamma_ratio"]
 
@@ -16,7 +16,7 @@ _STIRLING_FROM = 16.0
 def log_gamma_ratio(x: ArrayLike, d: ArrayLike) -> FloatArray:
     """log(Gamma(x + d) / Gamma(x)) for x > 0 and x + d > 0, to about 1e-15 of itself plus 1e-14.
 
-    Where both arguments are large, Stirling's series is differenced by hand: subtracting the two logarithms would lose
+    If both arguments are large, Stirling's series is differenced by hand. Subtracting the two logarithms would lose
     about as many digits as they have before the point.
     """
     x, d = np.asarray(x, dtype=np.float64), np.asarray(d, dtype=np.float64)

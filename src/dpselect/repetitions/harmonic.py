@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import integer
+from dpselect.repetitions.distribution import Family, FloatArray, repetition_law
 from dpselect.repetitions.exact_walk import Ratio, Walked
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
-from dpselect.repetitions.law import Family, FloatArray, repetition_law
 
 __all__ = ["Harmonic"]
 

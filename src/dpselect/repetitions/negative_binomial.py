@@ -22,9 +22,9 @@ from scipy.special import betaincc, gammaln
 from dpselect.errors import ArgumentError, number
 from dpselect.numerics.search import root_between
 from dpselect.randomness import RandomSource
+from dpselect.repetitions.distribution import Family, FloatArray, repetition_law
 from dpselect.repetitions.exact_walk import Ratio, Walked, draw_decreasing_tail, power_of_two_fraction
 from dpselect.repetitions.gamma_ratio import log_gamma_ratio
-from dpselect.repetitions.law import Family, FloatArray, repetition_law
 from dpselect.repetitions.one_run import OneRun, RenyiForm
 
 __all__ = [
@@ -42,7 +42,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 @dataclass(frozen=True, kw_only=True)
 class _NegativeBinomial(Walked):
-    """What the three laws share: P(K = k) proportional to (1 - gamma)**k Gamma(k + eta) / k! on k = 1, 2, ..."""
+    """The base of the three laws: P(K = k) proportional to (1 - gamma)**k Gamma(k + eta) / k! on k = 1, 2, ..."""
 
     convex_log_derivative = True
     minimum = 1
@@ -102,8 +102,8 @@ class _NegativeBinomial(Walked):
         """P(K > k) for eta < 1/2, where the incomplete beta function fails (eta <= 0) or cancels (eta near 0).
 
         P(K >= m) = Gamma(m + eta) / (Gamma(1 + eta) Gamma(m)) times the integral over y in [0, a] of
-        (1 - gamma e^y)**(m - 1) e^(eta y), over its value at m = 1. Gauss-Legendre in steps of at most 1.5; what is
-        clipped is below e**-45 of the whole.
+        (1 - gamma e^y)**(m - 1) e^(eta y), over its value at m = 1. Gauss-Legendre in steps of at most 1.5. The
+        truncated part is below e**-45 of the whole.
         """
         cut = np.minimum(self._a, np.log1p(45.0 / (np.maximum(k, 1e-3) * self.gamma)))[:, None]
         panels = max(4, math.ceil(float(cut.max()) / 1.5))
@@ -224,7 +224,7 @@ class TruncatedNegativeBinomial(_NegativeBinomial):
 
     @classmethod
     def families(cls) -> Sequence[Family]:
-        """By mean, at a few shapes; with eta below 0 the winner's expected quantile saturates."""
+        """By mean, at a few shapes. With eta below 0 the winner's expected quantile saturates."""
 
         def family(eta: float) -> Family:
             return Family(
@@ -264,7 +264,7 @@ class Geometric(_NegativeBinomial):
 
     @classmethod
     def with_mean(cls, *, mean: float) -> Self:
-        """The law with E[K] = mean > 1; gamma is rounded down, so `.mean` is at least `mean`."""
+        """The law with E[K] = mean > 1. gamma is rounded down, so `.mean` is at least `mean`."""
         return cls(gamma=_gamma_for(1.0, mean))
 
 
@@ -291,12 +291,12 @@ class Logarithmic(_NegativeBinomial):
 
     @classmethod
     def with_mean(cls, *, mean: float) -> Self:
-        """The law with E[K] = mean > 1; gamma is rounded down, so `.mean` is at least `mean`."""
+        """The law with E[K] = mean > 1. gamma is rounded down, so `.mean` is at least `mean`."""
         return cls(gamma=_gamma_for(0.0, mean))
 
 
 def second_order_cost(law: _NegativeBinomial, hat_orders: FloatArray, hat_epsilons: FloatArray) -> FloatArray:
-    """The part of the refined Theorem 2 that does not depend on the order, unchecked; minimise it once a curve."""
+    """The part of the refined Theorem 2 that does not depend on the order, unchecked. Minimise it once a curve."""
     excess = hat_orders - 1.0
     tail = np.log((1.0 - law.gamma) / law.gamma + np.exp(-excess * hat_epsilons))
     return np.asarray((1.0 + law.eta) * (excess * hat_epsilons + tail) / hat_orders)

@@ -1,6 +1,6 @@
 """Papernot and Steinke's closed forms for truncated negative binomial K, as published (2022, Theorem 2 to Corollary 4).
 
-What a search is charged comes from the laws themselves (`renyi_forms`, `pure_shift`), which are never larger.
+Searches are charged by the laws themselves (`renyi_forms`, `pure_shift`), which never give more.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError, number
-from dpselect.repetitions.law import FloatArray
+from dpselect.repetitions.distribution import FloatArray
 from dpselect.repetitions.negative_binomial import Geometric, Logarithmic, TruncatedNegativeBinomial, second_order_cost
 from dpselect.repetitions.one_run import orders_above_one
 
@@ -26,7 +26,7 @@ def theorem_2(
 ) -> FloatArray:
     """epsilon + (1+eta)(1 - 1/hat_order) hat_epsilon + (1+eta) log(1/gamma)/hat_order + log E[K]/(order - 1).
 
-    For K truncated negative binomial; the base is (order, epsilon)- and (hat_order, hat_epsilon)-Renyi private,
+    For K truncated negative binomial. The base is (order, epsilon)- and (hat_order, hat_epsilon)-Renyi private,
     hat_order >= 1 (at 1 hat_epsilon does not matter). Source: Papernot, Steinke 2022, Theorem 2 (page 5).
     """
     h = _hat_orders(hat_order)
@@ -41,7 +41,7 @@ def refined_theorem_2(
 ) -> FloatArray:
     """Theorem 2 with log(1/gamma) replaced by log(1/gamma - 1 + exp(-(hat_order - 1) hat_epsilon)): never larger.
 
-    The last but one line of the proof; it does not decrease in hat_epsilon, so an upper bound may stand for it.
+    The last but one line of the proof. It does not decrease in hat_epsilon, so an upper bound may replace it.
     Source: Papernot, Steinke 2022, Theorem 2 (page 5).
     """
     h = _hat_orders(hat_order)
@@ -75,9 +75,9 @@ def corollary_3(*, law: NegativeBinomial, epsilon: SupportsFloat) -> float:
 def corollary_4(*, law: NegativeBinomial, order: ArrayLike, rho: SupportsFloat) -> FloatArray:
     """The closed form for a rho-zCDP base, already closed monotonically in the order.
 
-    With L = log E[K] and order0 = 1 + sqrt(L / rho): rho (m - 1) + L / (m - 1) + 2 (1+eta) sqrt(rho log(1/gamma))
-    - eta rho at m = max(order, order0). Raises `ArgumentError` for rho > log(1/gamma), where the formula, printed
-    without that condition's consequence, is not a bound: use `theorem_2` with hat_order = 1 there.
+    Let L = log E[K] and m = max(order, 1 + sqrt(L / rho)). The form is
+    rho (m - 1) + L / (m - 1) + 2 (1+eta) sqrt(rho log(1/gamma)) - eta rho. Raises `ArgumentError` for
+    rho > log(1/gamma), where the formula is not a bound, as the paper does not say. Use `theorem_2` with hat_order = 1.
     Source: Papernot, Steinke 2022, Corollary 4 (page 6).
     """
     rho = number("rho", rho, above=0.0)

@@ -18,7 +18,7 @@ RenyiForm = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 class OneRun(Protocol):
-    """What is known of one run, both directions together, outside of any failure mass."""
+    """The known bounds on one run, both directions together, outside of any failure mass."""
 
     @property
     def orders(self) -> FloatArray:
@@ -41,7 +41,7 @@ class OneRun(Protocol):
 
 
 def orders_above_one(order: ArrayLike) -> FloatArray:
-    """Renyi orders as an array; raises `ArgumentError` for one that is not above 1."""
+    """Renyi orders as an array. Raises `ArgumentError` for one that is not above 1."""
     orders = np.asarray(order, dtype=np.float64)
     if not np.all(orders > 1.0):
         raise ArgumentError("order must be above 1")

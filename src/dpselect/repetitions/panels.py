@@ -1,8 +1,8 @@
 """Power sums with non-negative coefficients, fitted once by short polynomials so that evaluation costs O(1).
 
-g(v) = sum over k of c_k (1 - v)**k on 0 <= v <= 1 is what the derivatives of a finite law's generating function are.
+The derivatives of a finite law's generating function are sums g(v) of c_k (1 - v)**k over k, on 0 <= v <= 1.
 [0, 1] is halved until a Chebyshev polynomial of degree 19 meets g to about 1e-14 of its *smallest* value on each
-panel, so accuracy is relative everywhere (down to 1e-280 of g(0)). Values come from a second table, each panel cut into
+panel. So accuracy is relative everywhere (down to 1e-280 of g(0)). Values come from a second table, each panel cut into
 32 parts that need only degree 7. Integrals over [v, v + m] are m times a mean, from divided differences of the part's
 antiderivative: nothing cancels, however small m is.
 """
@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.repetitions.law import FloatArray
+from dpselect.repetitions.distribution import FloatArray
 
 __all__ = ["Panels", "power_sum"]
 
@@ -138,7 +138,7 @@ class Panels:
 
 
 def power_sum(coefficients: FloatArray, log_s: FloatArray) -> FloatArray:
-    """Sum of coefficients[k] exp(k log_s), for log_s of shape (points,); log_s may be -inf.
+    """Sum of coefficients[k] exp(k log_s), for log_s of shape (points,). log_s may be -inf.
 
     Powers are split as k = i + width j, so that one matrix product does the work and no power is a long product.
     """

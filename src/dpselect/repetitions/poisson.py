@@ -16,8 +16,8 @@ from scipy.special import gammainc, gammaln, xlogy
 from dpselect.errors import ArgumentError, number
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import root_between
+from dpselect.repetitions.distribution import Family, FloatArray, repetition_law
 from dpselect.repetitions.exact_walk import Ratio, Walked, power_of_two_fraction
-from dpselect.repetitions.law import Family, FloatArray, repetition_law
 from dpselect.repetitions.one_run import OneRun, RenyiForm, orders_above_one
 
 __all__ = ["Poisson", "ZeroTruncatedPoisson", "corollary_21", "theorem_6"]
@@ -77,7 +77,7 @@ class _PoissonLike(Walked):
     def renyi_forms(self, run: OneRun) -> tuple[RenyiForm, ...]:
         """Papernot, Steinke 2022, Theorem 6 with the largest hat_epsilon it admits.
 
-        Where K = 0 is left out, phi' is divided by P(K > 0), and the rate is the mean before that.
+        If K = 0 is left out, phi' is divided by P(K > 0), and the rate is the mean before that.
         """
         log_mean, rate = self.log_derivative(0.0), self._slope * ROUND_UP
 
@@ -195,8 +195,8 @@ class ZeroTruncatedPoisson(_PoissonLike):
 def theorem_6(*, law: Poisson, order: ArrayLike, epsilon: ArrayLike, hat_delta: ArrayLike) -> FloatArray:
     """epsilon + E[K] hat_delta + log E[K] / (order - 1) for K Poisson, as printed.
 
-    `hat_delta` is the base's delta at hat_epsilon = log(order / (order - 1)), the largest that the theorem admits;
-    with the base's exact profile this is the optimum of Lemma 7. Raises `ArgumentError` for E[K] < 1, where the
+    `hat_delta` is the base's delta at hat_epsilon = log(order / (order - 1)), the largest that the theorem admits.
+    With the base's exact profile this is the optimum of Lemma 7. Raises `ArgumentError` for E[K] < 1, where the
     printed form is false (equal base laws make it negative). `best_of` adds the outcome K = 0 at every mean.
     Source: Papernot, Steinke 2022, Theorem 6 (page 7).
     """
@@ -210,8 +210,8 @@ def theorem_6(*, law: Poisson, order: ArrayLike, epsilon: ArrayLike, hat_delta: 
 def corollary_21(*, law: Poisson, epsilon: SupportsFloat, failure: SupportsFloat) -> tuple[float, float, float]:
     """(largest order, Renyi epsilon, failure) of Poisson repetition of an (epsilon, failure)-private base.
 
-    For orders up to 1 + 1/(exp(epsilon) - 1) the result is failure'-approximate Renyi private with
-    epsilon' = epsilon + (exp(epsilon) - 1) log E[K] and failure' = 1 - exp(-E[K] failure); E[K] >= 1 is needed.
+    For orders up to 1 + 1/(exp(epsilon) - 1) the result is failure'-approximate Renyi private. Here
+    epsilon' = epsilon + (exp(epsilon) - 1) log E[K] and failure' = 1 - exp(-E[K] failure). E[K] >= 1 is needed.
     Source: Papernot, Steinke 2022, Corollary 21 (whose epsilon in the range of orders is the base's).
     """
     epsilon = number("epsilon", epsilon, above=0.0)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpselect.numerics.digits import rounded
-from dpselect.repetitions.law import Repetitions
+from dpselect.repetitions.distribution import Repetitions
 
 __all__ = ["Quality", "quality_of"]
 
 
 @dataclass(frozen=True)
 class Quality:
-    """What a law of the number of runs buys, if the scores of runs are independent and alike.
+    """How good the winner is under a law of the number of runs, if the scores of runs are independent and alike.
 
     Attributes:
         expected_quantile: of the winner among all runs that one could make.

@@ -1,8 +1,8 @@
 """How the K runs of a search fall on finitely many candidates, so that a cluster can start all of them at once.
 
 K runs of a mixture are, for each candidate, a count: given K the counts are multinomial. Only for a Poisson K are they
-independent of one another, so that every candidate may draw its own without knowing of the others (Kingman 1993,
-section 1.2; a count that splits into independent parts is Poisson: Rao and Rubin 1964). Independent
+independent, so that every candidate may draw its own without knowing of the others (Kingman 1993, section 1.2).
+Conversely, a count that splits into independent parts is Poisson (Rao and Rubin 1964). Independent
 negative binomial counts in particular are not one negative binomial search: they leak more than it is priced at.
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.randomness import RandomSource, resolve
-from dpselect.repetitions.law import Repetitions
+from dpselect.repetitions.distribution import Repetitions
 from dpselect.repetitions.poisson import Poisson
 
 __all__ = ["independent_counts", "split_counts"]

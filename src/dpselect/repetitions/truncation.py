@@ -13,9 +13,9 @@ from itertools import islice
 import numpy as np
 
 from dpselect.errors import ArgumentError, expect, integer, number
+from dpselect.repetitions.distribution import FloatArray, Repetitions, repetition_law
 from dpselect.repetitions.exact_walk import power_of_two_fraction
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw, WeightedLaw
-from dpselect.repetitions.law import FloatArray, Repetitions, repetition_law
 from dpselect.repetitions.one_run import OneRun, RenyiForm
 
 __all__ = ["Capped", "Conditioned", "Tilted", "capped"]

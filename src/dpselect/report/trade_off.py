@@ -10,7 +10,7 @@ import numpy as np
 
 from dpselect.accounting.planning.plan import Goal, trade_off_curve
 from dpselect.privacy import Guarantee
-from dpselect.repetitions.law import Family
+from dpselect.repetitions.distribution import Family
 from dpselect.report.plots import check_plot_path, plotting, save_plot
 
 __all__ = ["write_trade_off"]

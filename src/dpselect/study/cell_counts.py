@@ -23,7 +23,7 @@ from dpselect.numerics.logs import fraction_up
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, gaussian, pure_dp
 from dpselect.randomness import RandomSource
-from dpselect.randomness.whole_numbers import discrete_laplace
+from dpselect.randomness.integers import discrete_laplace
 from dpselect.study.columns.column import TEXT, Column
 from dpselect.study.schema import Study
 from dpselect.study.target import Target

@@ -245,7 +245,7 @@ def _law(study: Study) -> Repetitions:
     settings = dict(study.repetitions or ONE_RUN)  # none are those of a study with wrong keys
     name = settings.pop("law", None)
     if not isinstance(name, str):
-        raise StudyError("repetitions.law: give the name of a law, such as harmonic")
+        raise StudyError("repetitions.distribution: give the name of a law, such as harmonic")
     try:
         return law_named(name, settings)
     except (ArgumentError, TypeError) as error:

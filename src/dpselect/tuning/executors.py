@@ -20,7 +20,7 @@ from threadpoolctl import ThreadpoolController
 
 from dpselect.errors import ArgumentError, StartingProcessError, StudyError, integer
 from dpselect.privacy.boundary import silence
-from dpselect.randomness.starting import HOW_TO_START
+from dpselect.randomness.process_start import HOW_TO_START
 from dpselect.tuning.machine import Candidate
 from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
 from dpselect.tuning.supervised import ChildDiedError, check_child, perform, stop_children
@@ -172,7 +172,7 @@ class ProcessExecutor:
 
         Raises `ArgumentError` if objective or space cannot be pickled, `StudyError` if a worker cannot load them or is
         not equal to this process (see `Execution.reads`, and the page on executors),
-        `StartingProcessError` if a worker ends before that: see `dpselect.randomness.starting`.
+        `StartingProcessError` if a worker ends before that: see `dpselect.randomness.process_start`.
         """
         expected = expected_of(job)
         try:

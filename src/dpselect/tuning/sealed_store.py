@@ -25,7 +25,7 @@ from dpselect.decoding.limits import ENTRY
 from dpselect.errors import StudyError
 from dpselect.privacy.release import Receipt
 from dpselect.randomness import system_source
-from dpselect.randomness.starting import refuse_while_starting
+from dpselect.randomness.process_start import refuse_while_starting
 from dpselect.records.claims import ClaimFile
 from dpselect.records.engines import Database, RecordDamagedError, sqlite, unusable
 from dpselect.records.seal import EXTRA_BYTES, BrokenSealError, Seal

@@ -34,7 +34,7 @@ from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.paying import BoundPayment, asked_at
 from dpselect.privacy.release import Receipt
 from dpselect.randomness import RandomSource, keyed_source, resolve
-from dpselect.randomness.starting import refuse_while_starting
+from dpselect.randomness.process_start import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law
 from dpselect.selection.rehearsal import Rehearsal

@@ -8,14 +8,17 @@ import pickle
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
-from dpselect.accounting import conditional_sampling
+from dpselect.accounting.candidates.conditional import conditional_sampling, corollary_16, proposition_15
 from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.cuts import Cuts
-from dpselect.errors import BoundUnavailableError
+from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.privacy import approximate_dp, gaussian, laplace, pure_dp, zcdp
 from dpselect.privacy.losses.discretise import DominatingPair
+from dpselect.privacy.renyi import LinearRenyi, epsilon_from_renyi
 from dpselect.repetitions import Geometric
+from dpselect.testing.exact import FinitePair, renyi_divergence
 
 
 def brute_force(p: np.ndarray, q: np.ndarray, floor: float, epsilon: float) -> float:
@@ -156,3 +159,117 @@ def test_pickles_and_refuses() -> None:
     assert pickle.loads(pickle.dumps(total)).epsilon(delta=1e-4) == total.epsilon(delta=1e-4)
     with pytest.raises(BoundUnavailableError, match="published"):
         conditional_sampling(laplace(scale=1.0), floor=0.1, bound="paper")
+
+
+class TestConditionalSampling:
+    """Papernot, Steinke 2022, Appendix C."""
+
+    CURVE = LinearRenyi(0.1)
+
+    def test_corollary_16_example(self):
+        """s = t = 3, a = .2, order 8: exact 5.210307479, inequality 2 gives 5.801957995."""
+        s = t = 3.0
+        a = 0.2
+        q = np.array([a * math.exp(-s), a * math.exp(-s), 1 - 2 * a * math.exp(-s)])
+        q2 = np.array([a * math.exp(-s - t), a, 1 - a - a * math.exp(-s - t)])
+        assert_allclose(renyi_divergence(q, q2, 8.0), 2.341508914, rtol=1e-9)
+        assert_allclose(renyi_divergence(q2, q, 8.0), 2.770080298, rtol=1e-9)
+        assert_allclose(renyi_divergence(q2, q, 7.0), 2.731760351, rtol=1e-9)
+        exact = renyi_divergence(q[:2] / q[:2].sum(), q2[:2] / q2[:2].sum(), 8.0)
+        assert_allclose(exact, 5.210307479, rtol=1e-9)
+        bound = corollary_16(
+            inequality=2,
+            order=8.0,
+            divergence=lambda o: np.where(o == 8.0, renyi_divergence(q, q2, 8.0), renyi_divergence(q2, q, 7.0)),
+            acceptance=float(q[:2].sum()),
+        )
+        assert_allclose(bound, 5.801957995, rtol=1e-9)
+
+    def test_orders_below_two_are_refused(self):
+        """At order 1.5 with everything accepted the printed bound .1633881 is below the truth .2587995."""
+        q, q2 = (0.7, 0.3), (0.4, 0.6)
+        assert_allclose(renyi_divergence(q, q2, 1.5), 0.258799476, rtol=1e-8)
+        for inequality in (2, 3, 5):
+            with pytest.raises(ArgumentError, match="order must be at least 2"):
+                corollary_16(
+                    inequality=inequality, order=1.5, divergence=FinitePair(q, q2), pure_epsilon=1.0, acceptance=1.0
+                )
+        fourth = corollary_16(
+            inequality=4, order=1.5, divergence=FinitePair(q, q2), pure_epsilon=math.log(2), acceptance=1.0
+        )
+        assert fourth > 0.258799476
+
+    def test_tenth_zcdp(self):
+        """Inequality 2 with floor .1 at orders 2, 5, 10, 20; and its (epsilon, 1e-6) for three floors."""
+        found = [
+            corollary_16(inequality=2, order=o, divergence=self.CURVE, acceptance=0.1) for o in (2.0, 5.0, 10.0, 20.0)
+        ]
+        assert_allclose(found, (4.805170, 1.951293, 2.311686, 4.042377), rtol=1e-6)
+        for floor, expected in ((0.1, 3.485531), (0.01, 3.967015), (0.001, 4.398200)):
+
+            def printed(orders, floor=floor):
+                values = [
+                    corollary_16(inequality=2, order=o, divergence=self.CURVE, acceptance=floor) if o >= 2 else math.inf
+                    for o in orders
+                ]
+                return np.array(values)
+
+            assert_allclose(epsilon_from_renyi(printed, 1e-6), expected, rtol=1e-5)
+
+    def test_inequality_5_at_r_one_is_inequality_2(self):
+        for order in (2.0, 3.5, 20.0):
+            values = [
+                corollary_16(inequality=i, order=order, divergence=self.CURVE, acceptance=0.1, r=1.0) for i in (2, 5)
+            ]
+            assert_allclose(values[0], values[1], rtol=1e-12)
+        direct = proposition_15(order=3.5, p_inverse=0.0, q_inverse=0.0, divergence=self.CURVE, acceptance=0.1)
+        assert_allclose(direct, values[1] if order == 3.5 else direct, rtol=1e-12)
+
+    @pytest.mark.cases(2)
+    @pytest.mark.parametrize(
+        ("floor", "renyi", "hockey_stick"),
+        [(0.1, 2.68697, 2.5342), (0.01, 3.20770, 3.0678), (0.001, 3.68495, 3.5499)],
+    )
+    def test_numeric_forms(self, floor, renyi, hockey_stick):
+        """With the Gaussian curve and the floor coin; the coin's averaging of the moment may gain up to 1 %."""
+        total = conditional_sampling(gaussian(noise_multiplier=0.2**-0.5), floor=floor)
+        assert renyi * 0.99 <= epsilon_from_renyi(total.renyi_curve, 1e-6) <= renyi * 1.001
+        assert hockey_stick * (1 - 1e-4) <= total.epsilon(1e-6) <= hockey_stick * 1.001
+
+    def test_pure(self):
+        total = conditional_sampling(pure_dp(epsilon=1.0), floor=0.1)
+        expected = 1.0 + math.log((math.e + 0.1) / (1 + 0.1 * math.e))
+        assert_allclose(total.epsilon(delta=0), expected, rtol=1e-9)
+        assert expected < corollary_16(inequality=1, order=2.0, divergence=self.CURVE, pure_epsilon=1.0, acceptance=0.1)
+
+    @pytest.mark.full
+    def test_truth_is_covered(self):
+        """Exact output laws of random finite mechanisms, all acceptance sets of three outputs out of four."""
+        rng = np.random.default_rng(11)
+        for _ in range(75):
+            p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
+            pure = float(np.max(np.abs(np.log(p / q))))
+            floor = float(rng.choice([0.01, 0.1, 0.5]))
+            total = conditional_sampling(pure_dp(epsilon=pure), floor=floor)
+            for left_out in range(4):
+                kept = np.arange(4) != left_out
+                a, b = (np.append(floor, (1 - floor) * m[kept]) / (floor + (1 - floor) * m[kept].sum()) for m in (p, q))
+                assert np.max(np.abs(np.log(a / b))) <= total.pure_epsilon * (1 + 1e-9)
+                assert renyi_divergence(a, b, 3.0) <= total.renyi(3.0) * (1 + 1e-9)
+                epsilons = np.array([0.0, 0.3, 1.0])
+                assert np.all(FinitePair(tuple(a), tuple(b)).remove(epsilons) <= total.profile.remove(epsilons) + 1e-12)
+
+    def test_failure_mass_goes_through_the_profile(self):
+        total = conditional_sampling(approximate_dp(epsilon=0.5, delta=1e-6), floor=0.1)
+        assert total.renyi_curve is None
+        assert total.delta(20.0) >= 1e-6
+        assert 0.5 < total.epsilon(1e-4) < 2.0
+
+    def test_pickles(self):
+        total = conditional_sampling(gaussian(noise_multiplier=2), floor=0.1)
+        assert pickle.loads(pickle.dumps(total)).epsilon(1e-6) == total.epsilon(1e-6)
+
+    @pytest.mark.parametrize("floor", [0.0, 1.0, -0.1, math.nan])
+    def test_bad_floor(self, floor):
+        with pytest.raises(ArgumentError, match="floor"):
+            conditional_sampling(zcdp(rho=0.1), floor=floor)

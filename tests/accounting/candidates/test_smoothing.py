@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpselect.accounting.best_of_k.feasible_region import PureTradeOff
-from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds, far_apart_probability
+from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds
 from dpselect.accounting.candidates.sampled_search import (
     sampled_sparse_vector,
     smoothed_count,
@@ -17,35 +16,8 @@ from dpselect.accounting.candidates.sampled_search import (
 from dpselect.accounting.candidates.smoothing import fewest_samples
 from dpselect.errors import ArgumentError
 from dpselect.privacy import pure_dp
+from tests.accounting.candidates.smoothing_cases import apart
 from tests.selection.selection_laws import hockey_sticks, sampled_search_law
-
-WORST = np.concatenate((np.geomspace(1e-4, 0.6, 600), 1.0 - np.geomspace(1e-4, 0.4, 200)))
-
-
-def apart(statistic, epsilon, probabilities=WORST):
-    """The largest probability, over pairs at the edge of the base, that counts drawn by their quantiles are apart."""
-    n, worst = statistic.samples, 0.0
-    values = np.array([statistic.statistic(k) for k in range(n + 1)])
-    for p in probabilities:
-        q = min(math.exp(epsilon) * p, 1.0 - math.exp(-epsilon) * (1.0 - p))
-        one, other = binom.cdf(np.arange(n), n, p), binom.cdf(np.arange(n), n, q)
-        ends = np.concatenate(([0.0], np.sort(np.concatenate((one, other))), [1.0]))
-        middles = 0.5 * (ends[1:] + ends[:-1])
-        x, y = np.searchsorted(one, middles), np.searchsorted(other, middles)
-        worst = max(worst, float(np.sum(np.diff(ends)[values[y] - values[x] > statistic.sensitivity])))
-    return worst
-
-
-@pytest.mark.cases(2)
-@pytest.mark.parametrize(("kind", "reach"), [(SmoothedOdds, 2.0), (SmoothedCount, 1.0)])
-@pytest.mark.parametrize(("samples", "smoothing"), [(1, 0.4), (9, 0.7), (30, 1.5), (80, 2.0)])
-def test_the_coupled_probability_is_the_enumerated_one(kind, reach, samples, smoothing):
-    """Never below the enumeration, and within a quarter of it where it is not negligible."""
-    epsilon = 0.3
-    statistic = kind(samples=samples, smoothing=smoothing, sensitivity=reach * (epsilon + 0.1))
-    bound, exact = far_apart_probability(statistic, PureTradeOff(epsilon), coupled=True), apart(statistic, epsilon)
-    assert exact <= bound * (1 + 1e-9)
-    assert bound <= 1.26 * exact + 1e-9
 
 
 @pytest.mark.full

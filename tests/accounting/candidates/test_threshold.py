@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import pickle
 
@@ -10,134 +9,11 @@ import numpy as np
 import pytest
 
 from dpselect.accounting.candidates.threshold import liu_talwar_theorem_3_1, threshold_stopping
-from dpselect.accounting.optimal.atoms import Atoms
-from dpselect.accounting.optimal.cuts import Cuts
-from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.accounting.optimal.first_pure import pure_first
 from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.privacy import Guarantee, approximate_dp, compose, dp_sgd, gaussian, laplace, pure_dp
-from dpselect.privacy.losses.discretise import DominatingPair, pieces
-from dpselect.repetitions import Fixed, Geometric, Poisson, Repetitions, Uniform, capped
-
-
-def release(masses: np.ndarray, accepted: np.ndarray, law: Repetitions, chance: float = 1.0) -> np.ndarray:
-    """The law of the release by its definition: outcomes in the order given, then "none"; rows are acceptable sets."""
-    kept = masses * accepted
-    u = np.minimum(np.sum(kept, axis=-1), 1.0)
-    factor = np.where(u > 0.0, law.success_probability(u) / np.maximum(u, 1e-300), law.mean)
-    none = 1.0 - chance + chance * law.pgf(1.0 - u)
-    return np.concatenate((chance * kept * factor[..., None], none[..., None]), axis=-1)
-
-
-def brute_force(p: np.ndarray, q: np.ndarray, law: Repetitions, epsilon: float, chance: float = 1.0) -> float:
-    """The largest divergence over all ways to call pieces rejected or accepted."""
-    accepted = np.array(list(itertools.product((0.0, 1.0), repeat=p.size)))
-    first, second = (release(masses, accepted, law, chance) for masses in (p, q))
-    return float(np.max(np.sum(np.maximum(first - math.exp(epsilon) * second, 0.0), axis=1)))
-
-
-def pair_of(p: np.ndarray, q: np.ndarray) -> DominatingPair:
-    with np.errstate(divide="ignore"):
-        losses = np.log(p) - np.log(q)
-    order = np.argsort(losses, kind="stable")
-    return DominatingPair(losses=losses[order], upper=p[order], lower=q[order])
-
-
-def some_law(random: np.random.Generator) -> Repetitions:
-    gamma = float(10.0 ** random.uniform(-2.5, -0.05))
-    return [
-        Geometric(gamma=gamma),
-        Geometric(gamma=gamma).at_most(6),
-        capped(Geometric(gamma=gamma), 6),
-        Poisson(mean=4),
-        Uniform(limit=9),
-        Fixed(count=5),
-    ][int(random.integers(6))]
-
-
-def some_pair(random: np.random.Generator, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Masses of two laws on at least two outcomes: zeros on either side, ties and near ties among them."""
-    n = int(random.integers(2, most + 1))
-    shape = float(random.choice([0.3, 0.7, 3.0]))
-    p, q = (np.maximum(random.dirichlet(np.full(n, shape)), 1e-12) for _ in range(2))
-    if random.random() < 0.3:
-        q[1:] = p[1:] * np.exp(random.normal(0.0, 0.3, n - 1))
-    if random.random() < 0.3 and n > 3:
-        q[1] = p[1] * q[2] / p[2]
-    if random.random() < 0.3:
-        q[0] = 0.0
-    if random.random() < 0.3:
-        p[-1] = 0.0
-    return p / p.sum(), q / q.sum()
-
-
-def check_sets(seed: int, trials: int, most: int) -> None:
-    random = np.random.default_rng(seed)
-    for _ in range(trials):
-        p, q = some_pair(random, most)
-        law, chance = some_law(random), float(random.choice([1.0, 0.6]))
-        epsilon = float(random.choice([0.0, random.uniform(0.0, 3.0)]))
-        curve = Cuts(Atoms.of(pair_of(p, q)), law, chance)
-        upper, lower = curve.upper(epsilon), curve.lower(epsilon)
-        attained = brute_force(p, q, law, epsilon, chance)
-        assert 0.0 <= lower <= upper <= 1.0
-        assert attained <= upper + 1e-15, (p, q, law, epsilon)
-        assert upper <= lower * (1.0 + 3e-4) + 1e-12, "the search ends by itself, not by its limits"
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("seed", range(4))
-def test_no_set_beats_the_two_cuts(seed: int) -> None:
-    """Every set of up to eight unequal pieces of 160 pairs, for six kinds of T, infinite losses and ties among them."""
-    check_sets(seed, 40, 8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4, 14))
-def test_no_set_beats_the_two_cuts_in_many_tries(seed: int) -> None:
-    """The same for 4,000 pairs of up to ten pieces."""
-    check_sets(seed, 400, 10)
-
-
-def on_fine_pieces(atoms: Atoms, law: Repetitions, epsilon: float) -> float:
-    """The largest J over all pairs of nodes, as it is written down."""
-    x, y = np.triu_indices(atoms.size + 1)
-    values = []
-    for low, high in ((atoms.below_p, atoms.above_p), (atoms.below_q, atoms.above_q)):
-        u = np.minimum(low[x] + high[y], 1.0)
-        h = np.where(u > 0.0, law.success_probability(u) / np.maximum(u, 1e-300), law.mean)
-        values.append((high[y] * h, high[y] * h + law.pgf(1.0 - u)))
-    return max(float(np.max(values[0][k] - math.exp(epsilon) * values[1][k])) for k in (0, 1))
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("seed", range(3))
-def test_the_lower_value_is_attained(seed: int) -> None:
-    """Atoms cut into 20 equal and 10 tiny pieces: some set of whole pieces comes within a per cent of the lower value.
-
-    So the upper value, at most 0.03 % above, could nowhere be taken a per cent lower.
-    """
-    random = np.random.default_rng(seed)
-    for _ in range(8):
-        p, q = some_pair(random, 5)
-        law, epsilon = some_law(random), float(random.uniform(0.0, 1.5))
-        pair = pair_of(p, q)
-        curve = Cuts(Atoms.of(pair), law)
-        shares = np.diff(np.concatenate(([0.0], np.geomspace(1e-4, 0.02, 12), np.linspace(0.05, 0.95, 36))))
-        shares = np.concatenate((shares, [0.03], np.diff(1.0 - np.geomspace(1e-4, 0.02, 12)[::-1]), [1e-4]))
-        finite = np.isfinite(pair.losses)
-        cut = Atoms.of(
-            DominatingPair(
-                losses=np.concatenate((np.repeat(pair.losses[finite], shares.size), [np.inf, np.inf])),
-                upper=np.concatenate((np.outer(pair.upper[finite], shares / shares.sum()).ravel(), [0.0, 0.0])),
-                lower=np.concatenate((np.outer(pair.lower[finite], shares / shares.sum()).ravel(), [0.0, 0.0])),
-            )
-        )
-        ends = Atoms.of(pair)
-        cut = Atoms(cut.losses, cut.p, cut.q, ends.infinite, ends.zero)
-        best = on_fine_pieces(cut, law, epsilon)
-        assert best <= curve.upper(epsilon) + 1e-15
-        assert curve.lower(epsilon) <= 1.01 * best + 1e-6
+from dpselect.repetitions import Geometric
+from tests.accounting.candidates.threshold_cases import brute_force
 
 
 @pytest.mark.theorem("docs/theory/optimal-selection.md, Theorem 2", exact=True, sharp=True)
@@ -155,29 +31,6 @@ def test_a_bound_one_per_cent_lower_is_caught() -> None:
     assert 0.99 * bound < attained <= bound
 
 
-@pytest.mark.full
-def test_gaussian_pieces_attain_the_lower_value() -> None:
-    """The same on 400 bins of the Gaussian, whole bins against cuts anywhere."""
-    atoms = Atoms.of(gaussian(noise_multiplier=2.0).pair_source()(400)[0].pessimistic)
-    for law in (Geometric(gamma=0.05), capped(Geometric(gamma=0.01), 30)):
-        best = on_fine_pieces(atoms, law, 1.5)
-        curve = Cuts(atoms, law)
-        assert best <= curve.upper(1.5)
-        assert curve.lower(1.5) <= 1.002 * best
-
-
-def test_pairs_without_finite_losses() -> None:
-    """Disjoint laws: everything is told. Equal laws: nothing is."""
-    for law in (Geometric(gamma=0.2), Fixed(count=3)):
-        told = Cuts(Atoms.of(pair_of(np.array([1.0, 0.0]), np.array([0.0, 1.0]))), law)
-        assert 1.0 - 2e-11 < told.lower(3.0) <= 1.0  # rounded down
-        assert told.upper(3.0) <= 1.0
-        assert told.smallest_safe(0.5) == math.inf
-        same = Cuts(Atoms.of(pair_of(np.array([0.4, 0.6]), np.array([0.4, 0.6]))), law)
-        assert same.lower(0.0) <= same.upper(0.0) <= 1e-11
-        assert same.smallest_safe(1e-9) == 0.0
-
-
 # ---- pure bases: Liu, Talwar 2019, and the exact laws ----
 
 
@@ -192,15 +45,6 @@ def test_pure_bases_have_the_exact_form(epsilon: float, stop: float) -> None:
     exact = exact_pure(epsilon, stop)
     total = threshold_stopping(pure_dp(epsilon=epsilon), stop_probability=stop).epsilon(delta=0.0)
     assert exact * (1.0 - 1e-15) <= total <= exact * (1.0 + 1e-11)
-
-
-def test_pure_values() -> None:
-    """No limit at stop probability 0.5, 0.1, 0.01; attained by "none" on randomised response."""
-    for stop, value in ((0.5, 1.31055009), (0.1, 1.79567204), (0.01, 1.97685212)):
-        assert pure_first(Geometric(gamma=stop), 1.0) == pytest.approx(value, rel=5e-9)
-    assert pure_first(Geometric(gamma=0.1), 0.1) == pytest.approx(0.181795642, rel=5e-9)
-    law, worse = Geometric(gamma=0.1), 1.0 / (1.0 + math.e)
-    assert math.log(law.pgf(1.0 - worse) / law.pgf(worse)) == pytest.approx(1.79567204, rel=5e-9)
 
 
 @pytest.mark.parametrize(
@@ -230,21 +74,6 @@ def test_a_conditioned_limit_is_free(limit: int, value: float) -> None:
     total = threshold_stopping(pure_dp(epsilon=1.0), stop_probability=0.1, max_runs=limit)
     assert total.epsilon(delta=0.0) == pytest.approx(value, rel=5e-9)
     assert value < exact_pure(1.0, 0.1)
-
-
-@pytest.mark.full
-def test_caps_beyond_two_epsilon() -> None:
-    """At stop probability 0.1 exactly the caps 3 to 6 cost more than 2 epsilon."""
-    over = [k for k in range(1, 40) if pure_first(capped(Geometric(gamma=0.1), k), 1.0) > 2.0]
-    assert over == [3, 4, 5, 6]
-
-
-def test_other_laws_of_tries() -> None:
-    """k tries cost k epsilon: all of them fail. One try costs epsilon."""
-    assert pure_first(Fixed(count=50), 1.0) == pytest.approx(50.0, rel=1e-9)
-    assert pure_first(Fixed(count=1), 0.7) == pytest.approx(0.7, rel=1e-9)
-    assert pure_first(Geometric(gamma=0.1), 0.0) == 0.0
-    assert pure_first(Geometric(gamma=0.1), math.inf) == math.inf
 
 
 def test_approximate_bases_need_no_root_of_delta() -> None:
@@ -358,25 +187,6 @@ def test_results_compose() -> None:
     again = compose(pickle.loads(pickle.dumps(total)), gaussian(noise_multiplier=4.0))
     alone, once = total.epsilon(delta=1e-6), gaussian(noise_multiplier=4.0).epsilon(delta=1e-6)
     assert alone < again.epsilon(delta=1e-6) < alone + once
-
-
-@pytest.mark.full
-def test_splitting_atoms_changes_nothing() -> None:
-    """Cuts may be inside atoms: the same pair in pieces has the same value, to the accuracy of the search."""
-    pair = pair_of(np.array([0.2, 0.5, 0.3]), np.array([0.5, 0.4, 0.1]))
-    split = pieces(pair, np.linspace(0.01, 0.99, 60))
-    for law in (Geometric(gamma=0.05), capped(Geometric(gamma=0.05), 8)):
-        whole, parts = Cuts(Atoms.of(pair), law), Cuts(Atoms.of(split), law)
-        for epsilon in (0.0, 0.8, 1.6):
-            assert whole.lower(epsilon) <= parts.upper(epsilon)
-            assert parts.lower(epsilon) <= whole.upper(epsilon)
-
-
-def test_first_acceptable_checks_its_arguments() -> None:
-    with pytest.raises(ArgumentError, match="chance"):
-        first_acceptable(laplace(scale=1.0), Geometric(gamma=0.1), chance=0.0)
-    with pytest.raises(ArgumentError, match="atoms"):
-        first_acceptable(laplace(scale=1.0), Geometric(gamma=0.1), atoms=1)
 
 
 def test_bad_arguments() -> None:

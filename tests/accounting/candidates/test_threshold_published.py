@@ -12,19 +12,12 @@ import pytest
 
 from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
-from dpselect.accounting.best_of_k.random_stopping import (
-    theorem_3_2,
-    theorem_3_3_failure,
-    theorem_3_3_stop_probability,
-    theorem_3_4,
-    theorem_3_5,
-)
 from dpselect.accounting.candidates.threshold import threshold_stopping
-from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.errors import BoundUnavailableError
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.repetitions import Geometric, capped
 from dpselect.testing.exact import best_of_masses
+from tests.accounting.candidates.threshold_published_cases import near
 from tests.selection.selection_laws import (
     first_above_law,
     hockey_sticks,
@@ -32,12 +25,7 @@ from tests.selection.selection_laws import (
 )
 
 E = math.e
-SIX = {"rel": 2e-6}
 """Golden values have six digits or more."""
-
-
-def near(value, **tolerance):
-    return pytest.approx(value, **(tolerance or SIX))
 
 
 # ---- exact laws ----------------------------------------------------------------------------------------------
@@ -71,38 +59,6 @@ def test_cost_and_failure_of_threshold_stopping(stop, some):
     assert law[1] == near(some)
     # expected tries 1 / (p + stop - p stop)
     assert law[0] / 0.05 == near({0.001: 19.6270854, 0.01: 16.8067227}[stop])
-
-
-def test_failure_of_random_stopping():
-    for (gamma, p), failure in {
-        (0.1, 0.5): 0.0909090909,
-        (0.01, 0.1): 0.0825688073,
-        (0.005, 0.05): 0.0867579909,
-    }.items():
-        found = theorem_3_3_failure(stop_probability=gamma, probability=p)
-        assert found == near(failure)
-        assert found <= gamma / p
-        # the law itself says the same
-        assert Geometric(gamma=gamma).pgf(1 - p) == near(found)
-    assert theorem_3_3_stop_probability(probability=1 / 20, failure=0.05) == near(0.00277008310)
-    for limit, failure in ((10, 0.638847682), (30, 0.493764233)):
-        assert Geometric(gamma=0.1).at_most(limit).pgf(0.9) == near(failure)
-    assert capped(Geometric(gamma=0.1), 10).pgf(0.9) == near(0.537671923)
-    assert Geometric(gamma=0.1).at_most(10).mean == near(4.64660067)
-    assert Geometric(gamma=0.1).at_most(30).mean == near(8.67196846)
-    assert capped(Geometric(gamma=0.1), 10).mean == near(6.51321560)
-
-
-# ---- pure privacy --------------------------------------------------------------------------------------------
-
-
-def test_pure_cost_of_random_stopping():
-    for gamma, value in {0.5: 1.62110018, 0.1: 2.59134408, 0.01: 2.95370423, 0.001: 2.99530644}.items():
-        assert pure_best_of(law=Geometric(gamma=gamma), epsilon=1.0) == near(value)
-        assert value < theorem_3_2(pure_dp(epsilon=1.0)).epsilon(0.0) == 3.0
-    assert pure_best_of(law=Geometric(gamma=0.1), epsilon=0.1) == near(0.263591285)
-    assert pure_best_of(law=Geometric(gamma=0.01), epsilon=0.1) == near(0.296033195)
-    assert pure_best_of(law=Geometric(gamma=0.1), epsilon=2.0) == near(4.92037363)
 
 
 @pytest.mark.parametrize(("part", "leak"), [(1e-2, 2.92060721), (1e-4, 2.95337866), (1e-6, 2.95370098)])
@@ -175,25 +131,6 @@ def test_pure_cost_of_threshold_stopping(gamma, value):
     assert threshold_stopping(pure_dp(epsilon=1.0), stop_probability=gamma, bound="paper").pure_epsilon == 2.0
 
 
-@pytest.mark.parametrize(
-    ("gamma", "limit", "value"),
-    [
-        (0.1, 2, 1.79567204),
-        (0.1, 4, 2.23085435),
-        (0.1, 5, 2.14738704),
-        (0.1, 7, 1.97363920),
-        (0.1, 10, 1.85007610),
-        (0.1, 30, 1.79568497),
-        (0.01, 5, 3.78354355),
-        (0.001, 7, 5.48709576),
-    ],
-)
-def test_a_hard_cap_on_threshold_stopping(gamma, limit, value):
-    """Below the theorem's T the cost exceeds 2 epsilon."""
-    total = first_acceptable(pure_dp(epsilon=1.0), capped(Geometric(gamma=gamma), limit))
-    assert value * (1 - 1e-8) <= total.pure_epsilon <= value * (1 + 1e-5)
-
-
 @pytest.mark.parametrize(("limit", "value"), [(2, 1.28882249), (5, 1.66490942), (10, 1.78035235), (30, 1.79566852)])
 def test_conditioned_threshold_stopping(limit, value):
     total = threshold_stopping(pure_dp(epsilon=1.0), stop_probability=0.1, max_runs=limit)
@@ -237,34 +174,6 @@ def test_at_the_theorems_cap_the_slack_is_not_needed(epsilon, gamma, slack, limi
     assert total.pure_epsilon == pytest.approx(value, abs=2e-5)
     paper = threshold_stopping(base, stop_probability=gamma, max_runs=limit, truncation="capped", bound="paper")
     assert total.pure_epsilon < 2 * epsilon < paper.pure_epsilon <= 2 * epsilon + slack
-
-
-@pytest.mark.parametrize(
-    ("gamma", "slack", "limit"), [(0.1, 0.1, 99), (0.01, 0.1, 1473), (0.01, 0.01, 1721), (0.5, 0.1, 14)]
-)
-def test_theorem_3_5(gamma, slack, limit):
-    law, total = theorem_3_5(pure_dp(epsilon=1.0), stop_probability=gamma, slack=slack)
-    assert law.limit == limit
-    # the inequality that the choice of T is for
-    assert limit * (1 - gamma) ** limit <= slack * gamma / (1 + gamma) ** 2
-    assert total.epsilon(0.0) == near(3.0 + 3.0 * slack)
-    assert best_of(pure_dp(epsilon=1.0), law, bound="pure").epsilon(0.0) < total.epsilon(0.0)
-
-
-# ---- approximate bases ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("delta", "paper", "ours"), [(1e-10, 0.0195454314, 9.99999990e-9), (1e-16, 2.05444e-5, 1e-14)])
-def test_theorem_3_4_and_what_replaces_it(delta, paper, ours):
-    base = approximate_dp(epsilon=1.0, delta=delta)
-    law, total = theorem_3_4(base, stop_probability=0.01, cut_off=1e-6)
-    assert law.limit == 1382
-    # the fact takes T before it is rounded up to 1382
-    assert total.failure == pytest.approx(paper, rel=4e-4)
-    assert total.pure_epsilon == near(3.0 + 3.0 * math.sqrt(2.0 * delta))
-    free = best_of(base, Geometric(gamma=0.01), bound="pure")
-    assert free.failure == near(ours)
-    assert free.pure_epsilon < 3.0
 
 
 def test_threshold_stopping_of_an_approximate_base():

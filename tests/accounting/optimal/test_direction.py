@@ -18,10 +18,9 @@ from dpselect.accounting.optimal.best_of import optimal_best_of
 from dpselect.accounting.optimal.columns import ColumnBounds, column_bounds
 from dpselect.accounting.optimal.direction import Direction
 from dpselect.accounting.optimal.profile import BestOfProfile
-from dpselect.accounting.optimal.recursion import attained
 from dpselect.privacy import Guarantee, gaussian, laplace, pure_dp
 from dpselect.repetitions import Geometric, Repetitions, TruncatedNegativeBinomial, capped
-from tests.accounting.optimal.test_recursion import ROUNDING, brute_force, random_law, random_pair, split
+from tests.accounting.optimal.test_recursion import brute_force, random_law, random_pair, split
 
 
 def ladder(base: float, stop: float, epsilon: float, steps: int) -> mpmath.mpf:
@@ -75,21 +74,6 @@ def test_division_certifies_what_three_times_the_pieces_do_not() -> None:
     check_against_ladder(base, 0.01, delta, epsilon)
     # the order is close to the best: what it attains is not certified away
     assert curve._by_division(float(ladder(base, 0.01, epsilon, 200)) * 0.999, epsilon) == math.inf
-
-
-def test_divided_atoms_are_the_same_pair() -> None:
-    """Masses and divergences stay; more orders are possible, so the best of whole atoms does not fall."""
-    random = np.random.default_rng(1)
-    for _ in range(20):
-        atoms, law = Atoms.of(random_pair(random, 6)), random_law(random)
-        finer = atoms.divided(random.integers(1, 5, atoms.size))
-        for epsilon in (0.0, 0.3, 1.0):
-            mine, theirs = (
-                float(np.sum(np.maximum(x.p - math.exp(epsilon) * x.q, 0.0))) + x.infinite for x in (atoms, finer)
-            )
-            assert mine == pytest.approx(theirs, rel=1e-13, abs=1e-15)
-        whole, pieces = (attained(x, law, np.array([0.0, 0.5])) for x in (atoms, finer))
-        assert np.all(whole <= pieces + ROUNDING)
 
 
 def tried(random: np.random.Generator) -> tuple[bool, bool]:

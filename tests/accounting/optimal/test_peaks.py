@@ -17,15 +17,11 @@ from dpselect.accounting.candidates.threshold import threshold_stopping
 from dpselect.accounting.optimal import direction
 from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.best_of import optimal_best_of
-from dpselect.accounting.optimal.cut_slopes import Masses, n_growth, nothing
 from dpselect.accounting.optimal.cuts import Cuts
-from dpselect.accounting.optimal.first_pure import pure_first
 from dpselect.accounting.optimal.peaks import find_peaks
 from dpselect.accounting.optimal.problem import Problem
 from dpselect.privacy import Guarantee, gaussian, laplace, pure_dp
-from dpselect.privacy.losses.discretise import DominatingPair
 from dpselect.repetitions import (
-    Fixed,
     Geometric,
     Harmonic,
     Logarithmic,
@@ -35,10 +31,10 @@ from dpselect.repetitions import (
     Uniform,
     capped,
 )
+from tests.accounting.optimal.peaks_cases import near_pair, some_law
 from tests.accounting.optimal.test_best_of import best_order
 
 WIDTH = 2e-3
-
 BASES: dict[str, Callable[[], Guarantee]] = {
     **{f"pure {e:g}": lambda e=e: pure_dp(epsilon=e) for e in (1e-4, 1e-3, 1e-2, 1e-1)},
     **{f"Gaussian {s:g}": lambda s=s: gaussian(noise_multiplier=s) for s in (10.0, 100.0, 1e3, 1e4)},
@@ -56,8 +52,6 @@ LAWS: dict[str, Callable[[float], Repetitions]] = {
 }
 MEANS = (2.0, 10.0, 1e3, 1e5)
 DELTAS = (0.0, 1e-12, 1e-6, 1e-3)
-
-
 Work = dict[str, int]
 
 
@@ -245,43 +239,6 @@ def test_no_exact_order_beats_the_best_of_many(base: float, stop: float, share: 
     assert 0.99 * bound < attained
 
 
-# ---- what small means: closed forms and order in the parameters ----
-
-
-def exact_pure_first(law: Repetitions, epsilon: float) -> mpmath.mpf:
-    """The largest cost of an output or of "none" met at u' = exp(epsilon) u up to the kink, from the definition."""
-    assert law.limit is not None
-    weights = [mpmath.mpf(float(law.pmf(k))) for k in range(law.limit + 1)]
-    phi = [w / mpmath.fsum(weights) for w in weights[::-1]]
-    h = [mpmath.fsum(phi[:k]) for k in range(1, law.limit + 1)]
-    step = mpmath.mpf(epsilon)
-
-    def cost(t: mpmath.mpf) -> mpmath.mpf:
-        near = mpmath.exp(t) / (1 + mpmath.exp(step))
-        far = mpmath.exp(step) * near
-        output = step + mpmath.log(mpmath.polyval(h, 1 - near) / mpmath.polyval(h, 1 - far))
-        return max(output, mpmath.log(mpmath.polyval(phi, 1 - near) / mpmath.polyval(phi, 1 - far)))
-
-    low, high, best = mpmath.mpf(-12), mpmath.mpf(0), mpmath.mpf(0)
-    for _ in range(6):
-        places = [low + (high - low) * k / 12 for k in range(13)]
-        values = [cost(t) for t in places]
-        k = max(range(13), key=values.__getitem__)
-        best, low, high = max(best, values[k]), places[max(k - 1, 0)], places[min(k + 1, 12)]
-    return best
-
-
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 1e-3, 1.0])
-def test_the_pure_price_of_the_first_acceptable_is_exact(epsilon: float) -> None:
-    """Neither below, as when differences of logarithms were taken as they come, nor above by more than 2e-7."""
-    coin = capped(Geometric(gamma=0.01), 12)
-    for law in (Uniform(limit=6), coin, Geometric(gamma=0.01).at_most(12)):
-        with mpmath.workdps(40):
-            exact = exact_pure_first(law, epsilon)
-        assert exact <= pure_first(law, epsilon) <= exact * (1 + 2e-7)
-
-
 @pytest.mark.parametrize("epsilon", [1e-10, 1e-4, 1.0])
 def test_the_shift_of_a_law_without_a_closed_form_is_exact(epsilon: float) -> None:
     """At the kink, where it is largest for these laws, from the coefficients; other places are not above it."""
@@ -306,15 +263,6 @@ def test_limits_of_very_many_runs_cost_no_more_than_none(epsilon: float) -> None
     unlimited = pure_best_of(law=law, epsilon=epsilon)
     assert pure_best_of(law=law.at_most(20_000), epsilon=epsilon) <= unlimited * (1.0 + 1e-4)
     assert unlimited < 3.0 * epsilon
-
-
-@pytest.mark.parametrize("epsilon", [1e-300, 1e-8, 1e-3, 1.0, 700.0, 1e5])
-@pytest.mark.parametrize("stop", [1e-100, 1e-8, 0.1, 0.999])
-def test_the_pure_price_of_a_coin_is_its_closed_form(epsilon: float, stop: float) -> None:
-    with mpmath.workdps(400):
-        growth, gamma = mpmath.exp(mpmath.mpf(epsilon)), mpmath.mpf(stop)
-        exact = mpmath.mpf(epsilon) + mpmath.log((growth + gamma) / (1 + gamma * growth))
-    assert exact <= pure_first(Geometric(gamma=stop), epsilon) <= exact * (1 + 1e-11)
 
 
 @pytest.mark.full
@@ -344,86 +292,6 @@ def test_prices_are_in_order() -> None:
         for s in (1100.0, 1000.0)
     )
     assert noisy[1] <= quiet[0]
-
-
-# ---- the bounds that the searches rest on ----
-
-
-def near_pair(random: np.random.Generator, size: int, scale: float) -> DominatingPair:
-    p = random.dirichlet(np.full(size, 2.0))
-    q = p * np.exp(scale * random.normal(size=size))
-    q /= q.sum()
-    losses = np.log(p) - np.log(q)
-    order = np.argsort(losses, kind="stable")
-    return DominatingPair(losses=losses[order], upper=p[order], lower=q[order])
-
-
-def some_law(random: np.random.Generator) -> Repetitions:
-    return [
-        Geometric(gamma=float(10.0 ** random.uniform(-4, -0.1))),
-        Logarithmic(gamma=float(10.0 ** random.uniform(-4, -0.1))),
-        Poisson(mean=float(10.0 ** random.uniform(0, 2))),
-        Fixed(count=int(random.integers(2, 30))),
-        Uniform(limit=int(random.integers(2, 30))),
-    ][int(random.integers(5))]
-
-
-@pytest.mark.full
-def test_the_bound_on_a_box_of_cuts_holds_everywhere_in_it() -> None:
-    """Random cuts in random boxes, losses from 1e-5 to 1; and over a small box little is given away."""
-    random = np.random.default_rng(4)
-    loose = []
-    for _ in range(300):
-        scale = float(10.0 ** random.uniform(-5, 0))
-        curve = Cuts(Atoms.of(near_pair(random, 12, scale)), some_law(random))
-        x_0, x_1, y_0, y_1 = np.sort(random.uniform(0.0, 12.0, 4))
-        if random.random() < 0.5:
-            x_1, y_0 = x_0 + 1e-3 * (x_1 - x_0), y_1 - 1e-3 * (y_1 - y_0)
-        epsilon, none = scale * float(random.uniform(0.0, 2.0)), bool(random.integers(2))
-        bound = curve._bounds(epsilon, none, np.array([[x_0], [x_1], [y_0], [y_1]]))
-        places = random.uniform(size=(2, 400))
-        masses = curve._at_cut(none, x_0 + places[0] * (x_1 - x_0), y_0 + places[1] * (y_1 - y_0))
-        values = masses[0] - math.exp(epsilon) * masses[1]
-        assert np.all(values <= bound.top[0] + bound.rounding[0])
-        if x_1 - x_0 < 0.02 and y_1 - y_0 < 0.02:
-            loose.append((bound.top[0] - np.max(values)) / (scale * np.max(masses[0])))
-    # of the order of a loss times the width of the box, where differences of near terms would leave the width alone
-    assert len(loose) > 50
-    assert np.quantile(loose, 0.9) < 2e-2
-
-
-@pytest.mark.full
-def test_bounds_on_the_cross_derivative_hold_at_small_losses() -> None:
-    """log of phi''(F) / phi''(F') at random places of random blocks of cells, from the definition."""
-    random = np.random.default_rng(5)
-    for _ in range(200):
-        scale = float(10.0 ** random.uniform(-5, 0))
-        atoms, law = Atoms.of(near_pair(random, 24, scale)), some_law(random)
-        problem = Problem(atoms, law, np.array([scale]))
-        if problem.first >= atoms.size - 1:
-            continue
-        j = int(random.integers(problem.first, atoms.size))
-        j_end = int(random.integers(j, atoms.size)) + 1
-        i = int(random.integers(0, j + 1))
-        i_end = int(random.integers(i, j + 1)) + 1
-        block = (np.array([z]) for z in (i, i_end, j, j_end))
-        top, bottom = (x[0] for x in problem.cross_bounds(*block, problem.epsilons))
-        for _ in range(20):
-            row, column = int(random.integers(i, i_end)), int(random.integers(j, j_end))
-            s, t = random.uniform(size=2)
-            if row > column or (row == column and s > t):
-                continue
-            outside = [
-                below[row] + s * mass[row] + (1.0 - t) * mass[column] + above[column + 1]
-                for below, mass, above in (
-                    (atoms.below_p, atoms.p, atoms.above_p),
-                    (atoms.below_q, atoms.q, atoms.above_q),
-                )
-            ]
-            second = [float(law.second_derivative(min(v, 1.0))) for v in outside]
-            value = math.exp(atoms.losses[row] + atoms.losses[column] - scale) * second[0] - second[1]
-            noise = 1e-12 * (second[0] + second[1])
-            assert bottom - noise <= value <= top + noise
 
 
 def test_densities_stay_within_their_bounds() -> None:
@@ -466,33 +334,3 @@ def test_very_many_tries_attain_no_more_than_the_pure_price(base: float, stop: f
     attained = threshold_stopping(pure_dp(epsilon=base), stop_probability=stop).lower_profile
     assert attained is not None
     assert base < attained.largest_epsilon(delta) <= 2.0 * base  # type: ignore[attr-defined]
-
-
-def test_the_probability_of_nothing_keeps_its_digits() -> None:
-    stop = 1e-12
-    for u in (1e-20, 1.37e-12, 1.1e-7, 1e-3, 0.49, 0.51):
-        with mpmath.workdps(40):
-            left = 1 - mpmath.mpf(u)
-            truth = float(mpmath.mpf(stop) * left / (1 - (1 - mpmath.mpf(stop)) * left))
-        assert nothing(Geometric(gamma=stop), np.array([u]), np.array([1.0 - u]))[0] == pytest.approx(truth, rel=1e-12)
-
-
-def test_what_a_cut_may_gain_is_bounded_at_the_smallest_sets() -> None:
-    """N empty, S of any mass from 1e-19 to v; the bound is checked at v, where phi'' bends far from its value at 0."""
-    law, stop, epsilon, tiny, v, less = Geometric(gamma=0.01), mpmath.mpf("0.01"), 0.0, 1e-19, 0.05, 0.04
-
-    def fall(u: float) -> mpmath.mpf:
-        return (1 - stop) / (stop + (1 - stop) * mpmath.mpf(u)) ** 2
-
-    def pair(p: float, q: float) -> np.ndarray:
-        return np.array([[p], [q]])
-
-    zero = np.zeros(1)
-    masses = Masses(
-        (pair(0.0, 0.0), pair(0.0, 0.0)),
-        (pair(tiny, 0.8 * tiny), pair(v, less)),
-        (zero, zero),
-        (np.array([0.2 * tiny]), np.array([v - less])),
-    )
-    bound = n_growth(law, epsilon, False, masses, (zero, zero))[0]
-    assert bound >= float(less * fall(less) - v * fall(v))

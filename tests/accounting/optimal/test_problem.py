@@ -16,9 +16,12 @@ import pytest
 from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.optimal import direction
+from dpselect.accounting.optimal.atoms import Atoms
+from dpselect.accounting.optimal.problem import Problem
 from dpselect.privacy import compose, gaussian, laplace, pure_dp
 from dpselect.repetitions import Fixed, Geometric, Repetitions, Tabulated
 from dpselect.testing.exact import finite_guarantee
+from tests.accounting.optimal.peaks_cases import near_pair, some_law
 
 EVEN = Tabulated(probabilities=(0.0, 0.0, 0.5, 0.5))
 LAWS = [Fixed(count=2), Fixed(count=5), EVEN, Tabulated(probabilities=(0.0, 1e-12, 0.5, 0.5 - 1e-12))]
@@ -141,3 +144,37 @@ def test_no_price_of_an_odd_pair_is_below_an_order_that_is_attained() -> None:
             assert most_attained(law, price, p, q) <= delta * (1.0 + 1e-9)
             seen += most_attained(law, 0.99 * price, p, q) > delta
     assert seen >= 20
+
+
+@pytest.mark.full
+def test_bounds_on_the_cross_derivative_hold_at_small_losses() -> None:
+    """log of phi''(F) / phi''(F') at random places of random blocks of cells, from the definition."""
+    random = np.random.default_rng(5)
+    for _ in range(200):
+        scale = float(10.0 ** random.uniform(-5, 0))
+        atoms, law = Atoms.of(near_pair(random, 24, scale)), some_law(random)
+        problem = Problem(atoms, law, np.array([scale]))
+        if problem.first >= atoms.size - 1:
+            continue
+        j = int(random.integers(problem.first, atoms.size))
+        j_end = int(random.integers(j, atoms.size)) + 1
+        i = int(random.integers(0, j + 1))
+        i_end = int(random.integers(i, j + 1)) + 1
+        block = (np.array([z]) for z in (i, i_end, j, j_end))
+        top, bottom = (x[0] for x in problem.cross_bounds(*block, problem.epsilons))
+        for _ in range(20):
+            row, column = int(random.integers(i, i_end)), int(random.integers(j, j_end))
+            s, t = random.uniform(size=2)
+            if row > column or (row == column and s > t):
+                continue
+            outside = [
+                below[row] + s * mass[row] + (1.0 - t) * mass[column] + above[column + 1]
+                for below, mass, above in (
+                    (atoms.below_p, atoms.p, atoms.above_p),
+                    (atoms.below_q, atoms.q, atoms.above_q),
+                )
+            ]
+            second = [float(law.second_derivative(min(v, 1.0))) for v in outside]
+            value = math.exp(atoms.losses[row] + atoms.losses[column] - scale) * second[0] - second[1]
+            noise = 1e-12 * (second[0] + second[1])
+            assert bottom - noise <= value <= top + noise

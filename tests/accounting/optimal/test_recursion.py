@@ -6,94 +6,24 @@ above brute force. Both are theorems, so the tolerance is rounding alone.
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
-from dpselect.accounting.optimal import columns
-from dpselect.accounting.optimal.atoms import Atoms, split_atoms
-from dpselect.accounting.optimal.columns import column_bounds, columns_bounds
-from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile
+from dpselect.accounting.optimal.atoms import Atoms
+from dpselect.accounting.optimal.columns import column_bounds
 from dpselect.accounting.optimal.recursion import attained, certified
-from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure
 from dpselect.privacy.losses.pairs import GaussianPairs
 from dpselect.repetitions import (
-    BetaBinomial,
-    Binomial,
     Fixed,
     Geometric,
     Harmonic,
     Logarithmic,
     Poisson,
     Repetitions,
-    Tabulated,
-    TruncatedNegativeBinomial,
-    Uniform,
-    capped,
 )
+from tests.accounting.optimal.recursion_cases import brute_force, random_law, random_pair, split
 
 ROUNDING = 1e-11
-
-
-def random_law(random: np.random.Generator) -> Repetitions:
-    gamma = float(10.0 ** random.uniform(-4.0, -0.1))
-    limit = int(random.integers(2, 40))
-    two = np.zeros(limit + 4)
-    two[int(random.integers(0, 4))], two[-1] = 0.9, 0.1
-    return [
-        lambda: Logarithmic(gamma=gamma),
-        lambda: Geometric(gamma=gamma),
-        lambda: TruncatedNegativeBinomial(eta=float(random.uniform(-0.9, -0.1)), gamma=gamma),
-        lambda: TruncatedNegativeBinomial(eta=float(random.uniform(0.1, 6.0)), gamma=gamma),
-        lambda: Poisson(mean=float(10.0 ** random.uniform(-0.5, 2.0))),
-        lambda: Fixed(count=limit),
-        lambda: Uniform(limit=limit),
-        lambda: Harmonic(limit=limit),
-        lambda: Binomial(trials=limit, probability=float(random.uniform(0.05, 0.95))),
-        lambda: BetaBinomial(trials=limit, shape=0.5),
-        lambda: capped(Geometric(gamma=max(gamma, 0.02)), limit),
-        lambda: Tabulated(probabilities=two.tolist()),
-    ][int(random.integers(12))]()
-
-
-def random_pair(random: np.random.Generator, most: int) -> DominatingPair:
-    """Between 2 and `most` atoms, with masses of zero on either side and tied ratios among them."""
-    n = int(random.integers(2, most + 1))
-    p = random.dirichlet(np.full(n, random.choice([0.3, 1.0, 3.0])))
-    near = p * np.exp(random.choice([0.05, 0.3, 1.0]) * random.normal(size=n))
-    q = near if random.random() < 0.5 else random.dirichlet(np.full(n, random.choice([0.3, 1.0, 3.0])))
-    if random.random() < 0.3:
-        p[random.integers(n)] = 0.0
-    if random.random() < 0.3:
-        q[random.integers(n)] = 0.0
-    if random.random() < 0.2 and n > 2 and p[1] > 0.0:
-        q[0] = p[0] * q[1] / p[1]
-    kept = (p > 0.0) | (q > 0.0)
-    p, q = p[kept] / p.sum(), q[kept] / q.sum()
-    with np.errstate(divide="ignore"):
-        losses = np.log(p) - np.log(q)
-    order = np.argsort(losses, kind="stable")
-    return DominatingPair(losses=losses[order], upper=p[order], lower=q[order])
-
-
-def split(pair: DominatingPair, parts: int) -> DominatingPair:
-    return DominatingPair(
-        losses=np.repeat(pair.losses, parts),
-        upper=np.repeat(pair.upper / parts, parts),
-        lower=np.repeat(pair.lower / parts, parts),
-    )
-
-
-def brute_force(pair: DominatingPair, law: Repetitions, epsilon: float) -> float:
-    """The largest hockey-stick divergence over all orders of the atoms, from the definition."""
-    orders = np.array(list(itertools.permutations(range(pair.upper.size))))
-    start = np.zeros((len(orders), 1))
-    laws = [
-        np.diff(law.pgf(np.clip(np.concatenate((start, np.cumsum(mass[orders], axis=1)), axis=1), 0.0, 1.0)), axis=1)
-        for mass in (pair.upper, pair.lower)
-    ]
-    return float(np.max(np.sum(np.maximum(laws[0] - np.exp(epsilon) * laws[1], 0.0), axis=1)))
 
 
 def check(random: np.random.Generator, most: int) -> None:
@@ -142,66 +72,11 @@ def test_a_bound_that_is_one_per_cent_too_small_is_caught() -> None:
     assert caught >= 10
 
 
-def test_the_published_three_point_vectors() -> None:
-    """P = (.5, .3, .2), Q = (.4, .3, .3), all six orders (values computed independently, to 8 digits)."""
-    p, q = np.array([0.2, 0.3, 0.5]), np.array([0.3, 0.3, 0.4])
-    pair = DominatingPair(losses=np.log(p / q), upper=p, lower=q)
-    rows = [
-        (Geometric(gamma=0.1), (0.0965251, 0.0809500, 0.00045382)),
-        (Logarithmic(gamma=0.1), (0.1210437, 0.0900055, 0.0)),
-        (Poisson(mean=5), (0.1447493, 0.1244584, 0.0195897)),
-        (Binomial(trials=10, probability=0.5), (0.1518040, 0.1325145, 0.0328210)),
-        (Harmonic(limit=10), (0.1297436, 0.0995031, 0.0)),
-        (Uniform(limit=10), (0.1184619, 0.1008806, 0.0100161)),
-    ]
-    for law, expected in rows:
-        for epsilon, value in zip((0.0, 0.1, 0.5), expected, strict=True):
-            assert brute_force(pair, law, epsilon) == pytest.approx(value, abs=6e-8)
-            assert column_bounds(Atoms.of(split(pair, 40)), law, epsilon).upper >= value - 6e-8
-
-
-def bracket_widths(seed: int, pairs: int) -> np.ndarray:
-    """Relative widths of the bracket of epsilon on few-atom pairs, cut into pieces as the accountant does."""
-    random = np.random.default_rng(seed)
-    widths = []
-    for _ in range(pairs):
-        pair, law = random_pair(random, 7), random_law(random)
-        both = PairEnclosure(pair, pair)
-
-        def pairs_of(atoms: int, both: PairEnclosure = both) -> tuple[PairEnclosure, PairEnclosure]:
-            return both, both.swapped()
-
-        delta = float(10.0 ** random.uniform(-8.0, -2.0))
-        upper = BestOfProfile(pairs_of, law, 3000).epsilon(delta)
-        lower = BestOfLowerProfile(pairs_of, law, 3000).largest_epsilon(delta)
-        assert lower <= upper * (1 + 1e-12)
-        if 0.05 <= upper <= 20.0:
-            widths.append((upper - lower) / upper)
-    return np.array(widths)
-
-
-@pytest.mark.full
-def test_lower_and_upper_meet_on_refined_atoms() -> None:
-    """All laws: at most the stated 0.2 % of epsilon on nine of ten pairs, 2 % on each."""
-    widths = bracket_widths(11, 8)
-    assert np.quantile(widths, 0.9) <= 2e-3
-    assert np.max(widths) <= 2e-2
-
-
-@pytest.mark.slow
-def test_lower_and_upper_meet_on_many_pairs() -> None:
-    """As above, on 200 pairs."""
-    widths = bracket_widths(12, 200)
-    assert np.quantile(widths, 0.9) <= 2e-3
-    assert np.max(widths) <= 2e-2
-
-
 @pytest.mark.cases(3)
 @pytest.mark.parametrize(
     "law", [Geometric(gamma=0.1), Logarithmic(gamma=0.01), Poisson(mean=10), Fixed(count=5), Harmonic(limit=30)]
 )
 def test_columns_and_recursion_agree_on_a_gaussian_base(law: Repetitions) -> None:
-    from dpselect.privacy.losses.pairs import GaussianPairs
 
     atoms = Atoms.of(GaussianPairs(1.0)(300)[0].pessimistic)
     epsilons = np.array([0.5, 2.0, 5.0])
@@ -213,18 +88,3 @@ def test_columns_and_recursion_agree_on_a_gaussian_base(law: Repetitions) -> Non
         assert value <= min(found.upper, bound)
         assert found.upper <= 1.04 * value
         assert bound <= 1.05 * value
-
-
-@pytest.mark.cases(2)
-@pytest.mark.parametrize("law", [Poisson(mean=8.0), Poisson(mean=100.0), Logarithmic.with_mean(mean=10.0)])
-def test_several_epsilons_at_once_are_bounded_as_each_alone(law: Repetitions, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where they are worked on in several goes, and where the peaks of some of them are looked for again."""
-    monkeypatch.setattr(columns, "_AT_ONCE", 300)
-    atoms = split_atoms(GaussianPairs(0.5)(60)[0].pessimistic, law, 60)
-    epsilons = np.array([0.0, 0.3, 0.3, 1.0, 2.5, 600.0])
-    for certify in (True, False):
-        upper, lower = columns_bounds(atoms, law, epsilons, certify=certify)
-        for k, epsilon in enumerate(epsilons.tolist()):
-            one = column_bounds(atoms, law, epsilon, certify=certify)
-            assert (upper[k], lower[k]) == pytest.approx((one.upper, one.lower), rel=1e-12)
-            assert upper[k] >= attained(atoms, law, np.array([epsilon]))[0] - ROUNDING

@@ -101,7 +101,7 @@ def adaptive_pure(*, law: Repetitions, epsilon: float, ratio: Ratio) -> float:
     """The pure epsilon of an adaptive best of K runs of (epsilon, 0)-private candidates, rounded up.
 
     At most `pure_best_of` at epsilon + log(C/c), which is below the (2 + eta)(epsilon + log(C/c)) of Wang et al. for
-    truncated negative binomial K and every gamma; and at most the composition of the law's limit.
+    truncated negative binomial K and every gamma. It is also at most the composition of the law's limit.
     """
     if math.isinf(epsilon):
         return epsilon
@@ -119,8 +119,8 @@ class AdaptiveRenyi(CopiedByFields):
     """The Renyi curve of an adaptive best of K runs of a base without failure mass, both directions, rounded up.
 
     At order a: the base's curve, log(C/c) + log(C) / (a - 1), and the supremum of Lemma 7 (Papernot, Steinke 2022) over
-    the tilted trade-off; or the composition of all runs, where a run costs log(C) / (a - 1) more than the base because
-    its candidate comes from a proposal. Then the smallest over all larger orders.
+    the tilted trade-off. Or the composition of all runs, each costing log(C) / (a - 1) more than the base because its
+    candidate comes from a proposal. Then the smallest over all larger orders.
     """
 
     base: Guarantee
@@ -160,7 +160,7 @@ class AdaptiveProfile(LayeredProfile):
     """The hockey-stick bounds of `LayeredProfile` with both envelopes in place of the one law of the best run.
 
     H_e(A || A') <= C times the integral of w(s) [P - exp(e - log(C/c) - c(s)) P']_+, s = a(v), c the shift over the
-    tilted trade-off; a layer {s <= x} has at most P-mass a^-1(x).
+    tilted trade-off. A layer {s <= x} has at most P-mass a^-1(x).
     """
 
     ratio: Ratio = Ratio(1.0, 1.0)

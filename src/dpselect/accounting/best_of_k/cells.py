@@ -3,7 +3,7 @@
 With v the probability of "better than y" and T(v) its largest value under the neighbour, the weight phi'(1 - v) and
 the shift log phi'(1 - v) - log phi'(1 - T(v)) are what every bound for best-of-K needs. On a cell [a, b] both are
 bounded by monotonicity alone: phi'(1 - v) <= phi'(1 - a) and the shift <= log phi'(1 - a) - log phi'(1 - T(b)).
-So a supremum or a sum over cells is certified; a finer partition only makes it tighter.
+So a supremum or a sum over cells is certified. A finer partition only makes it tighter.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def smooth_records(law: Repetitions, trade_off: TradeOff, *, points: int) -> Arr
     """Like `Cells.records`, to second order in the cells' width, for convex log weights and concave counterparts.
 
     Needs log phi'(1 - v) convex and -log phi'(1 - T(v)) concave in v: a concave T, and a law that says so. In a cell
-    the first is below its chord and the second below both neighbouring chords, extended; all three are straight, so
-    the largest value is at an edge or where the two extensions cross: two records for each cell.
+    the first is below its chord and the second below both neighbouring chords, extended. All three are straight, so
+    the largest value is at an edge or at the crossing of the two extensions: two records for each cell.
     """
     v = _edges(law, trade_off, points)
     # without the cells whose width is lost in rounding near 1

@@ -79,10 +79,10 @@ class ExtremeTradeOff:
 
 
 class LineTradeOff:
-    """The lower envelope of lines v' <= slope v + intercept, each of which holds for every event."""
+    """The lower envelope of lines v' <= slope v + intercept. Each line holds for every event."""
 
     def __init__(self, slopes: Array, intercepts: Array) -> None:
-        """Any lines, slopes positive; those above the envelope are dropped."""
+        """Any lines with positive slopes. Those above the envelope are dropped."""
         order = np.lexsort((intercepts, -slopes))
         self.slopes, self.intercepts, self.breaks = _envelope(slopes[order], intercepts[order])
 
@@ -103,7 +103,7 @@ class LineTradeOff:
 def _envelope(slopes: Array, intercepts: Array) -> tuple[Array, Array, Array]:
     """The lines on the lower envelope over v >= 0, steepest first, and where each hands over to the next.
 
-    Which lines are kept can only cost tightness: every one of them is a bound everywhere.
+    The choice of lines can only cost tightness: every one of them is a bound everywhere.
     """
     falls = np.append(True, slopes[1:] < np.minimum.accumulate(slopes)[:-1])
     slopes, intercepts = slopes[falls], intercepts[falls]
@@ -140,7 +140,7 @@ def renyi_trade_off(orders: Array, epsilons: Array) -> LineTradeOff:
 
     For one order the allowed pairs form a convex set, since the moment F(v, v') is jointly convex: the tangent of F
     at any outer point is a line that holds for every event. Points are found by Newton's method, which approaches a
-    convex increasing function's root from above; exchanging the event for its complement and the two data sets
+    convex increasing function's root from above. Exchanging the event for its complement and the two data sets
     mirrors each line into another.
     """
     finite = np.isfinite(epsilons) & (orders <= _LARGEST_ORDER)

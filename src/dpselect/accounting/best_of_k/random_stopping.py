@@ -1,6 +1,6 @@
-"""The published theorems on the best of a geometric number of runs; `best_of` is sharper than each of them.
+"""The published theorems on the best of a geometric number of runs. `best_of` is tighter than each of them.
 
-One run satisfies a base guarantee, its score included; after every run a coin stops the search with probability
+One run satisfies a base guarantee, its score included. After every run a coin stops the search with probability
 gamma = `stop_probability`, and the best output alone is released (Liu, Talwar 2019, Section 3.2).
 """
 
@@ -32,7 +32,7 @@ def _pure_epsilon(base: Guarantee, theorem: str) -> float:
 
 
 def theorem_3_2(base: Guarantee) -> Guarantee:
-    """3 epsilon_1 for every stop probability and no limit on the runs; the base must be pure.
+    """3 epsilon_1 for every stop probability and no limit on the runs. The base must be pure.
 
     Source: Liu, Talwar 2019, Theorem 3.2. Exact is epsilon_1 + 2 log((exp(epsilon_1) + gamma) / (1 + gamma
     exp(epsilon_1))), what `best_of(base, Geometric(gamma=gamma), bound="pure")` gives.
@@ -76,8 +76,8 @@ def theorem_3_4(
 ) -> tuple[Repetitions, Guarantee]:
     """min(K, T) runs, T = ceil(log(1/cut_off) / gamma), of an (epsilon_1, delta_1)-private base, as printed.
 
-    (3 epsilon_1 + 3 sqrt(2 delta_1), sqrt(2 delta_1) T + cut_off)-privacy. The lemmas of the printed proof have gaps;
-    the statement is true for cut_off <= 0.49: given that K <= T, which has the same probability on all data sets, the
+    (3 epsilon_1 + 3 sqrt(2 delta_1), sqrt(2 delta_1) T + cut_off)-privacy. The lemmas of the printed proof have gaps,
+    but the statement is true for cut_off <= 0.49. K <= T has the same probability on all data sets. Given it, the
     search is that of a conditioned geometric law, at most (3 epsilon_1, delta_1 / gamma), and delta_1 / gamma is
     below sqrt(2 delta_1) T. `best_of` is much smaller. Returns the law of the number of runs and the guarantee.
     Raises `BoundUnavailableError` when the base has no epsilon outside a failure mass, or the delta reaches 1.
@@ -103,7 +103,7 @@ def theorem_3_5(
 ) -> tuple[Repetitions, Guarantee]:
     """min(K, T) runs of a pure base at 3 epsilon_1 + 3 slack, T = ceil((log X + log log X) / gamma).
 
-    X = 2 (1+gamma)^2 / (slack gamma^2), slack in (0, 1/2); no delta. A smaller T can cost more than 3 epsilon_1.
+    X = 2 (1+gamma)^2 / (slack gamma^2), slack in (0, 1/2), without a delta. A smaller T can cost more than 3 epsilon_1.
     Returns the law of the number of runs and the guarantee. Source: Liu, Talwar 2019, Theorem 3.5 (whose delta_2 is
     not used).
 

@@ -1,8 +1,8 @@
 """The price of tuning on a random subset of the rows and training once more with what was found.
 
-Every row is in the subset X1 with probability q, independently and in secret. A search on X1 gives hyperparameters t;
-a final run with t uses the rest of the rows ("rest") or all of them ("all"). Let the larger data set have one row more,
-A and A' be the search with and without it, B and B' the final run; the larger data set's output law is then
+Every row is in the subset X1 with probability q, independently and in secret. A search on X1 gives hyperparameters t.
+A final run with t uses the rest of the rows ("rest") or all of them ("all"). Let the larger data set have one row more,
+A and A' be the search with and without it, B and B' the final run. The larger data set's output distribution is then
 
     rest:  q (A, B') + (1 - q) (A', B)        all:  q (A, B) + (1 - q) (A', B)        against (A', B').
 
@@ -49,7 +49,7 @@ _SUMMING: Final = 1e-9
 
 @dataclass(frozen=True)
 class SubsetProfile(CopiedByFields, TwoSidedProfile):
-    """The privacy profile of tuning on a subset, exact for what the two guarantees' pairs allow; rounded up."""
+    """The privacy profile of tuning on a subset, exact for the two guarantees' pairs, rounded up."""
 
     search: Guarantee
     final: Guarantee
@@ -93,7 +93,7 @@ def _rounded_up(upper: Array, lower: Array) -> DominatingPair:
 
 @dataclass(frozen=True)
 class SubsetRenyi(CopiedByFields):
-    """A bound on the Renyi divergences of tuning on a subset, both directions; for parts without failure mass.
+    """A bound on the Renyi divergences of tuning on a subset, in both directions, for parts without failure mass.
 
     With a and b the likelihood ratios of search and final run, independent and of mean 1 without the row, the ratio is
     L = q a + (1 - q) b for "rest" and (q a + 1 - q) b for "all". Row removed: E[L^order] at whole orders by the
@@ -148,7 +148,7 @@ class SubsetRenyi(CopiedByFields):
 
     @cached_property
     def _table(self) -> Array:
-        """log E[(q a + (1 - q) b)^n] for n = 0, 1, ..., by the binomial theorem; moments 0 and 1 are 1."""
+        """log E[(q a + (1 - q) b)^n] for n = 0, 1, ..., by the binomial theorem. Moments 0 and 1 are 1."""
         n = np.arange(_LARGEST_SUM + 1)
         whole = n[2:].astype(np.float64)
         a = np.concatenate(([0.0, 0.0], self._moments(self.search, whole)))
@@ -254,7 +254,7 @@ def tune_on_subset(
 
 
 def _pure(search: float, final: float, q: float, final_rows: FinalRows) -> float:
-    """The log of the largest ratio; the smallest is nearer to 1, by the inequality of the means."""
+    """The log of the largest ratio. The smallest is nearer to 1, by the inequality of the means."""
     if final_rows == "all":
         return float(np.logaddexp(math.log(q) + search, math.log1p(-q)) + final) * ROUND_UP
     return float(np.logaddexp(math.log(q) + search, math.log1p(-q) + final)) * ROUND_UP

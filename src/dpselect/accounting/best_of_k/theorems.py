@@ -1,10 +1,10 @@
-"""The published Renyi theorems that hold for every law of K, one function each; those of one law are in its file.
+"""The published Renyi theorems that hold for every law of K, one function each. Those of one law are in its file.
 
 Papernot and Steinke 2022, "Hyperparameter Tuning with Renyi Differential Privacy". In all of them one run Q of the
 base mechanism has Renyi divergence at most `epsilon` at `order` (the paper's lambda) in both directions, K is
 independent of the data, and the result bounds the Renyi divergence, at the same order, of the best of K runs.
-Lemma 7 is in a numeric form, with a certified supremum. Preconditions on numbers are checked; the caller must ensure
-that the base guarantee is true.
+Lemma 7 is in a numeric form, with a certified supremum. Preconditions on numbers are checked. You must ensure that
+the base guarantee is true.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def lemma_7(
 ) -> float:
     """D(A || A') <= D(Q || Q') + log(phi'(q)^order phi'(q')^(1-order)) / (order - 1) for some feasible q, q'.
 
-    `order` is the paper's lambda, above 1; `epsilon` bounds D(Q || Q') at this order; `trade_off` bounds the events of
-    the base in the matching direction (you must ensure this). The existential pair (q, q') is replaced by the
+    `order` is the paper's lambda, above 1. `epsilon` bounds D(Q || Q') at this order, and `trade_off` bounds the events
+    of the base in the matching direction (you must ensure this). The existential pair (q, q') is replaced by the
     supremum over all that the trade-off allows, rounded up: `points` cells, each bounded by monotonicity. The outcome
     "no run" is counted, unlike in the paper's proof. Source: Papernot, Steinke 2022, Lemma 7.
     """
@@ -89,7 +89,7 @@ def lemma_7(
 
 
 def composition_bound(*, law: Repetitions, order: ArrayLike, epsilon: ArrayLike) -> Array:
-    """log phi(exp((order-1) epsilon)) / (order - 1): the price of publishing all K runs; inf outside the radius.
+    """log phi(exp((order-1) epsilon)) / (order - 1): the price of publishing all K runs, inf outside the radius.
 
     exp((order-1) D) of a mixture over k of k-fold products is at most the mixture of their bounds (joint convexity).
     Good at low orders and for a fixed number of runs, where it is ordinary composition.
@@ -120,7 +120,7 @@ def lemma_20(*, law: Repetitions, failure: SupportsFloat) -> tuple[Repetitions, 
 def lemma_22(*, law: Repetitions, limit: int, order: ArrayLike, bound: Callable[[Array], Array]) -> Array:
     """A Renyi bound for K redrawn until K <= limit, from a Lemma 7 bound for K itself.
 
-    bound(order) + log(1 / P(K <= limit)) / (order - 1) - log(1 - t), t = E[K 1{K > limit}] / E[K]; the last term is
+    bound(order) + log(1 / P(K <= limit)) / (order - 1) - log(1 - t), t = E[K 1{K > limit}] / E[K]. The last term is
     not divided. `bound` must come from Lemma 7 (Theorems 2 and 6 do), without the outcome K = 0, which is added here.
     Source: Papernot, Steinke 2022, Lemma 22.
     """

@@ -42,7 +42,7 @@ def proposition_15(
     pure_epsilon: float = math.inf,
     acceptance: SupportsFloat,
 ) -> float:
-    """D(Q_S || Q'_S) for Q conditioned on acceptance, with 1/p + 1/q + 1/r = 1; `acceptance` must bound every Q(S).
+    """D(Q_S || Q'_S) for Q conditioned on acceptance, with 1/p + 1/q + 1/r = 1. `acceptance` bounds every Q(S).
 
     (l - 1/p - 1/r)/(l-1) D_{r(l-1/p)}(Q || Q') + (l + 1/q - 2)/(l-1) D_{l+1/q-1}(Q' || Q)
     + (1/r + 1)/(l-1) log(1/Q(S)), l the order. `divergence` and `pure_epsilon` (for infinite orders) bound both
@@ -77,7 +77,7 @@ def corollary_16(
     acceptance: SupportsFloat,
     r: SupportsFloat = 1.0,
 ) -> float:
-    """The five inequalities of Papernot, Steinke 2022, Corollary 16, by number; inequality 5 takes `r` >= 1.
+    """The five inequalities of Papernot, Steinke 2022, Corollary 16, by number. Inequality 5 takes `r` >= 1.
 
     1: 2 epsilon (pure). 2: r = 1. 3: p = 1. 4: q = 1. 5: the general r. Inequalities 2, 3 and 5 raise `ArgumentError`
     for orders below 2, where they are false as printed: Q = (.7, .3), Q' = (.4, .6), all accepted, order 1.5.
@@ -103,8 +103,8 @@ class ConditionalRenyi(CopiedByFields):
     """The Renyi curve of conditional sampling with a floor coin.
 
     The smaller of Corollary 16 (2) and D + sup over events of log(v'/v) + log(1/v) / (order - 1), where v and v' are
-    the probabilities of "acceptable or BOT", at least `floor`; closed monotonically. The coin also averages the moment:
-    exp((order-1) D) becomes floor + (1 - floor) exp((order-1) D).
+    the probabilities of "acceptable or BOT", at least `floor`. The result is closed monotonically. The coin also
+    averages the moment: exp((order-1) D) becomes floor + (1 - floor) exp((order-1) D).
     """
 
     base: Guarantee
@@ -184,7 +184,7 @@ def conditional_sampling(base: Guarantee, *, floor: SupportsFloat, bound: str | 
 
     Args:
         base: the guarantee of one round.
-        floor: the probability to stop before a round, from 1e-100 to below 1; public. The expected number of rounds is
+        floor: the probability to stop before a round, from 1e-100 to below 1, public. The expected number of rounds is
             at most its inverse.
         bound: the name of one bound, or None, the default, for the optimal bound with the Renyi curve beside it if
             there is one.
@@ -231,7 +231,7 @@ def _optimal(base: Guarantee, floor: float) -> Guarantee:
 
 
 def _published(base: Guarantee, floor: float) -> Guarantee:
-    """Bounds over the region of the probabilities of acceptance; a failure mass is priced by the profile alone."""
+    """Bounds over the region of the probabilities of acceptance. The profile alone prices a failure mass."""
     pure = math.inf
     if base.failure == 0.0 and math.isfinite(base.pure_epsilon):
         small = math.exp(-base.pure_epsilon)

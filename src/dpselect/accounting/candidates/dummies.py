@@ -1,6 +1,6 @@
 """The exponential mechanism over private candidates with dummies: a fixed number of runs (Liu, Talwar 2019, App. C).
 
-N independent draws of a private proposal have weights w in [0, 1], functions of their scores; one draw, or a dummy of
+N independent draws of a private proposal have weights w in [0, 1], functions of their scores. One draw, or a dummy of
 weight W = 1 + 1/gamma, is released with probability proportional to its weight. Write S for the sum of the others'
 weights: a draw is released with density N q w E[1 / (w + W + S)]. Between neighbours q moves by what the base allows
 and the expectation, in which W stands, by a factor exp(shift).
@@ -48,7 +48,7 @@ _QUADRATURE = 1e-9
 def theorem_c_1(base: Guarantee, *, gamma: SupportsFloat, sharpened: bool = True) -> Guarantee:
     """2 epsilon_1 + log(1 + 3 gamma / (1 - gamma)), or + 8 gamma as printed, for any number of runs and any weights.
 
-    gamma in (0, 1/4); the base must be pure. The sharper form is the last but one line of the printed proof;
+    gamma in (0, 1/4), and the base must be pure. The sharper form is the last but one line of the printed proof.
     `select_among_dummies` needs no such term.
     Source: Liu, Talwar 2019, Theorem C.1.
 
@@ -80,7 +80,7 @@ def dummy_runs_needed(*, gamma: SupportsFloat, mean_weight: SupportsFloat, dummy
 
 
 def reciprocal_shift(*, runs: int, offset: float, trade_off: TradeOff, coins: bool, most: float = math.inf) -> float:
-    """The largest log of E[1 / (offset + S)] over E[1 / (offset + S')], rounded up; S, S' sums of `runs` weights.
+    """The largest log of E[1 / (offset + S)] over E[1 / (offset + S')], rounded up, with S, S' sums of `runs` weights.
 
     Weights are independent, in [0, 1], with means m and m' <= trade_off(m): the mean weight is the probability of a
     randomised event. `coins`: weights are 0 or 1, so S is binomial and the result is exact up to its cells. Otherwise
@@ -109,7 +109,7 @@ def _reciprocal(runs: int, offset: float, probability: Array) -> Array:
     """E[1 / (offset + Bin(runs, p))], the integral over y > 0 of exp(-offset y) (1 - p (1 - exp(-y)))^runs.
 
     Gauss-Legendre nodes on panels that double from the shortest scale, 1 / (offset + runs), to where exp(-offset y)
-    is below 1e-26; to about 1e-13 of itself.
+    is below 1e-26. Accurate to about 1e-13 of itself.
     """
     first = 1.0 / (offset + runs)
     panels = math.ceil(math.log2(60.0 / (offset * first))) + 1
@@ -162,7 +162,7 @@ def select_among_dummies(
     threshold and 0 otherwise. A pure base costs at most 2 epsilon_1 (see the module), and what the numbers of runs and
     dummies take off that is bounded numerically: exactly for sharpness inf. Bases with a failure mass: outside
     1 - (1 - failure)^runs, which is the same event on all data sets. Any other base has a profile. `gamma` is in
-    [1e-12, 1/4). Same adjacency; rounded up. Source: Liu, Talwar 2019, Theorem C.1.
+    [1e-12, 1/4). Same adjacency, rounded up. Source: Liu, Talwar 2019, Theorem C.1.
 
     >>> from dpselect.privacy import pure_dp
     >>> round(select_among_dummies(pure_dp(epsilon=1.0), runs=100, gamma=0.1).epsilon(delta=0), 3)

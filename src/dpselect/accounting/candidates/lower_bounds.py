@@ -1,4 +1,4 @@
-"""What no selector among private candidates can beat (Liu, Talwar 2019, Appendix D)."""
+"""Lower bounds for every selector among private candidates (Liu, Talwar 2019, Appendix D)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class HardSelection:
 
     Attributes:
         candidates: their number K.
-        usefulness: K**-exponent; on D_j a useful selector names candidate j at least this often.
+        usefulness: K**-exponent. On D_j a useful selector names candidate j at least this often.
         common: probability of a 1 on D_0, for all candidates.
         winning: for candidate j on D_j.
         losing: for the others there.
         distance: rows between D_0 and D_j.
-        dominance: probability that candidate j alone outputs 1 on D_j; at least 1 - usefulness.
+        dominance: probability that candidate j alone outputs 1 on D_j, at least 1 - usefulness.
         selector_epsilon: no useful selector is private with a smaller epsilon. Rounded down.
     """
 
@@ -47,12 +47,12 @@ def selector_lower_bound(
 ) -> HardSelection:
     """A lower bound on the price of selecting among `candidates` epsilon-private ones, by any black-box selector.
 
-    On D_j candidate j is the only one with output 1, except with probability K**-exponent; a selector is useful if it
+    On D_j candidate j is the only one with output 1, except with probability K**-exponent. A selector is useful if it
     then names j with probability at least K**-exponent. On D_0 it names some j with probability at most 1/K, so group
     privacy over the rows in between gives selector_epsilon >= (1 - exponent) log(K) / distance, with distance =
     ceil((1/2 + exponent) log(K) / epsilon). This tends to (1 - exponent)/(1/2 + exponent) epsilon, nearly 2 epsilon, as
-    K grows; for few candidates the rounding of the distance leaves less. It is a statement about all selectors, to
-    compare a price with; it bounds no particular one from above.
+    K grows. For few candidates the rounding of the distance leaves less. It is a statement about all selectors, to
+    compare a price with. It bounds no particular one from above.
 
     Raises `ArgumentError` for values out of range (`exponent` in (0, 1/2)). With x = usefulness/2 the dominance is
     (1 - x)(1 - x/K)**(K-1) >= (1 - x)**2 >= 1 - usefulness. Source: Liu, Talwar 2019, Theorem D.2.

@@ -23,7 +23,7 @@ __all__ = [
 def log_odds_sensitivity(base: Guarantee, *, oracle_error: SupportsFloat = 0.0) -> float:
     """2 epsilon_1 (+ 2 oracle_error): how far log(p / (1-p)) moves between neighbours, p the passing probability.
 
-    log p and log(1-p) each move by at most epsilon_1, in opposite directions; randomised response attains both.
+    log p and log(1-p) each move by at most epsilon_1, in opposite directions. Randomised response attains both.
     Raises `BoundUnavailableError` unless the base is pure: the odds of a rare event move without bound otherwise.
 
     >>> from dpselect.privacy import pure_dp

@@ -19,7 +19,7 @@ the part above F'(close(k)):
     P(E) = sum over k of max(0, F(k) - max(F(k-1), F'(close(k)))).
 
 Counts a .. b-1 in one block cost at most max(0, F(b-1) - max(F(a-1), F'(close(a)))), as close rises: with a block for
-each count the sum is exact, with fewer it is rounded up. Source of the mechanism: Liu, Talwar 2019, Section 4.2; they
+each count the sum is exact, with fewer it is rounded up. Source of the mechanism: Liu, Talwar 2019, Section 4.2. They
 bound the same probability, for independent counts, by Lemma 4.3.
 """
 
@@ -46,8 +46,8 @@ def tail_error(samples: int) -> float:
 def apart_by_quantiles(close: Array, breaks: Array, samples: int, low: Array, far: Array) -> Array:
     """P(E) for p = `low` and p' = `far` (arrays of one length), rounded up.
 
-    `breaks` of shape (cells, blocks + 1) are where the blocks begin, from 0 to samples + 1; `close` of shape (cells,
-    blocks) the largest count close to the first one of each block. P(E) falls with p and rises with p'.
+    `breaks` of shape (cells, blocks + 1) are where the blocks begin, from 0 to samples + 1. `close` of shape (cells,
+    blocks) is the largest count close to the first one of each block. P(E) falls with p and rises with p'.
     """
     error = tail_error(samples)
     up, down = 1.0 + error, 1.0 - error
@@ -63,9 +63,9 @@ def apart_by_quantiles(close: Array, breaks: Array, samples: int, low: Array, fa
 
 
 def blocks(samples: int, low: Array, count: int) -> Array:
-    """Where about `count` blocks of counts begin: at every count where they are few, else evenly in deviations.
+    """The begins of about `count` blocks of counts: at every count if they are few, else evenly in deviations.
 
-    The first counts, and the last ones, are blocks of their own where there are many blocks: next to 0 one count more
+    The first counts, and the last ones, are blocks of their own if there are many blocks: next to 0 one count more
     is a large change.
     """
     if samples < count:

@@ -2,7 +2,7 @@
 
 A private candidate passes a threshold with probability p on one data set and p' on a neighbour. From N fresh draws, of
 which X (or Y) pass, a smoothed statistic of the count is compared with a noisy threshold. The sparse vector needs that
-the statistic moves by at most `sensitivity` between neighbours; it does, outside a small probability. That probability
+the statistic moves by at most `sensitivity` between neighbours. It does, outside a small probability. That probability
 is bounded in two ways: by the theorem of the paper, which holds for every N, and by exact binomial tails for this N.
 
 Source: Liu, Talwar 2019, Section 4.2 and 4.3, Lemma 4.3.
@@ -110,7 +110,7 @@ def _lemma_constant(epsilon: float, slack: float) -> float:
 def lemma_4_3(*, epsilon: SupportsFloat, slack: SupportsFloat, smoothing: SupportsFloat) -> float:
     """A bound on P(X + smoothing >= exp(epsilon + slack) (Y + smoothing)) for independent X and Y, rounded up.
 
-    X and Y are sums of N independent coins, E X <= exp(epsilon) E Y; N does not matter. Raises `ArgumentError` unless
+    X and Y are sums of N independent coins, E X <= exp(epsilon) E Y. N does not matter. Raises `ArgumentError` unless
     slack is in (0, 1). Source: Liu, Talwar 2019, Lemma 4.3 (their A.3), solved for delta_0.
 
     >>> round(lemma_4_3(epsilon=0.5, slack=0.5, smoothing=88.5117885), 9)
@@ -135,7 +135,7 @@ def lemma_4_3_smoothing(*, epsilon: SupportsFloat, slack: SupportsFloat, failure
 
 
 def concentration_smoothing(*, slack: SupportsFloat, failure: SupportsFloat) -> float:
-    """(exp(s/2) + 1) / (exp(s/2) - 1)^2 log(1/failure): what the utility claims need, privacy does not.
+    """(exp(s/2) + 1) / (exp(s/2) - 1)^2 log(1/failure): needed by the utility claims, not by privacy.
 
     With less, P(X + smoothing > exp(s/2) (E X + smoothing)) may exceed `failure`: the constant that the paper uses for
     privacy is too small for its utility statements when the base epsilon is well above the slack.
@@ -157,11 +157,11 @@ def far_apart_probability(
     """The largest P(statistic(Y) - statistic(X) > sensitivity) for X, Y binomial with p' <= trade_off(p), rounded up.
 
     Regardless of the coupling of X and Y: for any count x the event needs X < x, or Y above the largest count close
-    to x; the smallest sum of these two exact tails is taken. `coupled`: for the one coupling by quantiles, which a
-    query with draws of its own allows (`dpselect.accounting.candidates.quantile_coupling` has the proof); the smaller
+    to x. The smallest sum of these two exact tails is taken. `coupled`: for the one coupling by quantiles, which a
+    query with draws of its own allows (`dpselect.accounting.candidates.quantile_coupling` has the proof). The smaller
     of both.
 
-    p runs over cells: all of these fall with p and rise with p', so a cell is bounded by its ends; cells are halved
+    p runs over cells: all of these fall with p and rise with p', so a cell is bounded by its ends. Cells are halved
     where the bound is largest until it is within 2 % of a value that is met (by quantiles of many draws, a
     quarter). With `enough` cells are not followed below it, and the answer is 1 as soon as a larger value is met.
     """

@@ -54,13 +54,13 @@ def smoothed_odds(
     """The statistic of a sparse vector by sampling whose failure is at most `delta`, with sensitivity 2 (epsilon_1 +
     slack).
 
-    Its smoothing is the smallest, to some per cent, at which `sampled_sparse_vector` charges at most `delta` for
+    Its smoothing is the smallest, to some %, at which `sampled_sparse_vector` charges at most `delta` for
     `max_queries` queries of `samples` draws each. (The theorem's, `lemma_4_3_smoothing`, holds for any number of draws
     and is larger by orders of magnitude.) Without `samples`: the fewest at which counting errs by less than the noise
     does for a candidate that passes with probability `target` (`fewest_samples`).
 
-    Raises `ArgumentError` for a `smoothing` that does not keep `delta`, naming one that does; `BoundUnavailableError`
-    for a base without an epsilon outside a failure mass (build `SmoothedOdds` by hand then).
+    Raises `ArgumentError` for a `smoothing` that does not keep `delta`, naming one that does. Raises
+    `BoundUnavailableError` for a base without an epsilon outside a failure mass (build `SmoothedOdds` by hand then).
     Source: Liu, Talwar 2019, Theorem 4.4. The price is that of `dpselect.accounting.candidates.quantile_coupling`.
 
     >>> from dpselect.privacy import pure_dp
@@ -178,7 +178,7 @@ def _failure(
 ) -> tuple[float, float]:
     """By the theorem, and by exact sums, which are not followed below `enough`.
 
-    A query, or a single threshold, has a count of its own; several thresholds share one batch, for which any coupling
+    A query, or a single threshold, has a count of its own. Several thresholds share one batch, for which any coupling
     must do.
     """
     near, draws = statistic.sensitivity, statistic.samples
@@ -195,7 +195,7 @@ def _failure(
 
 
 def _theorem(base: Guarantee, near: float, smoothing: float, events: float, draws: int) -> float:
-    """Lemma 4.3 for so many events, and 1 - (1 - failure)^draws beside it; 1 where there is no slack."""
+    """Lemma 4.3 for so many events, and 1 - (1 - failure)^draws beside it, or 1 if there is no slack."""
     slack = near - base.pure_epsilon
     if not slack > 0.0 or base.failure >= 1.0:
         return 1.0

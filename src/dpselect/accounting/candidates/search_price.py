@@ -66,8 +66,8 @@ def first_positive_price(
 
     epsilon for a positive and epsilon/2 for none, tight as the number of tests grows. A single test costs epsilon/4
     both ways: the probability that the difference of the two noises reaches x falls no faster than exp(-x /
-    (4S/epsilon)), by the larger of their scales. `failure` is the probability that some statistic moves by more than S;
-    outside of it the search is a game of coins, which says what a delta saves. Raises `BoundUnavailableError` when it
+    (4S/epsilon)), by the larger of their scales. `failure` is the probability that some statistic moves by more than S.
+    Outside of it the search is a game of coins, which says what a delta saves. Raises `BoundUnavailableError` when it
     reaches 1. Source: Hartmann et al. 2022, Lemma 8; docs/theory/sparse-vector.md, Theorem 6.
     """
     if not failure < 1.0:

@@ -29,12 +29,12 @@ def with_smoothing(
     delta: float,
     smoothing: float | None,
 ) -> Statistic:
-    """The statistic with the given smoothing, or with the smallest (to some per cent) that keeps `delta`.
+    """The statistic with the given smoothing, or with the smallest (to some %) that keeps `delta`.
 
     `failure(statistic, enough)` is what is charged, not followed below `enough`. More smoothing draws statistics
-    together, so that it falls. What is returned was seen to be charged at most `delta`.
-    Raises `ArgumentError` where the given smoothing fails more often, naming one that would do, and
-    `BoundUnavailableError` where none would.
+    together, so that it falls. The statistic returned was seen to be charged at most
+    `delta`. Raises `ArgumentError` if the given smoothing fails more often, naming one that would do, and
+    `BoundUnavailableError` if none would.
     """
 
     def kept(size: float) -> bool:
@@ -62,7 +62,7 @@ def fewest_samples(*, target: float, sensitivity: float, odds: bool) -> int:
     """The fewest draws at which counting errs by less than the noise does, for a candidate that passes with `target`.
 
     Except with probability 0.05, by exact binomial tails, the log of the count (`odds`: the log-odds) is within
-    `sensitivity` of its value at the expected count; the noise of the sparse vector has 2/epsilon and 4/epsilon times
+    `sensitivity` of its value at the expected count. The noise of the sparse vector has 2/epsilon and 4/epsilon times
     that scale. At most 10**9.
     """
     growth = math.exp(min(sensitivity, 500.0))

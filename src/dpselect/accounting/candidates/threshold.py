@@ -1,8 +1,8 @@
 """Repeating a mechanism until its output is acceptable: known threshold, stop coin, limit on the number of tries.
 
 Liu and Talwar 2019, Section 3.1. Whether an output is acceptable (a score at or above a threshold) is fixed without
-the data. After a failure a coin stops the search with `stop_probability`; what is released is the first acceptable
-output or "none", and nothing else: not the number of tries, which depends on the data.
+the data. After a failure a coin stops the search with `stop_probability`. The release is the first acceptable
+output or "none" and no more: not the number of tries, which depends on the data.
 
 Two ways to limit the tries are kept apart. "conditioned": the coin's number of tries is drawn again until it is within
 the limit, which costs nothing beyond the unlimited search. "capped": the search stops at the limit, as in Liu and
@@ -100,7 +100,7 @@ def threshold_stopping(
 
 
 def liu_talwar_theorem_3_1(base: Guarantee, *, stop_probability: SupportsFloat, cap: int | None = None) -> Guarantee:
-    """(2 epsilon_1 + epsilon_0, 3 exp(2 epsilon_1 + epsilon_0) delta_1 / gamma)-privacy; epsilon_0 = 0 without a cap.
+    """(2 epsilon_1 + epsilon_0, 3 exp(2 epsilon_1 + epsilon_0) delta_1 / gamma)-privacy, epsilon_0 = 0 without a cap.
 
     `base` is (epsilon_1, delta_1)-private, gamma the stop probability. With a cap T the theorem asks for epsilon_0 in
     [0, 1] with T >= max(log(2 / epsilon_0) / gamma, 1 + 1 / (e gamma)): epsilon_0 is taken as small as T allows, and

@@ -29,7 +29,7 @@ _LN10 = math.log(10.0)
 
 @dataclass(frozen=True, kw_only=True)
 class RunsNeeded:
-    """What the theorem asks for. Logarithms to base ten, because the numbers may exceed the range of a double.
+    """The numbers that the theorem asks for. Logarithms to base ten, as they may exceed the range of float64.
 
     Attributes:
         log10_samples: runs of the first step, which finds the threshold.
@@ -53,7 +53,7 @@ class RunsNeeded:
 
     @property
     def total(self) -> float:
-        """All runs, in expectation at most; inf beyond the range of a double."""
+        """All runs, in expectation at most, inf beyond the range of float64."""
         parts = (self.log10_samples, self.log10_later_runs)
         return math.inf if max(parts) > 308.0 else 10.0 ** parts[0] + 10.0 ** parts[1]
 
@@ -70,7 +70,7 @@ def runs_needed(
 ) -> RunsNeeded:
     """How many runs the threshold-free selector takes to find, among K `candidates`, a score near the best median.
 
-    Total price 2 epsilon_run + epsilon_search and delta; the score found is within 1/R of the best candidate's
+    Total price 2 epsilon_run + epsilon_search and delta. The score found is within 1/R of the best candidate's
     median, R the number of `thresholds`, except with probability about `failure_probability`.
 
     `version` "paper": half of epsilon_search for the first step and half for the limit on the second step's tries

@@ -21,7 +21,7 @@ _ROUNDING = 1e-15
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Atoms 0 .. n-1 of finite ascending loss with P-mass `p` and P'-mass `q`; nodes 0 .. n are between them.
+    """Atoms 0 .. n-1 of finite ascending loss with P-mass `p` and P'-mass `q`. Nodes 0 .. n are between them.
 
     `infinite` is the P-mass of infinite loss and `zero` the P'-mass of loss -inf. For nodes a <= b the mass outside
     the atoms a .. b-1 is `below[a] + above[b]`, both summed from the far ends.
@@ -35,7 +35,7 @@ class Atoms:
 
     @classmethod
     def of(cls, pair: DominatingPair) -> Atoms:
-        """The atoms of a pair; those without any mass are left out, and P- or P'-less ones count as infinite."""
+        """The atoms of a pair. Those without any mass are left out, and P- or P'-less ones count as infinite."""
         p_only, q_only = pair.lower <= 0.0, pair.upper <= 0.0
         kept = ~(p_only | q_only)
         return cls(
@@ -86,7 +86,7 @@ class Atoms:
 
     @cached_property
     def excess_below(self) -> Array:
-        """P'-mass less P-mass before each node; near masses are subtracted exactly, so small losses keep digits."""
+        """P'-mass less P-mass before each node. Near masses are subtracted exactly, so small losses keep digits."""
         return _running(self.zero, self.q - self.p)
 
     @cached_property
@@ -115,7 +115,7 @@ class Atoms:
     def uncertainty(self) -> float:
         """By how much a mass outside an interval may be wrong: the rounding of sums, and what the masses lack of 1.
 
-        It matters where an interval has hardly any mass, and phi' there is much smaller than elsewhere: for a law of K
+        It matters if an interval has hardly any mass and phi' there is much smaller than elsewhere: for a law of K
         without K = 1, at single runs of epsilon 20 and more.
         """
         lacking = max(abs(1.0 - float(self.below_p[-1]) - self.infinite), abs(1.0 - float(self.below_q[-1])))
@@ -130,7 +130,7 @@ class Atoms:
         return np.maximum(outside - self.uncertainty, 0.0)
 
     def increments(self, law: Repetitions, a: Index, b: Index, last: Index, *, up: bool) -> tuple[Array, Array]:
-        """What phi grows by under P and under P' when the atom `last` is put on top and makes it [a, b).
+        """The growth of phi under P and under P' when the atom `last` is put on top and makes it [a, b).
 
         Rounded so that the first less a multiple of the second is rounded up, or down.
         """
@@ -157,7 +157,7 @@ class Atoms:
 
 
 def _increment(law: Repetitions, outside: Array, mass: Array) -> Array:
-    """phi's increment by a mass, with `outside` left outside; at least P(K = 1) times the mass, which is its limit."""
+    """phi's increment by a mass, with `outside` left outside: at least P(K = 1) times the mass, which is its limit."""
     alone = float(law.pmf(1.0)) * mass
     return np.maximum(np.where(outside < 1.0, law.increment(complement_after=outside, mass=mass), alone), alone)
 

@@ -27,15 +27,15 @@ def expect_atoms(atoms: int) -> int:
 def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) -> Guarantee:
     """The best of K runs, priced by the supremum over every mechanism that `base` allows and every order of outcomes.
 
-    No valid bound that knows only the base's dominating pairs can be smaller: `epsilon_bracket` gives beside the
-    certified upper value one that some mechanism attains, where a pair is known that attains the base. K is drawn from
-    `law` independently of the data, the runs are independent draws of one mechanism (with replacement, from one
-    mixture), and nothing but the best output is released (you must ensure this). `atoms` sets the accuracy: the
-    width of the bracket falls with its square, and the time grows about in proportion.
+    No valid bound that knows only the base's dominating pairs can be smaller. If a pair is known that attains the base,
+    `epsilon_bracket` gives the certified upper value and one that some mechanism attains. You must ensure that K is
+    drawn from `law` independently of the data, and that nothing but the best output is released. The runs must be
+    independent draws of one mechanism (with replacement, from one mixture). `atoms` sets the accuracy: the width of the
+    bracket falls with its square, and the time grows about in proportion.
 
-    Source: docs/theory/optimal-selection.md, Theorem 1. Rounded up; up to rounding errors of floating point
-    (relative, about 1e-12), which are added, and conditional on the masses of a privacy-loss distribution where the
-    base has one. Raises `ArgumentError` when the base makes no statement.
+    Source: docs/theory/optimal-selection.md, Theorem 1. Rounded up, with rounding errors of floating point
+    (relative, about 1e-12) added. It is conditional on the masses of a privacy-loss distribution if the base has one.
+    Raises `ArgumentError` if the base makes no statement.
 
     >>> from dpselect.privacy import gaussian
     >>> from dpselect.repetitions import Geometric

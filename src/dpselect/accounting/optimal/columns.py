@@ -7,8 +7,8 @@ Letting every b choose its own a can only raise the total, so
     delta(epsilon) <= integral over outcomes b of  max(0, max over a <= b of slope(a, b)).
 
 The maximum needs no search to be certified: at a reference node the slope is known, and elsewhere it exceeds that by at
-most the integral of g+ over the cells below the reference and of g- over those above it. The sign of g is settled for
-whole blocks of cells at a time; the few cells left are what the bound costs. When the chosen a falls with b the
+most the integral of g+ over the cells below the reference and of g- over those above it. The sign of g is found for
+whole blocks of cells at a time, and the few cells left are the cost of the bound. When the chosen a falls with b the
 relaxation costs nothing, and the references are an order that attains the value on the same atoms.
 """
 
@@ -39,7 +39,7 @@ _AT_ONCE = 1 << 14
 
 @dataclass(frozen=True)
 class ColumnBounds:
-    """`upper` bounds delta for every splitting of the atoms; `lower` is attained by an order of whole atoms.
+    """`upper` bounds delta for every splitting of the atoms. An order of whole atoms attains `lower`.
 
     `open` is, for each atom, about how much of `upper` is due to cells of unsettled sign in its row or in its column.
     """
@@ -98,7 +98,7 @@ def _bounds(problem: Problem, certify: bool) -> tuple[Array, Array, Array]:
 
 
 def _peak_gains(problem: Problem, peaks: Peaks) -> tuple[Array, Array]:
-    """What every column gains on its far and on its near peak."""
+    """The gain of every column on its far and on its near peak."""
     far = problem.gains(peaks.far)
     return far, far if np.array_equal(peaks.near, peaks.far) else problem.gains(peaks.near)
 
@@ -142,7 +142,7 @@ def _last_maxima(tails: Array) -> Index:
 
 
 def _certified(problem: Problem, peaks: Peaks, gains: tuple[Array, Array], scale: Array) -> tuple[Array, Array]:
-    """For every column a bound on the integral of the positive part of the best slope; for every atom its open cells'.
+    """For every column a bound on the integral of the best slope's positive part, for every atom that of open cells.
 
     `scale` is about the sum of it, for each epsilon.
     """
@@ -189,8 +189,8 @@ def _wrong_signs(
     after it: the integral of g+ over the cells below a peak and of g- over those above it. And for every atom how much
     of it is left by single cells in its row or in its column.
 
-    Blocks whose sign is settled contribute nothing; blocks that cannot contribute more than a tiny part of `scale`
-    contribute their bound; the others are split. `k` is which epsilon a block belongs to.
+    Blocks of known sign contribute nothing. Blocks that cannot contribute more than a tiny part of `scale` contribute
+    their bound. The others are split. `k` is which epsilon a block belongs to.
     """
     n, first, width, t = problem.atoms.size, problem.first, problem.width, problem.atoms
     negligible = _NEGLIGIBLE * scale / scaled(problem.epsilons, np.ones(scale.size))

@@ -48,7 +48,7 @@ class Sides:
         return np.asarray(self.remaining[:, atom + 1] + (1.0 - (place - atom)) * self.masses[:, atom])
 
     def between(self, start: Array, end: Array) -> Array:
-        """The masses between places, 0 where they do not ascend; each from the end where it keeps its digits."""
+        """The masses between places, 0 if they do not ascend, each from the end at which it keeps its digits."""
         rising, falling = self.below(end) - self.below(start), self.above(start) - self.above(end)
         near = np.where(self.below(start) <= self.above(end), rising, falling)
         first, last = atom_at(start, self.size), last_atom(end, self.size)

@@ -105,7 +105,7 @@ def released(law: Repetitions, u: Array) -> Array:
 def nothing(law: Repetitions, u: Array, rejected: Array) -> Array:
     """phi(1 - u), the probability of "none", for rejected = 1 - u.
 
-    Where u is small only u itself tells how near 1 - u is to 1, and with many tries that decides.
+    If u is small, only u itself tells how near 1 - u is to 1, and with many tries that decides.
     """
     near = float(law.pmf(0.0)) + law.increment(complement_after=u, mass=rejected)
     return np.where(u < 0.5, near, law.pgf(rejected))

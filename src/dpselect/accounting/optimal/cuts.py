@@ -1,9 +1,10 @@
 """First acceptable outcome of a random number of tries: two cut points in the sorted list of outcomes.
 
-T tries, T independent of the data with generating function phi; the first outcome in a set U fixed in advance is
-released, or "none". With u = P(U), P(S and released) = P(S) h(u) for S inside U, where u h(u) = 1 - phi(1 - u). At the
-optimum for an adversary the outcomes sorted by loss are N (acceptable, not in S), R (rejected), S, each an interval
-(docs/theory/optimal-selection.md), so delta at epsilon >= 0 is the largest value over cuts x <= y of
+There are T tries, with T independent of the data and of generating function phi. The first outcome in a set U fixed in
+advance is released, or "none". With u = P(U), P(S and released) = P(S) h(u) for S inside U, where
+u h(u) = 1 - phi(1 - u). At the optimum for an adversary the outcomes sorted by loss are N (acceptable, not in S),
+R (rejected), S, each an interval (docs/theory/optimal-selection.md). So delta at epsilon >= 0 is the largest value over
+cuts x <= y of
 
     J = A - E A',   A = P(S) h(u) [+ phi(1 - u)],   N = [0, x), S = [y, n), u = P(N) + P(S),
 
@@ -97,7 +98,7 @@ class Cuts(Bracketed):
     _found: dict[tuple[float, float, int], Found] = field(default_factory=dict, repr=False)
 
     def upper(self, epsilon: float) -> float:
-        """A bound on delta at epsilon >= 0, for cuts anywhere, inside atoms too; rounded up."""
+        """A bound on delta at epsilon >= 0, for cuts anywhere, inside atoms too, rounded up."""
         return self._searched(epsilon).top
 
     def lower(self, epsilon: float) -> float:
@@ -106,7 +107,7 @@ class Cuts(Bracketed):
         return max(0.0, found.best - ROUND_DOWN * (2.0 * found.mass - found.best))
 
     def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
-        """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
+        """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`, or inf if none is."""
         root, slope = self._attained_root(delta)
         first = step = max(2e-4 * root, 1.5 * _RELATIVE / slope) + 1e-12 * root
         epsilon = root + step if root > 0.0 else 0.0
@@ -120,7 +121,7 @@ class Cuts(Bracketed):
         return limit
 
     def largest_unsafe(self, delta: float) -> float:
-        """An epsilon that some cut attains with delta, close to the largest; 0 if there is none."""
+        """An epsilon that some cut attains with delta, close to the largest, or 0 if there is none."""
         root, own = 0.0, self._attained_root(delta)[0]
         while root * (1.0 + _ROOT) < own < LARGEST_EPSILON:
             # a short search of all cuts, for those that the guesses missed
@@ -186,7 +187,7 @@ class Cuts(Bracketed):
 
     @cached_property
     def _grids(self) -> tuple[tuple[Array, Array, Array], ...]:
-        """The cuts at these places, without and with "none"; the same for every epsilon."""
+        """The cuts at these places, without and with "none". They are the same for every epsilon."""
         return tuple(self._cuts_at(none, self._places, self._places) for none in (False, True))
 
     def _cuts_at(self, none: bool, xs: Array, ys: Array) -> tuple[Array, Array, Array]:
@@ -202,9 +203,9 @@ class Cuts(Bracketed):
         return self._mass(none, high, u, self._sides.rejected(x, y, u))
 
     def _searched(self, epsilon: float, enough: float = 0.0, most_work: int = _MOST_WORK) -> Found:
-        """The search itself; a bound of `enough` or less, or that is near the best value met, is not sharpened.
+        """The search itself. A bound of `enough` or less, or that is near the best value met, is not sharpened.
 
-        What is found is remembered, because upper and lower come from one search.
+        The result is remembered, because upper and lower come from one search.
         """
         asked = epsilon, enough, most_work = min(epsilon, LARGEST_EPSILON), enough, most_work
         if asked not in self._found:
@@ -218,7 +219,7 @@ class Cuts(Bracketed):
     def _divide(
         self, epsilon: float, none: bool, found: Found, given_up: float, enough: float, most_work: int
     ) -> tuple[Found, float]:
-        """Divide boxes that may hold more than the best value; that, and the largest bound over those given up."""
+        """Divide boxes that may hold more than the best value. Returns that, and the largest bound given up."""
         boxes, work = self._first_boxes, 0
         while True:
             at = self._bounds(epsilon, none, boxes)
@@ -250,7 +251,7 @@ class Cuts(Bracketed):
         """J at the corner (x_0, y_1) of every box, and bounds on J over it.
 
         From that corner every cut of the box is reached by raising x and then lowering y, or the other way round,
-        with x <= y all the way; what comes first moves along an edge of the box.
+        with x <= y all the way. The first of the two moves along an edge of the box.
         """
         t, law, scale = self._sides, self.law, math.exp(epsilon)
         x_0, x_1, y_0, y_1 = boxes
@@ -330,7 +331,7 @@ class Cuts(Bracketed):
 
 
 def _own_epsilon(found: Found, delta: float) -> float:
-    """The epsilon at which the cut that was found attains delta, rounded down; 0 if at none."""
+    """The epsilon at which the cut that was found attains delta, rounded down, or 0 if at none."""
     sure = found.mass * (1.0 - ROUND_DOWN) - delta
     if not sure > 0.0 or not found.best > 0.0 or not found.other_mass > 0.0:
         return 0.0
@@ -349,7 +350,7 @@ def _clipped(exponent: Array) -> Array:
 
 
 def _divided(boxes: Array, wide: NDArray[np.bool_]) -> Array:
-    """Boxes cut into parts along x, along y or both, at nodes where a side spans several atoms; only those x <= y."""
+    """Boxes cut into parts along x, along y or both, at nodes if a side spans several atoms. Only those with x <= y."""
     for side in (0, 1):
         cut = wide[side]
         start, end = boxes[2 * side, cut], boxes[2 * side + 1, cut]

@@ -33,7 +33,7 @@ class Bracketed(ABC):
 
     @abstractmethod
     def lower(self, epsilon: float) -> float:
-        """What is attained at epsilon."""
+        """The value that is attained at epsilon."""
 
     def sharp_upper(self, epsilon: float) -> float:
         """`upper`, with more effort where it is far from `lower`."""
@@ -49,11 +49,11 @@ class Bracketed(ABC):
 
     @abstractmethod
     def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
-        """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
+        """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`, or inf if none is."""
 
     @abstractmethod
     def largest_unsafe(self, delta: float) -> float:
-        """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
+        """An epsilon with lower(epsilon) > delta, close to the largest, or 0 if there is none."""
 
     @abstractmethod
     def _search_root(self, delta: float) -> tuple[float, float]:
@@ -81,7 +81,7 @@ class Bracketed(ABC):
         )
 
     def rough(self, epsilon: float) -> float:
-        """About what is attained at epsilon; cheaper than `lower` where a curve has something cheaper."""
+        """About the value that is attained at epsilon, cheaper than `lower` if a curve has something cheaper."""
         return self.lower(epsilon)
 
     def roughs(self, epsilons: Array) -> Array:
@@ -93,7 +93,7 @@ class Bracketed(ABC):
 class Direction(Bracketed):
     """Best-of-K over the atoms of one pair, heavy ones cut into pieces.
 
-    `cut(n)` gives the atoms for about n pieces. Where the bracket stays wide, more pieces are tried first, and then,
+    `cut(n)` gives the atoms for about n pieces. If the bracket stays wide, more pieces are tried first, and then,
     for laws of K whose phi' has several scales, the recursion on fewer. One with more pieces looks for its root beside
     that of the one with fewer, and tries nothing after that.
     """
@@ -139,11 +139,11 @@ class Direction(Bracketed):
         return next((k for k in range(1, EFFORT.largest_power) if self.law.pmf(float(k)) > 0.0), EFFORT.largest_power)
 
     def upper(self, epsilon: float) -> float:
-        """A bound on delta at epsilon >= 0 that holds for every splitting of the atoms; rounded up."""
+        """A bound on delta at epsilon >= 0 that holds for every splitting of the atoms, rounded up."""
         return min(1.0, column_bounds(self.fine, self.law, min(epsilon, LARGEST_EPSILON)).upper * ROUND_UP)
 
     def lower(self, epsilon: float) -> float:
-        """What an order of the atoms attains at epsilon >= 0."""
+        """The value that an order of the atoms attains at epsilon >= 0."""
         return column_bounds(self.fine, self.law, min(epsilon, LARGEST_EPSILON), certify=False).lower
 
     def coarser(self) -> Bracketed:
@@ -151,7 +151,7 @@ class Direction(Bracketed):
         return Direction(self.cut, max(16, self.pieces // 4), self.law)
 
     def rough(self, epsilon: float) -> float:
-        """What an order of atoms merged by eights attains: a guess, found faster."""
+        """The value that an order of atoms merged by eights attains: a guess, found faster."""
         return column_bounds(self._merged, self.law, min(epsilon, LARGEST_EPSILON), certify=False).lower
 
     def uppers(self, epsilons: Array) -> Array:
@@ -172,7 +172,7 @@ class Direction(Bracketed):
         return value
 
     def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
-        """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
+        """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`, or inf if none is."""
         root, slope = self._attained_root(delta)
         epsilon, step, tries = root, 0.0, 0
         while epsilon < min(limit, LARGEST_EPSILON):
@@ -199,7 +199,7 @@ class Direction(Bracketed):
         return epsilon
 
     def largest_unsafe(self, delta: float) -> float:
-        """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
+        """An epsilon with lower(epsilon) > delta, close to the largest, or 0 if there is none."""
         root = self._below_root(delta)
         if self._settled(root) or not 0.0 < root < LARGEST_EPSILON or self.upper(root * (1.0 + EFFORT.wide)) <= delta:
             return root
@@ -286,7 +286,7 @@ class Direction(Bracketed):
         return excess
 
     def _by_division(self, delta: float, epsilon: float) -> float:
-        """`epsilon` if delta is seen not to be exceeded there once the atoms that leave much open are divided; or inf.
+        """`epsilon` if delta is seen not to be exceeded there once the atoms that leave much open are divided, or inf.
 
         Divided atoms are the same pair, and the bound holds for every splitting of it.
         """

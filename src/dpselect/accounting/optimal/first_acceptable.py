@@ -32,15 +32,15 @@ def first_acceptable(
 ) -> Guarantee:
     """The first acceptable output among T tries, or "none", priced by the supremum over mechanisms and acceptable sets.
 
-    T is drawn from `tries` independently of the data; with probability 1 - `chance` nothing is tried at all and
-    "none" is released. No valid bound that knows only the base's dominating pairs can be smaller: `epsilon_bracket`
-    gives beside the certified upper value one that some mechanism and some set attain, where a pair is known that
-    attains the base. The acceptable set does not depend on the data, and nothing but the output is released (the
-    caller must ensure it). `atoms` sets the accuracy.
+    T is drawn from `tries` independently of the data. With probability 1 - `chance` nothing is tried at all and
+    "none" is released. No valid bound that knows only the base's dominating pairs can be smaller. If a pair is known
+    that attains the base, `epsilon_bracket` gives the certified upper value and one that some mechanism and some set
+    attain. You must ensure that the acceptable set does not depend on the data and that nothing but the output is
+    released. `atoms` sets the accuracy.
 
-    Source: docs/theory/optimal-selection.md, Theorem 2. Rounded up; up to rounding errors of floating point
-    (relative, about 1e-12), which are added, and conditional on the masses of a privacy-loss distribution where the
-    base has one. Raises `ArgumentError` when the base makes no statement.
+    Source: docs/theory/optimal-selection.md, Theorem 2. Rounded up, with rounding errors of floating point
+    (relative, about 1e-12) added. It is conditional on the masses of a privacy-loss distribution if the base has one.
+    Raises `ArgumentError` if the base makes no statement.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Geometric
@@ -77,7 +77,7 @@ def first_acceptable(
 
 @lru_cache(maxsize=8)
 def _cuts(pair: DominatingPair, law: Repetitions, chance: float) -> Cuts:
-    """The curve over a pair; one for both ends of a bracket, where some mechanism attains the pair itself."""
+    """The curve over a pair, one for both ends of a bracket if some mechanism attains the pair itself."""
     return Cuts(Atoms.of(pieces(pair, _PIECES)), law, chance)
 
 

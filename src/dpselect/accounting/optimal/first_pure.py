@@ -1,9 +1,9 @@
 """The pure privacy of the first acceptable of T tries, exactly.
 
 With u and u' the probabilities of an acceptable outcome, phi the generating function of T and u h(u) = 1 - phi(1 - u),
-an output costs epsilon + log h(u) / h(u') and "none" costs log phi(1 - u) / phi(1 - u'), u <= u'; both are attained.
-h and phi fall with u, and the base allows u' <= min(exp(epsilon) u, 1 - exp(-epsilon) (1 - u)). Where the second term
-is the smaller both ratios are largest at the kink u = 1 / (1 + exp(epsilon)): in v = 1 - u, h and phi are power series
+an output costs epsilon + log h(u) / h(u') and "none" costs log phi(1 - u) / phi(1 - u'), u <= u'. Both are attained.
+h and phi fall with u, and the base allows u' <= min(exp(epsilon) u, 1 - exp(-epsilon) (1 - u)). If the second term
+is the smaller, both ratios are largest at the kink u = 1 / (1 + exp(epsilon)): in v = 1 - u, h and phi are power series
 with non-negative coefficients, so log h(exp(t)) and log phi(exp(t)) are convex in t and grow ever more over a step
 epsilon. Below the kink, u' = exp(epsilon) u is searched.
 """

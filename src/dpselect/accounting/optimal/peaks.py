@@ -1,4 +1,4 @@
-"""Where the slopes of the columns peak. Nothing but the width of the bounds depends on how well this is found."""
+"""The places at which the slopes of the columns peak. Their accuracy only changes the width of the bounds."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _FINE_NODES = 512
 class Peaks:
     """For every column two nodes at which its slope peaks, the nearer to the column itself and a farther one.
 
-    The slope falls from `near` down to `turn` and rises from there down to `far`; with a single peak `far` equals
-    `near` and `turn` is one past the column. Nodes run from 0 to one past the column; that last one stands for an
+    The slope falls from `near` down to `turn` and rises from there down to `far`. With a single peak `far` equals
+    `near` and `turn` is one past the column. Nodes run from 0 to one past the column. That last one represents an
     interval that stays empty within the atom too.
     """
 
@@ -35,7 +35,7 @@ class Peaks:
         return Peaks(self.near[columns], self.turn[columns], self.far[columns])
 
     def differ(self, other: Peaks) -> Truth:
-        """Where these are not the same as others."""
+        """The columns at which these are not the same as others."""
         return np.asarray((self.near != other.near) | (self.turn != other.turn) | (self.far != other.far))
 
 
@@ -87,10 +87,10 @@ def _with_turns(problem: Problem, near: Index, far: Index) -> Peaks:
 
 
 def _scan(problem: Problem, columns: Index, count: int) -> tuple[Index, Index]:
-    """The near and the far peak of each column, on `count` nodes and bisected between them; equal if there is one.
+    """The near and the far peak of each column, on `count` nodes and bisected between them. A single peak is both.
 
-    Reading from the column's own atom downwards, the first fall ends the near peak and a later rise leads to a far one,
-    of which the highest is taken.
+    Reading from the column's own atom downwards, the first fall ends the near peak and a later rise leads to a far one.
+    The highest of those is taken.
     """
     grid = np.unique(np.linspace(0, problem.atoms.size, count + 1).astype(np.intp))[::-1]
     nodes = np.minimum(grid[None, :], problem.ends[columns, None])

@@ -1,6 +1,6 @@
 """Best-of-K over a finite pair at some epsilons: gains, slopes, and bounds on the sign of the cross derivative.
 
-K has generating function phi; F[a, b) and F'[a, b) are the P- and P'-masses of the atoms between nodes a and b, l_i the
+K has generating function phi. F[a, b) and F'[a, b) are the P- and P'-masses of the atoms between nodes a and b, l_i the
 losses. With E = exp(epsilon),
 
     slope(a, b) = exp(l_b) phi'(F[a, b)) - E phi'(F'[a, b))     what b adds in S on top of [a, b), per P'-mass
@@ -36,7 +36,7 @@ ROUNDING = 1e-12
 
 
 class Density(NamedTuple):
-    """What outcomes inside atoms gain per unit of the atom: at both ends, bounds on its derivative and on itself."""
+    """The gain of outcomes inside atoms per unit of the atom: at both ends, bounds on its derivative and on itself."""
 
     start: Array
     end: Array
@@ -111,9 +111,9 @@ class Problem:
         return np.ravel(chosen[:, None] * self.width + np.arange(self.width))
 
     def gains(self, a: Index, *, rounding: float = -ROUNDING) -> Array:
-        """For every column what atom b adds to S on top of [a, b); a = b + 1 keeps the interval empty within b.
+        """For every column the gain of atom b in S on top of [a, b). a = b + 1 keeps the interval empty within b.
 
-        Rounded up; less a share `rounding` of both terms, where it must not be too large.
+        Rounded up, less a share `rounding` of both terms if it must not be too large.
         """
         t, b = self.atoms, self.ends
         rise, cost = t.increments(self.law, np.minimum(a, b), b + 1, b, up=rounding < 0.0)
@@ -128,7 +128,7 @@ class Problem:
         return np.exp(np.minimum(rise, _LARGEST_EXPONENT)), np.exp(log(t.outside_q(a, b)))
 
     def density(self, a: Index, columns: Index) -> Density:
-        """The gain density inside the atoms b on top of [a, b); with a = b + 1 the interval stays empty there too."""
+        """The gain density inside the atoms b on top of [a, b). With a = b + 1 the interval stays empty there too."""
         t, law, b, epsilon = self.atoms, self.law, self.ends[columns], self.epsilon[columns]
         within = np.minimum(a, b)
         v_p, v_q = ((outside(within, b), outside(within, b + 1)) for outside in (t.outside_p, t.outside_q))
@@ -187,9 +187,10 @@ class Problem:
 
         Each block of cells has an epsilon of its own.
 
-        Three bounds, of which the best: phi'' is monotone, so its values at two corners serve; phi''(F) / phi''(F') is
-        bounded from F / F' and the elasticity of phi'', which errs by a share of g itself, however small losses are;
-        and the value in the middle plus half the largest derivatives, of which the leading parts cancel as in g.
+        The best of three bounds is taken. phi'' is monotone, so its values at two corners serve. The second bounds
+        phi''(F) / phi''(F') from F / F' and the elasticity of phi'', which errs by a share of g itself, however small
+        losses are. The third is the value in the middle plus half the largest derivatives, whose leading parts cancel
+        as in g.
         """
         t, second, third = self.atoms, self.law.second_derivative, self.law.third_derivative
         single = (i_end == i + 1) & (i == j) & (j_end == j + 1)
@@ -277,7 +278,7 @@ class Problem:
         return low * np.where(low >= 0.0, *m_q), high * np.where(high >= 0.0, *m_p[::-1])
 
     def _elasticity(self, complement: Array) -> Array:
-        """x phi'''(x) / phi''(x) at x = 1 - complement; its limit where x is 0 or phi'' underflows."""
+        """x phi'''(x) / phi''(x) at x = 1 - complement, or its limit if x is 0 or phi'' underflows."""
         mass, second = 1.0 - complement, self.law.second_derivative(complement)
         inside = (second > 0.0) & (mass > 0.0)
         third = self.law.third_derivative(complement)
@@ -296,7 +297,7 @@ def _largest(p: Array, q: Array, p_third: tuple[Array, Array], q_third: tuple[Ar
 
 
 def _spread(losses: Array, start: Index, end: Index) -> Array:
-    """exp of the largest minus exp of the smallest loss of a range; capped, for ranges that use it."""
+    """exp of the largest minus exp of the smallest loss of a range, capped, for ranges that use it."""
     high, low = (np.minimum(losses[x], _LARGEST_EXPONENT) for x in (end - 1, start))
     return np.asarray(np.exp(high) - np.exp(low))
 

@@ -72,15 +72,15 @@ class TwoSided(CopiedByFields, TwoSidedProfile):
 class UpperProfile(TwoSided):
     """A certified profile, rounded up. From `pure_epsilon` on it is at most `failure`, which is known otherwise.
 
-    Up to 128 epsilons are evaluated each; more are read from chords in exp(epsilon) over a table of knots, which lie
-    above the convex true profile, so many that they cost about as much accuracy as the atoms do.
+    Up to 128 epsilons are evaluated each. More are read from chords in exp(epsilon) over a table of knots, which are
+    above the convex true profile. There are so many knots that they cost about as much accuracy as the atoms do.
     """
 
     pure_epsilon: float
     failure: float
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`; inf if none is found."""
+        """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`, or inf if none is."""
         limit = self.pure_epsilon if delta >= self.failure else math.inf
         if not delta > 0.0:
             return limit
@@ -120,10 +120,10 @@ class UpperProfile(TwoSided):
 
 
 class LowerProfile(TwoSided):
-    """What mechanisms attain that can be made of the optimistic pairs, each epsilon one of its own; rounded down."""
+    """Values that mechanisms made of the optimistic pairs attain, each epsilon by one of its own, rounded down."""
 
     def largest_epsilon(self, delta: float) -> float:
-        """An epsilon at which delta is seen to be exceeded, close to the largest; 0 if there is none."""
+        """An epsilon at which delta is seen to be exceeded, close to the largest, or 0 if there is none."""
         found = 0.0
         for curve in self.curves if delta > 0.0 else ():
             if found == 0.0 or curve.lower(found) > delta:
@@ -140,7 +140,7 @@ class LowerProfile(TwoSided):
 
 
 def _each(curve: Any, epsilons: Array, *, falling: bool = False) -> Array:
-    """The curve at every epsilon, equal ones once; `falling`: a bound at one epsilon serves the larger ones too."""
+    """The curve at every epsilon, equal ones once. `falling`: a bound at one epsilon serves the larger ones too."""
     unique, back = np.unique(np.ravel(epsilons), return_inverse=True)
     values = np.array([curve(float(e)) for e in unique])
     return (np.minimum.accumulate(values) if falling else values)[back].reshape(np.shape(epsilons))

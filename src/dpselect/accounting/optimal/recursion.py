@@ -1,7 +1,7 @@
 """The recursions over intervals: exact on the atoms (V), and certified for every splitting of them (W).
 
 O(n^2) time and O(n) memory, along diagonals of constant interval length, for several epsilons at once: the increments
-of phi do not depend on epsilon. `columns` is faster by orders of magnitude and as sharp for most laws of K; this is
+of phi do not depend on epsilon. `columns` is faster by orders of magnitude and as tight for most laws of K. This is
 the reference it is tested against, and the fall-back for laws of K whose phi' has several scales.
 """
 
@@ -41,7 +41,7 @@ def certified(atoms: Atoms, law: Repetitions, epsilons: Array) -> Array:
     """W(0, n) at each epsilon >= 0: an upper bound for every splitting of the atoms.
 
     Rounding a path to whole atoms at random keeps its value up to the oscillation of g over the cells it crosses, one
-    cell for every interval length; W adds the larger oscillation of the two cells that the path may cross there.
+    cell for every interval length. W adds the larger oscillation of the two cells that the path may cross there.
     """
     n, factors = atoms.size, _factors(epsilons)
     oscillation = _self_oscillation(atoms, law, factors)
@@ -73,7 +73,7 @@ def _gains(
 
 
 def _finish(atoms: Atoms, law: Repetitions, values: Array, rounding: float = 0.0) -> Array:
-    """The P-mass of infinite loss goes on top of everything, inside S; P'-mass of loss -inf is never worth placing."""
+    """The P-mass of infinite loss goes on top of everything, inside S. P'-mass of loss -inf is never worth placing."""
     return values[:, 0] + float(law.increment(complement_after=0.0, mass=atoms.infinite)) * (1.0 - rounding)
 
 
@@ -114,7 +114,7 @@ def _oscillation(atoms: Atoms, factors: Array, length: int, bottom: tuple[Array,
 def _self_oscillation(atoms: Atoms, law: Repetitions, factors: Array) -> Array:
     """For each atom the integral over 0 < s < 1 of (1 - s) |p^2 phi''(p s) - E q^2 phi''(q s)|, rounded up.
 
-    The triangle of an atom with itself, of which a path takes a part; phi'' is monotone, so ends of steps bound it.
+    The triangle of an atom with itself, of which a path takes a part. phi'' is monotone, so ends of steps bound it.
     """
     total = np.zeros((factors.shape[0], atoms.size))
     for k in range(_SELF_STEPS):

@@ -17,7 +17,7 @@ NEGLIGIBLE: Final = 1e-17
 
 @dataclass(frozen=True)
 class Effort:
-    """What is tried when a bracket stays wide, in this order: more pieces, divided atoms, the recursion."""
+    """The means against a bracket that stays wide, in this order: more pieces, divided atoms, the recursion."""
 
     wide: float = 1e-3
     """Relative width in epsilon from which three times as many pieces are tried."""
@@ -78,7 +78,7 @@ class Secants:
 
 @dataclass(frozen=True)
 class Knots:
-    """Where a table of a curve has its points."""
+    """The places of the points in a table of a curve."""
 
     scan: int = 49
     """Points that find out how the curve falls."""

@@ -76,7 +76,7 @@ def calibrate(
 
 
 class ParameterPrice(Protocol):
-    """What a parameter costs."""
+    """The cost of a parameter."""
 
     @property
     def has_profile(self) -> bool:
@@ -86,10 +86,10 @@ class ParameterPrice(Protocol):
         """The price at `delta`."""
 
     def by_renyi(self, delta: float) -> float:
-        """Near it, where a search for a parameter begins; quick where there is a Renyi curve."""
+        """Near it, as the start of a search for a parameter. Quick if there is a Renyi curve."""
 
     def about(self, delta: float) -> float | None:
-        """Nearer to it, in a fraction of its time; None where nothing is."""
+        """Nearer to it, in a fraction of its time, or None if nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def least_parameter(
 
 @dataclass(frozen=True)
 class ParameterSearch:
-    """What a search for a parameter is after, and where."""
+    """The target of a search for a parameter, and its range."""
 
     target: float
     lowest: float = _SMALLEST
@@ -175,9 +175,9 @@ class ParameterSearch:
         return self.target * (1.0 - self.unspent) <= price <= self.target
 
     def least(self, price: Callable[[float], float], start: float, exponent: float | None = None) -> float:
-        """Bracket from `start`, then secant steps in log-log coordinates; bisection where four of them gained little.
+        """Bracket from `start`, then secant steps in log-log coordinates, and bisection if four of them gained little.
 
-        The price goes about as the parameter to the power of `exponent`, where that is known.
+        The price goes about as the parameter to the power of `exponent`, if that is known.
         """
         target, lowest, highest, relative = self.target, self.lowest, self.highest, self.relative
         safe = unsafe = start
@@ -226,7 +226,7 @@ class ParameterSearch:
 
 
 def _exponent(one: tuple[float, float], other: tuple[float, float]) -> float | None:
-    """The slope of the line through two points in log-log coordinates; None where it does not fall."""
+    """The slope of the line through two points in log-log coordinates, or None if it does not fall."""
     (x, y), (u, v) = one, other
     if not 0.0 < v < y < math.inf:
         return None
@@ -234,7 +234,7 @@ def _exponent(one: tuple[float, float], other: tuple[float, float]) -> float | N
 
 
 def _crossing(one: tuple[float, float], other: tuple[float, float], target: float) -> float:
-    """Where the line through two points, in log-log coordinates, meets `target`; 0 where there is no such line."""
+    """The place at which the line through two points meets `target`, in log-log coordinates. 0 if there is none."""
     (x, y), (u, v) = one, other
     if not 0.0 < min(y, v) < max(y, v) < math.inf:
         return 0.0

@@ -1,7 +1,7 @@
 """Choosing the law of the number of runs, and the noise of one run, for a stated goal.
 
 Everything here is public: the plan is made before the data are seen, from guarantees and laws alone, so choosing costs
-nothing. Which law is best depends on the goal and the budget (Papernot, Steinke 2022, Figures 5 and 6), so the planner
+nothing. The best law depends on the goal and the budget (Papernot, Steinke 2022, Figures 5 and 6), so the planner
 weighs families of laws with a size each (a mean or a hard limit) instead of following a rule of thumb.
 """
 
@@ -22,7 +22,7 @@ from dpselect.privacy.notebook import bound, grid
 from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import families as known_families
-from dpselect.repetitions.law import Family
+from dpselect.repetitions.distribution import Family
 
 __all__ = ["Goal", "LawOption", "LawPlan", "laws_for", "plan", "trade_off_curve"]
 
@@ -32,7 +32,7 @@ _SIZE_ACCURACY = 5e-3
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """What the search is for, and how many runs it may take.
+    """The purpose of a search, and how many runs it may take.
 
     `expected_quantile`: of the winner among all runs. `success`: (p, wanted), the wanted chance that at least one run
     lands in an event of chance p. The rest are limits: on the mean, on the 99th percentile, on every outcome.
@@ -56,9 +56,9 @@ class Goal:
             number("success", self.success[1], above=0.0, below=1.0)
         if self.mean_runs is not None:
             number("mean_runs", self.mean_runs, at_least=1.0)
-        for name in ("runs_99", "max_runs"):
-            if getattr(self, name) is not None:
-                integer(name, getattr(self, name), at_least=1)
+        for name, given in (("runs_99", self.runs_99), ("max_runs", self.max_runs)):
+            if given is not None:
+                integer(name, given, at_least=1)
 
     @property
     def wanted(self) -> bool:
@@ -72,7 +72,7 @@ class Goal:
         return self.success is None or law.success_probability(self.success[0]) >= self.success[1]
 
     def utility(self, law: Repetitions) -> float:
-        """The number that is asked for; the expected quantile unless `success` is given."""
+        """The number that is asked for: the expected quantile unless `success` is given."""
         return law.expected_quantile() if self.success is None else law.success_probability(self.success[0])
 
     def allowed(self, law: Repetitions) -> bool:
@@ -282,7 +282,7 @@ def _law(family: Family, size: float) -> Repetitions | None:
 
 
 def _smallest(family: Family, reached: Callable[[Repetitions], bool]) -> Repetitions | None:
-    """The smallest law with `reached`, nearly; None if even the largest has it not."""
+    """The smallest law with `reached`, nearly, or None if even the largest does not reach it."""
 
     def good(step: int) -> bool:
         law = _law(family, _size(family, step))
@@ -297,7 +297,7 @@ def _largest(
     *allowed: Callable[[Repetitions], bool],
     finish: Callable[[Repetitions], bool] | None = None,
 ) -> Repetitions | None:
-    """The largest law that passes every test, each of which fails from some size on; None if the smallest fails.
+    """The largest law that passes every test, each of which fails from some size on, or None if the smallest fails.
 
     `finish`, a laxer and slower test, then lets it grow in steps of a twentieth.
     """

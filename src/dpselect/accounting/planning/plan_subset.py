@@ -16,7 +16,7 @@ from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law, families as known_families
-from dpselect.repetitions.law import Family
+from dpselect.repetitions.distribution import Family
 
 __all__ = ["SAMPLING_RATES", "SubsetOption", "plan_subset"]
 
@@ -31,8 +31,8 @@ _INDICES = (-500, 1000)
 class SubsetOption:
     """A rate, a law and a noise that meet the total. `sampling_rate` None: a search on all rows and no final run.
 
-    `work` is the expected number of runs, each counted by the share of the rows that it is expected to see; `most_work`
-    the same where the number of runs is at its limit, None where there is none.
+    `work` is the expected number of runs, each counted by the share of the rows that it is expected to see. `most_work`
+    is the same with the number of runs at its limit, None if there is none.
     """
 
     family: str

@@ -1,4 +1,4 @@
-"""What a portfolio costs: trials of a few candidates, the choice among them, and one run more of the chosen one.
+"""The cost of a portfolio: trials of a few candidates, the choice among them, and one run more of the chosen one.
 
 A trial has a small part of the total, the last run nearly all of it, so that whichever candidate is chosen is trained
 almost as one run alone. The first candidate's trial has more than the others': a candidate that is ahead of it with
@@ -55,7 +55,7 @@ _LEAST: Final = 1e-9
 
 @dataclass(frozen=True)
 class PortfolioPrice:
-    """The noise of each candidate's trial, the choice, and the noise of each as the last run; public.
+    """The noise of each candidate's trial, the choice, and the noise of each as the last run. All are public.
 
     `training` are the guarantees of the trials, `last` one that the last run has whichever candidate it trains.
     `ahead` is the head start of the first candidate, in rows.
@@ -71,8 +71,9 @@ class PortfolioPrice:
     def starts(self, weights: Sequence[float | None], rows: float | None = None) -> tuple[int, ...]:
         """The head starts of candidates whose trials fitted so many weights, in rows: integers.
 
-        What more weights than the first one's fit by chance is taken off, where both are known; a trial fits no more
-        than its privacy lets so many public `rows` matter. Nothing but the trials' outputs may be behind the arguments.
+        More weights than the first one's fit more rows by chance. That is taken off if both are known. A trial fits no
+        more than its privacy lets so many public `rows` matter. Nothing but the trials'
+        outputs may be behind the arguments.
         Source: docs/theory/portfolio.md, Lemma 2.
         """
         chance = [0.0 if each is None else min(OPTIMISM * each, _MOST_BACK) for each in weights]
@@ -83,11 +84,11 @@ class PortfolioPrice:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a row that trains pays for all of it.
+        """The cost of all of it for a row that trains.
 
-        Claim: the release of every trial's weights, of the index chosen and of the last run is the adaptive composition
-        of the trials' guarantees, of the exponential mechanism's, and of one that covers the last run of each, wherever
-        it begins; what leaves is a function of it.
+        Claim: the release of every trial's weights, of the index chosen and of the last run is an adaptive composition.
+        Its parts are the trials' guarantees, the exponential mechanism's, and one that covers the last run of each,
+        wherever it begins. The output is a function of it.
         Source: docs/theory/portfolio.md, Theorem 1.
         """
         return compose(compose(*self.training, self.last), self.choice.guarantee)
@@ -101,9 +102,9 @@ def portfolio_of(
     delta: float,
     beside: Guarantee | None = None,
 ) -> PortfolioPrice:
-    """The least noises with which candidates, of which `makes` say what a training costs at a noise, meet a total.
+    """The least noises with which candidates meet a total. `makes` give the guarantee of each training at a noise.
 
-    Raises `BudgetError` where no noise does.
+    Raises `BudgetError` if no noise does.
     """
 
     def offer(scale: float) -> PortfolioPrice:
@@ -128,7 +129,7 @@ def portfolio_of(
 
 
 def trial_shares(candidates: int) -> tuple[float, ...]:
-    """What of the squares that train each trial has, the first candidate's first."""
+    """The share of the training squares that each trial has, the first candidate's first."""
     other = TRIALS / (FIRST + candidates - 1)
     return (FIRST * other, *[other] * (candidates - 1))
 
@@ -142,7 +143,7 @@ def covering(guarantees: Sequence[Guarantee]) -> Guarantee:
 
 
 def _noise(make: Callable[[float], Guarantee], scale: float, share: float, delta: float) -> float:
-    """The noise with which a candidate costs this share of the squares; without delta, of epsilon."""
+    """The noise with which a candidate costs this share of the squares, or of epsilon if there is no delta."""
     most = share / scale if delta == 0.0 else math.sqrt(share) / scale
     try:
         return ParameterSearch(most).least(lambda noise: _cost(make(noise), delta), start=1.0)

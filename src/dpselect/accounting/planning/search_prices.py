@@ -1,4 +1,4 @@
-"""What a search costs, from public settings alone. Prices are public facts, so what was computed once is remembered.
+"""The cost of a search, from public settings alone. Prices are public facts, so what was computed once is remembered.
 
 Everything that prices a search for a total asks here: `tune`, studies, `PrivateSearchCV`.
 """
@@ -36,13 +36,14 @@ _SPENT: Final = 5e-4
 
 @dataclass(frozen=True)
 class SearchPrice:
-    """What the best of a random number of runs costs a row that takes part in one of `parts`.
+    """The cost of the best of a random number of runs for a row that takes part in one of `parts`.
 
     `parts` are the guarantees of one run, by what it does with a row (a row is in one part only, fixed row by row): the
     row pays the largest of the finished curves. `final` is what else is run on all rows, before or after, composed.
-    `ratio` bounds how far proposals that learn may go (see `adaptive_best_of`). `bound`: "smallest" is what is
-    promised; "quick" is never below it, and made of fewer atoms in a third of the time; "renyi" is a Renyi curve;
-    "pure" is exact for a pure part at delta 0.
+    `ratio` bounds how far proposals that learn may go (see `adaptive_best_of`).
+
+    `bound` is one of four. "smallest" is the guaranteed one. "quick" is never below it, and made of fewer atoms in a
+    third of the time. "renyi" is a Renyi curve. "pure" is exact for a pure part at delta 0.
     """
 
     parts: tuple[Guarantee, ...]
@@ -72,14 +73,14 @@ class SearchPrice:
         return found
 
     def within(self, epsilon: float, delta: float) -> bool:
-        """Whether `epsilon(delta)` is at most `epsilon`; the sharp curves are computed only if it takes them."""
+        """Whether `epsilon(delta)` is at most `epsilon`. The sharp curves are computed only if it takes them."""
         several = self.final is not None and self.bound == "smallest"
         if several and max(_epsilon(each, delta) for each in self._asked("quick")) <= epsilon:
             return True
         return self.epsilon(delta) <= epsilon
 
     def by_renyi(self, delta: float) -> float:
-        """Near `epsilon(delta)`; quick where there is a Renyi curve."""
+        """Near `epsilon(delta)`, and quick if there is a Renyi curve."""
         several = self.final is not None and self.bound != "pure"
         curves = several and all(g.renyi_curve for g in (*self.parts, self.final) if g is not None)
         near = max(_epsilon(each, delta, by_renyi=True) for each in self._asked("renyi" if curves else self.bound))
@@ -105,7 +106,7 @@ class SearchPrice:
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """One part's price that is asked for; equal when all that it depends on is."""
+    """One part's price that is asked for. Two are equal if all that they depend on is."""
 
     part: Guarantee
     law: Repetitions
@@ -169,12 +170,12 @@ def least_noise(
     relative: float = 1e-4,
     unspent: float = 1e-4,
 ) -> float:
-    """Close above the least noise parameter whose search meets the total; `what` is it the noise of.
+    """Close above the least noise parameter whose search meets the total. `what` names the noise.
 
     A price that leaves at most the share `unspent` of epsilon is close enough: each one more that is computed takes
     longer than any other part of a plan.
 
-    Raises `BudgetError` where none does, and `AdjacencyError` for a price of guarantees that do not go together.
+    Raises `BudgetError` if none does, and `AdjacencyError` for a price of guarantees that do not go together.
     """
     try:
         return least_parameter(price, epsilon=epsilon, delta=delta, relative=relative, unspent=unspent)
@@ -191,7 +192,7 @@ def least_last(
     epsilon: float,
     delta: float,
 ) -> float:
-    """The least noise of a last run, of which `make` says the price, that meets the total with each of `first`."""
+    """The least noise of a last run that meets the total with each of `first`. `make` gives its guarantee."""
     noise = 0.0
     for each in first:
         # the noise of one part mostly does for the others
@@ -226,8 +227,8 @@ def longest_within(
 ) -> SearchPrice:
     """The price of the harmonic law with the largest limit, up to `max_runs`, that the total pays for.
 
-    The price is taken to grow with the limit; were it not to, the answer would be shorter, never too dear.
-    Raises `BudgetError` when one run alone is too dear.
+    The price is taken to grow with the limit. Were it not to, the answer would be shorter, never too expensive.
+    Raises `BudgetError` if one run alone is too expensive.
     """
 
     def offer(limit: int) -> SearchPrice:

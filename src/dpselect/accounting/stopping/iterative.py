@@ -32,8 +32,8 @@ _MOST_OPERATIONS = 10**9
 class StoppingPoint:
     """The declared stopping point at which a run of so many steps is charged: the first that is not before its end.
 
-    A run that was interrupted between two points, by something that does not depend on secrets, is what a run to the
-    next point would be, of which the last steps are not shown.
+    A run may be interrupted between two points, by something that does not depend on secrets. It is then a run to the
+    next point whose last steps are not shown.
 
     >>> StoppingPoint((10, 20))(13)
     20
@@ -49,7 +49,7 @@ class StoppingPoint:
 
 @dataclass(frozen=True)
 class _Stages:
-    """The work up to each stopping point, and between two of them; step by step where it has a finite epsilon.
+    """The work up to each stopping point, and between two of them, step by step if it has a finite epsilon.
 
     `marks` are the numbers of `singles` after which a run may stop: checks are among them.
     """
@@ -91,32 +91,32 @@ def iterative(  # noqa: PLR0913
     bound: Literal["optimal", "sum"] = "optimal",
     points: int = 4096,
 ) -> OutputGuarantee:
-    """The price of a run of private steps by where it stopped; the cell of an output is `StoppingPoint(stops)`.
+    """The price of a run of private steps by where it stopped. The cell of an output is `StoppingPoint(stops)`.
 
     The run releases all its steps and stops at one of `stops`, the last at the latest, by a rule that sees released
     outputs only (you must ensure this: a loss on private rows without noise, or a gradient's norm, is no such
-    thing). That it stopped there is part of the output. Charged to a ledger, a run that stops early pays less; delta is
-    charged in full.
+    thing). The place at which it stopped is part of the output. Charged to a ledger, a run that stops early pays less.
+    delta is charged in full.
 
     Args:
-        steps: the guarantee of each step, up to the last stop; or a function from a number of consecutive steps to
+        steps: the guarantee of each step, up to the last stop, or a function from a number of consecutive steps to
             their guarantee (the same wherever they start), such as `lambda n: dp_sgd(..., steps=n)`.
         stops: the numbers of steps after which a run may stop, increasing.
         delta: the one delta of the whole. The prices are then the smallest that this function finds: each is the
             epsilon of the work up to there at a share of delta.
-        prices: instead of `delta`, one epsilon a stop; delta is then the smallest that is proved.
-        shares: how delta is divided over the stops; positive numbers, equal by default.
-        worst_epsilon: a price of the last stop, which then takes what it needs of delta; the others share the rest.
-        check: the guarantee of a private look at each stop but the last (a noisy validation score); what it shows is
+        prices: instead of `delta`, one epsilon a stop. delta is then the smallest that is proved.
+        shares: how delta is divided over the stops: positive numbers, equal by default.
+        worst_epsilon: a price of the last stop, which then takes what it needs of delta. The others share the rest.
+        check: the guarantee of a private look at each stop but the last (a noisy validation score). Its result is
             an output and may be released.
         bound: "sum" adds up the deltas of the stops, with any composition theorem: it would let all stops fail at once.
             "optimal" values the best stopping rule against a dominating pair of each segment (beyond
-            the paper for other steps than approximately private ones); never above "sum".
+            the paper for other steps than approximately private ones). It is never above "sum".
         points: the fineness of the "optimal" bound.
 
-    Raises `ArgumentError` for lists that do not fit and for a delta at which some stop has no finite epsilon,
-    `AdjacencyError` when steps or the look differ in adjacency (of a function: at any two numbers of steps),
-    `BudgetError` when `worst_epsilon` cannot be met. Source: Hartmann et al. 2022, Lemma 11 ("sum"); Hartmann et al.
+    Raises `ArgumentError` for lists that do not fit and for a delta at which some stop has no finite epsilon. Raises
+    `AdjacencyError` if steps or the look differ in adjacency (of a function: at any two numbers of steps), and
+    `BudgetError` if `worst_epsilon` cannot be met. Source: Hartmann et al. 2022, Lemma 11 ("sum"); Hartmann et al.
     2022, Theorem 15 ("optimal").
 
     >>> from dpselect.privacy import gaussian
@@ -171,7 +171,7 @@ def _stages(steps: Steps, stops: tuple[int, ...], check: Guarantee | None) -> _S
 
 
 def _work(steps: Steps, count: int) -> Callable[[int, int], Guarantee]:
-    """From two numbers of steps to what those between them promise; asked once for each n where all are alike."""
+    """From two numbers of steps to the guarantee of those between them, asked once for each n if all are alike."""
     if callable(steps):
         make, made = steps, dict[int, Guarantee]()
 
@@ -220,7 +220,7 @@ def _priced(stages: _Stages, prices: Sequence[float], delta: float) -> OutputGua
 
 @dataclass(frozen=True)
 class _Allotment:
-    """A delta for each stop; `fixed` is the price of the last one where it was chosen."""
+    """A delta for each stop. `fixed` is the price of the last one if it was chosen."""
 
     totals: tuple[Guarantee, ...]
     deltas: tuple[float, ...]
@@ -233,7 +233,7 @@ class _Allotment:
         return self.limit / max(self.deltas, default=self.limit) if self.limit > 0.0 else 1.0
 
     def prices(self, factor: float) -> list[float]:
-        """The epsilon of each stop at `factor` times its delta; raises `ArgumentError` where none is finite."""
+        """The epsilon of each stop at `factor` times its delta. Raises `ArgumentError` if none is finite."""
         found = [t.epsilon(min(d * factor, self.limit)) for t, d in zip(self.totals, self.deltas, strict=False)]
         if self.fixed is not None:
             found.append(self.fixed)

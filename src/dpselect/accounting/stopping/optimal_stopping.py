@@ -1,4 +1,4 @@
-"""What a run may leak that stops where it likes among declared stopping points: an optimal stopping problem.
+"""The leakage of a run that stops where it likes among declared stopping points: an optimal stopping problem.
 
 Hartmann, Bindschaedler, Bentkamp, West, "Privacy accounting economics" (2022), Theorem 15, states the smallest delta
 for stopping points with prices as a maximum over exponentially many sets. It is the value of a game: the adversary
@@ -6,13 +6,13 @@ watches the privacy loss L grow and stops where the excess over the price is lar
 
     V_i(L) = max(1 - exp(E_i - L), 0, E_P[V_{i+1}(L + loss of segment i+1)]),   delta = E_P[V_1(loss of segment 1)],
 
-without the last term at the last stopping point; an infinite loss is worth 1.
+without the last term at the last stopping point. An infinite loss is worth 1.
 
-Why a dominating pair for each segment is enough, no matter what the segments are and however each is chosen from
-earlier outputs: as a function of the ratio r = exp(-L), V_i is convex and falls to 0, the maximum of such functions
-is one, and so E_P[V(r dQ/dP)] is an integral of hockey-stick divergences, which a dominating pair only raises.
+A dominating pair for each segment is enough, no matter what the segments are and however each is chosen from earlier
+outputs. As a function of the ratio r = exp(-L), V_i is convex and falls to 0, and the maximum of such functions is one.
+So E_P[V(r dQ/dP)] is an integral of hockey-stick divergences, which a dominating pair only raises.
 Induction from the last stopping point backwards. A stopping rule, even a randomised one, is linear in the excess, so
-the maximum is right. The two orders of a neighbouring pair are two games; the larger value counts.
+the maximum is right. The two orders of a neighbouring pair are two games, and the larger value counts.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Increment:
 
 @dataclass(frozen=True, eq=False)
 class _Lattice:
-    """Losses low*mesh .. high*mesh; a path that leaves them is worth what makes the value a bound from this side."""
+    """Losses low*mesh .. high*mesh. A path that leaves them is worth what makes the value a bound from this side."""
 
     mesh: float
     low: int
@@ -64,7 +64,7 @@ class _Lattice:
     upper: bool
 
     def value(self, increments: Sequence[_Increment], prices: Sequence[float | None]) -> float:
-        """The value of the game at loss 0; a price None is a segment's end where no one may stop."""
+        """The value of the game at loss 0. A price None is a segment's end at which no one may stop."""
         losses: Array = np.arange(self.low, self.high + 1, dtype=np.float64) * self.mesh
         values: Array | None = None
         for k in range(len(increments) - 1, -1, -1):
@@ -129,7 +129,7 @@ class StoppingGame:
         return self._value(self._above, prices)
 
     def lower(self, prices: Sequence[SupportsFloat]) -> float:
-        """A delta that some mechanism and stopping rule attain; 0 when none is known."""
+        """A delta that some mechanism and stopping rule attain, or 0 if none is known."""
         return self._value(self._below, prices)
 
     def _value(self, games: Sequence[Game], prices: Sequence[SupportsFloat]) -> float:
@@ -157,7 +157,7 @@ class StoppingGame:
         return tuple(found)
 
     def _pairs(self, sources: Mapping[int, PairSource | None], atoms: int) -> list[list[PairEnclosure]]:
-        """The segments' pairs in both orders, once where they agree; none where a segment has no source."""
+        """The segments' pairs in both orders, once if they agree, none if a segment has no source."""
         made = {}
         for key, source in sources.items():
             if source is None:
@@ -209,7 +209,7 @@ def _raised(pair: DominatingPair, mesh: float, span: float) -> _Increment:
 def _merged(pair: DominatingPair, mesh: float, span: float) -> _Increment:
     """Atoms merged where they are near a loss of the lattice, then moved down to it: a pair that this one dominates.
 
-    The bins reach a little further up than down, so that most merged losses lie just above the loss they move to.
+    The bins reach a little further up than down, so that most merged losses are just above the loss they move to.
     """
     finite = np.isfinite(pair.losses) & (pair.upper > 0.0) & (pair.lower > 0.0) & (pair.losses >= -span)
     losses = np.minimum(pair.losses[finite], span)
@@ -226,12 +226,12 @@ def _merged(pair: DominatingPair, mesh: float, span: float) -> _Increment:
 
 
 class ApproximateStepsGame:
-    """The same for single steps of which nothing is known but that each is (epsilon, delta)-private.
+    """The same for single steps, each known to be (epsilon, delta)-private and no more.
 
-    Such steps are dominated by randomised response with a failure (their Lemma 12; Kairouz, Oh, Viswanath 2015), whose
-    losses are plus or minus epsilon: exact when the epsilons are multiples of `mesh`; otherwise each is rounded up to
-    one, which is a bound. Without `mesh` their greatest common divisor as decimals is used. `stops` are the numbers of
-    steps after which a run may stop, the last being all of them.
+    Such steps are dominated by randomised response with a failure (their Lemma 12; Kairouz, Oh, Viswanath 2015). Its
+    losses are plus or minus epsilon. The result is exact if the epsilons are multiples of `mesh`. If not, each is
+    rounded up to one, which is a bound. Without `mesh` their greatest common divisor as decimals is used. `stops` are
+    the numbers of steps after which a run may stop, the last being all of them.
 
     Raises `ArgumentError` for lists that do not fit, or for more than `limit` operations.
     Source: Hartmann et al. 2022, Theorem 15.
@@ -262,7 +262,7 @@ class ApproximateStepsGame:
         self._lattice = _Lattice(float(unit), -total, total, upper=True)
 
     def upper(self, prices: Sequence[SupportsFloat]) -> float:
-        """The smallest delta for these prices, one a stop; rounded up."""
+        """The smallest delta for these prices, one a stop, rounded up."""
         parsed = [number("prices", e, at_least=0.0) for e in prices]
         if len(parsed) != len(self._stops):
             raise ArgumentError("prices must have one for each stop")

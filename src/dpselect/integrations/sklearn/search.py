@@ -45,7 +45,7 @@ from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.privacy.paying import asked_at
 from dpselect.randomness import RandomSource
-from dpselect.randomness.starting import refuse_while_starting
+from dpselect.randomness.process_start import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.searching.design import DESIGNS
 from dpselect.searching.stages import SHARE, FirstStage

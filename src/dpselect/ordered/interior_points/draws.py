@@ -20,8 +20,8 @@ from dpselect.ordered.domains import Codes, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.integers import discrete_laplace, discrete_laplace_array
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
-from dpselect.randomness.whole_numbers import discrete_laplace, discrete_laplace_array
 
 __all__ = ["SecretDraws"]
 

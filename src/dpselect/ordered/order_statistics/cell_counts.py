@@ -18,7 +18,7 @@ from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
-from dpselect.randomness.whole_numbers import discrete_laplace
+from dpselect.randomness.integers import discrete_laplace
 
 __all__ = ["CellCounts", "CountedCells", "count_cells", "count_epsilon"]
 

@@ -15,7 +15,7 @@ from dpselect.ordered.order_statistics.intervals import RankedColumn
 from dpselect.ordered.order_statistics.small_domain import rows_below
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
-from dpselect.randomness.whole_numbers import discrete_laplace_array
+from dpselect.randomness.integers import discrete_laplace_array
 
 __all__ = ["TreeAnswer", "node_counts", "sum_of_noise", "tree_codes", "tree_levels"]
 

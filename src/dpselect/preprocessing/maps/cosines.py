@@ -23,10 +23,10 @@ _STRETCH: Final = 1.2
 class Waves(MapOfTables):
     """Each number becomes its first waves: a linear model on them is a smooth function of each column by itself.
 
-    With u the place of the number between its bounds, from -1 to 1, these are w_k sin(pi k u / 2) for odd k and
-    w_k cos(pi k u / 2) for even k, k = 1, ..., `waves`, w_k proportional to 1/k and of norm 1. The indicators of the
-    categorical columns follow. All are multiplied by 1.2/sqrt(d + g), d the number of all columns and g that of the
-    categorical ones, and rows that are then longer than 1 are scaled to 1.
+    Let u be the place of the number between its bounds, from -1 to 1, and k = 1, ..., `waves`. The waves are
+    w_k sin(pi k u / 2) for odd k and w_k cos(pi k u / 2) for even k. The w_k are proportional to 1/k and of norm 1. The
+    indicators of the categorical columns follow. With d numbers and g categorical columns, all are multiplied by
+    1.2/sqrt(d + 2 g). Rows that are then longer than 1 are scaled to 1.
 
     Args:
         waves: how many, 1 to 64.
@@ -50,7 +50,7 @@ class Waves(MapOfTables):
 
 
 def cosines(row: Encoded, waves: int) -> Array:
-    """The images of encoded rows; see `Cosines`."""
+    """Return the images of encoded rows, as `Cosines` describes them."""
     weight = 1.0 / math.sqrt(math.fsum(1.0 / (k * k) for k in range(1, waves + 1)))
     angle = row.numbers * (math.pi / 2.0)
     parts = [(np.sin if k % 2 else np.cos)(k * angle) * row.present * (weight / k) for k in range(1, waves + 1)]

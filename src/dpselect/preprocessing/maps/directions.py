@@ -1,4 +1,4 @@
-"""The direction of a row, without its length; of rows of one kind of number also without their mean."""
+"""The direction of a row, without its length. If all cells are of one kind, also without their mean."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["DirectionOfRow", "Standardized"]
 
 @MAPS.register("direction")
 class DirectionOfRow(MapOfTables):
-    """Each number becomes its place between its bounds, from -1 to 1; then the row is scaled to norm 1.
+    """Each number becomes its place between its bounds, from -1 to 1. Then the row is scaled to norm 1.
 
-    No row is shorter than a private learner's noise is made for. What is lost is the length of a row.
+    No row is shorter than a private learner's noise is made for. The length of a row is lost.
 
     Args:
         bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.

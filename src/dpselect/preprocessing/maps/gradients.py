@@ -25,8 +25,9 @@ class EdgeDirections(MapOfRows):
     """Histograms of oriented gradients (Dalal, Triggs 2005): the strength of an image's edges by place and direction.
 
     A row holds the pixels of a grey image, line by line. Each square of `cell` by `cell` pixels, half a square apart
-    from the next, becomes `orientations` numbers: the lengths of its pixels' gradients, shared between the two nearest
-    of so many directions. A square's numbers are divided by their norm, then the whole row by its own.
+    from the next, becomes `orientations` numbers, one for each direction. They add up the lengths of its pixels'
+    gradients, each shared between the two nearest directions. A square's numbers are divided by their norm, then the
+    whole row by its own.
 
     Args:
         image_shape: height and width of the images, public. None: they are square.

@@ -1,4 +1,4 @@
-"""What a map is, what the maps of tables share, and the registry of those that a study can name.
+"""The base of all maps, that of the maps of tables, and the registry of the maps that a study can name.
 
 Nothing here needs scikit-learn. `dpselect.preprocessing.transformers` makes the public transformers of these.
 """
@@ -29,16 +29,16 @@ class MapOfRows(Parameterised, ABC):
     So it is private at no price, regardless of the data. `fit` looks at the shape and the names of the columns only. No
     cell makes `fit` or `transform` fail: what is missing or not a number counts as nothing, and infinities are clipped.
 
-    What leaves `transform` are rows of norm at most 1 exactly, all numbers of which are multiples of 2**-16, as the
-    private learners take them: nothing is left to be clipped there.
+    `transform` returns rows of norm at most 1 exactly, whose numbers are multiples of 2**-16. Private learners take
+    such rows as they are: nothing is left to be clipped there.
 
-    A subclass says what it does by `_mapped`, which must treat each row by itself: numbers of several cells are only
-    summed where such sums are exact, so that a row's image does not depend on the rows beside it. NumPy's functions of
-    one number are taken to give the same result wherever the number stands in an array.
+    A subclass defines `_mapped`, which must treat each row by itself. Numbers of several cells are only summed if such
+    sums are exact, so a row's image does not depend on the rows beside it. NumPy's functions of one number are taken to
+    give the same result at every place of an array.
     """
 
     def fit(self, X: Any, y: Any = None) -> Any:  # noqa: ARG002
-        """Learn nothing; X has the shape (rows, features). Raises `ArgumentError` for parameters that do not fit it."""
+        """Learn nothing from X, of shape (rows, features). Raises `ArgumentError` for parameters that do not fit it."""
         _, columns = number_table(X)
         self._n_features_out = self._width(columns)
         return self
@@ -51,7 +51,7 @@ class MapOfRows(Parameterised, ABC):
 
     @abstractmethod
     def _width(self, columns: int) -> int:
-        """How many columns an image has; raises `ArgumentError` for parameters that do not fit so many columns."""
+        """The number of columns of an image. Raises `ArgumentError` for parameters that do not fit `columns`."""
 
     @abstractmethod
     def _mapped(self, cells: Array) -> Array:
@@ -162,5 +162,5 @@ def within_unit_ball(values: Array) -> Array:
 
 
 def directions(values: Array) -> Array:
-    """Rows scaled to norm 1 from below, in fixed point; a row of zeros stays one."""
+    """Rows scaled to norm 1 from below, in fixed point. A row of zeros stays one."""
     return unit_rows(values, 2.0**-1000, intercept=False)

@@ -17,7 +17,7 @@ from dpselect.accounting.best_of_k.bounds.profile import layered_bound, shifted_
 from dpselect.accounting.best_of_k.cells import partition
 from dpselect.accounting.best_of_k.feasible_region import GaussianTradeOff, profile_trade_off, trade_offs
 from dpselect.numerics.search import root_on_grids
-from dpselect.privacy import approximate_dp, compose, dp_sgd, gaussian, laplace, pure_dp
+from dpselect.privacy import approximate_dp, compose, dp_sgd, laplace, pure_dp
 from dpselect.repetitions import (
     Binomial,
     Fixed,
@@ -29,10 +29,12 @@ from dpselect.repetitions import (
     Uniform,
 )
 from dpselect.testing.exact import finite_guarantee
+from tests.accounting.best_of_k.bounds.profile_cases import gaussian_base
 
 DELTA = 1e-6
 LOG_10, LOG_100 = Logarithmic.with_mean(mean=10), Logarithmic.with_mean(mean=100)
 GEOMETRIC_10, GEOMETRIC_100 = Geometric(gamma=0.1), Geometric(gamma=0.01)
+
 
 # mu, law: Koskela-Redberg-Wang, shifted (R1), layered (R2), and a value that some mechanism attains
 TABLE = [
@@ -61,10 +63,6 @@ def divergence_shift(law, losses, divergence):
         p = law.probability
         return (law.trials - 1) * np.log1p(p * np.expm1(losses) + p / (1.0 - p) * divergence)
     return (law.eta + 1.0) * np.log(np.exp(losses) + (1.0 - law.gamma) / law.gamma * divergence)
-
-
-def gaussian_base(mu):
-    return gaussian(noise_multiplier=1.0 / mu)
 
 
 @pytest.mark.cases(7)
@@ -149,17 +147,6 @@ def test_order_of_the_bounds(law):
     shifted = shifted_bound(cells, curve, law.mean, epsilons)
     assert np.all(layered <= shifted * (1 + 1e-9) + 1e-15)
     assert np.all(shifted <= law.mean * curve(epsilons * (1 - 1e-3) - shift - 2e-3) + 1e-15)
-
-
-def test_finer_cells_are_tighter():
-    for law in (GEOMETRIC_10, Poisson(mean=10), Harmonic(limit=29)):
-        curve = gaussian_base(0.25).profile.remove
-        epsilon = np.array([1.5])
-        values = [
-            float(layered_bound(partition(law, GaussianTradeOff(0.25), points=n), curve, epsilon)[0])
-            for n in (500, 2000, 8000)
-        ]
-        assert values == sorted(values, reverse=True)
 
 
 TEST_VECTOR = [

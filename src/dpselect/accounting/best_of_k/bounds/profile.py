@@ -6,7 +6,7 @@ With w(v) = phi'(1 - v), m = E[K], and T the base's trade-off in the matching di
   largest shift up to v. Proof: the integrand w(u) [P - exp(e - c(u)) P']_+ with w written as a sum of layers
   {u <= v}, on each of which c <= C(v), and whose mass under P is at most v.
 - shifted: H_e(A || A') <= m H_{e - c*}(Q || Q') with c* the largest shift (the layers taken together).
-- Koskela, Redberg and Wang (2024, arXiv 2402.06701) bound c* in closed form for some laws; here it is computed.
+- Koskela, Redberg and Wang (2024, arXiv 2402.06701) bound c* in closed form for some laws. Here it is computed.
 
 H(A || A') needs H(Q || Q') and, inside T, H(Q' || Q): the two directions are kept apart.
 """
@@ -89,9 +89,9 @@ def shifted_bound(cells: Cells, curve: Curve, mean: float, epsilons: Array) -> A
 
 
 def layered_bound(cells: Cells, curve: Curve, epsilons: Array, masses: Array | None = None, most: float = 1.0) -> Array:
-    """The layer-cake bound, each layer bounded on its cell; certified by monotonicity alone.
+    """The layer-cake bound, each layer bounded on its cell and certified by monotonicity alone.
 
-    `masses` bound those of the layers under P, the right edges of the cells unless told; `most` multiplies the curve.
+    `masses` bound those of the layers under P, by default the right edges of the cells. `most` multiplies the curve.
     """
     weights = np.exp(cells.log_weights)
     layers = weights[:-1] - weights[1:]
@@ -133,7 +133,7 @@ class PartedProfile(CopiedByFields, TwoSidedProfile):
 class LayeredProfile(PartedProfile):
     """The privacy profile of the best of K runs: the smaller of the layered and the shifted bound, per direction.
 
-    The base's failure mass is part of its profile. Rounded up; `points` cells a direction.
+    The base's failure mass is part of its profile. Rounded up, with `points` cells a direction.
     """
 
     law: Repetitions
@@ -157,7 +157,7 @@ class LayeredProfile(PartedProfile):
 
     @cached_property
     def _hulls(self) -> tuple[ConvexHull, ConvexHull]:
-        """Near epsilon 0 the bounds above are loose, even not monotone; chords across from the other sign are not."""
+        """Near epsilon 0 the bounds above are loose, even not monotone. Chords across from the other sign are not."""
         trial = np.geomspace(1e-3, 300.0, 24)
         top = max(self._range(part, trial) for part in self._parts)
         grid = np.linspace(0.0, top, 33)

@@ -3,7 +3,7 @@
 Let the order in Lemma 7 of Papernot and Steinke (2022) tend to infinity. With v = 1 - q and v' = 1 - q' the base
 allows v' <= min(exp(epsilon) v, 1 - exp(-epsilon) (1 - v)). On the second branch the shift is largest at the kink
 v = 1 / (1 + exp(epsilon)) for every law: log phi'(exp(t)) is convex in t, so its increment over a fixed step grows
-with t. On the first branch it is for the laws with a closed form (`Repetitions.pure_shift`); for others it is searched,
+with t. On the first branch it is for the laws with a closed form (`Repetitions.pure_shift`). For others it is searched,
 cell by cell. The outcome K = 0 has one probability under both and never counts. The bound is attained in the limit:
 take randomised response and split a tiny part off its worse answer.
 """
@@ -37,9 +37,9 @@ _LARGEST = 600.0
 
 
 def pure_best_of(*, law: Repetitions, epsilon: float) -> float:
-    """The smallest pure epsilon of the best of K runs of an (epsilon, 0)-private base, rounded up; exact.
+    """The smallest pure epsilon of the best of K runs of an (epsilon, 0)-private base, exact and rounded up.
 
-    Sharper than (2 + eta) epsilon (Papernot, Steinke 2022, Corollary 3) for every gamma.
+    Tighter than (2 + eta) epsilon (Papernot, Steinke 2022, Corollary 3) for every gamma.
 
     >>> from dpselect.repetitions import Geometric
     >>> round(pure_best_of(law=Geometric(gamma=0.1), epsilon=1.0), 6)
@@ -63,7 +63,7 @@ def searched_shift(law: Repetitions, epsilon: float) -> float:
     """`pure_shift` for every law, without a closed form.
 
     The first branch, which ends in the kink, on cells that are split where the bound may be largest until it stops
-    falling; each cell is bounded by the monotonicity of phi' and phi''.
+    falling. Each cell is bounded by the monotonicity of phi' and phi''.
     """
     if epsilon > _LARGEST:
         return math.inf
@@ -99,8 +99,8 @@ def _cell_shifts(
 ) -> tuple[Array, Array]:
     """Upper bounds on the shift in cells [left, right] of the first branch, and its values at their right ends.
 
-    The slope of log phi'(1 - v) in log v is -m(v), m = v phi'' / phi', and that of log m is 1 - v phi''' / phi'' + m;
-    all factors of these are monotone. The shift is epsilon times a mean of m from v to exp(epsilon) v, bounded from m
+    The slope of log phi'(1 - v) in log v is -m(v), m = v phi'' / phi', and that of log m is 1 - v phi''' / phi'' + m.
+    All factors of these are monotone. The shift is epsilon times a mean of m from v to exp(epsilon) v, bounded from m
     at the left end: that keeps the digits of a small epsilon. Or it is at most its value at the left end and the most
     that it can rise by. At the far end 1 - v' may be lost in rounding, where the `lowest` term of phi' knows it.
     """
@@ -128,7 +128,7 @@ def _cell_shifts(
 
 @search_bound("pure", by_default=True)
 def pure(base: Guarantee, law: Repetitions) -> Guarantee | None:
-    """Epsilon outside the failure mass; with none, pure privacy (Papernot, Steinke 2022, Lemmas 7 and 20)."""
+    """Epsilon outside the failure mass, pure privacy if there is none (Papernot, Steinke 2022, Lemmas 7 and 20)."""
     tilted, failure = lemma_20(law=law, failure=base.failure)
     epsilon = pure_best_of(law=tilted, epsilon=base.pure_epsilon)
     if not np.isfinite(epsilon) or failure >= 1.0:

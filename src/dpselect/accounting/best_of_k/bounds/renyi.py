@@ -1,7 +1,7 @@
 """The Renyi curve of the best of K runs: the smallest of every bound that is known, closed monotonically.
 
 Each bound maps (orders, the base's epsilons there) to epsilons and is valid at every order by itself, so searches over
-orders can only lose tightness. Which closed forms exist is up to the law (`Repetitions.renyi_forms`).
+orders can only lose tightness. The law gives the closed forms that exist (`Repetitions.renyi_forms`).
 The numeric Lemma 7 and the composition bound serve every law.
 """
 
@@ -27,7 +27,7 @@ from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
-from dpselect.privacy.profile import both_directions
+from dpselect.privacy.profile import SymmetricProfile, both_directions
 from dpselect.privacy.renyi import SEARCH_ORDERS, RenyiCurve
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.one_run import RenyiForm
@@ -116,8 +116,8 @@ class NodedCurve:
     def closed(self, form: RenyiForm, orders: Array) -> tuple[Array, Array]:
         """The base's epsilons at a vector of orders, and the smallest value of `form` at each order or a later one.
 
-        Divergences do not decrease with the order. The nodes and the place where `form` is smallest stand for the later
-        orders; they are computed on the first call.
+        Divergences do not decrease with the order. The nodes and the place where `form` is smallest represent the later
+        orders. They are computed on the first call.
         """
         epsilons = self._at(orders)
         if self._later is None:
@@ -148,8 +148,9 @@ class NodedCurve:
         """The larger hockey-stick divergence of the two directions, as a function of losses >= 0."""
         profile = self.base.profile
         if profile is not None and self.base.loss is None:
-            symmetric = getattr(type(profile), "add", None) is type(profile).remove
-            return profile.remove if symmetric else lambda losses: both_directions(profile, losses)
+            if isinstance(profile, SymmetricProfile):
+                return profile.remove
+            return lambda losses: both_directions(profile, losses)
         region = renyi_trade_off(self.orders, self.epsilons)
         return lambda losses: region.hockey_stick(np.exp(losses))
 
@@ -159,8 +160,8 @@ class BestOfRenyi(CopiedByFields):
     """The Renyi curve of the best of K runs of a base without failure mass (outside it: see `lemma_20`).
 
     At each order the smallest of the law's closed forms (Theorem 2, its refinement, Theorem 6, Lemma 22), the numeric
-    Lemma 7, and the composition bound; then the smallest over all larger orders (a Renyi divergence does not decrease
-    with its order). Not `numeric`: the closed forms alone, where the law has any. Both directions, rounded up.
+    Lemma 7, and the composition bound. Then the smallest over all larger orders (a Renyi divergence does not decrease
+    with its order). Not `numeric`: the closed forms alone, if the law has any. Both directions, rounded up.
     Source: Papernot, Steinke 2022, Theorems 2 and 6; Papernot, Steinke 2022, Lemmas 7 and 22.
     """
 
@@ -227,7 +228,7 @@ def published(base: Guarantee, law: Repetitions) -> Guarantee | None:
 
 
 def outside_failure(base: Guarantee) -> Guarantee:
-    """What holds outside the failure mass: the profile counts that mass, so it is not among it."""
+    """The guarantee outside the failure mass. It has no profile, because the profile counts that mass."""
     if base.failure == 0.0:
         return base
     return replace(base, failure=0.0, profile=None, lower_profile=None, loss=None, gaussian_mu=None)

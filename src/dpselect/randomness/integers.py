@@ -1,7 +1,7 @@
-"""Integer noise with exact laws: one at a time by rational arithmetic, and in bulk.
+"""Integer noise with exact distributions: one at a time by rational arithmetic, and in bulk.
 
 The bulk sampler of Laplace noise computes in double precision and looks at how close each number came to being another
-one; the few that came too close are settled with more random bits and rational arithmetic. As long as NumPy's log is
+one. It decides the few that came too close with more random bits and rational arithmetic. As long as NumPy's log is
 within a factor 1 +- 2**-44 (it is documented to be within a few units of 2**-53) the law is exact.
 """
 
@@ -36,7 +36,7 @@ _LARGEST = 2.0**20
 def exponential_coin(exponent: Fraction | float, random: RandomSource | None = None) -> bool:
     """A coin that lands true with probability exp(-exponent), exactly, for a rational exponent >= 0.
 
-    Canonne, Kamath, Steinke (2020), Algorithm 1: exp(-1) coins for the whole part; for the rest the number of
+    Canonne, Kamath, Steinke (2020), Algorithm 1: exp(-1) coins for the integer part. For the rest the number of
     successes before the first failure of coins exponent/k is even.
 
     >>> exponential_coin(0)
@@ -104,8 +104,8 @@ def _power(base: Fraction, exponent: int, bits: int) -> tuple[Fraction, Fraction
 def discrete_laplace(scale: Fraction | float, random: RandomSource | None = None) -> int:
     """An integer X with P(X = x) proportional to exp(-|x| / scale), exactly, for a rational scale > 0.
 
-    Canonne, Kamath, Steinke (2020), Algorithm 2: with scale = t/s, draw U uniform in {0, ..., t-1}, keep it with
-    probability exp(-U/t), add t for each success of a coin of probability exp(-1), divide by s, and choose a sign.
+    Canonne, Kamath, Steinke (2020), Algorithm 2, with scale = t/s. Draw U uniform in {0, ..., t-1} and keep it with
+    probability exp(-U/t). Add t for each success of a coin of probability exp(-1), divide by s, and choose a sign.
 
     >>> from dpselect.randomness import keyed_source
     >>> discrete_laplace(Fraction(1, 1000), keyed_source(1))
@@ -175,9 +175,9 @@ def discrete_laplace_array(
 ) -> NDArray[np.int64]:
     """Independent integers with the law of `discrete_laplace`, exactly, for a scale of at most 2**20.
 
-    One 64-bit word each: a sign and the leading 63 bits of a uniform U; |X| >= k just when U < 2 exp(-k/scale) /
-    (1 + exp(-1/scale)) for k >= 1. What is nearer to such a bound than rounding can tell is settled exactly. Raises
-    `ArgumentError` for a scale outside [2**-60, 2**20].
+    One 64-bit word each: a sign and the leading 63 bits of a uniform U. For k >= 1, |X| >= k just if
+    U < 2 exp(-k/scale) / (1 + exp(-1/scale)). A U nearer to such a bound than rounding can tell is decided exactly.
+    Raises `ArgumentError` for a scale outside [2**-60, 2**20].
 
     >>> from dpselect.randomness import keyed_source
     >>> int(abs(discrete_laplace_array(2.0, 1000, keyed_source(1))).max()) < 40

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import ArgumentError, number
+from dpselect.repetitions.distribution import FloatArray, repetition_law
 from dpselect.repetitions.exact_walk import bits_for, power_of_two_fraction
 from dpselect.repetitions.finite import LARGEST_TABLE, WeightedLaw
-from dpselect.repetitions.law import FloatArray, repetition_law
 
 __all__ = ["Tabulated"]
 
@@ -73,5 +73,5 @@ class Tabulated(WeightedLaw):
         return bits, [numerator << (scale - shift) for numerator, shift in fractions]
 
     def describe(self) -> dict[str, Any]:
-        """As for every law; the probabilities are a list."""
+        """As for every law. The probabilities are a list."""
         return {"law": self.law_name, "probabilities": list(self.probabilities)}

@@ -32,36 +32,11 @@ from dpselect.repetitions import (
     repetition_law,
 )
 from dpselect.repetitions.by_name import from_description
-from dpselect.repetitions.law import LAWS, FloatArray
+from dpselect.repetitions.distribution import LAWS, FloatArray
 from tests.registered import only_in_this_file
-
-ONE_OF_EACH = [
-    TruncatedNegativeBinomial(eta=-0.9, gamma=1e-3),
-    TruncatedNegativeBinomial(eta=-1e-9, gamma=0.01),
-    TruncatedNegativeBinomial(eta=3.0, gamma=0.2),
-    Geometric(gamma=0.1),
-    Logarithmic(gamma=0.03),
-    Poisson(mean=7.5),
-    ZeroTruncatedPoisson(mean=1.5),
-    Binomial(trials=30, probability=0.3),
-    BetaBinomial(trials=25, shape=0.4),
-    Harmonic(limit=40),
-    Uniform(limit=9),
-    Fixed(count=4),
-    Tabulated(probabilities=[0.5, 0.0, 0.2, 0.0, 0.3]),
-    Geometric(gamma=0.1).at_most(15),
-    capped(Geometric(gamma=0.1), 15),
-    Poisson(mean=400.0).at_most(200),
-    Harmonic(limit=12).tilted(0.9),
-]
-
-
-def label(law: Repetitions) -> str:
-    return f"{law.law_name}-{law.mean:.3g}"
-
+from tests.repetitions.distribution_cases import ONE_OF_EACH, label
 
 every_law = pytest.mark.parametrize("law", ONE_OF_EACH, ids=label)
-
 unit = st.floats(0.0, 1.0)
 laws = st.one_of(
     st.builds(
@@ -223,36 +198,12 @@ def test_pieces_add_up(law):
     assert pieces.sum() == pytest.approx(1.0 - law.zero_probability, rel=1e-12)
 
 
-def test_a_long_table_matches_its_closed_form():
-    """The uniform law on 0 .. 100,000 has phi(s) = (1 - s**(n + 1)) / ((n + 1) (1 - s))."""
-    n = 100_000
-    law = Uniform(limit=n)
-    complement, mass = np.array([0.0, 1e-9, 1e-5, 0.01, 0.4]), np.array([1e-12, 1e-3, 1e-18, 0.3, 1e-10])
-    got = law.increment(complement_after=complement, mass=mass)
-    with mpmath.workdps(80):
-
-        def phi(v: mpmath.mpf) -> mpmath.mpf:
-            return -mpmath.expm1((n + 1) * mpmath.log1p(-v)) / ((n + 1) * v) if v else mpmath.mpf(1)
-
-        want = [phi(mpmath.mpf(c)) - phi(mpmath.mpf(c) + mpmath.mpf(m)) for c, m in zip(complement, mass, strict=True)]
-    assert got == pytest.approx([float(w) for w in want], rel=1e-13)
-    assert law.third_derivative(0.0) == pytest.approx((n - 1) * (n - 2) * n / 4.0, rel=1e-12)
-
-
 @settings(max_examples=80, deadline=None)
 @given(law=laws, probability=st.floats(0.0, 1.0 - 1e-12))
 def test_quantile_is_the_first_k_that_reaches(law, probability):
     k = law.quantile(probability)
     assert law.survival(float(k)) <= (1.0 - probability) * (1.0 + 2e-12)
     assert k == law.minimum or law.survival(float(k - 1)) > (1.0 - probability)
-
-
-@pytest.mark.parametrize("eta", [-0.9, -0.5, 0.0, 0.3, 0.5, 2.0])
-def test_survival_steps_are_the_pmf(eta):
-    """P(K > k - 1) - P(K > k) = P(K = k) far into a heavy tail; the difference loses three to four digits there."""
-    law = TruncatedNegativeBinomial.with_mean(eta=eta, mean=1000.0 if eta < 0.5 else 10.0)
-    for k in (1, 2, 10, 100, 1000):
-        assert law.survival(k - 1) - law.survival(k) == pytest.approx(law.pmf(k), rel=1e-10)
 
 
 @settings(max_examples=60, deadline=None)
@@ -264,22 +215,6 @@ def test_tilting(law, s, x):
     bottom = law.pgf(s)
     if bottom > 1e-200 and law.pgf(s * x) > 1e-250:
         assert tilted.pgf(x) == pytest.approx(law.pgf(s * x) / bottom, rel=1e-11)
-
-
-@every_law
-def test_at_most_redraws_and_capped_stops(law):
-    limit = max(law.minimum, 5)
-    k = np.arange(limit + 1)
-    kept = law.at_most(limit)
-    total = law.pmf(k).sum()
-    assert kept.pmf(k) == pytest.approx(law.pmf(k) / total, rel=1e-11)
-    stopped = capped(law, limit)
-    assert stopped.pmf(k[:-1]) == pytest.approx(law.pmf(k[:-1]), rel=1e-11)
-    assert stopped.pmf(limit) == pytest.approx(law.survival(limit - 1), rel=1e-11)
-    assert kept.at_most(limit + 1) is kept
-    if law.limit is None or law.limit > limit:
-        assert kept != stopped
-        assert kept.limit == stopped.limit == limit
 
 
 @every_law
@@ -400,9 +335,3 @@ def test_a_new_law_needs_no_edit():
 def test_refusals_name_the_argument(build, named):
     with pytest.raises(ArgumentError, match=named):
         build()
-
-
-def test_a_nearly_normalised_table_is_divided_out():
-    law = Tabulated(probabilities=[0.25, 0.75 + 5e-10])
-    assert law.pgf(1.0) == pytest.approx(1.0, abs=1e-15)
-    assert law.zero_probability == pytest.approx(0.25 / (1 + 5e-10), rel=1e-15)

@@ -14,10 +14,10 @@ __all__ = ["Centered", "Logarithms"]
 
 @MAPS.register("centered")
 class Centered(MapOfTables):
-    """Each number becomes its place between its bounds, from -1 to 1; all are divided by the root of the columns.
+    """Each number becomes its place between its bounds, from -1 to 1. All are divided by the root of the columns.
 
-    Private learners clip rows to a norm. A constant part of all rows, such as the half of columns that are scaled to
-    [0, 1], uses that norm up and tells nothing; the middle of the bounds is the best guess of it that costs nothing
+    Private learners clip rows to a norm. A constant part of all rows uses that norm up and tells nothing, such as the
+    half of columns that are scaled to [0, 1]. The middle of the bounds is the best guess of it that costs nothing
     (Sun, Suresh, Menon 2024, "The importance of feature preprocessing for differentially private linear optimization").
 
     Args:
@@ -37,7 +37,7 @@ class Centered(MapOfTables):
 
 @MAPS.register("log")
 class Logarithms(Centered):
-    """`CenteredScale` of log(1 + x - least): for amounts of which most are small and some are very large.
+    """`CenteredScale` of log(1 + x - least): for amounts that are mostly small and sometimes very large.
 
     Args:
         bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.

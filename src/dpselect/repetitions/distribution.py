@@ -1,8 +1,8 @@
-"""The number of runs K: what every law of it can say about itself.
+"""The number of runs K: the base of all its distributions.
 
 One object both draws K and prices it, so the search that runs and the bound that is promised cannot disagree. Every
 law means K independent runs, with replacement, of one mixture that does not depend on the data. Write
-phi(s) = E[s^K] for the probability generating function; a best-of-K search turns the probability F of "at most this
+phi(s) = E[s^K] for the probability generating function. A best-of-K search turns the probability F of "at most this
 good" for one run into phi(F) for the winner (Papernot and Steinke 2022, proof of Lemma 7).
 
 The delicate end is F near 1. So derivatives take the complement v = 1 - F, and increments of phi take the complement
@@ -59,7 +59,7 @@ def repetition_law(name: str) -> Callable[[Law], Law]:
 
 
 class _LawType(ABCMeta):
-    """What a class says of `with_mean` where it has none, as the laws whose mean follows from other parameters."""
+    """The type of the laws: its error says how to build a law that has no `with_mean`."""
 
     if not TYPE_CHECKING:
 
@@ -103,7 +103,7 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
         @property
         @abstractmethod
         def minimum(self) -> int:
-            """The smallest possible K; 0 when it may happen that nothing runs."""
+            """The smallest possible K, 0 if it may happen that nothing runs."""
 
         @property
         @abstractmethod
@@ -124,7 +124,7 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
 
     @abstractmethod
     def _pgf(self, s: FloatArray) -> FloatArray:
-        """phi(s) for s >= 0; infinite where the series diverges."""
+        """phi(s) for s >= 0, infinite if the series diverges."""
 
     @abstractmethod
     def _increment(self, complement: FloatArray, mass: FloatArray) -> FloatArray:
@@ -154,14 +154,14 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
     def _exact_pmf(self) -> tuple[int, Iterator[int]]:
         """`bits`, then integers near 2**bits P(K = k) for k = 0, 1, 2, ...
 
-        With p = P(K = minimum), `bits` is at least 320 - log2(p), and each of the first 2**20 integers is within
-        2**-300 max(p, P(K = k)) of the truth: the weights stay good when K is drawn given K <= limit.
+        With p = P(K = minimum), `bits` is at least 320 - log2(p). Each of the first 2**20 integers is within
+        2**-300 max(p, P(K = k)) of the truth, so the weights stay good when K is drawn given K <= limit.
         """
 
     # ---- what a law may know in closed form -----------------------------------------------------------------------
 
     def pure_shift(self, epsilon: float) -> float | None:  # noqa: ARG002
-        """The largest log phi'(1 - v) / phi'(1 - v') that an (epsilon, 0)-private run allows; None: search for it.
+        """The largest log phi'(1 - v) / phi'(1 - v') that an (epsilon, 0)-private run allows. None: search for it.
 
         v and v' are the probabilities of one event under neighbours: v' <= min(exp(epsilon) v, 1 - exp(-epsilon)
         (1 - v)). With epsilon added it is the pure privacy of the best of K runs.
@@ -178,7 +178,7 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
 
     @classmethod
     def families(cls) -> Sequence[Family]:
-        """Laws of this shape that a planner weighs; none unless a law says which."""
+        """Laws of this shape that a planner weighs. None unless a law says which."""
         return ()
 
     # ---- what follows -------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
         return float(self.pmf(0.0)) if self.minimum == 0 else 0.0
 
     def pmf(self, k: Value) -> Value:
-        """P(K = k) for whole k, a number or an array; 0 outside the support.
+        """P(K = k) for an integer k or an array of them, 0 outside the support.
 
         >>> from dpselect.repetitions import Geometric
         >>> round(Geometric(gamma=0.1).pmf(2), 12)
@@ -201,7 +201,7 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
             return _like(k, found)
 
     def survival(self, k: Value) -> Value:
-        """P(K > k) for whole k, to full relative accuracy in the tail; 1 for k < 0."""
+        """P(K > k) for an integer k, to full relative accuracy in the tail. It is 1 for k < 0."""
         steps = _whole("k", k)
         with np.errstate(under="ignore"):
             return _like(k, np.where(steps < self.minimum, 1.0, self._survival(np.maximum(steps, 0.0))))
@@ -218,7 +218,7 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
             return _like(m, np.where(steps < self.minimum, 1.0, self._size_biased_survival(np.maximum(steps, 0.0))))
 
     def pgf(self, s: Value) -> Value:
-        """phi(s) = E[s^K] for s >= 0. Beyond s = 1 it is the moment generating function at log s; inf if it diverges.
+        """phi(s) = E[s^K] for s >= 0. Beyond s = 1 it is the moment generating function at log s, inf if it diverges.
 
         >>> from dpselect.repetitions import Poisson
         >>> round(Poisson(mean=10).pgf(0.5), 10)
@@ -233,7 +233,7 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
     def increment(self, *, complement_after: Value, mass: Value) -> Value:
         """phi(F + mass) - phi(F), where complement_after = 1 - (F + mass), with no cancellation.
 
-        Arrays broadcast. Relative accuracy is about 1e-13 as far as complement_after itself is known to it; a
+        Arrays broadcast. Relative accuracy is about 1e-13 as far as complement_after itself is known to it. A
         complement outside [0, 1] by rounding is moved to the end.
 
         >>> from dpselect.repetitions import Poisson
@@ -262,17 +262,17 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
             return _like(p, self._increment(np.zeros_like(at), at))
 
     def log_derivative(self, v: Value) -> Value:
-        """log phi'(1 - v) for v in [0, 1]: log E[K] at v = 0, non-increasing; -inf where phi' is 0."""
+        """log phi'(1 - v) for v in [0, 1]: log E[K] at v = 0, non-increasing, -inf where phi' is 0."""
         with np.errstate(over="ignore", under="ignore", divide="ignore"):
             return _like(v, self._log_derivative(_unit(v)))
 
     def second_derivative(self, v: Value) -> Value:
-        """phi''(1 - v) for v in [0, 1]; E[K (K - 1)] at v = 0, non-increasing."""
+        """phi''(1 - v) for v in [0, 1]: E[K (K - 1)] at v = 0, non-increasing."""
         with np.errstate(over="ignore", under="ignore", divide="ignore"):
             return _like(v, self._second_derivative(_unit(v)))
 
     def third_derivative(self, v: Value) -> Value:
-        """phi'''(1 - v) for v in [0, 1]; E[K (K - 1) (K - 2)] at v = 0, non-increasing."""
+        """phi'''(1 - v) for v in [0, 1]: E[K (K - 1) (K - 2)] at v = 0, non-increasing."""
         with np.errstate(over="ignore", under="ignore", divide="ignore"):
             return _like(v, self._third_derivative(_unit(v)))
 
@@ -343,24 +343,24 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
                     break  # only what rounding lost is left: draw again
 
     def _sample_beyond(self, k: int, source: RandomSource) -> int | None:  # noqa: ARG002
-        """One draw of K given K > k, for a law that can do better than walk on; None to walk on."""
+        """One draw of K given K > k, for a law that can do better than walk on. None to walk on."""
         return None
 
     def describe(self) -> dict[str, Any]:
-        """What `from_description` needs to build the law again, as JSON-able values.
+        """Return JSON-able values from which `from_description` builds the law again.
 
         >>> from dpselect.repetitions import Poisson
         >>> Poisson(mean=10).describe()
         {'law': 'poisson', 'mean': 10.0}
         """
-        parameters = {name: getattr(self, name) for name in self.parameters()}
+        parameters = {name: vars(self)[name] for name in self.parameters()}
         if "law" in parameters:  # a law made from another one; "law" already names the law itself
             parameters["base_law"] = parameters.pop("law").describe()
         return {"law": self.law_name, **parameters}
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
-        """The names of what the law is built from; `law` is among them where it is made from another law.
+        """The names of the law's parameters. `law` is among them if it is made from another law.
 
         >>> from dpselect.repetitions import BetaBinomial
         >>> BetaBinomial.parameters()
@@ -371,11 +371,11 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
 
 @dataclass(frozen=True)
 class Family:
-    """Laws of one shape that differ in size; utility and price grow with the size.
+    """Laws of one shape that differ in size. Utility and price grow with the size.
 
-    `at(size)` is the law; the size is a mean (at least 1) or, for `whole` families, a hard limit. `saturates`: the
+    `at(size)` is the law. The size is a mean (at least 1) or, for `whole` families, a hard limit. `saturates`: the
     expected quantile of the winner stays away from one at every size. `representative`: one of the few that are weighed
-    where weighing is slow.
+    if weighing is slow.
     """
 
     name: str
@@ -385,7 +385,7 @@ class Family:
     representative: bool = False
 
     def under(self, max_runs: int | None) -> Family:
-        """The same family with every law conditioned on the hard limit; the limited families are so already."""
+        """The same family with every law conditioned on the hard limit. The limited families are so already."""
         if max_runs is None or self.whole:
             return self
         return replace(self, name=f"{self.name}, at most {max_runs}", at=lambda size: self.at(size).at_most(max_runs))

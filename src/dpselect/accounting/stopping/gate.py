@@ -49,23 +49,23 @@ def gated(
         released: e1 + test_shift/a test_epsilon,
         none: min(released, (train_shift + test_shift)/a test_epsilon)                     tested on the training rows.
 
-    Proof. Who sees a model sees a composition of training with a test of that model, on parts of the data of which a
-    neighbour changes one, or on the same data. Who sees None sees the noisy error only. Couple the two trainings so
-    that the error moves by train_shift at most; given both models the noise covers the shift, no matter what they
-    are: no delta, and no price of training. With a delta, `training` alone fails, so the whole has that delta.
-    Source: Hartmann et al. 2022, Theorem 17 (its proof, for other models than theirs).
+    Proof. Someone who sees a model sees a composition of training with a test of that model. Both use the same data, or
+    parts of it, and a neighbour changes one part. Someone who sees None sees the noisy error only. Couple the two
+    trainings so that the error moves by train_shift at most. Given both models the noise covers the shift, no matter
+    what they are: no delta, and no price of training. With a delta, `training` alone fails, so the whole has that
+    delta. Source: Hartmann et al. 2022, Theorem 17 (its proof, for other models than theirs).
 
     Args:
         training: the guarantee of training alone.
         test_epsilon: the scale of the test's noise is a/test_epsilon.
         test_shift: how far the error of a fixed model moves when one test row changes (you must ensure this).
         train_shift: for neighbouring training data there must be a coupling of the two trained models under which the
-            error moves by at most this, surely (you must ensure this; for noise added to a minimiser: the same
-            noise). None when there is no such coupling: then a = test_shift and None costs as much as a model.
-        disjoint: whether the test rows are apart from the training rows by a rule on a single row; else both see all
-            rows. Under replace_one the part of a row must be fixed, and the replacement fall in the same part (the
-            caller must ensure it).
-        delta: where `training` is not purely private; the delta of the result.
+            error always moves by at most this (you must ensure this). For noise added to a minimiser it is the same
+            noise. None if there is no such coupling: then a = test_shift and None costs as much as a model.
+        disjoint: whether the test rows are apart from the training rows by a rule on a single row. If not, both see all
+            rows. Under replace_one the part of a row must be fixed, and the replacement fall in the same part (you must
+            ensure this).
+        delta: the delta of the result, if `training` is not purely private.
 
     Raises `ArgumentError` when `training` has no finite epsilon at `delta`.
 
@@ -99,7 +99,7 @@ def gated(
 
 
 def logistic_error_shift(margin: SupportsFloat, *, bound: Literal["tight", "paper"] = "tight") -> float:
-    """How far |tanh(u/2) - y| moves at most when u moves by `margin`; y is a label in [-1, 1]. Rounded up, at most 2.
+    """How far |tanh(u/2) - y| moves at most when u moves by `margin`, for a label y in [-1, 1]. Rounded up, at most 2.
 
     "tight": 2 tanh(margin/4), attained around u = 0. "paper": 2 (exp(margin) - 1), more than four times as much. For
     the exact minimiser of a mean logistic loss over n rows of norm at most 1 with regularisation lambda, the margin is

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from dpselect.accounting.stopping.gated import gated, logistic_error_shift, noise_unit, released_or_none
+from dpselect.accounting.stopping.gate import gated, logistic_error_shift, noise_unit, released_or_none
 from dpselect.errors import ArgumentError
 from dpselect.learners import GatedLogisticRegression, GatedRelease, OutputPerturbationClassifier
 from dpselect.learners.gated import _ERROR_STEP, _HeldOut, _score_margin

@@ -21,7 +21,7 @@ HOW_TO_START = (
 
 
 def refuse_while_starting(what: str) -> None:
-    """Raise `StartingProcessError` in a child process that is being started; `what` is a noun phrase for the message.
+    """Raise `StartingProcessError` in a child process that is being started. `what` is a noun phrase for the message.
 
     >>> refuse_while_starting("a search")
     """
@@ -39,7 +39,7 @@ def _flagged() -> bool:
 
 
 def _preloaded() -> bool:
-    """Whether a fork server is importing modules that its children are to find there; it has no flag for those."""
+    """Whether a fork server is importing modules that its children are to find there. It has no flag for those."""
     if "multiprocessing.forkserver" not in sys.modules:
         return False
     frame: FrameType | None = sys._getframe(2)
