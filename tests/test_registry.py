@@ -27,6 +27,10 @@ from dpselect.repetitions import Tabulated, repetition_law
 from dpselect.repetitions.by_name import from_description
 from dpselect.repetitions.distribution import LAWS, Family, FloatArray
 from dpselect.repetitions.finite import FiniteLaw
+from dpselect.study import load_model, parse_study, run_study
+from dpselect.study.columns.scale import SCALES, Scale
+from dpselect.tables.kinds.declared import KINDS, ColumnKind
+from dpselect.testing.learner_contract import unpriced
 from tests.registered import only_in_this_file
 
 

@@ -29,7 +29,7 @@ from dpselect.mechanisms.grid import add_on_grid, gaussian_steps
 from dpselect.privacy import Guarantee, gaussian, pure_dp, zcdp
 from dpselect.randomness import RandomSource, discrete_gaussian_array, keyed_source
 from dpselect.randomness.integers import discrete_laplace_array
-from tests.audits.shipped import Shipped, audited, label, looped, number_or_nan
+from tests.audits.shipped import audited, label, looped, number_or_nan
 
 __all__: list[str] = []
 

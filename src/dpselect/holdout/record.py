@@ -33,7 +33,7 @@ from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import StudyError
 from dpselect.holdout.sealed_record import SealedRecord, check_row, discard_key, new_row
 from dpselect.randomness.process_start import refuse_while_starting
-from dpselect.records.chain import Head
+from dpselect.records.chain import ChainHead
 from dpselect.records.engines import Database, RecordDamagedError, sqlite, unusable
 from dpselect.storage import durable
 from dpselect.storage.keys import state_folder

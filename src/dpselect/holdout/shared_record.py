@@ -22,7 +22,7 @@ from dpselect.errors import ArgumentError, StudyError, public_text
 from dpselect.holdout.record import Record, WriteTurn
 from dpselect.holdout.sealed_record import SealedRecord, check_row, discard_key, new_row
 from dpselect.randomness.process_start import refuse_while_starting
-from dpselect.records.chain import Head
+from dpselect.records.chain import ChainHead
 from dpselect.records.engines import CREATION_LOCKS, is_server, server, sqlite, unusable
 from dpselect.records.witness import FolderWitness
 from dpselect.storage.keys import state_folder

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
 from dpselect.accounting import best_of
-from dpselect.errors import BoundUnavailableError
+from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.privacy import (
     Adjacency,
     Guarantee,
