@@ -143,7 +143,7 @@ def test_a_renyi_curve_taken_for_attained_is_caught():
     mutant = replace(base, lower_profile=TakenForAttained(RenyiProfile(base.renyi_curve)))
     with pytest.raises(BracketError):
         best_of(mutant, LAW, atoms=300).epsilon_bracket(delta=1e-6)
-    false = best_of(mutant, LAW, bound="optimal", atoms=300).lower_profile.largest_epsilon(1e-6)
+    false = best_of(mutant, LAW, bound="optimal", atoms=300).lower_profile.epsilon_lower_bound(1e-6)
     assert false > best_of(base, LAW, bound="renyi").epsilon(delta=1e-6)
     assert ProfilePairs(RenyiProfile(base.renyi_curve)).attained is False
 

@@ -20,7 +20,7 @@ from dpselect.copied_by_fields import CopiedByFields
 from dpselect.numerics.search import Array
 from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined, lattice, positive_losses
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, coarsen, loss_grid
-from dpselect.privacy.losses.pairs import PairSource
+from dpselect.privacy.losses.pairs import Attainable, PairSource
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_positive
 from dpselect.privacy.profile import (
     GaussianProfile,
@@ -113,7 +113,7 @@ class AttainedLaplace(_OnePair):
 
 
 @dataclass(frozen=True)
-class AttainedPair:
+class AttainedPair(PrivacyProfile):
     """A finite pair that satisfies a guarantee: randomised response, or the pair of a table of points."""
 
     source: PairSource
@@ -175,7 +175,7 @@ _Part = AttainedGaussian | AttainedLaplace | AttainedPair | AttainedSampledGauss
 
 
 @dataclass(frozen=True)
-class ComposedBelow(CopiedByFields):
+class ComposedBelow(CopiedByFields, PrivacyProfile):
     """Mechanisms run one after another on the same two data sets, each with how often it runs."""
 
     parts: tuple[tuple[_Part, int], ...]
@@ -219,11 +219,10 @@ class MergedBelow:
         return coarsen(pair, loss_grid(pair, atoms)), coarsen(swapped, loss_grid(swapped, atoms))
 
 
-def attained_pairs(lower: object) -> PairSource | None:
-    """The recipe for a pair that attains the whole of a lower profile, or None: a source says so, or it does not."""
-    recipe = getattr(lower, "pair_source", None)
-    source: PairSource | None = recipe() if recipe is not None else None
-    return source if source is not None and getattr(source, "attained", False) else None
+def attained_pairs(lower: PrivacyProfile | None) -> PairSource | None:
+    """The recipe for a pair that attains the whole of a lower profile, or None unless the recipe states it."""
+    source = None if lower is None else lower.pair_source()
+    return source if isinstance(source, Attainable) and source.attained else None
 
 
 def composed_below(
@@ -238,7 +237,7 @@ def composed_below(
     for lower, count in lowers:
         if isinstance(lower, ComposedBelow):
             parts += [(part, times * count) for part, times in lower.parts]
-        elif attained_pairs(lower) is not None and hasattr(lower, "positive"):
+        elif isinstance(lower, (_OnePair, AttainedPair)) and attained_pairs(lower) is not None:
             parts.append((lower, count))
         else:
             return None

@@ -24,7 +24,7 @@ from dpselect.privacy.below import AttainedGaussian, AttainedSampledGaussian, pa
 from dpselect.privacy.group import times_up
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions
-from dpselect.privacy.losses.pld import LossProfile, sampled_gaussian_loss, suitable_interval
+from dpselect.privacy.losses.pld import LossProfile, LossSource, sampled_gaussian_loss, suitable_interval
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.mechanisms.laplace import laplace
 from dpselect.privacy.profile import PrivacyProfile
@@ -44,7 +44,7 @@ _RELATIONS = {
 
 
 @dataclass(frozen=True)
-class event_loss:
+class event_loss(LossSource):
     """The privacy-loss distribution of a DpEvent: Gaussians by us, sampled or not, other mechanisms by dp-accounting.
 
     Its accountant is asked about one mechanism at a time: version 0.6.0 ignores the count of a self-composed

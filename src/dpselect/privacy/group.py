@@ -23,7 +23,6 @@ from dpselect.privacy.losses.connect_the_dots import hull_points
 from dpselect.privacy.profile import (
     GaussianProfile,
     LaplaceProfile,
-    MinimumProfile,
     PrivacyProfile,
     SymmetricProfile,
     TabulatedProfile,
@@ -112,17 +111,11 @@ def profile_of_rows(
         return GaussianProfile(times_up(profile.mu, rows), "group privacy (Dong, Roth, Su 2022, Theorem 2.14)")
     if isinstance(profile, LaplaceProfile):
         return LaplaceProfile(times_up(profile.epsilon0, rows), "group privacy (Dong, Roth, Su 2022, Theorem 2.14)")
-    if _costly(profile):
+    if profile.costly:
         points = np.linspace(0.0, epsilon_at(profile, _LEAST_OF_COSTLY), _POINTS_OF_COSTLY)
         known = both_directions(profile, points)
         profile = TabulatedProfile(tuple(points.tolist()), tuple(known.tolist()))
     return ProfileOfRows(profile, rows, one_way, corners)
-
-
-def _costly(profile: PrivacyProfile) -> bool:
-    """Whether thousands of values would take minutes: a profile that comes with a quick way to be near its inverse."""
-    parts = profile.profiles if isinstance(profile, MinimumProfile) else (profile,)
-    return any(hasattr(part, "about") for part in parts)
 
 
 def lower_of_rows(lower: PrivacyProfile | None, rows: int) -> PrivacyProfile | None:

@@ -36,9 +36,8 @@ from dpselect.privacy.profile import (
     RenyiProfile,
     both_directions,
     epsilon_at,
-    exceeded_epsilon,
 )
-from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
+from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi, theorem_of
 
 __all__ = ["Guarantee", "Statement"]
 
@@ -58,10 +57,10 @@ def _exceeded(attained: PrivacyProfile, delta: float, upper: float) -> float:
 
     Some tails end in rounding instead, which is above 1e-300: what they say there is not believed past the upper end.
     """
-    found = exceeded_epsilon(attained, delta)
+    found = attained.epsilon_lower_bound(delta)
     if delta >= _SMALLEST_DELTA:
         return found
-    near = exceeded_epsilon(attained, _SMALLEST_DELTA)
+    near = attained.epsilon_lower_bound(_SMALLEST_DELTA)
     return max(found, near) if near <= upper else found
 
 
@@ -113,11 +112,11 @@ class Guarantee:
         if self.profile is not None:
             profile = self.profile
             epsilon = epsilon_at(profile, delta)
-            yield Statement(epsilon, getattr(profile, "theorem", self.theorem))
+            yield Statement(epsilon, profile.theorem or self.theorem)
         if self.renyi_curve is not None and delta > self.failure:
             inside = (delta - self.failure) / (1.0 - self.failure)
             epsilon = epsilon_from_renyi(self.renyi_curve, inside)
-            yield Statement(epsilon, getattr(self.renyi_curve, "theorem", self.theorem))
+            yield Statement(epsilon, theorem_of(self.renyi_curve) or self.theorem)
 
     def statement(self, *, delta: SupportsFloat) -> Statement:
         """The smallest epsilon at `delta` with the theorem that gives it."""
@@ -215,7 +214,7 @@ class Guarantee:
             return self
         known = isinstance(self.profile, (GaussianProfile, LaplaceProfile))
         profile = self.profile if known and self.profile is not None else self._least_profile()
-        corners = (self.pure_epsilon, *getattr(profile, "epsilons", ()))
+        corners = (self.pure_epsilon, *profile.corners)
         failure = failure_of_rows(self.pure_epsilon, self.failure, k)
         held = failure < 1.0
         curve = renyi_of_rows(self.renyi_curve, k) if self.renyi_curve is not None and self.failure == 0.0 else None
@@ -248,10 +247,8 @@ class Guarantee:
 
     def pair_source(self) -> PairSource:
         """A recipe for finite pairs around both directions: the profile's own, else from the curves."""
-        recipe = getattr(self.profile, "pair_source", None)
-        if recipe is not None:
-            return recipe()
-        return ProfilePairs(self._least_profile())
+        own = None if self.profile is None else self.profile.pair_source()
+        return ProfilePairs(self._least_profile()) if own is None else own
 
     def _least_profile(self) -> PrivacyProfile:
         """The pointwise minimum of everything that the curves say."""

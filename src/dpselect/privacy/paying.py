@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
 
 from dpselect.errors import BudgetError, expect, public_text
 from dpselect.privacy.guarantee import Guarantee
@@ -95,11 +95,15 @@ class Payment:
         return self.spender.settle(self.identifier, cell=self.guarantee.cell(output))
 
 
+@runtime_checkable
+class _AskedAt(Protocol):
+    def asked_at(self, *, delta: Any) -> Spender: ...
+
+
 def asked_at(spender: Spender | None, delta: Any) -> Spender | None:
     """The spender that prices at the delta that a caller asked for, if it is one that would else choose a delta."""
-    at = getattr(spender, "asked_at", None)
     # at delta 0 the guarantee itself says what it costs
-    return spender if at is None or not delta else cast(Spender, at(delta=delta))
+    return spender.asked_at(delta=delta) if isinstance(spender, _AskedAt) and delta else spender
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from scipy.special import erfcx, ndtr
@@ -35,10 +34,8 @@ __all__ = [
     "SymmetricProfile",
     "TabulatedProfile",
     "TwoSidedProfile",
-    "about",
     "both_directions",
     "epsilon_at",
-    "exceeded_epsilon",
     "extend",
 ]
 
@@ -51,16 +48,56 @@ _ROUND_DOWN = 2e-12
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
-class PrivacyProfile(Protocol):
-    """Two vectorised curves of epsilon (any real), each an upper bound in [0, 1]."""
+class PrivacyProfile(ABC):
+    """Two vectorised curves of epsilon (any real), each a bound in [0, 1]; a subclass overrides what it knows better.
 
+    Bounds are upper ones, or lower ones for a profile that is the lower end of a bracket.
+    """
+
+    @abstractmethod
     def remove(self, epsilons: Array) -> Array:
         """A bound on H_{exp(epsilon)}(P || P')."""
-        ...
 
+    @abstractmethod
     def add(self, epsilons: Array) -> Array:
         """A bound on H_{exp(epsilon)}(P' || P)."""
-        ...
+
+    @property
+    def theorem(self) -> str:
+        """The source of the bound; empty if only the guarantee names it."""
+        return ""
+
+    @property
+    def corners(self) -> tuple[float, ...]:
+        """Epsilons at which the curve may bend."""
+        return ()
+
+    @property
+    def costly(self) -> bool:
+        """Whether one value takes about a tenth of a second, so that thousands would take minutes."""
+        return False
+
+    def pair_source(self) -> PairSource | None:
+        """A recipe for finite pairs of its own, or None."""
+        return None
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`; inf if none is below 1e5.
+
+        A profile that is costly to evaluate inverts itself.
+        """
+        if bool(both_directions(self, np.zeros(1))[0] <= delta):
+            return 0.0
+        found = root_on_grids(lambda e: both_directions(self, e) <= delta, safe=_LARGEST, unsafe=0.0)
+        return found if found < _LARGEST else math.inf
+
+    def epsilon_lower_bound(self, delta: float) -> float:
+        """The largest epsilon below 1e5 at which the profile is seen to exceed `delta`; 0 if none is. Rounded down."""
+        return root_on_grids(lambda e: both_directions(self, e) > delta, safe=0.0, unsafe=_LARGEST)
+
+    def approximate_epsilon(self, delta: float) -> float | None:  # noqa: ARG002
+        """A number near `epsilon` in a fraction of its time, or None. It serves searches and bounds nothing."""
+        return None
 
 
 def both_directions(profile: PrivacyProfile, epsilons: Array) -> Array:
@@ -69,44 +106,13 @@ def both_directions(profile: PrivacyProfile, epsilons: Array) -> Array:
 
 
 def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
-    """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`; inf if none is below 1e5.
-
-    A profile that is costly to evaluate inverts itself, by a method `epsilon`. Profiles are public, and what was found
-    of one is remembered.
-    """
+    """The profile's `epsilon` at `delta`, remembered: profiles are public."""
     return float(_inverted(profile, delta))
 
 
 @remembered
 def _inverted(profile: PrivacyProfile, delta: float) -> float:
-    if solve := getattr(profile, "epsilon", None):
-        return float(solve(delta))
-    if bool(both_directions(profile, np.zeros(1))[0] <= delta):
-        return 0.0
-    found = root_on_grids(lambda e: both_directions(profile, e) <= delta, safe=_LARGEST, unsafe=0.0)
-    return found if found < _LARGEST else math.inf
-
-
-def about(profile: PrivacyProfile, delta: float) -> float | None:
-    """Near `epsilon_at`, for a profile that tells it in a fraction of the time by a method `about`; or None.
-
-    For searches: nothing is promised by it.
-    """
-    parts = profile.profiles if isinstance(profile, MinimumProfile) else (profile,)
-    told = [each.about(delta) for each in parts if hasattr(each, "about")]
-    if not told:
-        return None
-    return min(float(each) for each in (*told, *(epsilon_at(p, delta) for p in parts if not hasattr(p, "about"))))
-
-
-def exceeded_epsilon(profile: PrivacyProfile, delta: float) -> float:
-    """The largest epsilon below 1e5 at which a profile is seen to exceed `delta`; 0 if none is. Rounded down.
-
-    A profile that is costly to evaluate inverts itself, by a method `largest_epsilon`.
-    """
-    if solve := getattr(profile, "largest_epsilon", None):
-        return float(solve(delta))
-    return root_on_grids(lambda e: both_directions(profile, e) > delta, safe=0.0, unsafe=_LARGEST)
+    return float(profile.epsilon(delta))
 
 
 def extend(epsilons: Array, forward: Callable[[Array], Array], backward: Callable[[Array], Array]) -> Array:
@@ -120,7 +126,7 @@ def extend(epsilons: Array, forward: Callable[[Array], Array], backward: Callabl
     return np.clip(np.where(positive, forward(size), mirrored), 0.0, 1.0)
 
 
-class SymmetricProfile(ABC):
+class SymmetricProfile(PrivacyProfile):
     """A profile whose two directions agree; subclasses give `at` for epsilon >= 0."""
 
     @abstractmethod
@@ -134,7 +140,7 @@ class SymmetricProfile(ABC):
     add = remove
 
 
-class TwoSidedProfile(ABC):
+class TwoSidedProfile(PrivacyProfile):
     """A profile whose two directions may differ; subclasses give `at` for epsilon >= 0."""
 
     @abstractmethod
@@ -280,6 +286,11 @@ class TabulatedProfile(SymmetricProfile):
         if not np.all((deltas >= 0) & (deltas <= 1)):
             raise ArgumentError("deltas must be in [0, 1]")
 
+    @property
+    def corners(self) -> tuple[float, ...]:
+        """The epsilons of the table."""
+        return self.epsilons
+
     def pair_source(self) -> PairSource:
         """The pair whose profile is made of exactly these chords."""
         return ProfilePairs(self, self.epsilons)
@@ -315,7 +326,7 @@ class RenyiProfile(SymmetricProfile):
 
 
 @dataclass(frozen=True)
-class MinimumProfile:
+class MinimumProfile(PrivacyProfile):
     """The pointwise minimum of profiles that all bound the same mechanism, direction by direction."""
 
     profiles: tuple[PrivacyProfile, ...]
@@ -331,3 +342,16 @@ class MinimumProfile:
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon that any of them gives at `delta`."""
         return min(epsilon_at(profile, delta) for profile in self.profiles)
+
+    @property
+    def costly(self) -> bool:
+        """Whether one of them is."""
+        return any(profile.costly for profile in self.profiles)
+
+    def approximate_epsilon(self, delta: float) -> float | None:
+        """The smallest that any of them gives, approximate if it knows one; None if none knows one."""
+        found = [profile.approximate_epsilon(delta) for profile in self.profiles]
+        if all(near is None for near in found):
+            return None
+        pairs = zip(self.profiles, found, strict=True)
+        return min(epsilon_at(profile, delta) if near is None else near for profile, near in pairs)

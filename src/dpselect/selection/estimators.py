@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, SupportsFloat
+from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,7 @@ from sklearn.base import clone
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms import Mechanism, NoisyCount, discrete_laplace
 from dpselect.mechanisms.grid import grid_at_most, round_to_grid
-from dpselect.privacy import Adjacency, Guarantee, compose, pure_dp, worst_of
+from dpselect.privacy import Adjacency, Guarantee, Spender, compose, pure_dp, worst_of
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
@@ -125,6 +125,12 @@ def noisy_value(
     return Scorer(score, price)
 
 
+@runtime_checkable
+class _Paying(Protocol):
+    @property
+    def spender(self) -> Spender | None: ...
+
+
 def estimator_candidate(
     estimator: Any,
     X: Any,
@@ -149,7 +155,9 @@ def estimator_candidate(
     """
     if not hasattr(estimator, "fit"):
         raise TypeError("estimator must have fit")
-    if any(getattr(value, "spender", None) is not None for value in estimator.get_params(deep=True).values()):
+    if any(
+        isinstance(value, _Paying) and value.spender is not None for value in estimator.get_params(deep=True).values()
+    ):
         raise ArgumentError("estimator must have no spender: a search is reserved once, for all of its runs")
     stated = _stated(estimator) if guarantee is None else promise("guarantee", guarantee)
     price = scorer.beside(stated, disjoint_rows=disjoint_rows)

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from dpselect.errors import ArgumentError
 from dpselect.randomness import RandomSource, keyed_source
@@ -28,6 +28,11 @@ The function itself, which holds the data, is never run for this: what it raised
 """
 
 _OFF: Final = "or pass rehearse=False if this is wrong"
+
+
+@runtime_checkable
+class _Rehearsable(Protocol):
+    def rehearsal(self) -> Callable[..., Any] | None: ...
 
 
 def check_function(name: str, function: object, arguments: Sequence[str]) -> None:
@@ -84,11 +89,10 @@ def made_up(name: str, function: Any, rehearse: Rehearsal, arguments: Sequence[s
     if rehearse is not True:
         check_function("rehearse", rehearse, arguments)
         return rehearse
-    if not hasattr(function, "rehearsal"):
+    if not isinstance(function, _Rehearsable):
         return None
     with uncharged(f"{name}.rehearsal()"):
-        offered: Callable[..., Any] | None = function.rehearsal()
-    return offered
+        return function.rehearsal()
 
 
 @contextmanager

@@ -465,7 +465,7 @@ def test_very_many_tries_attain_no_more_than_the_pure_price(base: float, stop: f
     """Twice the base's epsilon bounds every search with a coin; read from 1 - u, "none" loses the digits of u."""
     attained = threshold_stopping(pure_dp(epsilon=base), stop_probability=stop).lower_profile
     assert attained is not None
-    assert base < attained.largest_epsilon(delta) <= 2.0 * base  # type: ignore[attr-defined]
+    assert base < attained.epsilon_lower_bound(delta) <= 2.0 * base  # type: ignore[attr-defined]
 
 
 def test_the_probability_of_nothing_keeps_its_digits() -> None:

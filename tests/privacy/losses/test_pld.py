@@ -18,6 +18,7 @@ from dpselect.privacy.profile import (
     GaussianProfile,
     LaplaceProfile,
     MinimumProfile,
+    PrivacyProfile,
     RenyiProfile,
     extend,
 )
@@ -96,7 +97,7 @@ def test_a_profile_that_is_not_convex_is_cut_to_its_hull_which_still_covers_the_
 
 
 def test_the_two_directions_are_kept_apart():
-    class OneSided:
+    class OneSided(PrivacyProfile):
         def remove(self, epsilons):
             return GaussianProfile(1.0).remove(epsilons)
 

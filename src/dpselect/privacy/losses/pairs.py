@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import ndtr
@@ -20,7 +20,15 @@ from dpselect.numerics.search import Array
 from dpselect.privacy.losses.connect_the_dots import hull_points
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, coarsen, enclose_bins, loss_grid, splice
 
-__all__ = ["GaussianPairs", "LaplacePairs", "LossPairs", "PairSource", "ProfilePairs", "RandomizedResponsePairs"]
+__all__ = [
+    "Attainable",
+    "GaussianPairs",
+    "LaplacePairs",
+    "LossPairs",
+    "PairSource",
+    "ProfilePairs",
+    "RandomizedResponsePairs",
+]
 
 PairSource = Callable[[int], tuple[PairEnclosure, PairEnclosure]]
 
@@ -29,6 +37,18 @@ _REACH = 10.5
 
 _LARGEST_LOSS = 600.0
 """Losses beyond it count as infinite: exp of them would leave double precision."""
+
+
+@runtime_checkable
+class Attainable(Protocol):
+    """A recipe that states whether some mechanism attains its optimistic pairs."""
+
+    @property
+    def attained(self) -> bool:
+        """Whether one does."""
+        ...
+
+    def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]: ...
 
 
 class Curves(Protocol):

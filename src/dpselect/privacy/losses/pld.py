@@ -7,7 +7,7 @@ one run are right, up to the noise that `unit_mass` repairs; guarantees that res
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,7 +22,7 @@ from dpselect.privacy.losses.discretise import DominatingPair
 from dpselect.privacy.losses.pairs import LossPairs, PairSource
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_directions, extend
-from dpselect.privacy.renyi import RenyiCurve
+from dpselect.privacy.renyi import RenyiCurve, own_orders
 
 __all__ = [
     "WIDEST",
@@ -37,8 +37,6 @@ __all__ = [
     "suitable_interval",
 ]
 
-LossSource = Callable[[float], BothLosses]
-"""Maps a discretisation interval to a privacy-loss distribution, pessimistic."""
 
 DEFAULT_INTERVAL = 1e-4
 _CELLS = 2.0**14
@@ -48,6 +46,24 @@ WIDEST = 2e4
 """Losses are not discretised past this."""
 _FARTHEST = 600.0
 _SPREAD_ORDERS = 1.0 + np.array([0.03, 0.1, 0.4, 1.2, 3.0, 7.0, 15.0, 30.0, 60.0, 150.0, 620.0, 5e3, 1e5, 2e6])
+
+
+class LossSource(ABC):
+    """A function from the interval of a mesh to a privacy-loss distribution on it, pessimistic."""
+
+    @abstractmethod
+    def __call__(self, interval: float) -> BothLosses:
+        """The distribution for a mesh of this width."""
+
+    @property
+    def parts(self) -> int:
+        """How many distributions are added up."""
+        return 1
+
+    @property
+    def transforms(self) -> int:
+        """How many distributions there are to transform: one for each direction."""
+        return 2
 
 
 def suitable_interval(
@@ -93,7 +109,7 @@ def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int,
 
 def _spread(curve: RenyiCurve) -> float:
     """Roughly epsilon at delta = 1e-12 (Mironov 2017, Proposition 3), from one evaluation."""
-    orders = np.append(_SPREAD_ORDERS, getattr(curve, "orders", ()))
+    orders = np.append(_SPREAD_ORDERS, own_orders(curve))
     with np.errstate(over="ignore"):
         return float(np.min(np.asarray(curve(orders)) - math.log(1e-12) / (orders - 1.0)))
 
@@ -130,7 +146,7 @@ def pair_from_losses(losses: Losses) -> DominatingPair:
 
 
 @dataclass(frozen=True)
-class LossProfile(CopiedByFields):
+class LossProfile(CopiedByFields, PrivacyProfile):
     """The privacy profile of a privacy-loss distribution, built when first asked for."""
 
     source: LossSource
@@ -160,7 +176,7 @@ class LossProfile(CopiedByFields):
 
 
 @dataclass(frozen=True)
-class sampled_gaussian_loss:
+class sampled_gaussian_loss(LossSource):
     """The privacy-loss distribution of `steps` Gaussians on Poisson samples, under adding or removing a row."""
 
     noise_multiplier: float
@@ -181,7 +197,7 @@ class sampled_gaussian_loss:
 
 
 @dataclass(frozen=True)
-class profile_loss:
+class profile_loss(LossSource):
     """A privacy-loss distribution from a profile: connect the dots over its lower convex hull in exp(epsilon).
 
     True profiles are convex in exp(epsilon), so the hull of an upper bound is still one (Doroshenko et al. 2022).
