@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ import pytest
 
 from dpselect.adaptive import effective_rounds
 from dpselect.adaptive.effective_rounds import EffectiveRounds
-from dpselect.adaptive.verification_plan import VerificationPlan
 from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError
+from dpselect.privacy import Release, pure_dp
 from dpselect.randomness import keyed_source
 
 
@@ -44,39 +45,47 @@ def test_effective_rounds_move_on_when_they_over_fit() -> None:
         EffectiveRounds(features[:100], rounds=3, queries=200, subsample_size=5, failure_probability=0.05)
 
 
-def test_the_sets_are_what_the_verification_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+class Answering:
+    """Stands for a verification: gives the answers of a list, and a refusal uses one up."""
 
-    def planned(**given: Any) -> VerificationPlan:  # the plan for these numbers, which takes a second to find
-        asked.append(given)
-        return VerificationPlan(
-            **given,
-            blocks=5555,
-            lower_share=0.14790581325754837,
-            upper_share=0.20618337057783934,
-            accuracy_failure=0.0008096473284807754,
-            epsilon_threshold=0.06251975482167127,
-            epsilon_queries=0.09924392457271489,
-        )
+    def __init__(self, blocks, plan, *, random):
+        self.blocks, self.plan, self.random = blocks, plan, random
+        self.remaining, self.refusals_left = plan.queries, plan.refusals
+        self.answers, self.guesses = [True, False, True], []
 
-    monkeypatch.setattr(effective_rounds, "plan_verification", planned)
-    # one row a block, so that blocks are easily many
-    rows = np.tile([0.0, 1.0, 2.0], 2_000)
-    given = {"rounds": 2, "queries": 1, "subsample_size": 1, "failure_probability": 0.5}
+    def check(self, held_out, guess):
+        self.guesses.append((guess, len(held_out())))
+        self.remaining -= 1
+        value = self.answers.pop(0)
+        self.refusals_left -= not value
+        return Release(value=value, guarantee=pure_dp(epsilon=1))
+
+
+def test_a_refused_answer_comes_from_the_next_set_and_uses_one_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned: list[dict[str, Any]] = []
+
+    def plan(**given: Any) -> SimpleNamespace:
+        planned.append(given)
+        return SimpleNamespace(**given, blocks=11)
+
+    monkeypatch.setattr(effective_rounds, "plan_verification", plan)
+    monkeypatch.setattr(effective_rounds, "Verification", Answering)
+    # two sets of 101 blocks of one row each, and twelve rows to verify on; the sets have other medians
+    rows = np.repeat([1.0, 2.0, 9.0], [101, 101, 12])
+    given = {"rounds": 2, "queries": 3, "subsample_size": 1, "failure_probability": 0.5, "order": "given"}
     session = EffectiveRounds(rows, **given, random=keyed_source(1))
-    assert session.rounds_left == 2
-    expected = {"queries": 1, "refusals": 1, "failure_probability": 0.25, "rank": 0.25, "margin": 0.125}
-    assert asked == [expected]
-    assert session._size % 2 == 1
-    assert (len(rows) - session.plan.blocks) // 2 - session._size in (0, 1)
-    grid = {"lower": 0, "upper": 2, "granularity": 1, "axis": True}
-    answer = session.estimate(np.mean, **grid)
-    assert answer.value == 1
-    assert answer.replayable
-    assert answer.guarantee.epsilon(delta=0.5) == float("inf")
+    assert planned == [{"queries": 3, "refusals": 1, "failure_probability": 0.25, "rank": 0.25, "margin": 0.125}]
     assert repr(session) == "<EffectiveRounds, 2 of 2 sets left>"
+    grid = {"lower": 0, "upper": 9, "granularity": 1, "axis": True}
+    assert [session.estimate(np.mean, **grid).value for _ in range(2)] == [1, 2]
+    assert session.rounds_left == 1
+    assert session._verification.guesses == [(1.0, 12), (1.0, 12)]
+    answer = session.estimate(np.mean, **grid)
+    assert (answer.value, answer.replayable, answer.guarantee.epsilon(delta=0.5)) == (2, True, float("inf"))
     with pytest.raises(BudgetError, match="no answer is left"):
         session.estimate(np.mean, **grid)
+    with pytest.raises(ArgumentError, match="data has 20 blocks, and this certificate needs"):
+        EffectiveRounds(rows[:20], **given)
     for wrong, name in (({"rounds": 1}, "rounds"), ({"failure_probability": 1.0}, "failure_probability")):
         with pytest.raises(ArgumentError, match=name):
             EffectiveRounds(rows, **{**given, **wrong})
