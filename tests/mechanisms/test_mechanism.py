@@ -26,7 +26,7 @@ class Shift(Mechanism):
     def guarantee(self) -> Guarantee:
         return pure_dp(epsilon=self.epsilon, adjacency=self.adjacency)
 
-    def settled(self, *data):
+    def bind(self, *data):
         return self, tuple(sorted(rows) for rows in data)
 
     def prepared(self, rows, *, floor=0):
@@ -63,7 +63,7 @@ def test_a_call_is_reserved_run_and_settled_under_its_label():
     spender = Spends()
     release = Shift(steps=2)([5, 1], spender=spender, random=keyed_source(1), floor=4)
     assert release.value[0] == 4
-    assert release.value[1] in (7, 8)  # the rows as `settled` gave them, in order
+    assert release.value[1] in (7, 8)  # the rows as `bind` gave them, in order
     assert spender.seen == [("Shift", 1.0), "settled"]
     assert release.replayable
     Shift()([1], spender=spender, label="mine")

@@ -13,8 +13,8 @@ from dpselect.accounting.candidates.search_price import first_positive_price
 from dpselect.ledger import Ledger
 from dpselect.ledger.accounting import digest
 from dpselect.mechanisms import sparse_vector_guarantee
-from dpselect.mechanisms.sparse_vector_game.coins import laplace_coins
-from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_spread
+from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_losses
+from dpselect.mechanisms.sparse_vector_game.query_pairs import laplace_pairs
 from dpselect.mechanisms.sparse_vector_game.values import game_values
 from dpselect.privacy import Adjacency, compose, pure_dp
 from dpselect.privacy.profile import RandomizedResponseProfile
@@ -200,8 +200,8 @@ def test_noise_on_whole_numbers_on_both_sides(growth):
     for shift in (0, 1):
         wider = 0.25 * second
         moves = tuple(math.copysign(abs(h) + wider, h) if h else 0.0 for h in (shift - 1.0, shift + 1.0))
-        values = game_values(mesh, laplace_coins(second, moves), 1)
-        spread = laplace_spread(first * (shift + 0.25 * first) if shift else 0.0, mesh.width)
+        values = game_values(mesh, laplace_pairs(second, moves), 1)
+        spread = laplace_losses(first * (shift + 0.25 * first) if shift else 0.0, mesh.width)
         found.append(float(np.interp(-math.log(growth), mesh.losses, spread.expected(mesh, values))))
     assert attained <= min(found)
     assert attained > 0.25 * min(found)

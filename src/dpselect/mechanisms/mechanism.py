@@ -64,10 +64,10 @@ class Mechanism(Parsed, ABC):
     def prepared(self, *data: Any, **public: Any) -> Callable[[RandomSource], Any]:
         """One run on this data, to be called once: arguments are checked now, and the data are looked at then."""
 
-    def settled(self, *data: Any) -> tuple[Mechanism, tuple[Any, ...]]:
-        """The mechanism for this data, and the data, with what is public of them settled: their type, a declared size.
+    def bind(self, *data: Any) -> tuple[Mechanism, tuple[Any, ...]]:
+        """The mechanism and the data, once the public facts about them are known: their type, a declared size.
 
-        Anyone who asks for the guarantee before there are data leaves that open, or says it.
+        A mechanism whose guarantee is wanted before there are data leaves these facts open, or states them.
         """
         return self, data
 
@@ -77,7 +77,7 @@ class Mechanism(Parsed, ABC):
 
     def draw(self, *data: Any, random: RandomSource | None = None, **public: Any) -> Any:
         """What comes out of one run, by itself and unpaid: for a part of what is priced, and paid, as a whole."""
-        mechanism, data = self.settled(*data)
+        mechanism, data = self.bind(*data)
         return mechanism.prepared(*data, **public)(resolve(random))
 
     def __call__(
@@ -92,7 +92,7 @@ class Mechanism(Parsed, ABC):
 
         `label` is its name in the record, by default that of the mechanism.
         """
-        mechanism, data = self.settled(*data)
+        mechanism, data = self.bind(*data)
         run, source = mechanism.prepared(*data, **public), resolve(random)
         name = type(self).__name__ if label is None else label
         public = {"spender": spender, "label": name, "replayable": source.replayable}

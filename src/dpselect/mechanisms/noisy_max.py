@@ -23,7 +23,7 @@ from dpselect.mechanisms.scores import ScoreChunks, Scores
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array, root_between
 from dpselect.privacy import Guarantee, Spender
-from dpselect.privacy.below import Below
+from dpselect.privacy.below import ClosedFormLowerProfile
 from dpselect.privacy.profile import LaplaceProfile, RandomizedResponseProfile, SymmetricProfile
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyLaplace
@@ -126,7 +126,7 @@ class ReportNoisyMax(ScoreMechanism):
         if self.noise == "exponential":
             return flipping
         # far down in the tails the exponential mechanism's law is attained
-        lower = Below(BoundedRangeProfile(self.epsilon * DOWN))
+        lower = ClosedFormLowerProfile(BoundedRangeProfile(self.epsilon * DOWN))
         return replace(flipping, profile=LaplaceMaxProfile(self.epsilon), lower_profile=lower)
 
     def _chosen(self, scores: Scores, random: RandomSource) -> int:

@@ -35,8 +35,8 @@ __all__ = [
     "AttainedLaplace",
     "AttainedPair",
     "AttainedSampledGaussian",
-    "Below",
-    "ComposedBelow",
+    "ClosedFormLowerProfile",
+    "ComposedLowerProfile",
     "attained_pairs",
     "composed_below",
     "parts_below",
@@ -56,7 +56,7 @@ class _RoundedDown(Protocol):
 
 
 @dataclass(frozen=True)
-class Below(SymmetricProfile):
+class ClosedFormLowerProfile(SymmetricProfile):
     """A profile in closed form, rounded down; each epsilon may have a mechanism of its own that attains it."""
 
     profile: _RoundedDown
@@ -67,7 +67,7 @@ class Below(SymmetricProfile):
 
 
 @dataclass(frozen=True)
-class _OnePair(Below):
+class _OnePair(ClosedFormLowerProfile):
     """A closed form that is the curve of one pair, the same in both directions."""
 
     profile: GaussianProfile | LaplaceProfile
@@ -120,11 +120,11 @@ class AttainedPair(PrivacyProfile):
 
     def remove(self, epsilons: Array) -> Array:
         """H_{exp(epsilon)}(P || P'), rounded down."""
-        return extend(epsilons, *(lambda e, pair=pair: _stick_below(pair, e) for pair in self._pairs))
+        return extend(epsilons, *(lambda e, pair=pair: _hockey_stick_lower(pair, e) for pair in self._pairs))
 
     def add(self, epsilons: Array) -> Array:
         """H_{exp(epsilon)}(P' || P), rounded down."""
-        return extend(epsilons, *(lambda e, pair=pair: _stick_below(pair, e) for pair in self._pairs[::-1]))
+        return extend(epsilons, *(lambda e, pair=pair: _hockey_stick_lower(pair, e) for pair in self._pairs[::-1]))
 
     def pair_source(self) -> PairSource:
         """The pair itself."""
@@ -150,7 +150,7 @@ class AttainedPair(PrivacyProfile):
         return first, second
 
 
-def _stick_below(pair: DominatingPair, epsilons: Array) -> Array:
+def _hockey_stick_lower(pair: DominatingPair, epsilons: Array) -> Array:
     """The divergence of a pair of few atoms, upper = lower exp(loss), at each epsilon >= 0; rounded down."""
     asked = np.asarray(epsilons, dtype=np.float64)[..., None]
     # by the losses, not by the masses under P', which may underflow
@@ -175,7 +175,7 @@ _Part = AttainedGaussian | AttainedLaplace | AttainedPair | AttainedSampledGauss
 
 
 @dataclass(frozen=True)
-class ComposedBelow(CopiedByFields, PrivacyProfile):
+class ComposedLowerProfile(CopiedByFields, PrivacyProfile):
     """Mechanisms run one after another on the same two data sets, each with how often it runs."""
 
     parts: tuple[tuple[_Part, int], ...]
@@ -203,14 +203,14 @@ class ComposedBelow(CopiedByFields, PrivacyProfile):
 
     def pair_source(self) -> PairSource:
         """Mergings of one pair that the composition can be processed into."""
-        return MergedBelow(self)
+        return MergedLowerPairs(self)
 
 
 @dataclass(frozen=True)
-class MergedBelow:
+class MergedLowerPairs:
     """Coarsenings of the pair of a composition; the optimistic ones are mergings of it, hence attained."""
 
-    composed: ComposedBelow
+    composed: ComposedLowerProfile
     attained: ClassVar[bool] = True
 
     def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
@@ -235,7 +235,7 @@ def composed_below(
     """
     parts: list[tuple[Any, int]] = []
     for lower, count in lowers:
-        if isinstance(lower, ComposedBelow):
+        if isinstance(lower, ComposedLowerProfile):
             parts += [(part, times * count) for part, times in lower.parts]
         elif isinstance(lower, (_OnePair, AttainedPair)) and attained_pairs(lower) is not None:
             parts.append((lower, count))
@@ -257,4 +257,4 @@ def parts_below(parts: Sequence[tuple[Any, int]], interval: float | None) -> Pri
     units = [part.unit for part, _ in parts if isinstance(part, AttainedPair) and interval <= part.unit < math.inf]
     if units:
         interval = min(units) * (1.0 - 32.0 * _UNIT) / math.ceil(min(units) / interval)
-    return ComposedBelow((*parts, *([(gaussian, 1)] if gaussian is not None else [])), interval)
+    return ComposedLowerProfile((*parts, *([(gaussian, 1)] if gaussian is not None else [])), interval)

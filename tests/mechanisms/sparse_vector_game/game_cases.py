@@ -10,13 +10,13 @@ from dpselect.mechanisms.sparse_vector_game.values import game_values, limited_v
 RATE = math.log(1.5)
 
 
-def values_at(coins, positives, losses, *, queries=None, width=RATE / 40, **more):
+def values_at(pairs, positives, losses, *, queries=None, width=RATE / 40, **more):
     """The game's values at some losses, each read at the next point of the mesh."""
     mesh = Mesh.between(-6.0, 6.0, width)
     found = (
-        game_values(mesh, coins, positives, **more)
+        game_values(mesh, pairs, positives, **more)
         if queries is None
-        else limited_values(mesh, coins, positives, queries)
+        else limited_values(mesh, pairs, positives, queries)
     )
     places = np.ceil(np.asarray(losses) / width - 1e-9).astype(int) - mesh.first
     return found[places]

@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from dpselect.mechanisms.sparse_vector_game.coins import geometric_coins, laplace_coins
 from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
-from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, Spread
+from dpselect.mechanisms.sparse_vector_game.mesh import LossDistribution, Mesh
 from dpselect.mechanisms.sparse_vector_game.price import game_guarantee
 from dpselect.mechanisms.sparse_vector_game.profile import GameProfile, _deltas
+from dpselect.mechanisms.sparse_vector_game.query_pairs import geometric_pairs, laplace_pairs
 from dpselect.mechanisms.sparse_vector_game.values import game_values
 from tests.mechanisms.sparse_vector_adversaries import (
     best_adaptive,
@@ -31,7 +31,7 @@ SURE = [(0, 1.0)]
 @pytest.mark.parametrize("threshold", [SURE, *THRESHOLDS[:2]])
 def test_monotonic_queries_up_and_down(threshold):
     game = SparseVectorGame(threshold_rate=0.1, query_rate=RATE, positives=2, monotonic=True)
-    for one, moves, sign in zip(game.orientations, ((0, 1), (-1, 0)), (1, -1), strict=True):
+    for one, moves, sign in zip(game.query_moves, ((0, 1), (-1, 0)), (1, -1), strict=True):
         attained = best_adaptive(
             geometric_tail(math.exp(-RATE)),
             threshold,
@@ -43,12 +43,12 @@ def test_monotonic_queries_up_and_down(threshold):
         )
         bounds = []
         for shift in (0.0, 1.0):
-            coins = geometric_coins(RATE, one.moves(shift), 1)
+            pairs = geometric_pairs(RATE, one.interval(shift), 1)
             bounds.append(
                 shifted(
                     threshold,
                     sign * round(one.moved(shift)),
-                    lambda loss, coins=coins: values_at(coins, 2, [loss - math.log(1.2)], width=RATE / 200)[0],
+                    lambda loss, pairs=pairs: values_at(pairs, 2, [loss - math.log(1.2)], width=RATE / 200)[0],
                 )
             )
         assert attained <= min(bounds)
@@ -58,7 +58,7 @@ def test_moves_in_one_direction_alone_are_caught():
     attained = best_adaptive(
         geometric_tail(math.exp(-RATE)), SURE, levels=range(-2, 4), moves=(-1, 1), queries=4, positives=2, growth=1.5
     )
-    assert values_at(geometric_coins(RATE, (0.0, 1.0), 1), 2, [-RATE], queries=4)[0] < attained * 0.99
+    assert values_at(geometric_pairs(RATE, (0.0, 1.0), 1), 2, [-RATE], queries=4)[0] < attained * 0.99
 
 
 def test_a_shift_chosen_after_the_query_is_known_is_caught():
@@ -87,7 +87,7 @@ def test_fresh_threshold_noise_after_each_positive():
         fresh=True,
     )
     # at shift 0 a new threshold costs nothing
-    assert attained <= values_at(geometric_coins(RATE, (-1.0, 1.0), 1), 2, [-RATE])[0]
+    assert attained <= values_at(geometric_pairs(RATE, (-1.0, 1.0), 1), 2, [-RATE])[0]
 
 
 def lattice_law(rate, reach):
@@ -116,21 +116,21 @@ def test_restarts_with_any_shift_bound_every_strategy(shift, epsilon):
         growth=math.exp(epsilon),
         fresh=True,
     )
-    coins = geometric_coins(RATE, (shift - 1.0, shift + 1.0), 1)
+    pairs = geometric_pairs(RATE, (shift - 1.0, shift + 1.0), 1)
     mesh = Mesh.between(-5.0, 5.0, rate / 50)
-    spread, lost = Spread(50, np.zeros(101)), 0.0
+    spread, lost = LossDistribution(50, np.zeros(101)), 0.0
     for r, p in threshold:
         there = dict(threshold).get(r + shift)
         if there is None:
             lost += p
         else:
             spread.weights[50 + round(50 * math.log(p / there) / rate)] += p
-    values = game_values(mesh, coins, 2, between=[Spread(50, spread.weights)])
+    values = game_values(mesh, pairs, 2, between=[LossDistribution(50, spread.weights)])
     # anyone who draws from the lost end wins: twice at most
     bound = np.interp(-epsilon, mesh.losses, spread.expected(mesh, values)) + 2.0 * lost
     assert attained <= bound + 1e-9
     if shift:  # without the losses of the queries the claim is false
-        assert np.interp(-epsilon, mesh.losses, game_values(mesh, geometric_coins(RATE, (0.0, 0.0), 1), 2)) < attained
+        assert np.interp(-epsilon, mesh.losses, game_values(mesh, geometric_pairs(RATE, (0.0, 0.0), 1), 2)) < attained
 
 
 @pytest.mark.full
@@ -199,7 +199,7 @@ def test_what_happens_after_a_positive_is_in_the_price(change):
     losses, values = published_game(rate, 2, (shift - 1, shift + 1), **laws, width=width, low=-2.0, high=1.5)
     for epsilon in (0.0, rate):
         attained = sum(p * np.interp(loss - epsilon - width, losses, values) for loss, p in drawn)
-        bounds = [_deltas(one, one.orientations[0], shift)[round(epsilon / one.mesh)] for one in (game, plain)]
+        bounds = [_deltas(one, one.query_moves[0], shift)[round(epsilon / one.mesh)] for one in (game, plain)]
         assert attained <= bounds[0] < 1.03 * attained
         assert bounds[1] < attained
 
@@ -226,10 +226,10 @@ def test_laplace_noise_nearly_attains_the_game(epsilon):
             )
         values[1] = best
     attained = float(np.interp(-epsilon, losses, values[1]))
-    bound = float(values_at(laplace_coins(rate, (-1.0, 1.0)), 1, [-epsilon], queries=queries, width=rate / 80)[0])
+    bound = float(values_at(laplace_pairs(rate, (-1.0, 1.0)), 1, [-epsilon], queries=queries, width=rate / 80)[0])
     assert attained <= bound
     assert 0.99 * bound < attained
-    narrow = values_at(laplace_coins(rate, (-0.9, 0.9)), 1, [-epsilon], queries=queries, width=rate / 80)[0]
+    narrow = values_at(laplace_pairs(rate, (-0.9, 0.9)), 1, [-epsilon], queries=queries, width=rate / 80)[0]
     assert narrow < attained  # moves that are 10 % too small
 
 
@@ -292,4 +292,4 @@ def test_the_product_of_laplace_losses_does_not_bound_the_published_game():
     assert played == pytest.approx(0.75 - beta + beta**2 / 4)
     product = 1 - math.exp(-0.5)
     assert product < played
-    assert played <= values_at(laplace_coins(0.5, (0.0, 2.0)), 1, [0.0], queries=2, width=0.5 / 80)[0]
+    assert played <= values_at(laplace_pairs(0.5, (0.0, 2.0)), 1, [0.0], queries=2, width=0.5 / 80)[0]

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from dpselect.mechanisms.sparse_vector_game.mesh import laplace_spread
+from dpselect.mechanisms.sparse_vector_game.mesh import laplace_losses
 
 
 def test_an_independent_loss_keeps_both_masses():
-    spread = laplace_spread(0.3, 0.01)
+    spread = laplace_losses(0.3, 0.01)
     losses = np.arange(-spread.reach, spread.reach + 1) * 0.01
     assert spread.weights.sum() == pytest.approx(1.0, abs=1e-9)
     assert spread.weights @ np.exp(-losses) == pytest.approx(1.0, abs=1e-9)

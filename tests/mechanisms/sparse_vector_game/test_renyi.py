@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dpselect.mechanisms.sparse_vector_game.coins import laplace_coins
 from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
+from dpselect.mechanisms.sparse_vector_game.query_pairs import laplace_pairs
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi, GameUsed, log_kappa
 from tests.mechanisms.sparse_vector_adversaries import (
     laplace_nodes,
@@ -52,7 +52,7 @@ def test_a_limit_of_queries_bounds_divergences_query_by_query(monotonic, order):
 @pytest.mark.parametrize(("rate", "order"), [(0.4, 1.5), (0.1, 4.0), (0.2, 2.0)])
 def test_a_run_of_negatives_uses_nothing(rate, order):
     """Less what its positives used no query raises the moment; with positives 1 % too cheap some does."""
-    kappa = float(log_kappa(laplace_coins(rate, (-1.0, 1.0)), np.array([order]))[0])
+    kappa = float(log_kappa(laplace_pairs(rate, (-1.0, 1.0)), np.array([order]))[0])
     tail, grown = laplace_tail(rate), {1.0: [], 0.99: []}
     for level in np.linspace(-3.0, 3.0, 241) / rate:
         for move in (-1, 1):

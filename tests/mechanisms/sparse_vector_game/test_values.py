@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpselect.mechanisms.sparse_vector_game.coins import geometric_coins, laplace_coins
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh
+from dpselect.mechanisms.sparse_vector_game.query_pairs import geometric_pairs, laplace_pairs
 from dpselect.mechanisms.sparse_vector_game.values import game_values
 from tests.mechanisms.sparse_vector_adversaries import (
     best_adaptive,
@@ -32,12 +32,12 @@ def test_without_threshold_noise_the_game_is_what_the_best_strategy_attains(posi
         positives=positives,
         growth=math.exp(steps * RATE),
     )
-    coins = geometric_coins(RATE, (-1.0, 1.0), 1)
-    bound = values_at(coins, positives, [-steps * RATE], queries=queries)[0]
+    pairs = geometric_pairs(RATE, (-1.0, 1.0), 1)
+    bound = values_at(pairs, positives, [-steps * RATE], queries=queries)[0]
     assert attained <= bound * (1 + 1e-12)
     assert bound == pytest.approx(attained, rel=1e-6)
     assert 0.99 * bound < attained  # a bound 1 % smaller is false
-    assert values_at(coins, positives, [-steps * RATE])[0] >= bound
+    assert values_at(pairs, positives, [-steps * RATE])[0] >= bound
 
 
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 1", exact=True)
@@ -50,9 +50,9 @@ def test_with_noise_on_the_threshold_no_strategy_exceeds_any_shift(threshold, st
     )
     bounds = []
     for shift in (-1, 0, 1):
-        coins = geometric_coins(RATE, (shift - 1.0, shift + 1.0), 1)
+        pairs = geometric_pairs(RATE, (shift - 1.0, shift + 1.0), 1)
         bounds.append(
-            shifted(threshold, shift, lambda loss, coins=coins: values_at(coins, 2, [loss - epsilon], queries=3)[0])
+            shifted(threshold, shift, lambda loss, pairs=pairs: values_at(pairs, 2, [loss - epsilon], queries=3)[0])
         )
     assert attained <= min(bounds) * (1 + 1e-9)
 
@@ -62,9 +62,9 @@ def test_with_noise_on_the_threshold_no_strategy_exceeds_any_shift(threshold, st
 @pytest.mark.parametrize(("rate", "low"), [(0.025, -1.5), (0.5, -12.0)])
 def test_values_lie_above_the_solution_wherever_the_iteration_stops(monkeypatch, residual, rate, low):
     """How much is added must not rest on how the value changes from one loss to the next: in the tail it may be all."""
-    mesh, coins = Mesh.between(low, 1.5, rate / 20), laplace_coins(rate, (-0.5, 1.5) if rate < 0.1 else (-1.0, 1.0))
+    mesh, pairs = Mesh.between(low, 1.5, rate / 20), laplace_pairs(rate, (-0.5, 1.5) if rate < 0.1 else (-1.0, 1.0))
     monkeypatch.setattr("dpselect.mechanisms.sparse_vector_game.values._RELATIVE", 1e-15)
-    solved = game_values(mesh, coins, 5)
+    solved = game_values(mesh, pairs, 5)
     monkeypatch.setattr("dpselect.mechanisms.sparse_vector_game.values._RELATIVE", residual)
-    stopped = game_values(mesh, coins, 5)
+    stopped = game_values(mesh, pairs, 5)
     assert np.all(stopped >= solved * (1.0 - 1e-12))

@@ -22,7 +22,7 @@ from dpselect.privacy.below import (
     AttainedGaussian,
     AttainedPair,
     AttainedSampledGaussian,
-    ComposedBelow,
+    ComposedLowerProfile,
     composed_below,
 )
 from dpselect.privacy.losses import below as loss_below
@@ -59,7 +59,7 @@ def one_step(noise, rate, mpf=mp):
 @pytest.mark.cases(2)
 @pytest.mark.parametrize(("noise", "rate"), [(1.0, 0.01), (0.5, 0.3), (4.0, 0.9)])
 def test_one_step_of_dp_sgd_against_many_digits(noise, rate):
-    found = ComposedBelow(((AttainedSampledGaussian(noise, rate), 1),), 2e-4)
+    found = ComposedLowerProfile(((AttainedSampledGaussian(noise, rate), 1),), 2e-4)
     epsilons = np.array([0.0, 0.00213, 0.05, 0.4, 1.3, 2.5])
     with mp.workdps(40):
         for form, curve in zip(one_step(noise, rate), (found.remove, found.add), strict=True):
@@ -104,7 +104,7 @@ def test_the_lower_end_of_dp_sgd_is_not_that_of_its_own_rounded_masses():
 @pytest.mark.parametrize(("mu", "count", "width"), [(0.05, 400, 1e-3), (1.0, 1, 1e-3), (0.3, 9, 2e-3)])
 def test_gaussians_on_a_mesh_stay_below_the_exact_curve(mu, count, width):
     """`count` Gaussians are one with sqrt(count) mu; on a mesh a little less, down to 1e-30."""
-    found = ComposedBelow(((AttainedGaussian.of(mu), count),), width)
+    found = ComposedLowerProfile(((AttainedGaussian.of(mu), count),), width)
     epsilons = np.linspace(0.0, 11.0, 12)
     values = found.remove(epsilons)
     with mp.workdps(50):

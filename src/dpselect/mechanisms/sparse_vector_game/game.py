@@ -8,7 +8,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError, integer, number
 
-__all__ = ["SHIFTS", "Orientation", "SparseVectorGame"]
+__all__ = ["SHIFTS", "QueryMoves", "SparseVectorGame"]
 
 _MOST_LIMITED = 4_000
 """Queries times positives up to which a limit of queries is priced."""
@@ -20,14 +20,14 @@ SHIFTS = tuple(j / 40.0 for j in range(41))
 
 
 @dataclass(frozen=True)
-class Orientation:
-    """Which way the queries of a session move: by h in `moves(s)` against the threshold noise, shifted by `loss(s)`."""
+class QueryMoves:
+    """How queries may move: by h in `interval(s)` against a threshold noise that moves by `moved(s)`."""
 
     low: float
     high: float
     mirrored: bool = False
 
-    def moves(self, shift: float) -> tuple[float, float]:
+    def interval(self, shift: float) -> tuple[float, float]:
         """The two ends of what a coin's argument moves by when the threshold noise moves by `shift`."""
         return shift + self.low, shift + self.high
 
@@ -36,8 +36,8 @@ class Orientation:
         return 1.0 - shift if self.mirrored else shift
 
 
-_GENERAL = (Orientation(-1.0, 1.0),)
-_MONOTONIC = (Orientation(-1.0, 0.0), Orientation(-1.0, 0.0, mirrored=True))
+_GENERAL = (QueryMoves(-1.0, 1.0),)
+_MONOTONIC = (QueryMoves(-1.0, 0.0), QueryMoves(-1.0, 0.0, mirrored=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,19 +92,19 @@ class SparseVectorGame:
         return most * min(self.positives, most) <= _MOST_LIMITED
 
     @property
-    def orientations(self) -> tuple[Orientation, ...]:
+    def query_moves(self) -> tuple[QueryMoves, ...]:
         """One for queries that move anywhere; two for monotonic ones, which all move up or all down."""
         return _MONOTONIC if self.monotonic else _GENERAL
 
-    def shifts(self, orientation: Orientation) -> tuple[float, ...]:
+    def shifts(self, moves: QueryMoves) -> tuple[float, ...]:
         """The shifts of the threshold noise to choose from: without noise it cannot move."""
         if self.threshold_rate is not None:
             return SHIFTS
-        return (1.0,) if orientation.mirrored else (0.0,)
+        return (1.0,) if moves.mirrored else (0.0,)
 
-    def threshold_loss(self, orientation: Orientation, shift: float) -> float:
+    def threshold_loss(self, moves: QueryMoves, shift: float) -> float:
         """What the shift of one threshold noise costs at most."""
-        return (self.threshold_rate or 0.0) * orientation.moved(shift)
+        return (self.threshold_rate or 0.0) * moves.moved(shift)
 
     @property
     def mesh(self) -> float:
