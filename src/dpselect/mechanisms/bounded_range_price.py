@@ -124,7 +124,5 @@ def bounded_range(*, epsilon: SupportsFloat, adjacency: Adjacency | str = Adjace
         pure_epsilon=epsilon,
         renyi_curve=BoundedRangeRenyi(epsilon),
         profile=profile,
-        lower_profile=ClosedFormLowerProfile(
-            profile
-        ),  # each epsilon has its own pair, so none serves them all
+        lower_profile=ClosedFormLowerProfile(profile),  # each epsilon has its own pair, so none serves them all
     )

@@ -1,4 +1,4 @@
-"""What every mechanism is: public parameters, the guarantee that follows from them, and a call that runs it on data."""
+"""The base class of mechanisms: public parameters, their guarantee, and a call that runs it on data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Parsed:
                 self._parsed(adjacency=parse_adjacency(given))
 
     def _parsed(self, **values: Any) -> None:
-        """What the arguments were parsed to, in their place; for a `__post_init__`."""
+        """Replace the arguments by their parsed values, for a `__post_init__`."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -58,7 +58,7 @@ class Mechanism(Parsed, ABC):
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee | OutputGuarantee:
-        """What one run promises, from public parameters alone."""
+        """The guarantee of one run, from public parameters alone."""
 
     @abstractmethod
     def prepared(self, *data: Any, **public: Any) -> Callable[[RandomSource], Any]:
@@ -72,11 +72,11 @@ class Mechanism(Parsed, ABC):
         return self, data
 
     def form(self, *data: Any) -> Callable[..., Release]:  # noqa: ARG002
-        """What makes the release of a run on this data, from the keywords of `Release`."""
+        """The class or function that makes the release of a run on this data, from the keywords of `Release`."""
         return Release
 
     def draw(self, *data: Any, random: RandomSource | None = None, **public: Any) -> Any:
-        """What comes out of one run, by itself and unpaid: for a part of what is priced, and paid, as a whole."""
+        """Return the output of one run, unpaid: for a part of something that is priced and paid as a whole."""
         mechanism, data = self.bind(*data)
         return mechanism.prepared(*data, **public)(resolve(random))
 
@@ -88,7 +88,7 @@ class Mechanism(Parsed, ABC):
         random: RandomSource | None = None,
         **public: Any,
     ) -> Release:
-        """Run it on the data, paid by `spender` before they are looked at; see `dpselect.privacy.paid`.
+        """Run it on the data, paid by `spender` before they are read. See `dpselect.privacy.paid`.
 
         `label` is its name in the record, by default that of the mechanism.
         """

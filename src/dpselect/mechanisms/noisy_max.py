@@ -118,7 +118,7 @@ class ReportNoisyMax(ScoreMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Pure epsilon, with a profile for Laplace noise; range epsilon for Gumbel noise."""
+        """Pure epsilon, with a profile for Laplace noise. Range epsilon for Gumbel noise."""
         name = f"report-noisy-max-{self.noise}"
         if self.noise == "gumbel":
             return replace(bounded_range(epsilon=self.epsilon, adjacency=self.adjacency), terms=self.terms(name))
@@ -186,8 +186,8 @@ def report_noisy_max(  # noqa: PLR0913
 def _draw_laplace(scores: Scores, rate: Fraction, random: RandomSource) -> int:
     """argmax of rate * score + standard Laplace, exactly.
 
-    One pass estimates every noisy score from one 64-bit word; the few that could be the largest are then compared as
-    real numbers, with as many more bits of their noise as the comparison needs.
+    One pass estimates every noisy score from one 64-bit word. The few that could be the largest are then compared as
+    real numbers, with as many more bits of noise as needed.
     """
     if scores.best == -math.inf:
         return random.below(scores.count)
@@ -212,7 +212,7 @@ def _draw_laplace(scores: Scores, rate: Fraction, random: RandomSource) -> int:
 
 
 def _estimates(score: Array, words: NDArray[np.uint64], best: float, rate: float) -> Array:
-    """rate * (score - best) + noise in double precision; the lowest bit of a word is the sign, the rest the size."""
+    """rate * (score - best) + noise in float64. The lowest bit of a word is the sign, the rest the size."""
     magnitude = np.log(((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-63)
     with np.errstate(over="ignore"):
         exponent = (score - best) * rate

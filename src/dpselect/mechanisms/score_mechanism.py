@@ -1,4 +1,4 @@
-"""What the mechanisms on score vectors have in common: their parameters and the rate that scores are weighed at."""
+"""The base class of mechanisms on score vectors: their parameters and the rate that scores are weighed at."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ScoreMechanism(Mechanism):
 
 
 def flipping_guarantee(mechanism: ScoreMechanism, name: str, theorem: str) -> Guarantee:
-    """Pure epsilon; two candidates attain the profile of Laplace noise, so hardly anything better is to be had."""
+    """Pure epsilon. Two candidates attain the profile of Laplace noise, so hardly anything better is to be had."""
     pure = pure_dp(epsilon=mechanism.epsilon, adjacency=mechanism.adjacency)
     lower = ClosedFormLowerProfile(LaplaceProfile(mechanism.epsilon * DOWN))
     return replace(pure, theorem=theorem, terms=mechanism.terms(name), lower_profile=lower)

@@ -1,9 +1,9 @@
-"""What a mechanism attains: the lower ends of brackets.
+"""Lower ends of brackets: profiles that a mechanism attains.
 
 A lower profile never is above the hockey-stick curve of a mechanism that satisfies every statement of its guarantee:
-the named mechanism where there is one, else some mechanism. Nothing valid for that guarantee is then below it. Where
-one pair of output laws attains the whole curve, the profile says so by `pair_source`, and can be composed, repeated and
-selected from; where each epsilon has a mechanism of its own, it has none. docs/theory/brackets.md.
+the named mechanism where there is one, else some mechanism. Nothing valid for that guarantee is then below it. If one
+pair of output distributions attains the whole curve, the profile gives it by `pair_source`. It can then be composed,
+repeated and selected from. If each epsilon has its own mechanism, there is no such pair. See docs/theory/brackets.md.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _RoundedDown(Protocol):
 
 @dataclass(frozen=True)
 class ClosedFormLowerProfile(SymmetricProfile):
-    """A profile in closed form, rounded down; each epsilon may have a mechanism of its own that attains it."""
+    """A profile in closed form, rounded down. Each epsilon may have a mechanism of its own that attains it."""
 
     profile: _RoundedDown
 
@@ -151,7 +151,7 @@ class AttainedPair(PrivacyProfile):
 
 
 def _hockey_stick_lower(pair: DominatingPair, epsilons: Array) -> Array:
-    """The divergence of a pair of few atoms, upper = lower exp(loss), at each epsilon >= 0; rounded down."""
+    """The divergence of a pair of few atoms, upper = lower exp(loss), at each epsilon >= 0, rounded down."""
     asked = np.asarray(epsilons, dtype=np.float64)[..., None]
     # by the losses, not by the masses under P', which may underflow
     gains = pair.upper * -np.expm1(np.minimum(asked - np.maximum(pair.losses, 0.0), 0.0))
@@ -208,7 +208,7 @@ class ComposedLowerProfile(CopiedByFields, PrivacyProfile):
 
 @dataclass(frozen=True)
 class MergedLowerPairs:
-    """Coarsenings of the pair of a composition; the optimistic ones are mergings of it, hence attained."""
+    """Coarsenings of the pair of a composition. The optimistic ones merge its atoms, so they are attained."""
 
     composed: ComposedLowerProfile
     attained: ClassVar[bool] = True
@@ -228,10 +228,10 @@ def attained_pairs(lower: PrivacyProfile | None) -> PairSource | None:
 def composed_below(
     lowers: Sequence[tuple[PrivacyProfile | None, int]], interval: float | None
 ) -> PrivacyProfile | None:
-    """What the composition of mechanisms attains, each with how often it runs; None unless a pair attains each part.
+    """Return the profile that a composition attains, or None unless a pair attains each part.
 
-    All pairs stand for the same two data sets in the same order. Gaussians compose exactly; else `interval` is the
-    width of the mesh, or a little less.
+    All pairs stand for the same two data sets in the same order. `lowers` names each part with how often it runs.
+    Gaussians compose exactly. For others `interval` is about the width of the mesh.
     """
     parts: list[tuple[Any, int]] = []
     for lower, count in lowers:

@@ -31,7 +31,7 @@ _NOTHING: Final = RandomizedResponseProfile(0.0, 1.0)
 
 @dataclass(frozen=True)
 class ComposedLoss(LossSource):
-    """The composition of privacy-loss distributions; equal parts (by identity) are composed with themselves."""
+    """The composition of privacy-loss distributions. Equal parts (by identity) are composed with themselves."""
 
     sources: tuple[tuple[LossSource, int], ...]
 
@@ -107,7 +107,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
 
 @dataclass(frozen=True)
 class WorstProfile(PrivacyProfile):
-    """The pointwise maximum of the profiles of guarantees; each is inverted with everything that it states."""
+    """The pointwise maximum of the profiles of guarantees. Each is inverted by all that it states."""
 
     guarantees: tuple[Guarantee, ...]
 

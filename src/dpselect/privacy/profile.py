@@ -49,7 +49,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 class PrivacyProfile(ABC):
-    """Two vectorised curves of epsilon (any real), each a bound in [0, 1]; a subclass overrides what it knows better.
+    """Two vectorised curves of epsilon (any real), each a bound in [0, 1]. Subclasses override what they know better.
 
     Bounds are upper ones, or lower ones for a profile that is the lower end of a bracket.
     """
@@ -64,7 +64,7 @@ class PrivacyProfile(ABC):
 
     @property
     def theorem(self) -> str:
-        """The source of the bound; empty if only the guarantee names it."""
+        """The source of the bound, empty if only the guarantee names it."""
         return ""
 
     @property
@@ -82,7 +82,7 @@ class PrivacyProfile(ABC):
         return None
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`; inf if none is below 1e5.
+        """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`, inf if none is below 1e5.
 
         A profile that is costly to evaluate inverts itself.
         """
@@ -92,7 +92,7 @@ class PrivacyProfile(ABC):
         return found if found < _LARGEST else math.inf
 
     def epsilon_lower_bound(self, delta: float) -> float:
-        """The largest epsilon below 1e5 at which the profile is seen to exceed `delta`; 0 if none is. Rounded down."""
+        """The largest epsilon below 1e5 at which the profile is seen to exceed `delta`, 0 if none is. Rounded down."""
         return root_on_grids(lambda e: both_directions(self, e) > delta, safe=0.0, unsafe=_LARGEST)
 
     def approximate_epsilon(self, delta: float) -> float | None:  # noqa: ARG002
@@ -116,7 +116,7 @@ def _inverted(profile: PrivacyProfile, delta: float) -> float:
 
 
 def extend(epsilons: Array, forward: Callable[[Array], Array], backward: Callable[[Array], Array]) -> Array:
-    """Evaluate `forward` at every real epsilon, given both directions at epsilon >= 0, by reciprocity; clipped."""
+    """Evaluate `forward` at every real epsilon, given both directions at epsilon >= 0, by reciprocity, clipped."""
     epsilons = np.asarray(epsilons, dtype=np.float64)
     size = np.abs(epsilons)
     positive = epsilons >= 0.0
@@ -127,7 +127,7 @@ def extend(epsilons: Array, forward: Callable[[Array], Array], backward: Callabl
 
 
 class SymmetricProfile(PrivacyProfile):
-    """A profile whose two directions agree; subclasses give `at` for epsilon >= 0."""
+    """A profile whose two directions agree. Subclasses give `at` for epsilon >= 0."""
 
     @abstractmethod
     def at(self, epsilons: Array) -> Array:
@@ -141,7 +141,7 @@ class SymmetricProfile(PrivacyProfile):
 
 
 class TwoSidedProfile(PrivacyProfile):
-    """A profile whose two directions may differ; subclasses give `at` for epsilon >= 0."""
+    """A profile whose two directions may differ. Subclasses give `at` for epsilon >= 0."""
 
     @abstractmethod
     def at(self, direction: int, epsilons: Array) -> Array:
@@ -179,7 +179,7 @@ class GaussianProfile(SymmetricProfile):
         return np.asarray(np.maximum(result * (ROUND_UP + 1e-15 * size), 1e-300))
 
     def below(self, epsilons: Array) -> Array:
-        """The divergence at epsilon >= 0, rounded down; 0 where it is too small to tell."""
+        """The divergence at epsilon >= 0, rounded down, 0 if it is too small to tell."""
         if not 1e-200 < self.mu < 1e200:
             return np.zeros(np.shape(epsilons))
         result, size = self._found(epsilons)
@@ -269,8 +269,8 @@ class RandomizedResponseProfile(SymmetricProfile):
 class TabulatedProfile(SymmetricProfile):
     """A profile known at some epsilons: chords in exp(epsilon), which are above the convex true profile.
 
-    Before the first epsilon the chord starts at the trivial point delta = 1 at exp(epsilon) = 0; past the last the
-    last delta holds.
+    Before the first epsilon the chord starts at the trivial point delta = 1 at exp(epsilon) = 0. Past the last epsilon
+    the last delta holds.
     """
 
     epsilons: tuple[float, ...]
@@ -349,7 +349,7 @@ class MinimumProfile(PrivacyProfile):
         return any(profile.costly for profile in self.profiles)
 
     def approximate_epsilon(self, delta: float) -> float | None:
-        """The smallest that any of them gives, approximate if it knows one; None if none knows one."""
+        """The smallest that any of them gives, or None if none has an approximation."""
         found = [profile.approximate_epsilon(delta) for profile in self.profiles]
         if all(near is None for near in found):
             return None

@@ -1,6 +1,6 @@
 """Renyi curves and their conversion to epsilon and delta.
 
-A curve is a vectorised function of the order (above 1) that bounds the Renyi divergence in both directions; it may
+A curve is a vectorised function of the order (above 1) that bounds the Renyi divergence in both directions. It may
 return inf. Curves are frozen dataclasses, so that guarantees can be pickled and compared.
 """
 
@@ -50,7 +50,7 @@ class _Cited(Protocol):
 
 
 def theorem_of(curve: RenyiCurve) -> str:
-    """The source that a curve names; empty if it names none."""
+    """The source that a curve names, empty if it names none."""
     return curve.theorem if isinstance(curve, _Cited) else ""
 
 
@@ -125,8 +125,8 @@ class TabulatedRenyi:
 def log_delta_at_orders(orders: Array, epsilons_renyi: Array, epsilon: Array) -> Array:
     """log delta at DP `epsilon` given Renyi bounds.
 
-    delta = exp((order-1)(epsilon_renyi - epsilon)) / order * (1 - 1/order)^(order-1); broadcasts. Rounded up: the
-    rounding of the epsilons counts (order - 1) times. Source: Canonne, Kamath, Steinke 2020, Proposition 12.
+    delta = exp((order-1)(epsilon_renyi - epsilon)) / order * (1 - 1/order)^(order-1), with broadcasting. Rounded up:
+    the rounding of the epsilons counts (order - 1) times. Source: Canonne, Kamath, Steinke 2020, Proposition 12.
     """
     slack = _ROUNDING * (epsilons_renyi + epsilon)
     return (orders - 1.0) * (epsilons_renyi - epsilon + np.log1p(-1.0 / orders) + slack) - np.log(orders)
@@ -161,7 +161,7 @@ def epsilon_from_renyi(curve: RenyiCurve, delta: float) -> float:
 def profile_from_renyi(curve: RenyiCurve, epsilons: Array) -> Array:
     """delta at each epsilon >= 0 from a Renyi curve, the order taken from a fixed fine grid and refined once.
 
-    The same bounds as `epsilon_from_renyi`; every order is valid.
+    The same bounds as `epsilon_from_renyi`. Every order is valid.
     """
     epsilons = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
     grid = np.union1d(_GRID, own_orders(curve))

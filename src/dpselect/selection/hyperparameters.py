@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSetGuarantee:
-    """What a search costs people in the training data, people in the validation data, and anyone.
+    """The cost of a search for people in the training data, people in the validation data, and anyone.
 
     Attributes:
         training: for a person in the training data only.
@@ -49,7 +49,7 @@ class TwoSetGuarantee:
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSetRelease(Release):
-    """A release whose price differs between the two data sets; `guarantee` is that of everyone."""
+    """A release whose price differs between the two data sets. `guarantee` is that of everyone."""
 
     training: Guarantee
     validation: Guarantee

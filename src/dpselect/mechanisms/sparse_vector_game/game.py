@@ -54,7 +54,7 @@ class SparseVectorGame:
         queries: how many queries are answered at most; None for any number.
         release_epsilon: of a pure mechanism whose output is released after each positive; 0 without one.
         noise: of the queries: "laplace", or "geometric", where `query_rate` is one over whole steps of the sensitivity.
-        steps: the sensitivity in steps of the geometric noise; its `query_rate` is that of all of them.
+        steps: the sensitivity in steps of the geometric noise. Its `query_rate` is that of all of them.
     """
 
     query_rate: float
@@ -84,7 +84,7 @@ class SparseVectorGame:
 
     @property
     def limited(self) -> bool:
-        """Whether the number of queries is so small that it is priced; else any number is."""
+        """Whether the number of queries is small enough to be priced. If not, any number is priced."""
         most = self.queries
         plain = not self.restarts and self.release_epsilon == 0.0
         if not plain or most is None or most > _MOST_EACH * self.positives:
@@ -93,7 +93,7 @@ class SparseVectorGame:
 
     @property
     def query_moves(self) -> tuple[QueryMoves, ...]:
-        """One for queries that move anywhere; two for monotonic ones, which all move up or all down."""
+        """One for queries that move anywhere. Two for monotonic ones, which all move up or all down."""
         return _MONOTONIC if self.monotonic else _GENERAL
 
     def shifts(self, moves: QueryMoves) -> tuple[float, ...]:
@@ -103,7 +103,7 @@ class SparseVectorGame:
         return (1.0,) if moves.mirrored else (0.0,)
 
     def threshold_loss(self, moves: QueryMoves, shift: float) -> float:
-        """What the shift of one threshold noise costs at most."""
+        """The most that the shift of one threshold noise costs."""
         return (self.threshold_rate or 0.0) * moves.moved(shift)
 
     @property
@@ -114,7 +114,7 @@ class SparseVectorGame:
 
     @property
     def pure_epsilon(self) -> float:
-        """The loss that no session exceeds, up to rounding; inf with neither threshold noise nor a limit of queries."""
+        """The loss that no session exceeds, up to rounding, inf with neither threshold noise nor a limit of queries."""
         drawn = self.positives if self.restarts else self.thresholds
         each = (1.0 if self.monotonic else 2.0) * self.query_rate + self.release_epsilon
         found = np.inf if self.threshold_rate is None else drawn * self.threshold_rate + self.positives * each

@@ -14,7 +14,7 @@ __all__ = ["LossDistribution", "Mesh", "laplace_losses", "place", "pure_losses"]
 
 @dataclass(frozen=True)
 class Mesh:
-    """The losses first width, (first + 1) width, ..., of which there are `size`."""
+    """The `size` losses first width, (first + 1) width, ..."""
 
     width: float
     first: int
@@ -34,7 +34,7 @@ class Mesh:
     def padded(self, values: Array, cells: int, out: Array | None = None) -> Array:
         """`values` with so many more on either side, which are no smaller than those of the function they stand for.
 
-        Below the first loss a value of a function that rises; above the last one the chord to the value 1 at infinity.
+        Below the first loss a value of a function that rises. Above the last one the chord to the value 1 at infinity.
         """
         buffer = np.empty((*values.shape[:-1], self.size + 2 * cells)) if out is None else out
         buffer[..., :cells] = values[..., :1]
@@ -77,8 +77,8 @@ class LossDistribution:
 def laplace_losses(size: float, width: float) -> LossDistribution:
     """The loss of Laplace noise that moves by `size` of its scale: an atom at either end, a density between.
 
-    Under P there is mass 1/2 at `size`, exp(-size)/2 at -size, and the density exp((l - size)/2)/4 between; that times
-    exp(-l) under P'. The masses of each cell under both are kept, and put on its ends: the chord's expectation.
+    Under P there is mass 1/2 at `size`, exp(-size)/2 at -size, and the density exp((l - size)/2)/4 between. Under P' it
+    is that times exp(-l). The masses of each cell under both are kept, and put on its ends: the chord's expectation.
     """
     if size == 0.0:
         return LossDistribution(0, np.ones(1))

@@ -34,11 +34,11 @@ def game_guarantee(
     pure_epsilon: float | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> Guarantee:
-    """What a sparse vector promises, for any number of queries, each chosen after the answers before it.
+    """The guarantee of a sparse vector, for any number of queries, each chosen after the answers before it.
 
     At delta 0 the pure price (none without noise on the threshold); at any other delta the smallest of that, of the
     Renyi divergence of its positives, and of the game's value where `is_solvable` says that it is solved. Rounded up.
-    Statement and proof: docs/theory/sparse-vector.md; the pure price: Lyu, Su, Li 2017, Theorems 4 and 5.
+    Statement and proof: docs/theory/sparse-vector.md. The pure price: Lyu, Su, Li 2017, Theorems 4 and 5.
 
     Args:
         game: the noises and the number of positives.
@@ -62,7 +62,7 @@ def game_guarantee(
 
 
 def _attained_profile(game: SparseVectorGame) -> PrivacyProfile | None:
-    """What queries far below their thresholds attain, half of which move up and half of which move down.
+    """The profile that queries far below their thresholds attain, if half of them move up and half down.
 
     Randomised response with loss `query_rate` (half of it for monotonic queries), once for each positive.
 
@@ -83,7 +83,7 @@ def _attained_profile(game: SparseVectorGame) -> PrivacyProfile | None:
 def gaussian_game_guarantee(
     *, noise_multiplier: float, positives: int, queries: int | None, adjacency: Adjacency | str = "add_or_remove_one"
 ) -> Guarantee:
-    """What a sparse vector promises whose queries have Gaussian noise of `noise_multiplier` sensitivities.
+    """The guarantee of a sparse vector with Gaussian noise of `noise_multiplier` sensitivities on its queries.
 
     For at most so many positives and queries, any noise on the threshold (or none) and queries that move anywhere.
     Never more than the composition of so many Gaussian mechanisms. Raises `ArgumentError` without a limit of queries:

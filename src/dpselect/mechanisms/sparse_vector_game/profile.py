@@ -114,7 +114,7 @@ class GameProfile(SymmetricProfile):
         return np.asarray(known[left] * (1.0 - share) + known[left + 1] * share) * (1.0 + 2.0**-40)
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon with one shift of the threshold noise; the best one is looked for from a near one."""
+        """The smallest epsilon with one shift of the threshold noise. The search for the best one starts near it."""
         return max(_best_epsilon(self.game, one, float(delta)) for one in self.game.query_moves)
 
 

@@ -32,7 +32,7 @@ def pairs_of(game: SparseVectorGame, moves: QueryMoves, shift: float) -> QueryPa
 
 
 def log_kappa(pairs: QueryPairs, orders: Array) -> Array:
-    """log of kappa(a): what one positive multiplies the moment exp((a - 1) D_a) by at most; inf where it has no bound.
+    """log of kappa(a): the most that one positive multiplies the moment exp((a - 1) D_a) by, inf if it has no bound.
 
     kappa = max over the pairs of S (S/S')^(a-1) / (1 - F (F/F')^(a-1)), and at least 1. With S + F = 1 the quotient is
     exp((a-1) log S/S') / (1 - F/S expm1((a-1) log F/F')), which keeps its digits near a = 1. Pairs are in the last
@@ -57,7 +57,7 @@ def log_moment(pairs: QueryPairs, orders: Array) -> Array:
 
 @lru_cache(maxsize=256)
 def _pairs_of_shifts(game: SparseVectorGame, moves: QueryMoves) -> QueryPairs:
-    """The pairs of every shift, one row each; rows end with pairs that tell nothing."""
+    """The pairs of every shift, one row each. Rows end with pairs that reveal nothing."""
     rows = [pairs_of(game, moves, shift) for shift in game.shifts(moves)]
     shape = len(rows), max(row.negative.size for row in rows)
     found = QueryPairs(np.zeros(shape), np.zeros(shape), np.ones(shape), np.zeros(shape))
@@ -117,7 +117,7 @@ class GameRenyi:
 
 @dataclass(frozen=True)
 class GameUsed:
-    """What a session that is over has used of its Renyi divergence: the threshold and the positives it gave.
+    """The Renyi divergence that a finished session has used: the threshold and the positives it gave.
 
     For `OutputGuarantee.used`, and a session during which nothing else runs. At every order the shift is the one that
     the session was reserved at, and where a limit of queries was the smaller bound all of it is used: which bound

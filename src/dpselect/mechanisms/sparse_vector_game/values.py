@@ -124,9 +124,9 @@ def game_values(
 
 
 def _above_image(values: Array, image: Callable[[Array], Array], share: float) -> Array:
-    """`values`, raised by a constant until none of them is below its image; at 1 nothing is left to show.
+    """`values`, raised by a constant until none of them is below its image. At 1 nothing is left to show.
 
-    A constant c raises the image by P c at most, so c (1 - P) = m is enough; one more rounding may ask for one more.
+    A constant c raises the image by P c at most, so c (1 - P) = m is enough. One more rounding may need one more.
     """
     for _ in range(_MOST_ITERATIONS):
         lacking = np.where(values < 1.0, image(values) - values * _COVERED, 0.0)

@@ -162,8 +162,8 @@ class RandomizedResponsePairs:
 class LossPairs:
     """Coarsenings of a privacy-loss distribution, which is pessimistic: nothing of it is attained.
 
-    Each direction takes its losses above zero from its own distribution and those below zero from the other one
-    turned round: a distribution composed by transforms is only good where its own masses are not multiplied up.
+    Each direction takes its losses above zero from its own distribution and those below zero from the other one turned
+    round. A distribution composed by transforms is only accurate if its own masses are not multiplied up.
     """
 
     profile: Distributions
@@ -180,7 +180,7 @@ class LossPairs:
 
 
 def _consistent(pair: DominatingPair) -> DominatingPair:
-    """The same upper masses with lower = upper exp(-loss); what P' lacks or exceeds falls on the lowest losses.
+    """The same upper masses with lower = upper exp(-loss). The lowest losses take what P' lacks or exceeds.
 
     P-mass below a cut moves up to it, which raises the curve below the cut to its chord and keeps the rest.
     """
@@ -207,7 +207,7 @@ def _enclose(pair: DominatingPair, atoms: int) -> PairEnclosure:
 class ProfilePairs:
     """The pair of a profile: chords in exp(epsilon) between knots, exact when the profile is made of such chords.
 
-    `knots` are the epsilons > 0 to use; None spreads them over the range in which the profile falls. `attained` says
+    `knots` are the epsilons > 0 to use. None spreads them over the range in which the profile falls. `attained` says
     that the profile is itself that of some mechanism, so that nothing valid is below its pair.
     """
 

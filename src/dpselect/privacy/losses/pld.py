@@ -1,7 +1,7 @@
-"""Privacy-loss distributions of sampled Gaussians and of profiles, read as pairs; every composition is ours.
+"""Privacy-loss distributions of sampled Gaussians and of profiles, read as pairs. Every composition is our own code.
 
-Those of other mechanisms are dp-accounting's (`privacy.events`). What is then assumed is that the library's masses of
-one run are right, up to the noise that `unit_mass` repairs; guarantees that rest on them say so in their theorem.
+Those of other mechanisms are dp-accounting's (`privacy.events`). This assumes that the library's masses of one run are
+right, up to the noise that `unit_mass` repairs. Guarantees that rest on it state it in their theorem.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def suitable_interval(
 ) -> float | None:
     """The mesh for a mechanism's losses: 1e-4, or near `finest`, wider by powers of two so that 1e6 cells cover them.
 
-    None where the losses reach so far that no distribution is worth building; the other curves still answer.
+    None if the losses reach so far that no distribution is worth building. The other curves still answer.
     """
     spread = pure_epsilon
     if curve is not None:
@@ -92,10 +92,10 @@ def suitable_interval(
 def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int, transforms: int = 1) -> float | None:
     """The mesh for the composition of that many mechanisms: the steps of a training, not trainings.
 
-    Connecting the dots adds interval^2 / 6 to the variance of each part's losses; a sum that is spread over 2^14 cells
-    has a standard deviation of about 2^11, so that 256 parts add 1e-5 of its variance. Losses that are atoms, as pure
-    ones may be, are moved by up to a cell each, and keep the usual mesh. Where there are very many cells, or many laws
-    with `transforms` of their own, the mesh is wider.
+    Connecting the dots adds interval^2 / 6 to the variance of each part's losses. A sum over 2^14 cells has a standard
+    deviation of about 2^11 cells, so 256 parts add 1e-5 of its variance. Losses that are atoms, as pure ones may be,
+    are moved by up to a cell each, and keep the usual mesh. With very many cells, or many distributions to transform,
+    the mesh is wider.
     """
     spread = min(pure_epsilon, math.inf if curve is None else _spread(curve))
     if curve is None or math.isfinite(pure_epsilon) or not 0.0 < spread < math.inf:
@@ -115,7 +115,7 @@ def _spread(curve: RenyiCurve) -> float:
 
 
 def discretisable(profile: PrivacyProfile, curve: RenyiCurve | None = None, failure: float = 0.0) -> bool:
-    """Whether `profile_loss` has finite losses to work with: not all the mass lies past the farthest.
+    """Whether `profile_loss` has finite losses to work with: not all the mass is past the farthest.
 
     A Renyi curve that holds outside the failure mass may tell without the profile, which may be slow: the mass past e
     is at most exp(curve(2) - e).
@@ -137,7 +137,7 @@ def pair_from_losses(losses: Losses) -> DominatingPair:
     """The pair (P, P') of losses, repaired so that its hockey-stick curve is only raised.
 
     Upper tails are what the curve depends on, monotonically, and `unit_mass` raises or keeps them. P' gets exp(-loss)
-    times the masses of P, cut to unit mass at the lowest losses; what it then lacks has loss -inf.
+    times the masses of P, cut to unit mass at the lowest losses. The mass that it then lacks has loss -inf.
     """
     upper, infinite = unit_mass(losses.masses, losses.infinite)
     with np.errstate(over="ignore", under="ignore"):
