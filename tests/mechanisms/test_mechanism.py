@@ -84,6 +84,16 @@ def test_a_draw_is_the_value_of_the_call_with_the_same_source():
     assert not Shift()([1]).replayable
 
 
+def test_a_mechanism_that_binds_by_the_former_name_still_does():
+    with pytest.warns(DeprecationWarning, match="Former.settled is called bind now"):
+
+        class Former(Shift):
+            def settled(self, *data):
+                return Shift(steps=7), data
+
+    assert Former().draw([0], random=keyed_source(1))[0] in (7, 8)
+
+
 def test_a_released_value_is_priced_only_for_a_spender():
     class Unpriced(Shift):
         @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
@@ -54,6 +55,12 @@ class Mechanism(Parsed, ABC):
     >>> mechanism.guarantee.epsilon(delta=0), mechanism([0.0, 90.0, 3.0], random=keyed_source(1)).value
     (1.0, 1)
     """
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "settled" in vars(cls):  # its name before 0.3
+            warnings.warn(f"{cls.__name__}.settled is called bind now", DeprecationWarning, stacklevel=2)
+            cls.bind = vars(cls)["settled"]  # type: ignore[method-assign]
 
     @property
     @abstractmethod
