@@ -13,6 +13,7 @@ from dpselect.privacy import (
     pure_dp,
     worst_of,
 )
+from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
 
 
 def test_adjacencies_never_mix():
@@ -31,3 +32,13 @@ def test_adjacencies_never_mix():
             pure_dp(epsilon=1, adjacency=wrong)
     with pytest.raises(AdjacencyError, match="add_or_remove_one"):
         dp_sgd(noise_multiplier=1, sampling_rate=0.1, steps=1, adjacency="replace_one")
+
+
+def test_the_text_and_the_enumeration_are_one_and_all_must_share_it():
+    assert parse_adjacency("replace_one") is parse_adjacency(Adjacency.REPLACE_ONE) is Adjacency.REPLACE_ONE
+    assert common_adjacency(["replace_one", Adjacency.REPLACE_ONE]) is Adjacency.REPLACE_ONE
+    for mixed in ([], ["replace_one", "add_or_remove_one"]):
+        with pytest.raises(AdjacencyError, match="never compose"):
+            common_adjacency(mixed)
+    with pytest.raises(AdjacencyError, match="one of 'add_or_remove_one', 'replace_one', got 'Replace_one'"):
+        common_adjacency(["Replace_one"])
