@@ -332,7 +332,7 @@ _PUBLIC = "public numbers"
 _NOTHING = "draws without data, or promises nothing by itself"
 _LEARNER = "scikit-learn's signature; `guarantee()` says the price before a row is seen, and `paid` pays for one fit"
 UNPAID: dict[str, str] = {
-    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(draw|prepared|settled|form)": _PART,
+    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(draw|prepared|bind|form)": _PART,
     r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(normalised|examined|distance)": _PART,
     r"mechanisms\.Mechanism.*": "the base of those in the table",
     r"mechanisms\.(add_on_grid|round_to_grid|gaussian_steps|discrete_\w+)": _NOTHING,
