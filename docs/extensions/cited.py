@@ -79,7 +79,7 @@ CITED = {
     (
         "mechanisms/bounded_range_price.py",
         "Cesar, Rogers 2021",
-    ): "test: mechanisms/test_scores.py: test_bounded_range_curves",
+    ): "test: mechanisms/test_bounded_range_price.py: test_bounded_range_curves",
     ("mechanisms/bounded_range_price.py", "Durfee, Rogers 2019"): "entry: Durfee, Rogers 2019, Lemma 4.2",
     ("mechanisms/bounded_range_price.py", "Harrison, Manurangsi 2026"): "no price: a number for comparison",
     ("mechanisms/brownian.py", "Robbins 1970"): "entry: docs/theory/noise-reduction.md, Theorem 6",
@@ -88,20 +88,20 @@ CITED = {
     (
         "mechanisms/flipping.py",
         "Ding et al. 2021",
-    ): "test: mechanisms/test_scores.py: test_permute_and_flip_is_noisy_max_with_exponential_noise",
+    ): "test: mechanisms/test_flipping.py: test_permute_and_flip_is_noisy_max_with_exponential_noise",
     (
         "mechanisms/interquantile_range.py",
         "Dwork, Lei 2009",
-    ): "test: mechanisms/test_propose_test_release.py: test_the_interquantile_range_keeps_its_guarantee",
+    ): "test: mechanisms/test_interquantile_range.py: test_the_interquantile_range_keeps_its_guarantee",
     (
         "mechanisms/large_margin.py",
         "Chaudhuri, Hsu, Song 2014",
-    ): "test: mechanisms/test_score_mechanism.py: test_large_margin_mechanism_exact_audit",
+    ): "test: mechanisms/test_large_margin.py: test_large_margin_mechanism_exact_audit",
     ("mechanisms/noise_reduction.py", "Ligett et al. 2017"): "entry: docs/theory/noise-reduction.md, Theorem 2",
     (
         "mechanisms/noisy_max.py",
         "Ding et al. 2021",
-    ): "test: mechanisms/test_scores.py: test_permute_and_flip_is_noisy_max_with_exponential_noise",
+    ): "test: mechanisms/test_flipping.py: test_permute_and_flip_is_noisy_max_with_exponential_noise",
     (
         "mechanisms/noisy_max.py",
         "Dwork, Roth 2014, Claim 3.9",
@@ -124,7 +124,7 @@ CITED = {
     (
         "mechanisms/trimmed_mean.py",
         "Dwork, Lei 2009",
-    ): "test: mechanisms/test_propose_test_release.py: test_trimmed_means_need_their_delta_and_no_more",
+    ): "test: mechanisms/test_trimmed_mean.py: test_trimmed_means_need_their_delta_and_no_more",
     (
         "privacy/losses/composition.py",
         "Higham 2002, Theorem 24.2",
@@ -132,7 +132,7 @@ CITED = {
     (
         "privacy/losses/connect_the_dots.py",
         "Doroshenko et al. 2022",
-    ): "test: privacy/losses/test_pld.py: test_connecting_the_dots_lies_above_the_profile_at_both_signs",
+    ): "test: privacy/losses/test_connect_the_dots.py: test_connecting_the_dots_lies_above_the_profile_at_both_signs",
     (
         "privacy/losses/discretise.py",
         "Doroshenko et al. 2022",
@@ -141,7 +141,7 @@ CITED = {
     (
         "privacy/losses/pld.py",
         "Doroshenko et al. 2022",
-    ): "test: privacy/losses/test_pld.py: test_the_lower_hull_is_the_largest_convex_function_below_the_points",
+    ): "test: privacy/losses/test_connect_the_dots.py: test_the_lower_hull_is_the_largest_convex_function",
     ("privacy/losses/pld.py", "Mironov 2017, Proposition 3"): "no price: a rough number that a mesh is chosen by",
     ("privacy/mechanisms/known_curves.py", "Bun, Steinke 2016"): "no price: a definition",
     ("privacy/mechanisms/known_curves.py", "Mironov 2017"): "no price: a definition",
@@ -166,7 +166,7 @@ CITED = {
     (
         "privacy/renyi.py",
         "Bretagnolle, Huber 1979",
-    ): "test: privacy/test_profile.py: test_a_delta_that_total_variation_cannot_exceed_costs_nothing",
+    ): "test: privacy/test_renyi.py: test_a_delta_that_total_variation_cannot_exceed_costs_nothing",
     ("privacy/renyi.py", "Bun, Steinke 2016"): "no price: a definition",
     ("repetitions/distribution.py", "Papernot, Steinke 2022"): "entry: Papernot, Steinke 2022, Lemma 22",
     ("repetitions/negative_binomial.py", "Liu, Talwar 2019"): "no price: the name of a law",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 import os
 import pickle
@@ -15,8 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpselect.adaptive import explicit_grid, integer_grid, logarithmic_grid, plan_blocks, uniform_grid
-from dpselect.adaptive.analysis import Verified
+from dpselect.adaptive import explicit_grid, plan_blocks
 from dpselect.adaptive.choosing import choice_epsilon, summed_ranks
 from dpselect.adaptive.grids import float_grid
 from dpselect.adaptive.means import AdaptiveMeans
@@ -44,31 +42,6 @@ def test_answers_are_close_and_counted(mechanism: str) -> None:
         session.estimate(np.mean, lower=-2, upper=2, granularity=0.01)
 
 
-def test_it_states_what_it_certifies_before_it_starts() -> None:
-    session = analysis(verifications=10, refusals=1, data=normal_rows(600_000))
-    statement = session.certificate.statement
-    assert "5 adaptive answers are between the 25 and 75 % quantiles" in statement
-    assert "20 new rows" in statement
-    assert "except with probability 0.025" in statement
-    assert "10 guesses" in statement
-    described = json.loads(json.dumps(session.certificate.describe(delta=1e-6)))
-    assert described["row_privacy"]["epsilon"] > 0
-    assert described["mechanism"] == "binary_search"
-    assert "data splitting would need" in described["reason"]
-    plan = session.certificate.plan
-    assert math.isclose(
-        session.certificate.row_privacy.gaussian_mu or 0.0,
-        math.sqrt(5) * plan.noise.mu,
-        rel_tol=1e-9,  # type: ignore[union-attr]
-    )
-
-
-def test_more_rows_buy_privacy_not_less_noise() -> None:
-    small, large = analysis(normal_rows(40_000)), analysis(normal_rows(400_000))
-    assert large.certificate.row_privacy.epsilon(1e-6) < 0.2 * small.certificate.row_privacy.epsilon(1e-6)
-    assert large.certificate.plan.certified
-
-
 def test_it_refuses_when_the_blocks_are_too_few() -> None:
     needed = plan_blocks(queries=5, grid_size=1001, failure_probability=0.05).blocks
     analysis(normal_rows(20 * needed))
@@ -78,30 +51,6 @@ def test_it_refuses_when_the_blocks_are_too_few() -> None:
         analysis(accounting="paper")
     with pytest.raises(ArgumentError, match="fewer queries"):
         analysis(queries=10**6)
-
-
-@pytest.mark.full
-def test_the_paper_s_constants() -> None:
-    session = analysis(np.arange(200_000) % 7, subsample_size=1, queries=2, accounting="paper", grid_size=16)
-    assert session.certificate.plan.accounting == "paper"
-    assert session.certificate.plan.certified
-    assert session.estimate(lambda rows: float(rows[0]), lower=0, upper=6, granularity=1).value in (2, 3, 4)
-
-
-@pytest.mark.full
-def test_data_splitting_only_when_allowed() -> None:
-    with pytest.raises(ArgumentError, match="validity_only"):
-        analysis(mechanism="splitting")
-    session = analysis(normal_rows(20 * 200), validity_only=True)
-    assert session.certificate.plan.mechanism == "splitting"
-    assert "break even" in session.certificate.reason
-    release = session.estimate(np.mean, lower=-2, upper=2, granularity=0.01)
-    assert abs(release.value - 0.3) < 0.3
-    assert release.guarantee.epsilon(1e-6) == math.inf
-    assert session.certificate.describe(delta=1e-6)["row_privacy"]["epsilon"] is None
-    assert session.choose([np.mean, np.var]).value == 1
-    with pytest.raises(ArgumentError, match="spend"):
-        analysis(validity_only=True, spender=Recorder())
 
 
 @pytest.mark.full
@@ -239,48 +188,6 @@ def test_one_block_moves_a_sum_of_ranks_by_its_range() -> None:
         assert ranks.sum() == 7 * 5 * 4  # every pair of every block is counted twice
 
 
-@pytest.mark.full
-def test_verification_confirms_refuses_and_corrects() -> None:
-    data = normal_rows(600_000)
-    spender = Recorder()
-    session = analysis(data, verifications=40, refusals=2, spender=spender, label="v")
-    assert session.verification is not None
-    for _ in range(5):
-        assert session.verify(np.mean, 0.3, axis=True).value is True
-    assert len(spender.reserved) == 1  # confirmations cost nothing more
-    assert session.verification.refusals_left == 2
-    assert session.verify(np.mean, 2.0, axis=True).value is False
-    assert spender.settled == [spender.reserved[0][0]]
-    corrected = session.verify_or_correct(np.mean, -2.0, lower=-2, upper=2, granularity=0.01, axis=True)
-    assert isinstance(corrected.value, Verified)
-    assert not corrected.value.agrees
-    assert abs(corrected.value.value - 0.3) < 0.15
-    assert session.verification.remaining == 0
-    with pytest.raises(BudgetError, match="verification"):
-        session.verify(np.mean, 0.3, axis=True)
-    assert session.remaining == 4
-    with pytest.raises(ArgumentError, match="verifications"):
-        analysis().verify(np.mean, 0.3)
-
-
-@pytest.mark.full
-def test_exactly_as_many_refusals_as_planned() -> None:
-    """The short circuit: a guess that is refused on its first side is one refusal, so all of them can be used."""
-    session = analysis(normal_rows(900_000), verifications=20, refusals=3)
-    assert [session.verify(np.mean, guess, axis=True).value for guess in (-9, 9, -9)] == [False] * 3
-    with pytest.raises(BudgetError):
-        session.verify(np.mean, 0.3, axis=True)
-    assert session.verification is not None
-    assert session.verification.refusals_left == 0
-
-
-def test_confirmed_guess_keeps_the_questions() -> None:
-    session = analysis(normal_rows(600_000), verifications=5, refusals=1)
-    release = session.verify_or_correct(np.mean, 0.3, lower=-2, upper=2, granularity=0.01, axis=True)
-    assert release.value == Verified(True, 0.3)
-    assert session.remaining == 5
-
-
 def test_sessions_do_not_copy_fork_or_show_data() -> None:
     session = analysis(verifications=5, refusals=1, data=normal_rows(600_000))
     means = AdaptiveMeans(normal_rows(), queries=2, failure_probability=0.05)
@@ -312,17 +219,6 @@ def test_another_quantile_than_the_median() -> None:
         analysis(rows, rank=0.6, upper_rank=0.95, mechanism="exponential")
     with pytest.raises(ArgumentError, match="upper_rank"):
         analysis(rows, rank=0.6, upper_rank=0.5)
-
-
-@pytest.mark.parametrize("grid", [
-    uniform_grid(-2, 2, 0.01), logarithmic_grid(1e-3, 10, ratio=1.02), integer_grid(-5, 5), float_grid(-1e9, 1e9),
-    explicit_grid([-1, 0.3, 7]),
-], ids=["uniform", "logarithmic", "integers", "doubles", "explicit"])  # fmt: skip
-def test_every_grid_through_the_front_door(grid: Any) -> None:
-    session = analysis(grid_size=2**64, queries=2, data=normal_rows(100_000))
-    value = session.estimate(np.mean, grid=grid, axis=True).value
-    assert abs(value - 0.3) < (0.51 if isinstance(value, int) else 0.15)
-    assert isinstance(value, int) == isinstance(grid.decode(0), int)
 
 
 @pytest.mark.full

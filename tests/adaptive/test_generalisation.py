@@ -43,17 +43,13 @@ from dpselect.adaptive.spread import (
 )
 from dpselect.adaptive.transfer import largest_mu, largest_rho
 from dpselect.errors import ArgumentError
-from dpselect.mechanisms.bounded_range_price import BoundedRangeProfile, bounded_range
+from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.privacy import compose, gaussian, zcdp
 from dpselect.randomness import keyed_source
 from tests.adaptive.adaptive_laws import badness, exponential_law, worst_failure, worst_losses
+from tests.adaptive.generalisation_cases import close
 
 HUGE = 2**64
-
-
-def close(value: float, expected: float, digits: float = 5e-7) -> bool:
-    """Equal up to the digits that the expected number is given to."""
-    return math.isclose(value, expected, rel_tol=digits)
 
 
 def test_the_law_of_the_worked_example() -> None:
@@ -236,15 +232,6 @@ def test_theorem_5_1() -> None:
         queries=2000, refusals=10, epsilon=epsilon, delta=1.3020833333e-5, accuracy=0.1 / 3, failure_probability=0.025
     )
     assert close(same, textbook)
-
-
-def test_bounded_range_profile() -> None:
-    profile = BoundedRangeProfile(0.5)
-    assert close(float(profile.at(np.array(0.0))), 0.1243530, 1e-6)
-    assert close(float(profile.at(np.array(0.0))), math.tanh(0.125), 1e-9)
-    assert close(float(profile.at(np.array(0.1))), 0.08350978, 1e-6)
-    assert close(float(profile.at(np.array(-0.5))), -math.expm1(-0.5), 1e-9)
-    assert float(profile.at(np.array(0.5))) == 0.0
 
 
 def test_composed_exponential_medians() -> None:

@@ -15,8 +15,8 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from dpselect.adaptive import plan_blocks, uniform_grid
-from dpselect.adaptive.generalisation import paper_blocks, transfer_blocks, verification_blocks
+from dpselect.adaptive import ExponentialMedian, plan_blocks, uniform_grid
+from dpselect.adaptive.generalisation import paper_blocks, transfer_blocks
 from dpselect.adaptive.median_bounds import advanced_composition, exponential_median_blocks
 from dpselect.adaptive.medians import ExponentialMedian
 from dpselect.adaptive.spread import hoeffding_subsample
@@ -109,19 +109,6 @@ def test_rows_for_means(queries: int, paper: float, quartiles: float, exponentia
     ]
     assert 0.95 * exponential < min(rows) < 1.03 * exponential
     assert math.isclose(queries * math.ceil(2 * math.log(2 * queries / BETA) / 0.01), splitting, rel_tol=5e-3)
-
-
-@pytest.mark.parametrize(("rank", "margin", "refusals", "queries", "first", "second"), [
-    (0.2, 0.1, 1, 100, 3.29e5, 7.27e5), (0.2, 0.1, 10, 100, 3.29e5, 2.85e6), (0.2, 0.1, 10, 10_000, 4.74e5, 3.94e6),
-    (0.2, 0.1, 100, 10_000, 4.74e5, 1.42e7), (0.2, 0.15, 10, 10_000, 2.14e5, 1.75e6),
-    (0.1, 0.05, 10, 10_000, 9.49e5, 8.12e6),
-])  # fmt: skip
-def test_verification_with_the_constants_of_the_paper(
-    rank: float, margin: float, refusals: int, queries: int, first: float, second: float
-) -> None:
-    found = verification_blocks(rank=rank, margin=margin, queries=queries, refusals=refusals, failure_probability=BETA)
-    assert math.isclose(found[0], first, rel_tol=4e-3)
-    assert math.isclose(found[1], second, rel_tol=4e-3)
 
 
 def noisy(grid: Domain, rho: float, queries: int, seed: int) -> Callable[[NDArray[np.float64]], float]:

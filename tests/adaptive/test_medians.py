@@ -8,25 +8,23 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 from scipy.special import ndtr
 from scipy.stats import chisquare
 
-from dpselect.adaptive import explicit_grid, integer_grid, logarithmic_grid, uniform_grid
-from dpselect.adaptive.grids import float_grid, read_grid
-from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
-from dpselect.adaptive.search_noise import SearchNoise, best_sharing, search_cost
+from dpselect.adaptive import (
+    ExponentialMedian,
+    SearchMedian,
+    SearchNoise,
+    explicit_grid,
+    float_grid,
+    integer_grid,
+    uniform_grid,
+)
+from dpselect.adaptive.grids import read_grid
 from dpselect.errors import ArgumentError
 from dpselect.randomness import keyed_source
 from tests.adaptive.adaptive_laws import data_sets, exponential_law, neighbours, search_law
-
-GRIDS = {
-    "uniform": uniform_grid(-1, 1, 0.1),
-    "integers": integer_grid(-7, 12),
-    "logarithmic": logarithmic_grid(1e-3, 1e6, ratio=1.5),
-    "explicit": explicit_grid([3, -1, 0.5, 100, 2.25]),
-    "doubles": float_grid(-10, 1e9),
-}
+from tests.adaptive.medians_cases import GRIDS
 
 
 @pytest.mark.full
@@ -93,26 +91,6 @@ def test_an_exact_audit_of_the_exponential_median() -> None:
     assert excess[1.0] <= 1e-12 < 0.01 < excess[2.0]
 
 
-@pytest.mark.full
-@settings(max_examples=60, deadline=None)
-@given(st.integers(1, 64), st.floats(0.0, 4.0), st.integers(0, 2**30))
-def test_the_cost_of_a_search_covers_every_subset_of_steps(steps: int, sharing: float, seed: int) -> None:
-    """d' Sigma^-1 d for random zero-one vectors, by solving the linear system."""
-    covariance = np.eye(steps) + sharing * np.ones((steps, steps))
-    shift = np.random.default_rng(seed).integers(0, 2, steps).astype(float)
-    squared = float(shift @ np.linalg.solve(covariance, shift))
-    assert squared * (1.0 + sharing) <= search_cost(steps, sharing) * (1 + 1e-9)
-
-
-def test_sharing_pays() -> None:
-    assert search_cost(10, 0.0) == 10.0
-    assert search_cost(10, best_sharing(10)) < 4.34
-    assert search_cost(64, best_sharing(64)) < 20.3
-    assert best_sharing(1) == 0.0
-    for steps in (2, 10, 64):
-        assert search_cost(steps, best_sharing(steps)) <= (math.sqrt(steps) + 1) ** 2 / 4 * 1.0001
-
-
 def test_an_adaptive_search_is_as_private_as_claimed() -> None:
     """Two steps, the second probe chosen by the first answer: the law of both noisy counts, on a fine mesh."""
     noise = SearchNoise.of_deviation(2, 1.0, sharing=0.7)
@@ -151,23 +129,6 @@ def test_the_failure_bound_of_a_search() -> None:
         answer = SearchMedian(noise=noise)(values, grid, random=source).value
         bad += not (np.count_nonzero(values <= answer) > 350 and np.count_nonzero(values >= answer) > 350)
     assert bad <= bound * 400
-
-
-@pytest.mark.parametrize("name", list(GRIDS))
-def test_grids_round_trip_and_are_monotone(name: str) -> None:
-    grid = GRIDS[name]
-    codes = sorted({0, 1, grid.size // 3, grid.size // 2, grid.size - 2, grid.size - 1})
-    points = [grid.decode(code) for code in codes]
-    assert points == sorted(points)
-    assert np.asarray(grid.encode(np.array(points, dtype=float))).tolist() == codes
-    wild = np.concatenate((np.random.default_rng(0).normal(0, 50, 2000), points, [-np.inf, np.inf, 0.0, -0.0, 1e300]))
-    encoded = np.asarray(grid.encode(np.sort(wild)), dtype=np.uint64)
-    assert np.all(encoded[1:] >= encoded[:-1])
-    for code in codes[1:]:
-        threshold = grid.threshold(code)
-        assert int(grid.encode(np.array([threshold]))[0]) >= code
-        below = float(np.nextafter(threshold, -np.inf))
-        assert int(grid.encode(np.array([below]))[0]) < code
 
 
 @pytest.mark.parametrize("name", list(GRIDS))
@@ -221,18 +182,6 @@ def test_refusals() -> None:
         read_grid(lower=0, upper=1, granularity=None, grid=integer_grid(0, 1))
     with pytest.raises(ArgumentError, match="lower and upper"):
         read_grid(lower=0, upper=None, granularity=None)
-
-
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("deviation", [0.02, 1.0, 300.0, 1e6])
-def test_the_noise_has_its_deviation(deviation: float) -> None:
-    """Two thousand searches: the sample deviation is within 10 % but for a chance below 1e-9."""
-    source, noise = keyed_source(7), SearchNoise.of_deviation(8, deviation)
-    drawn = np.array([noise.draw(source) for _ in range(2000)]) / noise.scale
-    assert math.isclose(float(drawn.std()), deviation, rel_tol=0.1)
-    covariance = float(np.mean(drawn[:, 0] * drawn[:, 5]))
-    assert abs(covariance - noise.shared**2) < 0.15 * deviation**2
-    assert math.isclose(noise.deviation, deviation, rel_tol=1e-12)
 
 
 @pytest.mark.slow  # a statement about time, which a busy machine can make false

@@ -9,13 +9,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpselect.adaptive import certifies
 from dpselect.adaptive.median_bounds import exact_exponential_failure, exponential_median_blocks
-from dpselect.adaptive.search_noise import search_cost
-from dpselect.adaptive.transfer import certifies, certifies_interval, transfer_bound
+from dpselect.adaptive.transfer import (
+    certifies_interval,
+    gaussian_mu_of_range,
+    largest_mu,
+    largest_rho,
+    range_of_gaussian_mu,
+    transfer_bound,
+)
 from dpselect.errors import ArgumentError
+from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.ordered.order_statistics.one import rank_error
 from dpselect.ordered.slices.price import SlicePrice
-from dpselect.privacy import approximate_dp, pure_dp
+from dpselect.privacy import approximate_dp, compose, gaussian, pure_dp, zcdp
 from dpselect.testing.exact import renyi_divergence
 from tests.privacy.test_statements import within_one_per_cent
 
@@ -49,17 +57,6 @@ def test_answers_that_are_invalid_on_fresh_rows(rank, delta):
     below = rank * (1.0 + 1e-9)
     assert 1.0 / values < below
     assert within_one_per_cent(2.0 * delta, transfer_bound(private, sample_rank=0.5, rank=below))
-
-
-@pytest.mark.theorem("docs/theory/generalisation.md, Theorem 2", exact=True, sharp=True)
-@pytest.mark.parametrize("steps", [1, 5, 10, 40])
-@pytest.mark.parametrize("sharing", [0.0, 0.3, 2.0])
-def test_the_noise_of_a_search(steps, sharing):
-    """The squared length of a shift of correlated Gaussian counts, by the covariance, over all numbers of steps."""
-    covariance = np.eye(steps) + sharing * np.ones((steps, steps))
-    shifts = np.tri(steps)
-    truth = float(np.max(np.sum(shifts * np.linalg.solve(covariance, shifts.T).T, axis=1)))
-    assert within_one_per_cent(truth * (1.0 + sharing) * (1 - 1e-9), search_cost(steps, sharing))
 
 
 @pytest.mark.theorem(
@@ -111,10 +108,66 @@ def test_how_far_an_exponential_mechanism_is_off(size, rate):
     assert failure(error) <= 0.01 < failure(0.99 * error)
 
 
-def test_a_guarantee_for_added_rows_certifies_nothing():
-    added = pure_dp(epsilon=0.01)
-    ranks = {"failure_probability": 0.05}
+def test_transfer_bound_inverts_the_conditions() -> None:
+    at = {"sample_rank": 0.375, "rank": 0.25, "accuracy_failure": 0.0005}
+    mu = largest_mu(**at, failure_probability=0.05)
+    rho = largest_rho(**at, failure_probability=0.05)
+    for guarantee in (
+        gaussian(noise_multiplier=1 / mu * (1 + 1e-4), adjacency="replace_one"),
+        zcdp(rho=rho * (1 - 1e-4), adjacency="replace_one"),
+    ):
+        assert certifies(guarantee, **at, failure_probability=0.05)
+        assert math.isclose(transfer_bound(guarantee, **at), 0.05, rel_tol=3e-3)
+    pure = pure_dp(epsilon=0.3, adjacency="replace_one")
+    closed = 0.375 * 0.0005 / (0.375 - math.exp(0.3) * 0.25)
+    assert math.isclose(transfer_bound(pure, **at), closed, rel_tol=1e-3)
+    approximate = approximate_dp(epsilon=0.3, delta=1e-4, adjacency="replace_one")
+    assert math.isclose(
+        transfer_bound(approximate, **at), (1e-4 + 0.375 * 0.0005) / (0.375 - math.exp(0.3) * 0.25), rel_tol=1e-3
+    )
+    assert transfer_bound(pure_dp(epsilon=1.0, adjacency="replace_one"), **at) == 1.0
     with pytest.raises(ArgumentError, match="replace_one"):
-        certifies(added, sample_rank=0.375, rank=0.25, **ranks)
-    with pytest.raises(ArgumentError, match="replace_one"):
-        certifies_interval(added, sample=(0.4, 0.6), population=(0.25, 0.75), **ranks)
+        transfer_bound(pure_dp(epsilon=0.1), **at)
+
+
+def test_any_profile_transfers() -> None:
+    """A composition that has a profile only: the bound is between that of its Gaussian limit and that of its rho."""
+    together = compose(*[bounded_range(epsilon=0.02, adjacency="replace_one")] * 100)
+    at = {"sample_rank": 0.37, "rank": 0.25, "accuracy_failure": 0.0005}
+    found = transfer_bound(together, **at)
+    assert found <= transfer_bound(zcdp(rho=100 * 0.02**2 / 8, adjacency="replace_one"), **at) * (1 + 1e-6)
+    assert found >= transfer_bound(gaussian(noise_multiplier=10.0, adjacency="replace_one"), **at)
+
+
+def test_the_interval_version_agrees_with_the_median() -> None:
+    guarantee = gaussian(noise_multiplier=1 / 0.14, adjacency="replace_one")
+    symmetric = certifies_interval(
+        guarantee, sample=(0.3675, 0.6325), population=(0.25, 0.75), failure_probability=0.05, accuracy_failure=0.0005
+    )
+    assert symmetric
+    assert certifies(guarantee, sample_rank=0.3675, rank=0.25, failure_probability=0.05, accuracy_failure=0.0005)
+    wide = gaussian(noise_multiplier=1 / 0.16, adjacency="replace_one")
+    assert not certifies_interval(
+        wide, sample=(0.3675, 0.6325), population=(0.25, 0.75), failure_probability=0.05, accuracy_failure=0.0005
+    )
+    # the 90 % quantile, with a narrow upper side
+    assert certifies_interval(
+        guarantee, sample=(0.88, 0.92), population=(0.6, 0.97), failure_probability=0.05, accuracy_failure=0.0005
+    )
+    with pytest.raises(ArgumentError, match="ranks"):
+        certifies_interval(guarantee, sample=(0.2, 0.6), population=(0.25, 0.75), failure_probability=0.05)
+
+
+@pytest.mark.theorem("docs/theory/generalisation.md, Theorem 3", exact=True, sharp=True)
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 5.0])
+def test_a_bounded_range_lies_within_its_gaussian(epsilon: float) -> None:
+    """The profile of the range is below that of the Gaussian everywhere, and touches it."""
+    mu = gaussian_mu_of_range(epsilon)
+    assert math.isclose(range_of_gaussian_mu(mu), epsilon, rel_tol=1e-6)
+    epsilons = np.linspace(0, epsilon, 200)
+    normal = gaussian(noise_multiplier=1 / mu).delta(epsilons)
+    ours = bounded_range(epsilon=epsilon).delta(epsilons)
+    assert np.all(ours <= normal * (1 + 1e-9))
+    assert normal[0] <= ours[0] * (1 + 1e-6)
+    smaller = gaussian(noise_multiplier=1 / (mu * 0.999)).delta(epsilons)
+    assert np.any(ours > smaller)

@@ -23,7 +23,8 @@ from dpselect.ledger.fold import Account, MemoryBooks
 from dpselect.privacy import OutputGuarantee, compose, gaussian, pure_dp
 from dpselect.privacy.output.oracle import output_delta
 from dpselect.testing.exact import finite_guarantee
-from tests.privacy.output.test_guarantee import asymmetric, randomized_response, tight_delta
+from tests.privacy.output.guarantee_cases import randomized_response, tight_delta
+from tests.privacy.output.test_guarantee import asymmetric
 
 ROUNDING = 1e-12
 

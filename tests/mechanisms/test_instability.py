@@ -13,7 +13,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.ledger import AlreadySettledError, InsufficientBudget, Ledger
@@ -24,11 +23,10 @@ from dpselect.privacy import OutputGuarantee
 from dpselect.privacy.output.calculus import coarsen, first_answer
 from dpselect.privacy.output.oracle import output_delta
 from dpselect.randomness import keyed_source
-from tests.audits.propose_test_laws import interquantile_range_law, pass_probability, trimmed_mean_law
-from tests.mechanisms.test_propose_test_release import ROUNDING, interquantile_range, needed_delta, trimmed_mean
-
-FALSE_ALARM = 1e-6
-
+from tests.audits.propose_test_laws import pass_probability, trimmed_mean_law
+from tests.mechanisms.instability_cases import counted, fits
+from tests.mechanisms.propose_test_release_cases import interquantile_range, needed_delta, trimmed_mean
+from tests.mechanisms.test_propose_test_release import ROUNDING
 
 # ---- what it costs ---------------------------------------------------------------------------------------------------
 
@@ -138,29 +136,6 @@ def test_a_refund_goes_to_the_median(tmp_path):
             budget.reserve(median.guarantee, label="another")
 
 
-# ---- the samplers ----------------------------------------------------------------------------------------------------
-
-
-def fits(found, law):
-    draws = sum(found.values())
-    cells = [y for y, p in law.items() if p * draws >= 10]
-    observed = [found.get(y, 0) for y in cells]
-    expected = [law[y] * draws for y in cells]
-    observed.append(draws - sum(observed))
-    expected.append(draws - sum(expected))
-    if expected[-1] < 1e-6:
-        assert observed.pop() == 0
-        expected.pop()
-    return stats.chisquare(observed, np.array(expected) * (sum(observed) / sum(expected))).pvalue > FALSE_ALARM
-
-
-def counted(outputs):
-    found = {}
-    for output in outputs:
-        found[output] = found.get(output, 0) + 1
-    return found
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("rows", [(0, 0, 1, 1, 2), (0, 1, 1, 1, 1), (0, 0, 0, 9, 9)])
 def test_medians_follow_their_exact_law(rows):
@@ -170,27 +145,6 @@ def test_medians_follow_their_exact_law(rows):
     outputs = (mechanism.draw(rows, random=keyed_source(i)) for i in range(2000))
     units = (None if y is None else min(max(int(y), -7), 13) for y in outputs)
     assert fits(counted(units), law)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("rows", [(0, 0, 3, 3, 4, 5), (2, 2, 2, 2, 2, 2), (0, 1, 5, 9, 9, 20)])
-def test_interquantile_ranges_follow_their_exact_law(rows):
-    """2,000 draws, as above."""
-    mechanism = interquantile_range()
-    logarithm = math.log(2.0)
-    reach = (-8, 16)
-    law = interquantile_range_law(mechanism, np.array(rows), reach)
-
-    def level(output):
-        if output is None:
-            return None
-        stage, width = output
-        if width == 0.0:
-            return stage, None
-        return stage, min(max(round(math.log(width) / logarithm * 2 - 0.5), reach[0] - 1), reach[1] + 1)
-
-    outputs = (mechanism.draw(rows, random=keyed_source(i)) for i in range(2000))
-    assert fits(counted(map(level, outputs)), law)
 
 
 def test_trimmed_means_are_close_and_unknown_scales_are_found():
@@ -207,15 +161,6 @@ def test_trimmed_means_are_close_and_unknown_scales_are_found():
         )
         assert abs(mean.draw(rows, random=keyed_source(2)) - 3.0) < 5.0
         assert mean.distance(sorted_units(rows, 2.0**-20)) > 2 * mean.test.margin
-
-
-def test_extreme_data_are_data():
-    mechanism = InterquantileRange(granularity=1.0, epsilon_test=1.0, epsilon_answer=0.01, delta=0.5)
-    for rows in ([1e300, -1e300] * 20, [math.nan] * 40, [0.0] * 40, [1e300] * 10 + [0.0] * 30):
-        for key in range(5):
-            output = mechanism.draw(rows, random=keyed_source(key))
-            assert output is None or (output[0] in (1, 2) and 0.0 <= output[1] < math.inf)
-        assert trimmed_mean(delta=0.5).draw(rows, random=keyed_source(1)) != math.inf
 
 
 # ---- bad input -------------------------------------------------------------------------------------------------------

@@ -10,20 +10,16 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
-from scipy.integrate import quad
-from scipy.special import ndtr
+from hypothesis import given, strategies as st
 from scipy.stats import chi2, kstest
 
-from dpselect.mechanisms.brownian import BrownianReduction, linear_boundary, mixture_boundary
 from dpselect.mechanisms.grid import round_to_grid
 from dpselect.mechanisms.noise_reduction import (
     LaplaceReduction,
     ReleaseUntilAbove,
     stay_probability,
 )
-from dpselect.privacy import OutputGuarantee, gaussian
-from dpselect.privacy.output.gaussian_stopping import stopping_delta
+from dpselect.privacy import OutputGuarantee
 from dpselect.privacy.output.oracle import output_delta
 from dpselect.randomness import keyed_source
 from tests.audits.broken_sparse_vectors import corrected
@@ -230,66 +226,6 @@ def test_rounding_may_move_every_entry_by_a_step():
         assert levels._sensitivity_in_steps(5, whole=whole) == steps
 
 
-# --- exact: Gaussian noise and stopping rules -----------------------------------------------------------------------
-
-
-def gaussian_profile(distance, information):
-    """H(N(mu, 1) || N(0, 1)) at epsilon = -distance, mu^2 = information (Balle, Wang 2018, Theorem 8)."""
-    mu = math.sqrt(information)
-    return ndtr(distance / mu + mu / 2) - math.exp(-distance) * ndtr(distance / mu - mu / 2)
-
-
-@pytest.mark.parametrize(("multiplier", "epsilon"), [(1.0, 1.0), (1.0, 4.0), (5.0, 0.5), (0.3, 20.0), (20.0, 0.25)])
-def test_with_one_level_the_stopping_delta_is_the_gaussian_profile(multiplier, epsilon):
-    exact = gaussian_profile(-epsilon, multiplier**-2.0)
-    assert exact <= stopping_delta(noise_multipliers=[multiplier], epsilons=[epsilon]) <= exact * 1.001
-
-
-@pytest.mark.theorem("Hartmann et al. 2022, Theorem 15", exact=True, sharp=True)
-@pytest.mark.theorem("docs/theory/noise-reduction.md, Theorem 5", exact=True, sharp=True)
-@pytest.mark.parametrize(
-    ("multipliers", "epsilons"), [((2.0, 1.0), (1.0, 3.0)), ((3.0, 1.0), (0.5, 5.0)), ((8.0, 6.0), (0.3, 0.5))]
-)
-def test_with_two_levels_it_is_an_integral(multipliers, epsilons):
-    """E max(stop at level 1, go on), with the second level in closed form. Quadrature to 1e-9 of the value."""
-    first, second = (m**-2.0 for m in multipliers)
-    deviation = math.sqrt(first)
-
-    def value(z):
-        loss = first / 2 + deviation * z
-        stop = max(-math.expm1(epsilons[0] - loss), 0.0)
-        return max(stop, gaussian_profile(loss - epsilons[1], second - first)) * math.exp(-z * z / 2)
-
-    pieces = np.linspace(-12, 12, 49)
-    exact = sum(quad(value, a, b, epsabs=0, epsrel=1e-10)[0] for a, b in itertools.pairwise(pieces)) / math.sqrt(
-        2 * math.pi
-    )
-    assert exact * (1 - 1e-8) <= stopping_delta(noise_multipliers=multipliers, epsilons=epsilons) <= exact * 1.002
-
-
-@pytest.mark.parametrize("multiplier", [0.05, 16200.0])
-@pytest.mark.parametrize("epsilon", [0.0, 1e-3, 30.0, 1e9])
-def test_at_the_ends_of_its_range_it_is_a_number_and_still_a_bound(multiplier, epsilon):
-    found = stopping_delta(noise_multipliers=[multiplier * 1.01, multiplier], epsilons=[1e9, epsilon])
-    exact = gaussian_profile(-epsilon, multiplier**-2.0) if epsilon < 100 else 0.0
-    assert exact <= found <= 1.0
-    assert found <= exact * 1.01 + 1e-30
-
-
-MANY = [1.0 / math.sqrt(s) for s in np.linspace(0.05, 1.0, 20)]
-
-
-@pytest.mark.full
-def test_choosing_the_level_after_the_fact_is_not_free():
-    """20 levels, each at its own epsilon for delta 1e-6, need eight times that delta; adding up says twenty times."""
-    own = [gaussian(noise_multiplier=m).epsilon(1e-6) for m in MANY]
-    needed = stopping_delta(noise_multipliers=MANY, epsilons=own)
-    assert 5e-6 < needed < 20e-6
-    prices = BrownianReduction(noise_multipliers=MANY, delta=1e-6, sensitivity=1).guarantee
-    assert stopping_delta(noise_multipliers=MANY, epsilons=[prices.price(i) for i in range(1, 21)]) <= 1e-6
-    assert all(mine < prices.price(i) for i, mine in enumerate(own, 1))
-
-
 def test_the_coin_of_staying_is_enclosed():
     """(sinh(coarse/2) / sinh(fine/2))**2 is between both ends at every number of bits, also of nearly equal rates."""
     rates = itertools.product((1e-5, 3e-3, 0.37, 1.0, 7.3, 19.0), (1e-9, 1e-4, 0.3, 2.0), (4, 9, 64))
@@ -300,56 +236,6 @@ def test_the_coin_of_staying_is_enclosed():
             exact = (mpmath.sinh(half) / mpmath.sinh(other)) ** 2
             low, high = (mpmath.mpf(x.numerator) / x.denominator for x in stay_probability(coarse, fine)(bits))
             assert low <= exact <= high <= low + mpmath.mpf(2) ** -bits
-
-
-def test_a_boundary_is_tightest_at_the_last_level():
-    """s/2 + sqrt(2 s log(1/delta)) with s = 1/4 there; and all levels are priced by the one boundary."""
-    for name, boundary in (("linear", linear_boundary), ("mixture", mixture_boundary)):
-        levels = BrownianReduction(noise_multipliers=[8, 4, 2], delta=1e-6, sensitivity=1, boundary=name)
-        found = [levels.guarantee.price(count) for count in (1, 2, 3)]
-        assert found == [boundary(level, delta=1e-6, anchor=2) for level in (8, 4, 2)]
-        if name == "linear":
-            assert found[-1] == pytest.approx(1 / 8 + math.sqrt(math.log(1e6) / 2), rel=1e-11)
-
-
-@pytest.mark.cases(5)
-@pytest.mark.theorem(
-    "docs/theory/noise-reduction.md, Theorem 6",
-    exact=True,
-    loose="it holds at all levels at once, and finitely many are looked at",
-)
-@pytest.mark.parametrize("boundary", [linear_boundary, mixture_boundary])
-@pytest.mark.parametrize("anchor", [0.5, 1.0, 4.0])
-def test_the_privacy_boundaries_keep_their_delta(boundary, anchor):
-    """Whitehouse et al. (2022): crossed at some level with probability at most delta, so certainly a valid price."""
-    for delta in (0.2, 1e-3, 1e-8):
-        prices = [boundary(m, delta=delta, anchor=anchor) for m in MANY]
-        assert stopping_delta(noise_multipliers=MANY, epsilons=prices) <= delta
-    # and not by an arbitrary margin: at a large delta half the price breaks it
-    assert stopping_delta(noise_multipliers=MANY, epsilons=[0.3 * p for p in prices]) > 1e-8
-
-
-def test_the_linear_boundary_at_its_anchor():
-    """rho + 2 sqrt(rho log(1/delta)) at rho = s/2, the classical conversion (Bun, Steinke 2016, Proposition 1.3)."""
-    rho, delta = 1 / (2 * 3.0**2), 1e-6
-    expected = rho + 2 * math.sqrt(rho * math.log(1 / delta))
-    assert linear_boundary(3.0, delta=delta, anchor=3.0) == pytest.approx(expected, rel=1e-11)
-
-
-@pytest.mark.full
-@given(st.lists(st.floats(0.3, 20), min_size=2, max_size=5, unique=True), st.floats(0.1, 3), st.floats(1.0, 1.5))
-@settings(max_examples=25, deadline=None)
-def test_less_noise_or_lower_prices_cost_more_delta(multipliers, epsilon, factor):
-    levels = sorted(multipliers, reverse=True)
-    if any(a - b < 1e-3 for a, b in itertools.pairwise(levels)):
-        return
-    prices = [epsilon / m for m in levels]
-    delta = stopping_delta(noise_multipliers=levels, epsilons=prices)
-    slack = 1.05  # the two bounds have different grids; each is within 5 % of its value
-    assert delta <= slack * stopping_delta(noise_multipliers=[m / factor for m in levels], epsilons=prices)
-    assert delta <= slack * stopping_delta(noise_multipliers=levels, epsilons=[p / factor for p in prices])
-    union = sum(gaussian_profile(-p, m**-2.0) for p, m in zip(prices, levels, strict=True))
-    assert delta <= slack * union
 
 
 # --- statistical audits of the samplers -----------------------------------------------------------------------------
@@ -394,38 +280,3 @@ def test_whole_number_levels_have_their_joint_law():
     statistic = sum((seen[key] - size * mass) ** 2 / (size * mass) for key, mass in cells.items())
     statistic += (size - sum(seen.values()) - size * rest) ** 2 / (size * rest)
     assert statistic < chi2.isf(FALSE_ALARM, len(cells))
-
-
-@pytest.mark.statistical
-def test_each_gaussian_level_has_its_law_and_the_finest_is_sufficient():
-    """KS of 40,000 draws: each level, and each backward step, which must be independent of the less noisy level.
-
-    Threshold 0.0145 at a false alarm of 1e-7; a deviation 10 % off moves a Gaussian by 0.023, missed with probability
-    below 0.01. Correlation of step and level: |r| < 5.4/sqrt(n) at 1e-7; a fresh noise at each level gives r = -0.45,
-    missed with probability below 1e-9.
-    """
-    size, multipliers = 40_000, [4.0, 2.0, 1.0]
-    session = BrownianReduction(noise_multipliers=multipliers, delta=1e-6, sensitivity=1.0).open(
-        np.zeros(size), random=keyed_source("brownian")
-    )
-    levels = [session.release() for _ in multipliers]
-    for multiplier, level in zip(multipliers, levels, strict=True):
-        assert kstest(level / multiplier, "norm").pvalue > FALSE_ALARM
-    for (m, noisy), (k, clean) in itertools.pairwise(zip(multipliers, levels, strict=True)):
-        step = noisy - clean
-        assert kstest(step / math.sqrt(m * m - k * k), "norm").pvalue > FALSE_ALARM
-        assert abs(np.corrcoef(step, clean)[0, 1]) < 5.4 / math.sqrt(size)
-
-
-def test_gaussian_levels_are_weighted_means_around_the_value():
-    """Three entries, 50 sessions: the mean of the last level is within 7 of its deviations (false alarm 1e-11)."""
-    value = np.array([[-3.0, 0.0, 1e6]])
-    last = []
-    for trial in range(50):
-        session = BrownianReduction(noise_multipliers=[5.0, 0.5], delta=1e-6, sensitivity=2.0, boundary="linear").open(
-            value, random=keyed_source(trial)
-        )
-        session.release()
-        last.append(session.release())
-    assert last[0].shape == value.shape
-    assert np.all(np.abs(np.mean(last, axis=0) - value) < 7 * 0.5 * 2.0 / math.sqrt(50))

@@ -6,8 +6,6 @@ import copy
 import math
 import multiprocessing
 import pickle
-from dataclasses import replace
-from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -20,7 +18,7 @@ from dpselect.mechanisms.noise_reduction import (
     LaplaceReduction,
     ReleaseUntilAbove,
 )
-from dpselect.privacy import OutputGuarantee, Release
+from dpselect.privacy import OutputGuarantee
 from dpselect.privacy.output.gaussian_stopping import stopping_delta
 from dpselect.randomness import keyed_source
 from tests.mechanisms.test_noise_reduction import CUT, RATES, STOPS, gradual_law, violation
@@ -41,13 +39,6 @@ def test_a_session_gives_its_levels_once_and_no_more():
         session.release()
     with pytest.raises(ValueError, match="read-only"):
         first[0] = 0.0
-
-
-def test_a_level_that_was_interrupted_is_not_drawn_twice():
-    """Two answers to one step would be averaged: less noise than the level's price is for."""
-    session = BrownianReduction(noise_multipliers=[10, 1], delta=1e-6, sensitivity=1).open(0.0, random=keyed_source(1))
-    first = session._level(0)  # an interrupt comes before it is noted as released
-    assert session.release() == first == session.released[0]
 
 
 def test_a_session_shows_and_copies_nothing():
@@ -132,25 +123,6 @@ def test_a_loss_is_a_function_of_what_was_released():
     with pytest.raises(ArgumentError) as refused:
         session.guarantee.observed((12345.0,) * 3)
     assert "12345" not in str(refused.value)
-
-
-def test_post_processing_keeps_the_price_and_the_oracle_agrees():
-    """Any function of the levels, with the cell kept: the laws of (cell, f) satisfy the same prices."""
-    guarantee = LaplaceReduction(epsilons=RATES, sensitivity=1).guarantee
-    levels = (3.0, 1.0)
-    release = Release(value=levels, guarantee=guarantee.worst(), realised=guarantee.observed(levels))
-    after = release.processed(lambda levels: max(levels) > 2)
-    assert after.value == (2, True)
-    assert after.realised.price == 1.0
-    assert after.guarantee.epsilon(delta=0) == 1.6
-    laws = []
-    for value in (0, 1):
-        law = {}
-        for path, mass in gradual_law(value, RATES, STOPS["at a large answer"], 14).items():
-            key = (len(path), max(path) > 2)
-            law[key] = law.get(key, 0.0) + mass
-        laws.append(law)
-    assert violation(*laws, replace(guarantee, cell=itemgetter(0))) < CUT
 
 
 def test_dropping_the_cell_costs_the_largest_merged_price():

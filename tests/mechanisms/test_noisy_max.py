@@ -5,12 +5,15 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpselect.mechanisms import PermuteAndFlip, ReportNoisyMax, bounded_range
 from dpselect.mechanisms.noisy_max import LaplaceMaxProfile
 from dpselect.privacy import compose, pure_dp
 from dpselect.privacy.profile import LaplaceProfile, RandomizedResponseProfile
+from tests.mechanisms.scripted_words import Scripted
 from tests.mechanisms.sparse_vector_adversaries import hockey_stick
+from tests.mechanisms.test_scores import FALSE_ALARM
 
 
 def below(u):
@@ -108,16 +111,9 @@ def test_what_the_mechanisms_promise():
         assert 0.97 < low < high <= 1.0
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 2.0])
-def test_two_candidates_of_permute_and_flip_have_the_profile_of_laplace_noise(epsilon):
-    """The better one is first in half of the orders, else it is chosen when the coin of the other one fails."""
-    gaps = np.linspace(-8.0, 8.0, 4001) / epsilon
-
-    def second(gap):
-        coin = 0.5 * np.exp(-0.5 * epsilon * np.abs(gap))
-        return np.where(gap >= 0, coin, 1 - coin)
-
-    here, there = second(gaps - 1.0), second(gaps + 1.0)
-    for e in (0.0, 0.3 * epsilon, 0.8 * epsilon):
-        attained = float(np.max(here - math.exp(e) * there))
-        assert attained == pytest.approx(float(LaplaceProfile(epsilon).at(np.array([e]))[0]), rel=2e-3)
+def test_a_noise_of_few_bits_does_not_cut_off_others() -> None:
+    """Its size is 63 log 2 plus an exponential noise of which nothing is known yet, and the other's 63 log 2 + 0.23."""
+    scores = [0.0, 63 * math.log(2) + 0.23 - math.log(2)]
+    mechanism = ReportNoisyMax(sensitivity=1.0, epsilon=2.0)
+    won = [mechanism(scores, random=Scripted(str(key), [0, 1 << 63])).value for key in range(200)]
+    assert stats.binomtest(sum(won), 200, 1 - math.exp(-0.23)).pvalue > FALSE_ALARM

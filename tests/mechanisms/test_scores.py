@@ -10,15 +10,12 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
-import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
-from scipy import integrate, stats
+from scipy import stats
 
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms import (
@@ -26,8 +23,6 @@ from dpselect.mechanisms import (
     PermuteAndFlip,
     ReportNoisyMax,
     ScoreChunks,
-    bounded_range,
-    exponential,
     exponential_mechanism,
     flipping,
     noisy_max,
@@ -35,15 +30,12 @@ from dpselect.mechanisms import (
     report_noisy_max,
     scores,
 )
-from dpselect.mechanisms.bounded_range_price import bounded_range_rho
 from dpselect.mechanisms.scores import CHUNK, read_scores
-from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.testing.exact import hockey_stick, renyi_divergence
 from tests.audits.score_laws import exponential_law, noisy_max_law, permute_and_flip_law
+from tests.mechanisms.scores_cases import losses
 
 FALSE_ALARM = 1e-6
-ROUNDING = 1e-12
 """Relative error of laws computed in double precision from a handful of exponentials."""
 Select = Callable[..., int]
 SELECTORS: dict[str, Select] = {
@@ -62,73 +54,10 @@ LAWS = {
 }
 
 
-# ---- the laws themselves --------------------------------------------------------------------------------------------
-
-
-def test_permute_and_flip_law_is_that_of_the_algorithm() -> None:
-    """McKenna, Sheldon (2020), Algorithm 1 by brute force over all orders and coins."""
-    for vector in ([0.0, -1.0, -2.5], [0.0, 0.0, -0.3, -4.0], [0.0, -0.1, -0.1, -0.1, -7.0]):
-        heads = np.exp(np.array(vector))
-        law = np.zeros(len(vector))
-        orders = list(itertools.permutations(range(len(vector))))
-        for order in orders:
-            reached = 1.0
-            for index in order:
-                law[index] += reached * heads[index] / len(orders)
-                reached *= 1.0 - heads[index]
-        assert_allclose(permute_and_flip_law(vector, 1.0), law, rtol=ROUNDING)
-
-
-def test_permute_and_flip_is_noisy_max_with_exponential_noise() -> None:
-    """Ding et al. (2021): P(i wins) = integral of exp(-(x - q_i)) prod_j (1 - exp(-(x - q_j)))_+, by quadrature."""
-    q = np.array([0.0, -0.4, -1.7])
-    law = []
-    for i in range(3):
-        others = np.delete(q, i)
-        value, _ = integrate.quad(
-            lambda x, i=i, others=others: math.exp(-(x - q[i])) * np.prod(-np.expm1(-(x - others))), 0.0, 60.0
-        )
-        law.append(value)
-    assert_allclose(permute_and_flip_law(q, 1.0), law, rtol=1e-7)
-
-
 def test_noisy_max_law_of_two() -> None:
     """Two Laplace noises: P(the lower wins by chance) = exp(-g) (2 + g) / 4 for a gap g."""
     for gap in (0.0, 0.3, 2.0, 20.0):
         assert_allclose(noisy_max_law([0.0, gap], 1.0)[0], math.exp(-gap) * (2 + gap) / 4, rtol=1e-10)
-
-
-@pytest.mark.theorem(
-    "McKenna, Sheldon 2020, Theorem 2",
-    exact=True,
-    loose="it compares two mechanisms, and has no constant",
-)
-@given(
-    vector=st.lists(st.floats(0.0, 10.0), min_size=2, max_size=7),
-    rate=st.floats(0.01, 5.0),
-)
-@settings(deadline=None)
-def test_permute_and_flip_is_never_worse(vector: list[float], rate: float) -> None:
-    """McKenna, Sheldon (2020), Theorem 2: in expected score, and the distribution of the error is dominated too."""
-    q = np.sort(np.array(vector))
-    flip, power = permute_and_flip_law(q, rate), exponential_law(q, rate)
-    assert flip @ q >= power @ q - 1e-12 * q.max()
-    assert np.all(np.cumsum(flip) <= np.cumsum(power) + 1e-12)
-
-
-# ---- exact audits of the guarantees ---------------------------------------------------------------------------------
-
-
-def neighbour_moves(count: int, monotonic: bool) -> np.ndarray:
-    """All moves of the scores by whole steps: by -1, 0 or 1 each, or by 0 or 1 each."""
-    return np.array(list(itertools.product((0, 1) if monotonic else (-1, 0, 1), repeat=count)), dtype=float)
-
-
-def losses(law: Callable[..., Any], q: np.ndarray, rate: float, monotonic: bool) -> np.ndarray:
-    """log P/P' of every output (last axis) for every neighbour, both directions."""
-    moved = np.stack([law(q + move, rate) for move in neighbour_moves(len(q), monotonic)])
-    ratio = np.log(moved) - np.log(law(q, rate))
-    return np.concatenate((ratio, -ratio))
 
 
 @pytest.mark.cases(4)
@@ -147,93 +76,6 @@ def test_pure_epsilon_is_attained_and_never_exceeded(name: str, monotonic: bool)
     kind = {"exponential": ExponentialMechanism, "permute-and-flip": PermuteAndFlip, "laplace": ReportNoisyMax}[name]
     promised = kind(sensitivity=1, epsilon=1, monotonic=monotonic).guarantee.pure_epsilon
     assert 0.99 * promised < worst <= promised * (1 + 1e-9)
-
-
-@pytest.mark.theorem("Durfee, Rogers 2019, Lemma 4.2", exact=True)
-@pytest.mark.parametrize("monotonic", [False, True])
-def test_range_epsilon_is_attained_and_never_exceeded(monotonic: bool) -> None:
-    rate = 1.0 if monotonic else 0.5
-    generator = np.random.default_rng(6)
-    spans = [
-        np.ptp(losses(exponential_law, generator.normal(0.0, 2.0, size=4), rate, monotonic), axis=-1).max()
-        for _ in range(20)
-    ]
-    assert max(spans) == pytest.approx(1.0, abs=1e-12)
-
-
-def test_permute_and_flip_does_not_have_range_epsilon() -> None:
-    """The pairing that a guarantee must not mix up: its loss spans more than epsilon and its variance is beyond."""
-    ratio = losses(permute_and_flip_law, np.array([0.0, 0.0, -1.0]), 0.5, False)
-    assert np.ptp(ratio, axis=-1).max() > 1.2
-    assert PermuteAndFlip(sensitivity=1, epsilon=1).guarantee.renyi(2.0) > bounded_range(epsilon=1).renyi(2.0) * 1.5
-    # two candidates have the profile of Laplace noise: a price below that is false
-    lower, upper = PermuteAndFlip(sensitivity=1, epsilon=1).guarantee.epsilon_bracket(1e-3)
-    assert 1 - 2.01e-3 < lower < upper <= 1
-
-
-@pytest.mark.theorem("Durfee, Rogers 2019, Lemma 4.2", "Dong, Durfee, Rogers 2020, Lemma 3.2", exact=True, sharp=True)
-@pytest.mark.parametrize("monotonic", [False, True])
-def test_exponential_profile_is_exact(monotonic: bool) -> None:
-    """Hockey-stick and Renyi divergences of two candidates over all weights: covered, and attained to 1e-4."""
-    epsilon, rate = 1.3, 1.3 if monotonic else 0.65
-    gaps = np.linspace(-8.0, 8.0, 4001)
-    q = np.stack([gaps, np.zeros_like(gaps)], axis=-1)
-    moved = q + (np.array([1.0, 0.0]) if monotonic else np.array([1.0, -1.0]))
-    p, r = exponential_law(q, rate), exponential_law(moved, rate)
-    g = ExponentialMechanism(sensitivity=1.0, epsilon=epsilon, monotonic=monotonic).guarantee
-    for e in (0.0, 0.2, 0.7, 1.1):
-        worst = max(hockey_stick(p, r, np.array([e])).max(), hockey_stick(r, p, np.array([e])).max())
-        assert worst <= g.delta(e) * (1 + ROUNDING)
-        assert worst >= g.delta(e) * (1 - 1e-4)
-    for order in (1.1, 2.0, 8.0, 64.0):
-        worst = max(renyi_divergence(p, r, np.array([order])).max(), renyi_divergence(r, p, np.array([order])).max())
-        assert worst <= g.renyi(order) * (1 + 1e-11)
-        assert worst >= g.renyi(order) * (1 - 1e-4)
-
-
-def test_bounded_range_curves() -> None:
-    """Total variation tanh(epsilon/4); zCDP constant 0.12330 at epsilon 1 (Harrison, Manurangsi 2026), below 1/8."""
-    assert bounded_range(epsilon=2.0).delta(0.0) == pytest.approx(math.tanh(0.5), rel=1e-11)
-    assert bounded_range_rho(1.0) == pytest.approx(0.12330, abs=5e-6)
-    orders = 1.0 + np.geomspace(1e-6, 1e4, 200)
-    for epsilon in (1e-8, 1e-3, 0.1, 1.0, 5.0, 100.0):
-        curve = bounded_range(epsilon=epsilon).renyi_curve
-        pure = pure_dp(epsilon=epsilon).renyi_curve
-        assert curve is not None
-        assert pure is not None
-        values = curve(orders)
-        assert np.all(np.diff(values) >= -1e-5 * values[:-1])  # the closed form cancels near order one
-        assert np.all(values <= np.minimum(epsilon, epsilon**2 * orders / 8 * (1 + 1e-11)))
-        assert np.all(values <= pure(orders) * (1 + 1e-9) + 1e-9 * epsilon)
-        # the divergence over the order is largest at order one, where it is the zCDP constant
-        assert np.all(values / orders <= bounded_range_rho(epsilon) * (1 + 1e-5) + 1e-9 * epsilon)
-    assert bounded_range(epsilon=0.0).delta(0.0) == 0.0
-
-
-def test_bounded_range_renyi_against_high_precision() -> None:
-    """50 digits: the largest moment over two-point ratios by golden-section search."""
-    mpmath.mp.dps = 50
-    for epsilon, order in ((0.01, 3.0), (1.0, 1.01), (1.0, 30.0), (6.0, 2.0)):
-        e, a = mpmath.mpf(epsilon), mpmath.mpf(order)
-
-        def moment(t: Any, e: Any = e, a: Any = a) -> Any:
-            q = mpmath.expm1(e - t) / mpmath.expm1(e)
-            return mpmath.log(q * mpmath.exp(a * t) + (1 - q) * mpmath.exp(a * (t - e))) / (a - 1)
-
-        low, high = mpmath.mpf(0), e
-        for _ in range(120):
-            left, right = low + (high - low) * 0.382, low + (high - low) * 0.618
-            low, high = (left, high) if moment(left) < moment(right) else (low, right)
-        curve = bounded_range(epsilon=epsilon).renyi_curve
-        assert curve is not None
-        got, exact = float(curve(np.array([order]))[0]), float(moment(low))
-        assert exact <= got <= exact * (1 + 1e-4) + 1e-14
-
-
-def test_composition_of_bounded_range_beats_pure_composition() -> None:
-    bounded = compose(*[bounded_range(epsilon=0.1)] * 50).epsilon(delta=1e-6)
-    pure = compose(*[pure_dp(epsilon=0.1)] * 50).epsilon(delta=1e-6)
-    assert bounded < 0.55 * pure
 
 
 def test_noisy_max_is_paired_with_its_divergence() -> None:
@@ -319,18 +161,6 @@ def test_groups_and_chunks_do_not_change_the_law(name: str) -> None:
     assert len(low) > 100
     assert stats.kstest(low / len(q), "uniform").pvalue > FALSE_ALARM
     assert stats.chisquare(np.bincount(low % 8, minlength=8)).pvalue > FALSE_ALARM
-
-
-def test_proposal_weights_are_upper_bounds_and_waste_little() -> None:
-    """What the exactness of the exponential mechanism rests on, checked with 60 digits."""
-    generator = np.random.default_rng(1)
-    q = np.concatenate([generator.uniform(-1, 0, 200) * 10.0**k for k in range(-8, 4)] + [np.zeros(1)])
-    rate = Fraction(7, 3)
-    ((_, weights),) = exponential._proposals(read_scores(q), rate)
-    mpmath.mp.dps = 60
-    for value, weight in zip(q.tolist(), weights.tolist(), strict=True):
-        true = mpmath.exp(mpmath.mpf(value) * 7 / 3) * 2**37
-        assert true <= weight <= true * (1 + mpmath.mpf(2) ** -28) + 1
 
 
 @pytest.mark.full

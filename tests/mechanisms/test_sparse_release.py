@@ -25,9 +25,9 @@ from dpselect.privacy.output.amounts import charged_amount
 from dpselect.randomness import keyed_source
 from tests.audits.broken_sparse_vectors import corrected
 from tests.ledger.test_accounting import Mechanism, Record, advantage
-from tests.mechanisms.test_propose_test_release import needed_delta
+from tests.mechanisms.propose_test_release_cases import needed_delta
 from tests.mechanisms.test_sparse_vector_prices import refined
-from tests.privacy.output.test_guarantee import randomized_response
+from tests.privacy.output.guarantee_cases import randomized_response
 
 T, F = True, False
 FIRST, SECOND = balanced_split(epsilon=0.5, max_positives=20)

@@ -24,8 +24,8 @@ from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError
 from dpselect.mechanisms import SparseVector, sparse_vector, threshold_test
 from dpselect.mechanisms.sparse_vector_prices import number_of_positives, sparse_vector_guarantee
 from dpselect.privacy.output.amounts import charged_amount, noise_epsilon
-from dpselect.randomness import keyed_source
 from tests.audits.broken_sparse_vectors import BROKEN, SparseVectorLaw, corrected
+from tests.mechanisms.sparse_vector_cases import session
 
 FALSE_ALARM = 1e-6
 QUADRATURE = 1e-9
@@ -162,19 +162,6 @@ def test_known_leaks_of_published_variants() -> None:
     assert long[0] < long[1] < long[2] > 3.0
 
 
-# ---- the sampler ----------------------------------------------------------------------------------------------------
-
-
-def session(seed: object, **changes: object) -> SparseVector:
-    parameters = {
-        "epsilon_threshold": 1.0,
-        "epsilon_queries": 2.0,
-        "max_positives": 1,
-        "random": keyed_source(str(seed)),
-    }
-    return SparseVector(**{**parameters, **changes})  # type: ignore[arg-type]
-
-
 def chi_square(found: dict[tuple[bool, ...], int], law: dict[tuple[bool, ...], float], draws: int) -> float:
     """p-value; cells with fewer than 10 expected draws are put together."""
     cells = [k for k, p in law.items() if p * draws >= 10]
@@ -262,20 +249,6 @@ def test_long_batches_skip_with_the_exact_law() -> None:
     expected = np.array([*law, 1.0 - sum(law) - last, last]) * draws
     assert expected.min() > 10
     assert stats.chisquare(cells, expected).pvalue > FALSE_ALARM
-
-
-def test_probabilities_are_enclosed_without_rounding() -> None:
-    """The test's probability is the Laplace tail of exactly value - threshold, huge values and tiny gaps included."""
-    sv = session("enclosure", sensitivity=3.0, max_positives=2)
-    test = sv._test
-    low, high = test._noise.enclosure(200)
-    for value, threshold in ((2.0**60, 2.0**60 - 2.0**9), (0.1, 0.3), (1e300, 1e300), (-5.0, 40.0)):
-        below, above = test._probability(value, threshold, 150)
-        assert 0 <= above - below <= Fraction(1, 2**140)
-        gap = Fraction(value) - Fraction(threshold)
-        excess = float((low + high) / 2 * 3 - gap) / 6.0  # noise scales 3/1 and 2*2*3/2
-        expected = 0.5 * math.exp(-excess) if excess >= 0 else 1 - 0.5 * math.exp(excess)
-        assert float(below) == pytest.approx(expected, rel=1e-12)
 
 
 def test_monotonic_queries_get_half_the_noise() -> None:
@@ -381,16 +354,3 @@ def test_thresholds_out_of_range() -> None:
             session(1).above_many([0.0, 1.0, 2.0], thresholds)
     with pytest.raises(ArgumentError, match="values"):
         session(1).above_many(np.zeros((2, 2)), 0.0)
-
-
-def test_the_coin_of_a_rare_query_is_enclosed(monkeypatch):
-    """2**k times the probability of a positive, from both sides: more bits stay within what fewer said."""
-    seen = []
-    monkeypatch.setattr(threshold_test, "coin", lambda probability, _random: seen.append(probability) or False)
-    test = threshold_test.ThresholdTest(ratio=Fraction(1, 2), rate=Fraction(1, 4), random=keyed_source("rare"))
-    assert not test._kept(-100.0, 0.0, 20)
-    (probability,) = seen
-    exact = [2**20 * end for end in test._probability(-100.0, 0.0, 200)]
-    for bits in (4, 16, 64):
-        low, high = probability(bits)
-        assert 0 <= low <= exact[0] <= exact[1] <= high <= low + Fraction(4, 2**bits)

@@ -10,12 +10,11 @@ from dpselect.accounting.candidates.percentile_sparse_vector import percentile_s
 from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds
 from dpselect.accounting.candidates.sampled_search import sampled_sparse_vector, smoothed_odds
 from dpselect.accounting.candidates.search_price import first_positive_price
-from dpselect.adaptive import plan_verification
-from dpselect.adaptive.runs import response_trade_off, runs_guarantee, runs_trade_off, runs_trade_off_inverse
 from dpselect.ledger import Ledger
 from dpselect.ledger.accounting import digest
-from dpselect.mechanisms.sparse_vector_game.coins import laplace_coins
-from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_spread
+from dpselect.mechanisms import sparse_vector_guarantee
+from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_losses
+from dpselect.mechanisms.sparse_vector_game.query_pairs import laplace_pairs
 from dpselect.mechanisms.sparse_vector_game.values import game_values
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.privacy import Adjacency, compose, pure_dp
@@ -27,7 +26,6 @@ from tests.mechanisms.sparse_vector_adversaries import (
     hockey_stick,
     laplace_nodes,
     laplace_tail,
-    signed_counts,
 )
 
 
@@ -158,77 +156,6 @@ def test_what_a_search_promises_can_be_changed_only_as_a_whole():
     assert dataclasses.replace(found, profile=None).delta(0.5) >= found.delta(0.5)
 
 
-# ---- runs one after another: verifications and updates -------------------------------------------------------------
-
-
-def powers(upper, lower, levels):
-    """The largest probability under `upper` of events with these probabilities under `lower`: Neyman, Pearson."""
-    order = np.argsort(-(upper + 1e-300) / (lower + 1e-300))
-    return np.interp(levels, np.append(0.0, np.cumsum(lower[order])), np.append(0.0, np.cumsum(upper[order])))
-
-
-LEVELS = np.array([1e-4, 3e-3, 0.02, 0.2, 0.6])
-
-
-@pytest.mark.full
-@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 1", exact=True)
-@pytest.mark.parametrize(("epsilon", "times"), [(0.3, 6), (0.1, 12), (1.0, 3)])
-def test_no_runs_have_more_power_than_their_trade_off(epsilon, times):
-    """Verifications with counts that move up and down in turn, each run with a threshold of its own."""
-    first, second = 0.4 * epsilon, 0.6 * epsilon
-    bound, closest = runs_trade_off(first, second, times, LEVELS), 0.0
-    wide, caught = runs_trade_off(first, 0.4 * second, times, LEVELS), False
-    for level in (-2.0, 0.0, 2.0):
-        for scores in ((1, 0), (1, 1)):
-            laws = signed_counts(
-                laplace_tail(second / 2),
-                laplace_nodes(first),
-                level=2 * level / second,
-                positives=times,
-                for_positive=scores[0],
-                for_negative=scores[1],
-                fresh=True,
-            )
-            attained = powers(*laws, LEVELS)
-            assert np.all(attained <= bound * (1 + 1e-9) + 1e-9)
-            closest = max(closest, float(np.max((attained - LEVELS)[1:] / (bound - LEVELS)[1:])))
-            caught |= bool(np.any(attained > wide))
-    assert closest > 0.4
-    assert caught  # noise taken for 2.5 times as wide
-    assert np.all(bound <= response_trade_off(epsilon, times, LEVELS))
-    assert np.all(bound >= response_trade_off(second / 2, times, LEVELS))  # attained: Theorem 5
-
-
-@pytest.mark.full
-def test_the_inverse_of_a_trade_off_is_on_its_safe_side():
-    for power in (1e-3, 0.02, 0.4):
-        level = runs_trade_off_inverse(0.01, 0.02, 30, power)
-        assert runs_trade_off(0.01, 0.02, 30, np.array([level * (1 - 1e-8)]))[0] < power
-        assert runs_trade_off(0.01, 0.02, 30, np.array([level * 1.01]))[0] > power
-
-
-@pytest.mark.full
-def test_a_verification_needs_half_of_the_blocks():
-    plan = plan_verification(queries=1000, refusals=10, failure_probability=0.05)
-    assert plan.blocks < 50_000  # 94,863 with runs taken for randomised responses
-    assert plan.certified
-    assert all(plan.at(math.ceil(plan.blocks * growth)).certified for growth in (1.0, 1.001, 1.01))
-    assert not dataclasses.replace(plan, epsilon_queries=1.02 * plan.epsilon_queries).certified
-    together = runs_guarantee(plan.epsilon_threshold, plan.epsilon_queries, 10)
-    assert together.epsilon(1e-6) < 0.5 * compose(*[pure_dp(epsilon=plan.epsilon)] * 10).epsilon(1e-6) * 1.3
-    assert together.epsilon(0.0) == pytest.approx(10 * plan.epsilon)
-
-
-@pytest.mark.full
-def test_updates_are_runs_followed_by_counts():
-    """The count after each run is in the price: without it the same runs cost less."""
-    with_counts = runs_guarantee(0.02, 0.02, 20, release_epsilon=0.04)
-    without = runs_guarantee(0.02, 0.02, 20)
-    assert without.epsilon(1e-6) < 0.6 * with_counts.epsilon(1e-6)
-    assert with_counts.epsilon(1e-6) < 0.75 * compose(*[pure_dp(epsilon=0.08)] * 20).epsilon(1e-6)
-    assert compose(*[pure_dp(epsilon=0.04)] * 20).epsilon(1e-6) < with_counts.epsilon(1e-6)
-
-
 # ---- noise on integers on both sides ----------------------------------------------------------------------------
 
 
@@ -274,8 +201,8 @@ def test_noise_on_whole_numbers_on_both_sides(growth):
     for shift in (0, 1):
         wider = 0.25 * second
         moves = tuple(math.copysign(abs(h) + wider, h) if h else 0.0 for h in (shift - 1.0, shift + 1.0))
-        values = game_values(mesh, laplace_coins(second, moves), 1)
-        spread = laplace_spread(first * (shift + 0.25 * first) if shift else 0.0, mesh.width)
+        values = game_values(mesh, laplace_pairs(second, moves), 1)
+        spread = laplace_losses(first * (shift + 0.25 * first) if shift else 0.0, mesh.width)
         found.append(float(np.interp(-math.log(growth), mesh.losses, spread.expected(mesh, values))))
     assert attained <= min(found)
     assert attained > 0.25 * min(found)

@@ -29,7 +29,7 @@ from dpselect.privacy import (
     worst_of,
     zcdp,
 )
-from dpselect.privacy.below import AttainedGaussian, Below
+from dpselect.privacy.below import AttainedGaussian, ClosedFormLowerProfile
 from dpselect.privacy.losses import below as losses_below, composition as losses_above, pairs
 from dpselect.privacy.losses.discretise import PairEnclosure
 from dpselect.privacy.losses.pairs import ProfilePairs
@@ -118,7 +118,7 @@ def test_the_price_of_two_concentrated_runs_has_no_lower_end_above_a_valid_bound
 
 
 @dataclass(frozen=True)
-class TakenForAttained(Below):
+class TakenForAttained(ClosedFormLowerProfile):
     """A mutation: a Renyi curve's profile, or a loss distribution's, that says a pair attains it."""
 
     def at(self, epsilons):
@@ -143,7 +143,7 @@ def test_a_renyi_curve_taken_for_attained_is_caught():
     mutant = replace(base, lower_profile=TakenForAttained(RenyiProfile(base.renyi_curve)))
     with pytest.raises(BracketError):
         best_of(mutant, LAW, atoms=300).epsilon_bracket(delta=1e-6)
-    false = best_of(mutant, LAW, bound="optimal", atoms=300).lower_profile.largest_epsilon(1e-6)
+    false = best_of(mutant, LAW, bound="optimal", atoms=300).lower_profile.epsilon_lower_bound(1e-6)
     assert false > best_of(base, LAW, bound="renyi").epsilon(delta=1e-6)
     assert ProfilePairs(RenyiProfile(base.renyi_curve)).attained is False
 
@@ -162,7 +162,7 @@ def test_every_recipe_says_whether_it_is_attained():
     ]
     recipes = [cls for cls in recipes if isinstance(cls, type)]
     assert len(recipes) >= 5
-    assert all("attained" in vars(cls) for cls in (*recipes, below.MergedBelow))
+    assert all("attained" in vars(cls) for cls in (*recipes, below.MergedLowerPairs))
     assert not pairs.LossPairs(BASES["dp-sgd"].profile).attained
     silent = below.AttainedPair(lambda atoms: pairs.RandomizedResponsePairs(1.0)(atoms))
     assert replace(BASES["pure"], lower_profile=silent).attained_pairs() is None
@@ -268,7 +268,7 @@ def test_a_mesh_has_about_a_million_cells_whatever_the_losses(name: str) -> None
     """The mesh of the lower end divided the least loss, so that one of 1e-8 took 1e8 cells; a loss of 500 took 5e6."""
     guarantee, lower = TINY[name], TINY[name].lower_profile
     assert isinstance(guarantee.profile, LossProfile)
-    assert isinstance(lower, below.ComposedBelow)
+    assert isinstance(lower, below.ComposedLowerProfile)
     assert lower.width > 0.4 * guarantee.profile.interval
     assert LONGEST[name] / lower.width < 2e6
 

@@ -4,201 +4,32 @@ import math
 import pickle
 from itertools import count
 
-import numpy as np
 import pytest
 
-from dpselect.accounting import best_of
 from dpselect.accounting.candidates.dummies import select_among_dummies
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds
 from dpselect.accounting.candidates.sampled_search import smoothed_odds
 from dpselect.accounting.candidates.threshold import threshold_stopping
-from dpselect.accounting.candidates.without_threshold import without_threshold
-from dpselect.errors import AdjacencyError, BudgetError
-from dpselect.mechanisms import NoisyCount
-from dpselect.privacy import compose, pure_dp
+from dpselect.errors import BudgetError
+from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Fixed, Geometric, Tabulated
+from dpselect.repetitions import Fixed
 from dpselect.selection import (
     PercentileSparseVector,
     SampledSparseVector,
     SelectAcceptable,
     SelectHyperparameters,
     SelectWithDummies,
-    SelectWithoutThreshold,
     ThresholdSearch,
     amplified,
     dummies as with_dummies,
-    log_odds,
-    one_sided,
-    sampled_sparse_vector,
     select_above,
     select_best,
     threshold_grid,
-    without_threshold as threshold_free,
 )
-from dpselect.selection.conditional import first_acceptable_run
-from dpselect.selection.hyperparameters import tuning_candidate, two_set_guarantee
-from tests.selection.selection_laws import (
-    dummies_law,
-    first_above_law,
-    first_positive_law,
-    sampled_search_law,
-    threshold_search_law,
-)
+from tests.selection.algorithms_cases import coin
 
 BASE = pure_dp(epsilon=0.5)
-DRAWS = 1500
-
-
-def levels(masses):
-    """A candidate with score 1 - i/size for output i, drawn with these probabilities."""
-    edges = np.cumsum(masses)
-
-    def candidate(random):
-        output = int(np.searchsorted(edges, random.uniform(1)[0]))
-        return 1.0 - output / len(masses), output
-
-    return candidate
-
-
-def coin(bias):
-    return lambda random: (float(random.uniform(1)[0] < bias), None)
-
-
-def assert_law(select, expected, draws=DRAWS):
-    """Frequencies of `select(source)` within five standard errors of `expected`, a mapping.
-
-    False alarm below 6e-7 for each value; a probability that is off by 0.065 or more is caught at 1,500 draws.
-    """
-    source = keyed_source("selection algorithms")
-    found = [select(source) for _ in range(draws)]
-    for value, probability in expected.items():
-        error = math.sqrt(max(probability * (1 - probability), 1e-6) / draws)
-        assert abs(found.count(value) / draws - probability) < 5 * error + 5 / draws, value
-    assert set(found) <= set(expected)
-
-
-def once(monkeypatch, module, name):
-    """Work out a price once: a search that is repeated for its law has one price."""
-    function, known = getattr(module, name), {}
-
-    def remembered(*arguments, **keywords):
-        if not known:
-            known["price"] = function(*arguments, **keywords)
-        return known["price"]
-
-    monkeypatch.setattr(module, name, remembered)
-
-
-# ---- laws ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.full
-@pytest.mark.statistical
-def test_law_of_the_percentile_search():
-    probabilities = [0.2, 0.6, 0.5]
-    queries = [([math.log(p / (1 - p))], [1.0]) for p in probabilities]
-    law = first_positive_law(queries, 0.0, epsilon=2.0, sensitivity=1.0)
-    stream = [log_odds(passing=p, failing=1 - p) for p in probabilities]
-    assert_law(
-        lambda source: (
-            PercentileSparseVector(guarantee=BASE, epsilon=2.0, oracle_error=0.0, random=source).first(stream).value
-        ),
-        dict(zip([0, 1, 2, None], law, strict=True)),
-    )
-
-
-@pytest.mark.full
-@pytest.mark.statistical
-def test_law_of_the_sampled_search(monkeypatch):
-    once(monkeypatch, sampled_sparse_vector, "sampled_sparse_vector")
-    statistic = SmoothedOdds(samples=4, smoothing=6.0, sensitivity=1.6)
-    law = sampled_search_law([0.3, 0.9], statistic, 0.5, epsilon=4.0)
-    queries = [(coin(p), 1.0) for p in (0.3, 0.9)]
-    assert_law(
-        lambda source: (
-            SampledSparseVector(guarantee=BASE, statistic=statistic, epsilon=4.0, max_queries=2, random=source)
-            .first(queries)
-            .value
-        ),
-        dict(zip([0, 1, None], law, strict=True)),
-    )
-
-
-SEARCH = {"target": 0.5, "base": BASE, "statistic": SmoothedCount(samples=5, smoothing=4.0, sensitivity=0.8)}
-MASSES = [0.2, 0.3, 0.4, 0.1]
-
-
-@pytest.mark.full
-@pytest.mark.statistical
-def test_law_of_the_threshold_search(monkeypatch):
-    once(monkeypatch, one_sided, "threshold_search")
-    law = threshold_search_law(MASSES, SEARCH["statistic"], 0.5, epsilon=4.0)
-    bars = (1.0, 0.75, 0.5)
-    assert_law(
-        lambda source: ThresholdSearch(thresholds=bars, epsilon=4.0, **SEARCH)(levels(MASSES), random=source).value,
-        dict(zip([*bars, None], law, strict=True)),
-    )
-
-
-@pytest.mark.full
-@pytest.mark.statistical
-def test_law_without_a_threshold(monkeypatch):
-    once(monkeypatch, one_sided, "threshold_search")
-    once(monkeypatch, threshold_free, "without_threshold")
-    search = threshold_search_law(MASSES, SEARCH["statistic"], 0.5, epsilon=4.0)
-    law = np.zeros(5)
-    for place in range(3):
-        later = first_above_law(MASSES, np.arange(4) <= place, Geometric(gamma=0.2).at_most(6))
-        law[: place + 1] += search[place] * later[:-1]
-        law[-1] += search[place] * later[-1]
-    law[-1] += search[-1]
-    price = without_threshold(
-        BASE, statistic=SEARCH["statistic"], epsilon_search=4.0, thresholds=3, stop_probability=0.2, max_runs=6
-    )
-    three = ThresholdSearch(thresholds=(1.0, 0.75, 0.5), epsilon=4.0, **SEARCH)
-    select = SelectWithoutThreshold(search=three, stop_probability=0.2, max_runs=6)
-    draws = 300
-    found = []
-    source = keyed_source("without a threshold")
-    for _ in range(draws):
-        release = select(levels(MASSES), random=source)
-        found.append(release.value)
-    assert release.guarantee.pure_epsilon == price.pure_epsilon
-    # five standard errors at 300 draws: a probability off by 0.15 is caught
-    for value, probability in zip([0, 1, 2, 3, None], law, strict=True):
-        error = math.sqrt(probability * (1 - probability) / draws)
-        assert abs(found.count(value) / draws - probability) <= 5 * error + 1 / draws
-
-
-@pytest.mark.full
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("sharpness", "weights"), [(math.inf, (1, 1, 0, 0)), (2.0, (1, 1, math.exp(-0.5), math.exp(-1)))]
-)
-def test_law_of_dummies(sharpness, weights):
-    law = dummies_law(MASSES, weights, 6, 5.0)
-    select = SelectWithDummies(threshold=0.75, runs=6, gamma=0.25, base=BASE, sharpness=sharpness)
-    candidate = levels(MASSES)
-    assert_law(
-        lambda source: select.draw(candidate, random=source),
-        {value: p for value, p in zip([0, 1, 2, 3, None], law, strict=True) if p > 0.0},
-    )
-
-
-@pytest.mark.statistical
-def test_law_of_conditional_sampling():
-    """The coin comes before each run: "none" also when the first run would have been acceptable."""
-    floor, coins = 0.3, Geometric(gamma=0.3)
-    masses = floor * (1 - floor) ** np.arange(200)
-    law = first_above_law(MASSES, [False, True, True, False], Tabulated(probabilities=(masses / masses.sum()).tolist()))
-    assert law[-1] == pytest.approx(floor / (floor + (1 - floor) * 0.7))
-
-    def select(source):
-        found = first_acceptable_run(levels(MASSES), lambda score, output: output in (1, 2), coins, source)
-        return found.output if found else None
-
-    assert_law(select, dict(zip([1, 2, None], law, strict=True)))
 
 
 # ---- prices ----------------------------------------------------------------------------------------------------------
@@ -230,42 +61,6 @@ def test_prices_by_output():
     assert pickle.loads(pickle.dumps(sampled.guarantee)).price(True) == 1.0
     single = SampledSparseVector(guarantee=BASE, statistic=statistic, epsilon=1.0, max_queries=1)
     assert single.worst.pure_epsilon == 0.25
-
-
-def test_two_data_sets():
-    law = Geometric(gamma=0.05)
-    release = SelectHyperparameters(
-        candidates=100_000, repetitions=law, training=BASE, validation_epsilon=0.25, may_overlap=True
-    )(lambda i, random: i, correct=lambda model: 500, random=keyed_source(5))
-    validation = NoisyCount(epsilon=0.25).guarantee
-    assert release.training.epsilon(0.0) == best_of(BASE, law).epsilon(0.0) < 1.5
-    assert release.validation.epsilon(0.0) == best_of(validation, law).epsilon(0.0) < 0.75
-    assert release.guarantee.epsilon(0.0) == best_of(compose(BASE, validation), law).epsilon(0.0)
-    apart = two_set_guarantee(lambda base: best_of(base, law), training=BASE, validation=validation, may_overlap=False)
-    assert apart.total.epsilon(0.0) == release.training.epsilon(0.0) < release.guarantee.epsilon(0.0)
-    assert release.value.model == release.value.candidate
-    with pytest.raises(AdjacencyError):
-        two_set_guarantee(
-            lambda base: base,
-            training=BASE,
-            validation=NoisyCount(epsilon=1.0, adjacency="replace_one").guarantee,
-            may_overlap=True,
-        )
-
-
-@pytest.mark.statistical
-def test_noise_of_the_validation_score():
-    """1,000 rows at epsilon 0.5: an accuracy with Laplace noise of scale 0.002, mean absolute error near 0.002.
-
-    Discrete Laplace of scale 2 counts: E|X| = 2q/(1-q^2), q = exp(-1/2); within five standard errors over 2,000 draws.
-    """
-    candidate = tuning_candidate(lambda i, r: i, candidates=3, correct=lambda model: 900, validation_epsilon=0.5)
-    source = keyed_source("validation")
-    errors = np.array([abs(candidate(source)[0] - 900.0) for _ in range(2000)])
-    q = math.exp(-0.5)
-    mean, square = 2 * q / (1 - q * q), 2 * q / (1 - q) ** 2
-    assert mean / 1000 == pytest.approx(0.002, rel=0.05)
-    assert abs(errors.mean() - mean) < 5 * math.sqrt((square - mean**2) / 2000)
 
 
 # ---- what is run -----------------------------------------------------------------------------------------------------
@@ -388,18 +183,6 @@ def test_failures_reach_no_threshold():
         raise ValueError("a data value")
 
     assert SelectAcceptable(acceptable=unsure, floor=0.2, base=BASE)(coin(0.5)).value is None
-
-
-@pytest.mark.full
-def test_a_lowered_bar_misses_less():
-    """The bar of the search is lowered by 6 S/epsilon log(1/beta): a fraction of the target passes."""
-    statistic = SmoothedCount(samples=400, smoothing=10.0, sensitivity=0.6)
-    common = {"thresholds": (1.0,), "target": 0.8, "base": BASE, "statistic": statistic, "epsilon": 60.0}
-    plain = [ThresholdSearch(**common)(coin(0.6), random=keyed_source(i)).value for i in range(20)]
-    lowered = [
-        ThresholdSearch(failure_probability=1e-3, **common)(coin(0.6), random=keyed_source(i)).value for i in range(20)
-    ]
-    assert plain.count(1.0) <= 10 < lowered.count(1.0)
 
 
 # ---- sessions --------------------------------------------------------------------------------------------------------

@@ -10,33 +10,10 @@ from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Geometric, Harmonic, Poisson, capped
 from dpselect.selection import select_above, select_best, uniform_mixture
-from dpselect.selection.above import first_above
 from dpselect.selection.best import best_outcome
+from tests.selection.best_cases import assert_law, die, frequencies, output_of
 
 BASE = pure_dp(epsilon=1.0)
-
-
-def die(random):
-    face = random.below(3)
-    return float(face), face
-
-
-def output_of(outcome):
-    return outcome.output if outcome else None
-
-
-def frequencies(select, draws=6000):
-    source = keyed_source("selection")
-    values = [select(source) for _ in range(draws)]
-    return {value: values.count(value) / draws for value in set(values)}
-
-
-def assert_law(found, expected, draws=6000):
-    """Within five standard errors in every value: false alarm below 2e-6, a probability off by 0.04 is caught."""
-    for value, probability in expected.items():
-        error = (probability * (1 - probability) / draws) ** 0.5
-        assert abs(found.get(value, 0.0) - probability) < 5 * error, value
-    assert set(found) <= set(expected)
 
 
 @pytest.mark.full
@@ -48,16 +25,6 @@ def test_the_law_of_the_best(law):
     below = [law.pgf(x) for x in (0.0, 1 / 3, 2 / 3, 1.0)]
     expected = {None: below[0]} if below[0] > 0 else {}
     assert_law(found, expected | {face: below[face + 1] - below[face] for face in range(3)})
-
-
-@pytest.mark.full
-@pytest.mark.statistical
-def test_the_law_of_the_first_above():
-    """Each try succeeds with probability 2/3; after each failure the coin stops with probability 1/4."""
-    tries = Geometric(gamma=0.25)
-    found = frequencies(lambda s: output_of(first_above(die, 1.0, tries, s)))
-    success = (2 / 3) / (2 / 3 + 1 / 4 * 1 / 3)
-    assert_law(found, {None: 1 - success, 1: success / 2, 2: success / 2})
 
 
 def test_guarantees_are_those_of_the_accounting():

@@ -13,13 +13,12 @@ from dpselect.accounting.candidates.sampled_search import smoothed_count, smooth
 from dpselect.accounting.candidates.without_threshold import runs_needed, without_threshold
 from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.mechanisms import SparseVector, noisy_count
-from dpselect.privacy import approximate_dp, gaussian, laplace, pure_dp
+from dpselect.privacy import approximate_dp, gaussian, laplace
 from dpselect.repetitions import Fixed
 from dpselect.selection import (
     PercentileSparseVector,
     PrivateCandidate,
     SampledSparseVector,
-    SelectAbove,
     SelectAcceptable,
     SelectIncreasing,
     SelectWithDummies,
@@ -36,44 +35,8 @@ from dpselect.selection.estimators import noisy_value
 from dpselect.selection.hyperparameters import tuning_candidate
 from dpselect.selection.percentile_sparse_vector import laplace_log_odds
 from tests.root import ROOT
-from tests.selection.test_algorithms import BASE, Ran, coin
-
-
-def test_the_threshold_free_selector_refuses_what_nobody_can_run():
-    ran = Ran()
-    with pytest.raises(ArgumentError, match=r"10\^37\.0 runs, above most_runs = 1e\+07") as refused:
-        SelectWithoutThreshold.by_theorem(
-            candidates=10, thresholds=10, base=pure_dp(epsilon=1.0), epsilon=1.0, delta=1e-6
-        )(ran)
-    assert "by hand" in str(refused.value)
-    assert not ran
-    # a limit that lets it through; very generous parameters
-    needed = runs_needed(
-        candidates=1, thresholds=2, epsilon_run=0.001, epsilon_search=40.0, delta=0.01, failure_probability=0.4
-    )
-    select = SelectWithoutThreshold.by_theorem(
-        candidates=1,
-        thresholds=2,
-        base=pure_dp(epsilon=0.001),
-        epsilon=40.0,
-        delta=0.01,
-        failure_probability=0.4,
-        most_runs=2 * needed.total,
-    )
-    assert select.stop_probability == pytest.approx(10**needed.log10_stop_probability)
-    release = select(lambda random: (1.0, "a"))
-    assert release.value == "a"
-    assert release.guarantee.pure_epsilon <= 40.002 + 1e-6
-    with pytest.raises(BoundUnavailableError, match="guarantee"):
-        SelectWithoutThreshold.by_theorem(
-            candidates=2, thresholds=2, base=gaussian(noise_multiplier=1.0), epsilon=1.0, delta=1e-6
-        )(ran)
-
-
-def test_a_threshold_may_be_infinite():
-    for threshold in (-math.inf, math.inf):
-        select = SelectAbove(threshold=threshold, stop_probability=0.5, base=BASE, max_runs=3)
-        assert (select(lambda random: (0.0, "a")).value == "a") == (threshold < 0)
+from tests.selection.algorithms_cases import coin
+from tests.selection.test_algorithms import BASE
 
 
 def test_wrong_arguments():

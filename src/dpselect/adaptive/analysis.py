@@ -27,7 +27,7 @@ __all__ = ["AdaptiveAnalysis", "Verified"]
 
 @dataclass(frozen=True)
 class Verified:
-    """A guess that was confirmed, or the answer that corrects it; None when no answer was left."""
+    """A guess that was confirmed, or the answer that corrects it. None if no answer was left."""
 
     agrees: bool
     value: Any
@@ -37,7 +37,7 @@ class AdaptiveAnalysis(Session):
     """One data set, many adaptive questions, every answer as good as one on new rows.
 
     The rows are cut once, without looking at them, into m blocks of `subsample_size` rows. A question is any function
-    of that many rows to a number; its answer is a private approximate median of its m values. Answers that are private
+    of that many rows to a number. Its answer is a private approximate median of its m values. Answers that are private
     for a block cannot depend on what is peculiar to the sample: see `transfer_bound`.
 
     Args:
@@ -153,7 +153,7 @@ class AdaptiveAnalysis(Session):
 
     @property
     def certificate(self) -> Certificate:
-        """What is certified and what is promised; fixed before the first question."""
+        """The certificate of validity and the guarantee, both fixed before the first question."""
         return self._certificate
 
     @property
@@ -163,17 +163,18 @@ class AdaptiveAnalysis(Session):
 
     @answers
     def resume(self, *, asked: int, random: RandomSource) -> None:
-        """Go on where another process stopped: `asked` questions were asked, and the next draws come from `random`.
+        """Continue from the point at which another process stopped: `asked` questions were asked, and the next draws
+        come from `random`.
 
-        For anyone who keeps count durably (`dpselect.holdout.SavedAnalysis`). No two questions may draw the same (the
-        caller must ensure it).
+        For anyone who keeps count durably (`dpselect.holdout.SavedAnalysis`). No two questions may draw the same (you
+        must ensure this).
         """
         self._asked = integer("asked", asked, at_least=0, at_most=self._plan.queries)
         self._random = random
 
     @property
     def verification(self) -> Verification | None:
-        """The verification, with what is left of it; None when none was planned."""
+        """The verification with its remaining guesses. None if none was planned."""
         return self._verification
 
     @answers
@@ -225,12 +226,12 @@ class AdaptiveAnalysis(Session):
         maximize: bool = True,
         axis: bool = False,
     ) -> Release:
-        """Which of K estimators is best on most blocks: one question of the budget, not K.
+        """Choose the estimator that is best on most blocks. K estimators cost one question, not K.
 
-        On each block the candidates are ranked by their value (failures last, ties shared); the exponential mechanism
+        On each block the candidates are ranked by their value (failures last, ties shared). The exponential mechanism
         draws one by the sum of its ranks, which a block moves by at most the range of ranks. The value is the position
-        in a sequence or the key in a mapping. `choice_error` bounds how far from the best it is; how good it is says an
-        `estimate` only.
+        in a sequence or the key in a mapping. `choice_error` bounds how far from the best it is. Only an `estimate`
+        measures how good it is.
         """
         names = list(candidates.keys()) if isinstance(candidates, Mapping) else list(range(len(candidates)))
         functions = list(candidates.values()) if isinstance(candidates, Mapping) else list(candidates)

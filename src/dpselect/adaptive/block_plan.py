@@ -62,10 +62,10 @@ class BlockPlan:
 
     Every answer is in qi(rank, upper_rank) of its estimator on new rows (1 - rank when None), all of them with
     probability at least 1 - failure_probability. On any blocks every answer has a share of more than `sample_rank` of
-    the values on its left and of more than 1 - (2 quantile - sample_rank) on its right, all of them with probability
-    at least 1 - accuracy_failure, or their expected shortfall is at most accuracy_failure times the larger of the two
-    shares; the transfer bound does the rest. `noise` belongs to the binary search, `epsilon` (per answer) to the
-    exponential mechanism; data splitting has neither.
+    the values on its left and of more than 1 - (2 quantile - sample_rank) on its right, all of them with probability at
+    least 1 - accuracy_failure, or their expected shortfall is at most accuracy_failure times the larger of the two
+    shares. The transfer bound does the rest. `noise` belongs to the binary search, `epsilon` (per answer) to the
+    exponential mechanism. Data splitting has neither.
     """
 
     mechanism: Mechanism
@@ -94,7 +94,7 @@ class BlockPlan:
 
     @property
     def larger_share(self) -> float:
-        """The larger of the two shares that the accuracy is about; 1/2 - width for the median."""
+        """The larger of the two shares that the accuracy is about. It is 1/2 - width for the median."""
         return max(self.sample_rank, 1.0 - float(self.quantile) - self.width)
 
     @property
@@ -140,7 +140,7 @@ class BlockPlan:
 
     @property
     def noise_failures(self) -> tuple[float, float]:
-        """What the noise costs, as a probability: by a union bound, and by the expected shortfall. Either will do.
+        """The cost of the noise as a probability, by a union bound and by the expected shortfall. Either will do.
 
         A search: an answer's ranks are off by |z|/m at most for the largest noise z of its search that matters, so
         its expected shortfall is at most the sum of E(|z| - a)_+/m with a = width * m. Shared noise may hurt on either

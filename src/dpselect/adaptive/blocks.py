@@ -41,7 +41,7 @@ __all__ = [
 def _maximise(
     gain: Callable[[Array, Array], Array], first: tuple[float, float], second: tuple[float, float], zooms: int
 ) -> tuple[float, float, float]:
-    """The largest gain met on a grid over two intervals, zoomed around its best point; with the point."""
+    """The largest gain met on a grid over two intervals, zoomed around its best point, with the point."""
     box, outer = [first, second], (first, second)
     best = (-math.inf, 0.0, 0.0)
     for _ in range(zooms):
@@ -62,7 +62,7 @@ def _maximise(
 
 
 def _limits(plan: BlockPlan, w: Any, b: Any) -> tuple[Array, Array]:
-    """The probabilities p > h(q) that the transfer bound compares, on a new last axis; p below 0 when b is too much."""
+    """The probabilities p > h(q) that the transfer bound compares, on a new last axis. A p below 0: b is too large."""
     # shares of the failures that offend on the left; one for a symmetric interval, where it does not matter
     left = np.array([1.0]) if plan.upper_rank is None else np.linspace(0.0, 1.0, 9)
     beta, target = plan.failure_probability, float(plan.quantile)
@@ -107,7 +107,7 @@ def _plan_search(plan: BlockPlan, *, refined: bool, zooms: int = 7) -> BlockPlan
 
 
 def _certified(plan: BlockPlan, *, refined: bool) -> BlockPlan | None:
-    """With the accuracy that its noise leaves; None where that is not certified."""
+    """The plan with the accuracy that its noise leaves. None if that is not certified."""
     union, shortfall = plan.noise_failures
     found = replace(plan, accuracy_failure=(min(union, shortfall) if refined else union) * (1.0 + 1e-9))
     return found if found.accuracy_failure < plan.failure_probability and found.certified else None

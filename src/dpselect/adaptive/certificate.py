@@ -1,4 +1,4 @@
-"""What an analysis certifies, stated before its first question, and what it promises to a row. Two different things."""
+"""The certificate of an analysis, stated before its first question, and its guarantee for a row: two things."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ def no_promise() -> Guarantee:
 class Certificate:
     """The two guarantees of an analysis, from public numbers alone.
 
-    Validity: a statement about new rows, for rows that are independent draws from one population (the caller must
-    ensure it). Privacy: a statement about any rows. A small failure probability of the first says nothing about the
-    second.
+    Validity: a statement about new rows, for rows that are independent draws from one population (you must ensure
+    this). Privacy: a statement about any rows. A small failure probability of the first says nothing about the second.
     """
 
     plan: BlockPlan
@@ -67,14 +66,14 @@ class Certificate:
 
     @property
     def answer(self) -> Guarantee:
-        """What one answer promises to a row: to its block, as if the whole block were replaced."""
+        """The guarantee of one answer for a row: for its block, as if the whole block were replaced."""
         if self.plan.noise is not None:
             return SearchMedian(noise=self.plan.noise).guarantee
         return ExponentialMedian(epsilon=self.plan.epsilon).guarantee if self.plan.epsilon else no_promise()
 
     @property
     def row_privacy(self) -> Guarantee:
-        """What all answers together promise to a row (verifications are of other rows and are priced by themselves)."""
+        """The guarantee of all answers for a row. Verifications use other rows and have their own."""
         plan = self.plan
         if plan.noise is not None:
             return gaussian(noise_multiplier=1.0 / plan.mu, adjacency=Adjacency.REPLACE_ONE)
@@ -86,7 +85,7 @@ class Certificate:
 
     @property
     def verification_privacy(self) -> Guarantee | None:
-        """What all verifications together promise to a row of their blocks, once all refusals are used up."""
+        """The guarantee of all verifications for a row of their blocks, once all refusals are used up."""
         check = self.verification
         if check is None:
             return None

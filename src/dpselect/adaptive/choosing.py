@@ -45,14 +45,14 @@ def choice_epsilon(plan: BlockPlan) -> float:
 
 
 def choice_guarantee(plan: BlockPlan) -> Guarantee:
-    """What one choice promises to a row."""
+    """The guarantee of one choice for a row."""
     if plan.mechanism == "splitting":
         return no_promise()
     return bounded_range(epsilon=choice_epsilon(plan), adjacency=Adjacency.REPLACE_ONE)
 
 
 def draw_choice(ranks: NDArray[np.int64], blocks: int, plan: BlockPlan, random: RandomSource) -> int:
-    """The position drawn; the first of the best when the plan has no noise. A block moves a sum by 2 (K - 1) at most.
+    """The position drawn, or the first of the best if the plan has no noise. A block moves a sum by 2 (K - 1) at most.
 
     Integers up to 2**53 are scores without rounding (`ArgumentError` beyond).
     """
@@ -71,10 +71,10 @@ def draw_choice(ranks: NDArray[np.int64], blocks: int, plan: BlockPlan, random: 
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceError:
-    """How far a choice is from the best of its candidates, in win shares; see `choice_error`.
+    """How far a choice is from the best of its candidates, in win shares. See `choice_error`.
 
     The win share of a candidate is the probability that it beats another one of the candidates, drawn at random, on a
-    block, ties counting half: on the blocks that there are, or on fresh ones.
+    block, ties counting half. The blocks are those that there are, or new ones.
     """
 
     candidates: int

@@ -112,7 +112,7 @@ class EffectiveRounds(Session):
         axis: bool = False,
         **grid: Unpack[AnswerGrid],
     ) -> Release:
-        """The verified plain median on the current set, or on the next one after a no; see `AdaptiveAnalysis`."""
+        """The verified plain median on the current set, or on the next one after a no. See `AdaptiveAnalysis`."""
         points = read_grid(**grid)
         if self._left < 1 or self._verification.remaining < 1:
             raise BudgetError("no answer is left: all questions were asked or all sets but the last are used up")

@@ -1,9 +1,9 @@
 """The generalisation theorems of Feldman and Steinke (2017), with the constants that their proofs give.
 
-"Generalization for Adaptively-chosen Estimators via Stable Median", Theorems 4.1 to 4.7 and 5.1. Where the printed
-statement and its proof differ, the proof counts, and the docstring says so. All logarithms are natural; privacy is per
-block, replace-one; `failure_probability` is that of everything together. `transfer.py` has the bounds to use; these
-are far more cautious and are here for comparison.
+"Generalization for Adaptively-chosen Estimators via Stable Median", Theorems 4.1 to 4.7 and 5.1. If the printed
+statement and its proof differ, the proof counts, and the docstring notes it. All logarithms are natural. Privacy is per
+block, replace-one. `failure_probability` is that of everything together. `transfer.py` has the bounds to use. These are
+far more cautious and are here for comparison.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def mean_generalisation(
 ) -> MeanGeneralisation:
     """Theorem 4.1 (A.3) read forwards: gamma = exp(2 epsilon) - 1, alpha = 4 ln(2k/beta)/(epsilon m) + 8 delta/beta.
 
-    One-sided, for functions into [0, 1]; apply it to 1 - f for the other side. A number below 1 is not promised: an
+    One-sided, for functions into [0, 1]. Apply it to 1 - f for the other side. A number below 1 is not promised: an
     alpha of 1 or more says nothing. Source: Feldman, Steinke 2017, Theorem 4.1.
 
     >>> round(mean_generalisation(epsilon=0.1, delta=0, blocks=10_000, queries=1, failure_probability=0.05).alpha, 6)
@@ -99,9 +99,9 @@ def transfer_blocks(*, queries: int, failure_probability: SupportsFloat, epsilon
     """Theorem 4.2: least number of blocks from which sample medians within (3/8, 5/8) are valid at the quartiles.
 
     `failure_probability` is the theorem's beta (its conclusion fails with 2 beta at most), for an interaction that is
-    (epsilon, beta/256)-private with epsilon at most ln(9/8)/2 = 0.0588915; the paper takes 1/20 and 2560 ln(2k/beta).
-    Its monitor puts out a single function, so `queries=1` is enough regardless of the number of questions.
-    Source: Feldman, Steinke 2017, Theorem 4.2.
+    (epsilon, beta/256)-private with epsilon at most ln(9/8)/2 = 0.0588915. The paper takes 1/20 and 2560 ln(2k/beta).
+    Its monitor puts out a single function, so `queries=1` is enough regardless of the number of questions. Source:
+    Feldman, Steinke 2017, Theorem 4.2.
 
     >>> round(transfer_blocks(queries=100, failure_probability=0.05), 3)
     21232.767
@@ -153,8 +153,8 @@ def most_queries(blocks: SupportsFloat, needed: Callable[[int], float], *, limit
 def projection_grid_size(granularity: SupportsFloat, *, half_range: SupportsFloat = 5.0) -> int:
     """Corollary 4.4's grid: the multiples of the granularity within the half range, 2 floor(5/zeta) + 1 (not 10/zeta).
 
-    Mean in [-1, 1] and mean absolute deviation at most 1 put the quartiles in [-5, 5]; standard deviation at most 1
-    instead in [-3, 3]. Clipping there changes no quartile, rounding to the nearest moves them by zeta/2 at most.
+    Mean in [-1, 1] and mean absolute deviation at most 1 put the quartiles in [-5, 5]. A standard deviation of at most
+    1 puts them in [-3, 3]. Clipping there changes no quartile, rounding to the nearest moves them by zeta/2 at most.
     Source: Feldman, Steinke 2017, Corollary 4.4.
 
     >>> projection_grid_size(0.01)
@@ -188,9 +188,9 @@ def concentrated_blocks(
 ) -> ConcentratedRequirement:
     """Theorem 4.7, concentrated estimators: m = 8 ln(2k|T|/beta) sqrt(2k ln(1/delta)), delta = rank = beta/(10km).
 
-    The printed formula forgets k inside the logarithm, after which epsilon passes ln 2; and its statement has the rank
-    beta t/(4kn), with which the proof's k m (4 rank + delta) <= beta/2 fails. `as_printed` shows the former. `escape`
-    is k m (2 rank exp(epsilon) + delta), which must be at most beta/2. Source: Feldman, Steinke 2017, Theorem 4.7.
+    The printed formula forgets k inside the logarithm, after which epsilon passes ln 2. Its statement has the rank beta
+    t/(4kn), with which the proof's k m (4 rank + delta) <= beta/2 fails. `as_printed` shows the former. `escape` is k m
+    (2 rank exp(epsilon) + delta), which must be at most beta/2. Source: Feldman, Steinke 2017, Theorem 4.7.
 
     >>> round(concentrated_blocks(queries=100, grid_size=1001, failure_probability=0.05).blocks, 3)
     7461.922
@@ -230,7 +230,7 @@ def sparse_vector_blocks(
 def verification_blocks(
     *, rank: SupportsFloat, margin: SupportsFloat, queries: int, refusals: int, failure_probability: SupportsFloat
 ) -> tuple[float, float]:
-    """Theorem 5.1: (blocks for its generalisation step, blocks for its sparse vector); the larger is needed.
+    """Theorem 5.1: (blocks for its generalisation step, blocks for its sparse vector). The larger is needed.
 
     A yes means that the guess is in qi(rank - margin, 1 - rank + margin), a no that it is outside qi(rank, 1 - rank).
     epsilon = ln(1 + margin/(8 rank))/2, delta = margin beta/384, m_1 = 96 ln(16k/beta)/(epsilon margin). Source:

@@ -1,7 +1,7 @@
 """The finite grids that answers come from. A block value is rounded to the grid before anything is counted.
 
-The grid must not depend on the data; it may depend on earlier answers. Uniform grids and all doubles are those of
-`dpselect.ordered`; here are the others, and the reading of arguments.
+The grid must not depend on the data. It may depend on earlier answers. Uniform grids and all float64 values are those
+of `dpselect.ordered`. Here are the others, and the reading of arguments.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LogarithmicGrid:
 
 @dataclass(frozen=True)
 class ExplicitGrid:
-    """An increasing list of numbers; values go to the nearest, to the lower one at a tie."""
+    """An increasing list of numbers. Values go to the nearest, to the lower one at a tie."""
 
     points: tuple[float, ...]
 

@@ -66,7 +66,7 @@ class MeanPlan:
 def largest_excess(mu: float, beta: float) -> float:
     """An upper bound on the largest over q in [0, beta] of min(h(q) - q, (beta - q) - h^-1(beta - q)).
 
-    Both are largest at their upper end while beta is below ndtr(-mu/2), where h(q) - q grows; so they cross once.
+    Both are largest at their upper end while beta is below ndtr(-mu/2), where h(q) - q grows. So they cross once.
     """
     if beta > float(ndtr(-mu / 2.0)):
         return math.inf
@@ -81,7 +81,7 @@ def largest_excess(mu: float, beta: float) -> float:
 
 
 def _at(plan: MeanPlan, share: float, excess: float, x: float) -> MeanPlan:
-    """The plan's error for a mu and a distance of x deviations for the noise; the rest is what the theorem needs.
+    """The plan's error for a mu and a distance of x deviations for the noise. The rest is needed by the theorem.
 
     `excess` is the largest one at that mu.
     """
@@ -178,7 +178,7 @@ class AdaptiveMeans(Session):
 
     @property
     def plan(self) -> MeanPlan:
-        """What is certified."""
+        """The certified plan."""
         return self._plan
 
     @property
@@ -188,16 +188,16 @@ class AdaptiveMeans(Session):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one answer promises to a row."""
+        """The guarantee of one answer for a row."""
         return gaussian(noise_multiplier=1.0 / self._plan.answer_mu, adjacency=Adjacency.REPLACE_ONE)
 
     @answers
     def mean(self, function: Callable[[Any], Any], *, lower: SupportsFloat, upper: SupportsFloat) -> Release:
         """The noisy mean of `function(data)`, one value a row, clipped at the public bounds.
 
-        Each value must depend on its own row only (you must ensure this). NaN counts as `lower`. Should the
-        function raise, or give something else than one number a row, it is given the rows one at a time, and those on
-        which it fails count as `lower`: one row never decides over the others.
+        Each value must depend on its own row only (you must ensure this). NaN counts as `lower`. Should the function
+        raise, or give something else than one number a row, it gets the rows one at a time. Rows on which it fails
+        count as `lower`, so one row never decides over the others.
 
         Raises `BudgetError` when no question is left or the spender refuses.
         """

@@ -1,7 +1,7 @@
 """How many blocks a private approximate median needs (Feldman, Steinke 2017, Section 3), and the exact failures.
 
 An answer v is an approximate median of accuracy `accuracy` when more than (1 - accuracy)/2 of the block values are at
-most v and as many at least v. All logarithms are natural; epsilon is per block, replace-one.
+most v and as many at least v. All logarithms are natural. Epsilon is per block, replace-one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def advanced_composition(epsilons: Iterable[float], slack: SupportsFloat) -> float:
-    """(epsilon_j, 0)-private mechanisms compose to (this, slack); to (this, slack + k delta) with delta.
+    """(epsilon_j, 0)-private mechanisms compose to (this, slack). With delta they compose to (this, slack + k delta).
 
     Source: Feldman, Steinke 2017, Theorem 2.4.
 
@@ -64,9 +64,9 @@ def exact_exponential_failure(*, grid_size: int, blocks: int, epsilon: SupportsF
     """The largest probability over all data that the exponential mechanism's answer is no approximate median.
 
     x/(1 + x), x the larger of (N-2)/(exp(e/2 (C - floor(m/2))) + exp(e/2 (C - ceil(m/2)))) and (N-1) exp(-e/2 (2C-m)),
-    C = ceil((1 + accuracy) m/2). The first is two neighbouring good answers as even as can be with everything else
-    at badness C; the second one good answer of badness m - C. Found by enumeration on small grids, which the tests
-    repeat; no data does worse in those. One minus it is reported as 0 when C > m: nothing is bad then.
+    C = ceil((1 + accuracy) m/2). The first is two neighbouring good answers as even as can be with everything else at
+    badness C. The second is one good answer of badness m - C. Found by enumeration on small grids, which the tests
+    repeat. No data does worse in those. One minus it is reported as 0 when C > m: nothing is bad then.
 
     >>> round(exact_exponential_failure(grid_size=6, blocks=8, epsilon=1, accuracy=0.5), 7)
     0.4238831

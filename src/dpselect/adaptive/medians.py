@@ -33,7 +33,7 @@ __all__ = ["ExponentialMedian", "SearchMedian"]
 
 @dataclass(frozen=True, kw_only=True)
 class BlockMedian(Mechanism):
-    """What both have in common: a quantile, and a call on the values and the grid, public, that the answer is from."""
+    """The base class of both: a quantile, and a call on the values and the public grid of answers."""
 
     quantile: Fraction = Fraction(1, 2)
 
@@ -130,7 +130,7 @@ class SearchMedian(BlockMedian):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The Gaussian trade-off of one search per replaced block; composes exactly with others.
+        """The Gaussian trade-off of one search per replaced block. It composes exactly with others.
 
         Source: docs/theory/generalisation.md, Theorem 2.
         """

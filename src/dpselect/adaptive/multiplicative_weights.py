@@ -1,10 +1,10 @@
 """Experimental: very many questions over a small finite universe, by private multiplicative weights.
 
 Feldman and Steinke 2017, Theorem 5.4 (after Hardt, Rothblum 2010). A public law p over the universe of blocks answers
-counting queries until the data contradict it; a contradiction costs an update, and there are at most
-ln|universe|/(2 gap^2) of them regardless of the number of questions. Median questions are answered by binary search.
-The constants are ours: by a rough estimate asking by `AdaptiveAnalysis` needs fewer blocks up to some ten million
-questions. Time and memory per question grow with the universe.
+counting queries until the data contradict it. A contradiction costs an update, and there are at most ln|universe|/(2
+gap^2) of them regardless of the number of questions. Median questions are answered by binary search. The constants are
+ours: by a rough estimate asking by `AdaptiveAnalysis` needs fewer blocks up to some ten million questions. Time and
+memory per question grow with the universe.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _LARGEST = 10**6
 
 @dataclass(frozen=True, kw_only=True)
 class WeightsPlan:
-    """`queries` median questions over `universe` kinds of blocks, from `blocks` blocks; at most `updates` updates.
+    """`queries` median questions over `universe` kinds of blocks, from `blocks` blocks, with at most `updates` updates.
 
-    Every counting query is answered within `error` (a share of the blocks) except with probability accuracy_failure,
-    so every answer has a share above 1/2 - error of the values on either side; the transfer bound does the rest.
-    An update costs `epsilon`, half of it for a sparse vector run and half for a noisy count.
+    Every counting query is answered within `error` (a share of the blocks) except with probability accuracy_failure, so
+    every answer has a share above 1/2 - error of the values on either side. The transfer bound does the rest. An update
+    costs `epsilon`, half of it for a sparse vector run and half for a noisy count.
     """
 
     queries: int
@@ -84,7 +84,7 @@ def plan_multiplicative_weights(
     failure_probability: SupportsFloat,
     rank: SupportsFloat = 0.25,
 ) -> WeightsPlan:
-    """The fewest blocks, roughly, that certify; refuses a universe of more than a million kinds of blocks."""
+    """The fewest blocks, roughly, that certify. Refuses a universe of more than a million kinds of blocks."""
     beta = number("failure_probability", failure_probability, at_least=1e-9, below=1.0)
     low_rank = number("rank", rank, at_least=1e-3, below=0.49)
     plan = WeightsPlan(
@@ -183,17 +183,17 @@ class MultiplicativeWeights(Session):
 
     @property
     def plan(self) -> WeightsPlan:
-        """What is certified."""
+        """The certified plan."""
         return self._plan
 
     @property
     def update_guarantee(self) -> Guarantee:
-        """What one update, with the tests before it, promises to a block; the session has at most `plan.updates`."""
+        """The guarantee of one update, with the tests before it, for a block. There are at most `plan.updates`."""
         return self._updates_guarantee(1)
 
     @property
     def row_privacy(self) -> Guarantee:
-        """What the whole session promises to a block, and so to a row."""
+        """The guarantee of the whole session for a block, and so for a row."""
         return self._updates_guarantee(self._plan.updates)
 
     def _updates_guarantee(self, count: int) -> Guarantee:
@@ -208,7 +208,7 @@ class MultiplicativeWeights(Session):
         values: ArrayLike,
         **grid: Unpack[AnswerGrid],
     ) -> Release:
-        """An approximate median of the estimator whose value on code i is `values[i]`; NaN counts as the lowest point.
+        """An approximate median of the estimator whose value on code i is `values[i]`. NaN counts as the lowest point.
 
         The guarantee is that of the whole session. Raises `BudgetError` when all questions or updates are used up.
         """

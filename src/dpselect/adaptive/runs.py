@@ -50,7 +50,7 @@ def response_vertices(epsilon: float, times: int) -> tuple[Array, Array]:
 def runs_guarantee(
     epsilon_threshold: float, epsilon_queries: float, times: int, *, release_epsilon: float = 0.0
 ) -> Guarantee:
-    """What `times` runs of a sparse vector with these epsilons promise for a replaced row.
+    """The guarantee of `times` runs of a sparse vector with these epsilons for a replaced row.
 
     Each has noise of its own on its threshold, ends with its first positive, and may be followed by something
     `release_epsilon`-private. Source: docs/theory/sparse-vector.md, Theorem 1 (fresh noise after each positive).
@@ -91,8 +91,8 @@ def _lines_of(epsilon_threshold: float, epsilon_queries: float, times: int) -> t
 def runs_trade_off(epsilon_threshold: float, epsilon_queries: float, times: int, probabilities: Array) -> Array:
     """h(q): how likely at most, on neighbouring rows, is what has probability q. Rounded up.
 
-    P(S) <= exp(epsilon) P'(S) + delta(epsilon) at every epsilon, with the profile of `runs_guarantee`; no more than
-    with randomised responses of the runs' whole epsilon.
+    P(S) <= exp(epsilon) P'(S) + delta(epsilon) at every epsilon, with the profile of `runs_guarantee`. It is at most
+    that of randomised responses of the runs' whole epsilon.
 
     >>> level = np.array([0.01])
     >>> bool(runs_trade_off(0.01, 0.02, 30, level)[0] < 0.9 * response_trade_off(0.03, 30, level)[0])

@@ -92,7 +92,7 @@ class SearchNoise:
 
     @staticmethod
     def of_deviation(steps: int, deviation: float, *, sharing: float | None = None) -> SearchNoise:
-        """Noise of this deviation on every count, shared as is best (or as given; 0 for independent noise)."""
+        """Noise of this deviation on every count, shared as is best (or as given, with 0 for independent noise)."""
         sharing = best_sharing(steps) if sharing is None else sharing
         fresh = number("deviation", deviation, above=0.0) / math.sqrt(1.0 + sharing)
         return SearchNoise(steps, fresh, fresh * math.sqrt(sharing))
@@ -114,7 +114,7 @@ class SearchNoise:
         return 1 << max(_FRACTION_BITS - math.frexp(self.fresh)[1] + 1, 0)
 
     def draw(self, random: RandomSource | None = None) -> NDArray[np.int64]:
-        """The noise of the steps of one search, in 1/`scale` of a count; integers, so that nothing is rounded.
+        """The noise of the steps of one search, in 1/`scale` of a count. They are integers, so that nothing is rounded.
 
         Both parts are discrete Gaussians, exactly. The mixture over the shared one is the continuous mixture up to a
         factor 1 +- exp(-2 pi^2 2^50) (Poisson summation, its deviation given the answers being above 2^25 steps); for

@@ -1,7 +1,7 @@
 """Quantile intervals, and what being inside one says about the mean.
 
-The interval qi(a, b) of a law Y holds the v with P(Y <= v) > a and P(Y < v) < b. An answer inside qi(rank, 1 - rank)
-of an estimator is as good as one fresh run of it, up to the share `rank` of the worst runs on either side.
+The interval qi(a, b) of a law Y holds the v with P(Y <= v) > a and P(Y < v) < b. An answer inside qi(rank, 1 - rank) of
+an estimator is as good as one new run of it, up to the share `rank` of the worst runs on either side.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def rank_from_mean_deviation(error: SupportsFloat) -> float:
 
 
 def gaussian_half_width(rank: SupportsFloat) -> float:
-    """Half the width of qi(rank, 1 - rank) of a normal law, in standard deviations; exact for normal estimators."""
+    """Half the width of qi(rank, 1 - rank) of a normal law, in standard deviations, exact for normal estimators."""
     from scipy.special import ndtri
 
     return float(-ndtri(number("rank", rank, above=0.0, at_most=0.5)))

@@ -1,7 +1,6 @@
 """Cutting data into blocks of rows once, and an estimator's value on every block.
 
-What is private is kept so: a block on which the estimator fails has no value (NaN) and stays a block, and nothing
-tells which one it was.
+A failed block stays private: it has no value (NaN) and stays a block, and nothing reveals which one it was.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, integer
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.randomness import RandomSource
 
 __all__ = ["Blocks", "cut_into_blocks", "evaluate", "row_count", "row_values"]
@@ -45,7 +44,7 @@ def _take(data: Any, rows: NDArray[np.intp]) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class Blocks:
-    """`count` disjoint blocks of `size` rows each; which rows, was fixed without looking at them. Secret."""
+    """`count` disjoint blocks of `size` rows each, assigned without looking at the rows. Secret."""
 
     data: Any
     rows: NDArray[np.intp]
@@ -87,10 +86,10 @@ def _stack(data: Any, rows: NDArray[np.intp]) -> Any:
 def cut_into_blocks(
     data: Any, *, subsample_size: int, order: Literal["random", "given"], random: RandomSource
 ) -> Blocks:
-    """As many blocks as there are; the rows left over are left out, no matter what they are.
+    """As many blocks as there are. Rows left over are left out, no matter what they hold.
 
-    `order="random"` permutes the rows first; "given" keeps them, for rows that arrived in an order without meaning.
-    Rows that belong together (of one person, of one day) make a valid analysis only when a block holds whole groups.
+    `order="random"` permutes the rows first. "given" keeps them, for rows in an order without meaning. Rows that belong
+    together (of one person, of one day) make a valid analysis only when a block holds whole groups.
     """
     size = integer("subsample_size", subsample_size, at_least=1)
     rows = row_count(data)
@@ -106,9 +105,9 @@ def cut_into_blocks(
 def evaluate(estimator: Estimator, blocks: Blocks, *, axis: bool = False, jobs: int | None = 1) -> NDArray[np.float64]:
     """The estimator's value on every block, NaN where it raised or gave no number.
 
-    `axis=True`: the estimator takes an array of shape (blocks, rows, ...) and `axis=1` and returns a value a block;
-    each must depend on its own block only (you must ensure this, and that an estimator keeps no state between
-    blocks). Should it raise or give another shape, the blocks are given to it one at a time. `jobs`: joblib processes
+    `axis=True`: the estimator takes an array of shape (blocks, rows, ...) and `axis=1` and returns a value for each
+    block. Each must depend on its own block only, and an estimator must keep no state between blocks (you must ensure
+    this). Should it raise or give another shape, the blocks are given to it one at a time. `jobs`: joblib processes
     over the blocks, -1 for all cores.
     """
     if axis:
@@ -126,7 +125,7 @@ def evaluate(estimator: Estimator, blocks: Blocks, *, axis: bool = False, jobs: 
 
 
 def row_values(function: Estimator, data: Any, rows: int) -> NDArray[np.float64]:
-    """One value a row from a function of all rows, NaN where it fails; row by row should it fail on all together."""
+    """One value a row from a function of all rows, NaN if it fails, row by row if it fails on all together."""
     found = _quietly(lambda: np.asarray(function(data), dtype=np.float64))
     if isinstance(found, np.ndarray) and found.shape == (rows,):
         return found
@@ -146,9 +145,9 @@ def _value(estimator: Estimator, block: Any) -> float:
 
 
 def _quietly(compute: Callable[[], _Found]) -> _Found | None:
-    """None for an exception, whose text may hold rows; warnings would tell of single blocks too.
+    """None for an exception, whose text may hold rows. Warnings would reveal single blocks too.
 
-    SystemExit and the like as well, by which one block could end the process; only the keyboard interrupts.
+    This includes SystemExit, by which one block could end the process. Only the keyboard interrupts.
     """
     with np.errstate(all="ignore"):
-        return result_of(compute, None)
+        return run_confined(compute, None)

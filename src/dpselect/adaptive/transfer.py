@@ -8,17 +8,17 @@ h(P(M(s') in E)), h concave and increasing.
 **Theorem.** If c (beta - accuracy_failure) > h(rank beta), then with probability above 1 - beta every v_j is in
 qi(rank, 1 - rank) of its estimator on new rows.
 
-*Proof.* Suppose the set F of transcripts with an invalid answer has probability at least beta; thin it by an
+*Proof.* Suppose the set F of transcripts with an invalid answer has probability at least beta. Thin it by an
 independent coin until it has exactly beta. For y in F let f_y be the first predicate 1(f_j <= v_j) or 1(f_j >= v_j)
-with population mean at most rank; it depends on y only. For a block i and a fresh block Z, privacy with the other
-blocks fixed, Jensen's inequality and the exchangeability of S_i and Z give P(F, f_y(S_i) = 1) <= h(P(F, f_y(Z) = 1))
-<= h(rank beta). On accurate transcripts the mean of f_y over the blocks is at least c, so the mean over i of the left
-side is at least c (beta - accuracy_failure). QED
+with population mean at most rank. It depends on y only. For a block i and a fresh block Z, privacy with the other
+blocks fixed, Jensen's inequality and the exchangeability of S_i and Z give P(F, f_y(S_i) = 1) <= h(P(F, f_y(Z) = 1)) <=
+h(rank beta). On accurate transcripts the mean of f_y over the blocks is at least c, so the mean over i of the left side
+is at least c (beta - accuracy_failure). QED
 
 The last step needs less: it is enough that the expected shortfall of the worst share below c, regardless of the blocks,
 is at most c accuracy_failure. A share is hardly ever far below c, so this is much cheaper than a probability.
 
-After Jung, Ligett, Neel, Roth, Sharifi-Malvajerdi and Shenfeld (2020); for medians it replaces Feldman and Steinke's
+After Jung, Ligett, Neel, Roth, Sharifi-Malvajerdi and Shenfeld (2020). For medians it replaces Feldman and Steinke's
 Theorems 4.1 and 4.2, with neither a least number of blocks nor a tiny delta. It certifies released answers only.
 """
 
@@ -114,7 +114,7 @@ def _from_renyi(curve: Any, q: float) -> float:
 
 
 def bernoulli_divergence(p: Any, q: Any, orders: Any) -> Array:
-    """The Renyi divergence of Bernoulli(p) from Bernoulli(q), 0 < q <= p <= 1, orders above 1; broadcasts."""
+    """The Renyi divergence of Bernoulli(p) from Bernoulli(q), 0 < q <= p <= 1, orders above 1, with broadcasting."""
     with np.errstate(divide="ignore"):
         first = orders * np.log(p) + (1.0 - orders) * np.log(q)
         second = np.where(
@@ -214,11 +214,9 @@ def certifies_interval(
     """The theorem for answers in the sample's qi(c, d) to be in the population's qi(a, b), any quantile: a < c < d < b.
 
     An invalid answer offends on the left (population share at most a, sample share at least c) or on the right (1 - b
-    and 1 - d). With probabilities p and beta - p of the two, the proof needs c p + (1 - d)(beta - p) -
-    max(c, 1 - d) accuracy_failure > h(a p + (1 - b)(beta - p)) for every p; the difference is convex in p, so its
-    minimum is found by a search.
-
-    A guarantee of adjacency add-or-remove says something else and is an `ArgumentError`.
+    and 1 - d). With probabilities p and beta - p of the two, the proof needs c p + (1 - d)(beta - p) - max(c, 1 - d)
+    accuracy_failure > h(a p + (1 - b)(beta - p)) for every p. The difference is convex in p, so a search finds its
+    minimum.
     """
     guarantee = _for_replacement(guarantee)
     (c, d), (a, b) = sample, population
@@ -285,12 +283,12 @@ def largest_rho(**ranks: SupportsFloat) -> float:
 def gaussian_mu_of_range(epsilon: SupportsFloat) -> float:
     """A mu such that every mechanism of range `epsilon` has a trade-off at least as good as N(0,1) against N(mu,1).
 
-    So it composes adaptively with Gaussian noise without loss. The worst pairs of range epsilon have two outcomes
-    (see `bounded_range`), and their trade-off curves are two chords; a Gaussian curve, which is convex, is below
-    both when it passes below their common vertex. The vertex of the pair with largest ratio exp(t) is at
-    q = (1 - exp(t - epsilon))/(exp(t) - exp(t - epsilon)), p = exp(t) q; the largest ndtri(p) - ndtri(q) is needed,
-    which is at the even pair t = epsilon/2: mu = 2 ndtri(1/(1 + exp(-epsilon/2))). Rounded up.
-    Source: docs/theory/generalisation.md, Theorem 3.
+    So it composes adaptively with Gaussian noise without loss. The worst pairs of range epsilon have two outcomes (see
+    `bounded_range`), and their trade-off curves are two chords. A Gaussian curve is convex, so it is below both if it
+    passes below their common vertex. The vertex of the pair with largest ratio exp(t) is at q = (1 - exp(t -
+    epsilon))/(exp(t) - exp(t - epsilon)), p = exp(t) q; the largest ndtri(p) - ndtri(q) is needed, which is at the even
+    pair t = epsilon/2: mu = 2 ndtri(1/(1 + exp(-epsilon/2))). Rounded up. Source: docs/theory/generalisation.md,
+    Theorem 3.
 
     >>> round(gaussian_mu_of_range(0.1), 6)
     0.062663

@@ -62,12 +62,12 @@ class Verification(Session):
 
     @property
     def plan(self) -> VerificationPlan:
-        """What is certified, for the number of blocks that there are."""
+        """The certified plan, for the number of blocks that there are."""
         return self._plan
 
     @property
     def remaining(self) -> int:
-        """How many guesses may still be checked; 0 once all refusals are used up."""
+        """The number of guesses that may still be checked, 0 once all refusals are used up."""
         return 0 if self._refused >= self._plan.refusals else self._plan.queries - self._asked
 
     @property
@@ -77,10 +77,10 @@ class Verification(Session):
 
     @answers
     def resume(self, *, asked: int, refused: int, random: RandomSource) -> None:
-        """Go on where another process stopped, with a new run that draws from `random`.
+        """Continue from the point at which another process stopped, with a new run that draws from `random`.
 
         An open run of that process counts as refused, since its threshold is gone. For anyone who keeps count durably
-        (`dpselect.holdout.SavedAnalysis`); two runs must not draw the same (you must ensure this).
+        (`dpselect.holdout.SavedAnalysis`). Two runs must not draw the same (you must ensure this).
         """
         self._asked = integer("asked", asked, at_least=0, at_most=self._plan.queries)
         self._refused = integer("refused", refused, at_least=0, at_most=self._plan.refusals)
@@ -88,7 +88,7 @@ class Verification(Session):
 
     @property
     def run_guarantee(self) -> Guarantee:
-        """What one run, up to its refusal, promises to a row of these blocks."""
+        """The guarantee of one run, up to its refusal, for a row of these blocks."""
         return runs_guarantee(self._plan.epsilon_threshold, self._plan.epsilon_queries, 1)
 
     @property
@@ -98,7 +98,7 @@ class Verification(Session):
 
     @answers
     def check(self, values: Values | Callable[[], Values], guess: SupportsFloat) -> Release:
-        """Whether the guess is plausible; `values` is the estimator on `blocks`, NaN counting as below everything.
+        """Whether the guess is plausible. `values` is the estimator on `blocks`, NaN counting as below everything.
 
         `values` may be a function that computes them, which is called when the check is paid for. One that is
         interrupted counts as refused. Raises `BudgetError` when all refusals or checks are used up.

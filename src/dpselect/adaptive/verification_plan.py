@@ -1,7 +1,7 @@
 """How many blocks certify a verification: many guesses checked, a few refused (Feldman, Steinke 2017, Theorem 5.1).
 
-A guess v for an estimator is checked by two counts, of block values at most v and at least v; a sparse vector says
-whether each reaches a share u. Its runs are pure; l of them compose to at most randomised response l times, whose
+A guess v for an estimator is checked by two counts, of block values at most v and at least v. A sparse vector decides
+whether each reaches a share u. Its runs are pure. l of them compose to at most randomised response l times, whose
 trade-off curve is known exactly, and the transfer bound is used in both directions:
 
 - a wrong yes has v outside qi(rank - margin, 1 - rank + margin): one count's population share is at most
@@ -11,8 +11,8 @@ trade-off curve is known exactly, and the transfer bound is used in both directi
   most u_high. Impossible once rank p > h(u_high p + b): privacy read from the fresh blocks to the sample.
 
 b is the probability that the sparse vector's noise passes half the band between u_low and u_high. Each kind of error
-gets half the failure probability. Which count failed is part of what the interaction shows, so the second is asked
-only if the first says yes; it also makes "no answer left" happen exactly after l refusals.
+gets half the failure probability. Which count failed is part of what the interaction shows, so the second is asked only
+if the first is a yes. It also makes "no answer left" happen exactly after l refusals.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HOPELESS = 1e100
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationPlan:
-    """`queries` guesses checked on `blocks` blocks until `refusals` of them were refused; see the module.
+    """`queries` guesses checked on `blocks` blocks until `refusals` of them were refused. See the module.
 
     With probability at least 1 - failure_probability every yes has its guess in qi(rank - margin, 1 - rank + margin)
     and every no has it outside qi(rank, 1 - rank). A run up to its refusal is (epsilon_threshold + epsilon_queries)

@@ -180,7 +180,7 @@ def quantile(
         ends = None if range_epsilon is None else PrivateRange(epsilon=range_epsilon, adjacency=adjacency)
         if ends is None:  # anything that can be wrong is found before anything is paid
             declared = Column(source, lower=bounds[0], upper=bounds[1], granularity=step, categories=category or None)
-            plan, _ = plan.settled(declared)
+            plan, _ = plan.bind(declared)
         total = compose(*(each.guarantee for each in (ends, counts, plan) if each is not None))
         found: CountedCells | None = None
         possible: tuple[bool, ...] = ()

@@ -18,7 +18,7 @@ from dpselect.numerics.logs import ROUND_UP, log1mexp
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.below import Below
+from dpselect.privacy.below import ClosedFormLowerProfile
 from dpselect.privacy.profile import SymmetricProfile
 
 __all__ = ["BoundedRangeProfile", "BoundedRangeRenyi", "bounded_range", "bounded_range_rho"]
@@ -124,5 +124,5 @@ def bounded_range(*, epsilon: SupportsFloat, adjacency: Adjacency | str = Adjace
         pure_epsilon=epsilon,
         renyi_curve=BoundedRangeRenyi(epsilon),
         profile=profile,
-        lower_profile=Below(profile),  # each epsilon has a pair of its own, so there is none for them all
+        lower_profile=ClosedFormLowerProfile(profile),  # each epsilon has its own pair, so none serves them all
     )

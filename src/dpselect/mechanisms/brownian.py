@@ -91,7 +91,7 @@ class BrownianReduction(NoiseReduction):
 
     @cached_property
     def guarantee(self) -> OutputGuarantee:
-        """The prices of stopping after 0, 1, 2, ... levels, all with the one `delta`; rounded up."""
+        """The prices of stopping after 0, 1, 2, ... levels, all with the one `delta`, rounded up."""
         levels = [float(level) for level in self.noise_multipliers]
         if self.boundary == "stopping":
             prices = _stopping_prices(levels, self.delta)

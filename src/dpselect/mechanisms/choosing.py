@@ -75,7 +75,7 @@ class ChoosingMechanism(Mechanism):
 
     @property
     def threshold(self) -> float:
-        """What the noisy largest score must reach; rounded up."""
+        """The bar that the noisy largest score must reach, rounded up."""
         return (1.0 + (math.log(self.growth) - math.log(self.delta)) * 2.0 / self.epsilon) * ROUND_UP
 
     @property

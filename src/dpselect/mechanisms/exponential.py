@@ -130,12 +130,12 @@ def exponential_mechanism(
 def draw_exponential(scores: Scores, rate: Fraction, random: RandomSource) -> int:
     """Index i with probability proportional to exp(rate * scores[i]), exactly, regardless of the scores.
 
-    Propose and thin. Scores stand in groups of 8 (of one where there are few). A group gets an integer
-    v >= 2**37 exp(rate (its largest score - best)), which double precision can compute with an ample margin; a member
-    is proposed with probability proportional to its group's v, by integer arithmetic; the proposal is kept with
-    probability 2**37 exp(rate (s - best)) / v, decided exactly by as many bits as that takes. So no rounding enters
-    the law as long as v is an upper bound, for which NumPy's exp must be within a factor 1 +- 2**-31. On every input
-    a proposal is kept with probability at least (1 - 2**-28 - count * 2**-36) / 8.
+    Propose and thin. Scores stand in groups of 8 (of one where there are few). A group gets an integer v >= 2**37
+    exp(rate (its largest score - best)), which float64 can compute with an ample margin. A member is proposed with
+    probability proportional to its group's v, by integer arithmetic. The proposal is kept with probability 2**37
+    exp(rate (s - best)) / v, decided exactly by as many bits as that takes. So no rounding enters the law as long as v
+    is an upper bound, for which NumPy's exp must be within a factor 1 +- 2**-31. On every input a proposal is kept with
+    probability at least (1 - 2**-28 - count * 2**-36) / 8.
     """
     if scores.best == -math.inf:
         return random.below(scores.count)

@@ -116,7 +116,7 @@ def draw_permute_and_flip(scores: Scores, rate: Fraction, random: RandomSource) 
 
     Coins and order are independent, so flipping every coin first changes nothing: the result is uniform among the
     candidates whose coin landed heads, and the best one's always does. A coin is 32 bits against a probability in
-    double precision; where the two are too close for the rounding, more bits and rational arithmetic decide it.
+    float64. If the two are too close for the rounding, more bits and rational arithmetic decide.
     """
     if scores.best == -math.inf:
         return random.below(scores.count)
@@ -135,7 +135,7 @@ def draw_permute_and_flip(scores: Scores, rate: Fraction, random: RandomSource) 
 
 
 def _flip(score: Array, weights: Array, best: float, rate: Fraction, random: RandomSource) -> NDArray[np.bool_]:
-    """Which coins land heads; `weights` are the probabilities in double precision and are used up."""
+    """Return the coins that land heads. `weights` are the probabilities in float64 and are used up."""
     words = random.words((len(weights) + 1) // 2).view(np.uint32)[: len(weights)]
     np.multiply(weights, _WORD, out=weights)
     np.subtract(weights, words, out=weights)

@@ -37,8 +37,8 @@ class GeneralisedExponentialMechanism(Mechanism):
     exponential mechanism runs on it. With probability at least 1 - failure_probability the chosen score is at least
     q_j - 2 t d_j for every j. Source: Raskhodnikova, Smith 2016, Theorem 3.1 (stated there for minimisation).
 
-    Where it does not help: it can lose to report-noisy-max when sensitivities are nearly equal. Range epsilon, as for
-    the exponential mechanism. Rounding is covered: the normalised score counts as having sensitivity 1 + 2**-24.
+    It can lose to report-noisy-max if sensitivities are nearly equal. Range epsilon, as for the exponential mechanism.
+    Rounding is covered: the normalised score counts as having sensitivity 1 + 2**-24.
 
     Args:
         sensitivities: one bound for each candidate, fixed without looking at the data.
@@ -100,7 +100,7 @@ class GeneralisedExponentialMechanism(Mechanism):
         return result
 
     def prepared(self, scores: ArrayLike) -> Callable[[RandomSource], int]:
-        """The choice among candidates with these scores, one for each sensitivity, held in memory; the draw is exact.
+        """The choice among candidates with these scores, one for each sensitivity, held in memory. The draw is exact.
 
         Time: the number of candidates times the number of different sensitivities.
         """

@@ -19,7 +19,7 @@ _EXACT = 2.0**52
 
 
 def grid_at_most(limit: float) -> float:
-    """The largest power of two that is not above `limit`; a granularity must be a power of two.
+    """The largest power of two that is not above `limit`. A granularity must be a power of two.
 
     >>> grid_at_most(0.3)
     0.25
@@ -96,7 +96,8 @@ def add_on_grid(value: ArrayLike, noise: ArrayLike, granularity: float) -> NDArr
 
 
 def rounding_sensitivity(dimension: int, granularity: float) -> float:
-    """What rounding a vector to the grid adds to its L2 sensitivity at most: granularity * sqrt(dimension), rounded up.
+    """The most that rounding a vector to the grid adds to its L2 sensitivity: granularity * sqrt(dimension), rounded
+    up.
 
     >>> rounding_sensitivity(4, 0.25) >= 0.5
     True
@@ -113,10 +114,10 @@ def gaussian_steps(
     The law is that of a continuous Gaussian rounded to the nearest integer, as `add_on_grid` needs it. Adding it
     to an integer on the same grid is a post-processing of the continuous Gaussian mechanism.
 
-    What is drawn is the discrete Gaussian with this parameter, exactly. The mass of a cell of the rounded Gaussian is
-    the density at its middle times 1 + (y^2/s^2 - 1)/(24 s^2) + ..., so at s >= 2**24 the two laws agree to a factor
-    1 +- 2**-46 up to eight deviations, beyond which both have mass below 2**-49. The factor and the 2**-49 are not part
-    of any guarantee.
+    The sample is the discrete Gaussian with this parameter, exactly. The mass of a cell of the rounded Gaussian is the
+    density at its middle times 1 + (y^2/s^2 - 1)/(24 s^2) + ..., so at s >= 2**24 the two laws agree to a factor 1 +-
+    2**-46 up to eight deviations, beyond which both have mass below 2**-49. The factor and the 2**-49 are not part of
+    any guarantee.
 
     The time it takes depends on the draws only. Raises `ArgumentError` unless 2**24 <= deviation <= 2**56.
 

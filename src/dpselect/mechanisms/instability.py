@@ -1,6 +1,6 @@
 """How many rows must change until order statistics are too far apart: exact, on integers.
 
-Data are whole multiples of a granularity, sorted; ranks count from 1. Beyond the first and the last rank stand values
+Data are integer multiples of a granularity, sorted. Ranks count from 1. Beyond the first and the last rank stand values
 below and above everything, since a changed row may take any value. Everything here is secret.
 """
 
@@ -33,7 +33,7 @@ _BEYOND = 1 << 61
 
 
 def sorted_units(values: ArrayLike, granularity: float) -> Units:
-    """The rows as multiples of `granularity` (a power of two), sorted; see `declared_rows`.
+    """The rows as multiples of `granularity` (a power of two), sorted. See `declared_rows`.
 
     Each is rounded by itself, and NaN or infinite ones become 0, so that neighbours stay neighbours.
     """

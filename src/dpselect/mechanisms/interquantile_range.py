@@ -115,7 +115,7 @@ class InterquantileRange(Mechanism):
         return min(low, count // 2), count + 1 - min(low, count // 2)
 
     def examined(self, rows: Units, *, shifted: bool) -> tuple[int, int | None]:
-        """(distance, level) with one of the two sets of bins; the level is None for width 0. Secret.
+        """(distance, level) with one of the two sets of bins. The level is None for width 0. Secret.
 
         `rows`: see `sorted_units`.
         """

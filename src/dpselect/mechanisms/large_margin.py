@@ -27,9 +27,9 @@ _ROUNDING = 1.0 + 2.0**-20
 class LargeMarginMechanism(Mechanism):
     """Find privately how many candidates stand close to the best, then choose among that many.
 
-    After Chaudhuri, Hsu, Song (2014); constants and proof are ours. With scores sorted downwards, d the sensitivity,
-    h = epsilon/2: (1) a sparse vector with epsilon h asks for r = 1, 2, 4, ... below `candidates` whether the gap
-    q(1) - q(r+1), of sensitivity 2 d, is above `threshold(r)`; the first yes gives r, none gives all candidates. (2) An
+    After Chaudhuri, Hsu, Song (2014), with our constants and proof. With scores sorted downwards, d the sensitivity, h
+    = epsilon/2: (1) a sparse vector with epsilon h asks for r = 1, 2, 4, ... below `candidates` whether the gap q(1) -
+    q(r+1), of sensitivity 2 d, is above `threshold(r)`. The first yes gives r, none gives all candidates. (2) An
     exponential mechanism with epsilon h among the r best (ties by index).
 
     Claim: (epsilon, delta)-private. Proof. Fix r and call it good on D when the gap is at least
@@ -68,12 +68,12 @@ class LargeMarginMechanism(Mechanism):
         return [1 << j for j in range((self.candidates - 1).bit_length())]
 
     def margin(self, rank: int) -> float:
-        """The gap that makes choosing among the `rank` best private; rounded up."""
+        """The gap that makes choosing among the `rank` best private, rounded up."""
         half = self.epsilon / 2.0
         return 2.0 * self.sensitivity * (1.0 + math.log(2.0 * rank / self.delta) / half) * _ROUNDING
 
     def threshold(self, rank: int) -> float:
-        """margin(rank) and what the noise of step 1 exceeds with probability delta/2 at most; rounded up."""
+        """margin(rank) plus a bound that the noise of step 1 exceeds with probability delta/2 at most, rounded up."""
         half, width = self.epsilon / 2.0, 2.0 * self.sensitivity * _ROUNDING
         asked = max(len(self.ranks), 1)
         # threshold noise of scale width/(half/2), query noise twice that: tails delta/4 and delta/(4 asked)

@@ -1,7 +1,8 @@
-"""What every mechanism is: public parameters, the guarantee that follows from them, and a call that runs it on data."""
+"""The base class of mechanisms: public parameters, their guarantee, and a call that runs it on data."""
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
@@ -31,14 +32,14 @@ class Parsed:
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
-            given = getattr(self, field.name)
+            given = vars(self)[field.name]
             if "parse" in field.metadata:
                 self._parsed(**{field.name: field.metadata["parse"](field.name, given)})
             elif field.name == "adjacency":
                 self._parsed(adjacency=parse_adjacency(given))
 
     def _parsed(self, **values: Any) -> None:
-        """What the arguments were parsed to, in their place; for a `__post_init__`."""
+        """Replace the arguments by their parsed values, for a `__post_init__`."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -55,29 +56,35 @@ class Mechanism(Parsed, ABC):
     (1.0, 1)
     """
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "settled" in vars(cls):  # its name before 0.3
+            warnings.warn(f"{cls.__name__}.settled is called bind now", DeprecationWarning, stacklevel=2)
+            cls.bind = vars(cls)["settled"]  # type: ignore[method-assign]
+
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee | OutputGuarantee:
-        """What one run promises, from public parameters alone."""
+        """The guarantee of one run, from public parameters alone."""
 
     @abstractmethod
     def prepared(self, *data: Any, **public: Any) -> Callable[[RandomSource], Any]:
         """One run on this data, to be called once: arguments are checked now, and the data are looked at then."""
 
-    def settled(self, *data: Any) -> tuple[Mechanism, tuple[Any, ...]]:
-        """The mechanism for this data, and the data, with what is public of them settled: their type, a declared size.
+    def bind(self, *data: Any) -> tuple[Mechanism, tuple[Any, ...]]:
+        """The mechanism and the data, once the public facts about them are known: their type, a declared size.
 
-        Anyone who asks for the guarantee before there are data leaves that open, or says it.
+        A mechanism whose guarantee is wanted before there are data leaves these facts open, or states them.
         """
         return self, data
 
     def form(self, *data: Any) -> Callable[..., Release]:  # noqa: ARG002
-        """What makes the release of a run on this data, from the keywords of `Release`."""
+        """The class or function that makes the release of a run on this data, from the keywords of `Release`."""
         return Release
 
     def draw(self, *data: Any, random: RandomSource | None = None, **public: Any) -> Any:
-        """What comes out of one run, by itself and unpaid: for a part of what is priced, and paid, as a whole."""
-        mechanism, data = self.settled(*data)
+        """Return the output of one run, unpaid: for a part of something that is priced and paid as a whole."""
+        mechanism, data = self.bind(*data)
         return mechanism.prepared(*data, **public)(resolve(random))
 
     def __call__(
@@ -88,11 +95,11 @@ class Mechanism(Parsed, ABC):
         random: RandomSource | None = None,
         **public: Any,
     ) -> Release:
-        """Run it on the data, paid by `spender` before they are looked at; see `dpselect.privacy.paid`.
+        """Run it on the data, paid by `spender` before they are read. See `dpselect.privacy.paid`.
 
         `label` is its name in the record, by default that of the mechanism.
         """
-        mechanism, data = self.settled(*data)
+        mechanism, data = self.bind(*data)
         run, source = mechanism.prepared(*data, **public), resolve(random)
         name = type(self).__name__ if label is None else label
         public = {"spender": spender, "label": name, "replayable": source.replayable}

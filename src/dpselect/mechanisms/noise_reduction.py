@@ -27,7 +27,7 @@ from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, OutputGuarantee, Release, Spender
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.privacy.output.amounts import charged_amount, charged_price, epsilon_used
 from dpselect.privacy.paying import PaidSession, Payment
 from dpselect.privacy.promises import output_promise
@@ -97,7 +97,7 @@ class GradualRelease(PaidSession):
 
     @property
     def released(self) -> tuple[Array, ...]:
-        """What was released so far, most noisy first: what a ledger's charge is settled with."""
+        """The levels released so far, most noisy first. A ledger's charge is settled with them."""
         return self._released
 
     @property
@@ -122,10 +122,10 @@ class GradualRelease(PaidSession):
         return level
 
     def until(self, stop: Callable[[Array], bool]) -> Release:
-        """Release level after level until `stop(level)` is true or the levels run out; the value is all of them.
+        """Release level after level until `stop(level)` is true or the levels run out. The value is all of them.
 
-        A session that is paid is closed, at the levels released; if `stop` raises, it stays open and charged.
-        `stop` is a public rule: it uses the level, and no data (you must ensure this). The session must be fresh.
+        A session that is paid is closed, at the levels released. If `stop` raises, it stays open and charged. `stop` is
+        a public rule: it uses the level, and no data (you must ensure this). The session must be fresh.
 
         >>> from dpselect.randomness import keyed_source
         >>> levels = LaplaceReduction(epsilons=[0.01, 0.1, 1.0], sensitivity=1)
@@ -170,10 +170,10 @@ class NoiseReduction(Parsed, ABC):
         label: str = "gradual release",
         random: RandomSource | None = None,
     ) -> GradualRelease:
-        """A session that releases `value`, a number or an array; only the last level that it releases is paid.
+        """A session that releases `value`, a number or an array. Only the last level that it releases is paid.
 
-        Its shape, and whether its type is whole, must not depend on the data. What is not a finite number counts as
-        zero. The price is paid by a `spender` before the value is read; `label` is its name in the record.
+        Its shape, and whether its type is whole, must not depend on the data. An entry that is not a finite number
+        counts as zero. The price is paid by a `spender` before the value is read. `label` is its name in the record.
         """
         if not isinstance(value, int) and np.asarray(value).dtype.kind not in "fiubO":
             raise ArgumentError("value must be an array of real numbers")
@@ -188,7 +188,7 @@ class NoiseReduction(Parsed, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceReduction(NoiseReduction):
-    """Laplace noise at growing epsilons on one answer; only the last level released is paid.
+    """Laplace noise at growing epsilons on one answer. Only the last level released is paid.
 
     Level i is value + noise of scale sensitivity/epsilons[i], and the levels are correlated so that all noisier ones
     are post-processings of the least noisy one released.
@@ -207,8 +207,8 @@ class LaplaceReduction(NoiseReduction):
     (sinh(a_i/2)/sinh(a_(i+1)/2))^2 and else adds fresh noise of the noisier level. Both are drawn exactly, by rational
     arithmetic. (The familiar (epsilon_i/epsilon_(i+1))^2 is right for real-valued noise only.)
 
-    Raises `ArgumentError` naming the argument; `open` also when a level's scale is beyond 2**50 granularities or below
-    2**-60.
+    Raises `ArgumentError` naming the argument. `open` raises it also if a level's scale is beyond 2**50 granularities
+    or below 2**-60.
 
     >>> from dpselect.randomness import keyed_source
     >>> levels = LaplaceReduction(epsilons=[0.1, 1.0], sensitivity=1)
@@ -235,7 +235,7 @@ class LaplaceReduction(NoiseReduction):
 
     @property
     def guarantee(self) -> OutputGuarantee:
-        """The price of stopping after i levels is epsilons[i - 1]; nothing before the first. Pure.
+        """The price of stopping after i levels is epsilons[i - 1], and 0 before the first. Pure.
 
         After Ligett et al. 2017. Source: docs/theory/noise-reduction.md, Theorem 2 (for integer noise).
         """
@@ -301,7 +301,7 @@ def _noise(rate: Fraction, size: int, random: RandomSource) -> NDArray[np.int64]
 
 
 def _stays(coarse: Fraction, fine: Fraction, size: int, random: RandomSource) -> NDArray[np.bool_]:
-    """Coins of probability (sinh(coarse/2) / sinh(fine/2))**2; what double precision cannot tell is settled exactly."""
+    """Coins of probability (sinh(coarse/2) / sinh(fine/2))**2, exact: float64 decides all but close calls."""
     probability = stay_probability(coarse, fine)
     words = random.words(size)
     low, high = (float(bound) for bound in probability(64))
@@ -378,9 +378,9 @@ class ReleaseUntilAbove(Mechanism):
     def guarantee(self) -> OutputGuarantee:
         """The price of the levels, and of the test by whether it succeeded.
 
-        Success at level i costs price(i) + epsilon_threshold + epsilon_queries; all levels without success cost
-        price(last) + epsilon_threshold. Delta stays. Source: docs/theory/noise-reduction.md, Theorem 4 (Ligett et
-        al. 2017, for Laplace levels and another test). Rounded up.
+        Success at level i costs price(i) + epsilon_threshold + epsilon_queries. All levels without success cost
+        price(last) + epsilon_threshold. Delta stays. Source: docs/theory/noise-reduction.md, Theorem 4 (Ligett et al.
+        2017, for Laplace levels and another test). Rounded up.
 
         >>> levels = LaplaceReduction(epsilons=[0.25, 1.0], sensitivity=1)
         >>> until = ReleaseUntilAbove(reduction=levels, threshold=0, epsilon_threshold=0.5, epsilon_queries=1.0)
@@ -419,7 +419,7 @@ class ReleaseUntilAbove(Mechanism):
             )
             while not (session.exhausted or test.halted):
                 asked = partial(query, session.release())
-                test.above(result_of(lambda: float(asked()), -math.inf), self.threshold)  # noqa: B023 - at once
+                test.above(run_confined(lambda: float(asked()), -math.inf), self.threshold)  # noqa: B023 - at once
             return session.released, test.halted
 
         return run

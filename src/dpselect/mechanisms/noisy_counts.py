@@ -56,8 +56,9 @@ class NoisyCount(Mechanism):
     def _parameter(self) -> Fraction:
         """The exact value, between 2**-60 and 2**60, so that the rational arithmetic stays short."""
         name = "epsilon" if self.noise_multiplier is None else "noise_multiplier"
-        number(name, getattr(self, name), at_least=2.0**-60, at_most=2.0**60)
-        return rational(name, getattr(self, name))
+        given = vars(self)[name]
+        number(name, given, at_least=2.0**-60, at_most=2.0**60)
+        return rational(name, given)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -23,7 +23,7 @@ from dpselect.mechanisms.scores import ScoreChunks, Scores
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array, root_between
 from dpselect.privacy import Guarantee, Spender
-from dpselect.privacy.below import Below
+from dpselect.privacy.below import ClosedFormLowerProfile
 from dpselect.privacy.profile import LaplaceProfile, RandomizedResponseProfile, SymmetricProfile
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyLaplace
@@ -120,7 +120,7 @@ class ReportNoisyMax(ScoreMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Pure epsilon, with a profile for Laplace noise; range epsilon for Gumbel noise."""
+        """Pure epsilon, with a profile for Laplace noise. Range epsilon for Gumbel noise."""
         name = f"report-noisy-max-{self.noise}"
         if self.noise == "gumbel":
             return replace(bounded_range(epsilon=self.epsilon, adjacency=self.adjacency), terms=self.terms(name))
@@ -128,7 +128,7 @@ class ReportNoisyMax(ScoreMechanism):
         if self.noise == "exponential":
             return flipping
         # far down in the tails the exponential mechanism's law is attained
-        lower = Below(BoundedRangeProfile(self.epsilon * DOWN))
+        lower = ClosedFormLowerProfile(BoundedRangeProfile(self.epsilon * DOWN))
         return replace(flipping, profile=LaplaceMaxProfile(self.epsilon), lower_profile=lower)
 
     def _chosen(self, scores: Scores, random: RandomSource) -> int:
@@ -188,8 +188,8 @@ def report_noisy_max(  # noqa: PLR0913
 def _draw_laplace(scores: Scores, rate: Fraction, random: RandomSource) -> int:
     """argmax of rate * score + standard Laplace, exactly.
 
-    One pass estimates every noisy score from one 64-bit word; the few that could be the largest are then compared as
-    real numbers, with as many more bits of their noise as the comparison needs.
+    One pass estimates every noisy score from one 64-bit word. The few that could be the largest are then compared as
+    real numbers, with as many more bits of noise as needed.
     """
     if scores.best == -math.inf:
         return random.below(scores.count)
@@ -214,7 +214,7 @@ def _draw_laplace(scores: Scores, rate: Fraction, random: RandomSource) -> int:
 
 
 def _estimates(score: Array, words: NDArray[np.uint64], best: float, rate: float) -> Array:
-    """rate * (score - best) + noise in double precision; the lowest bit of a word is the sign, the rest the size."""
+    """rate * (score - best) + noise in float64. The lowest bit of a word is the sign, the rest the size."""
     magnitude = np.log(((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-63)
     with np.errstate(over="ignore"):
         exponent = (score - best) * rate

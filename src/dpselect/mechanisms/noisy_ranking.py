@@ -36,7 +36,7 @@ class Contender:
 
 
 def ranking(contenders: list[Contender], count: int) -> list[int]:
-    """The indices of the `count` largest noisy scores, largest first; noisy scores differ with probability one."""
+    """The indices of the `count` largest noisy scores, largest first. Noisy scores differ with probability one."""
     if len(contenders) == 1:
         return [contenders[0].index][:count]
     known = [(c, c.enclosure(_BITS)) for c in contenders]

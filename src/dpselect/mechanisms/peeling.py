@@ -100,7 +100,7 @@ def _draw(scores: Scores, rate: Fraction, count: int, random: RandomSource) -> l
 
 
 def _cut(estimates: list[float], more: Array, count: int) -> float:
-    """A level that the `count` largest estimates are all above, by the window; -inf while there are not that many."""
+    """A level that the `count` largest estimates are all above, by the window, or -inf while there are fewer."""
     known = np.concatenate((np.array(estimates), more[more > -np.inf]))
     if len(known) < count:
         return -math.inf

@@ -83,7 +83,7 @@ class ProposeTestRelease(Mechanism):
 
     @property
     def margin(self) -> float:
-        """How many rows of distance are passed with probability one half; rounded up."""
+        """The distance in rows that is passed with probability one half, rounded up."""
         return -math.log(2.0 * self.delta) / self.epsilon_test * ROUND_UP
 
     @property
@@ -166,10 +166,10 @@ class Cascade(Mechanism):
     def prepared(
         self, attempts: Sequence[tuple[Distance, Answer[Any]]]
     ) -> Callable[[RandomSource], tuple[int, Any] | None]:
-        """The first answer with its stage, or None; `attempts` has (distance, answer) for each stage.
+        """The first answer with its stage, or None. `attempts` has (distance, answer) for each stage.
 
-        The order of the attempts must not depend on the data (you must ensure this). What an answer raises passes
-        through and may tell of the data.
+        The order of the attempts must not depend on the data (you must ensure this). Exceptions of an answer pass
+        through and may reveal data.
         """
         if len(attempts) != len(self.stages):
             raise ArgumentError(f"attempts must be as many as there are stages, {len(self.stages)}")

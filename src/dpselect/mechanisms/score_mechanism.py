@@ -1,4 +1,4 @@
-"""What the mechanisms on score vectors have in common: their parameters and the rate that scores are weighed at."""
+"""The base class of mechanisms on score vectors: their parameters and the rate that scores are weighed at."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpselect.errors import ArgumentError, flag
 from dpselect.mechanisms.mechanism import Mechanism, real
 from dpselect.mechanisms.scores import ScoreChunks, Scores, declared_scores
 from dpselect.privacy import Adjacency, Guarantee, pure_dp
-from dpselect.privacy.below import Below
+from dpselect.privacy.below import ClosedFormLowerProfile
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.privacy.profile import LaplaceProfile
 from dpselect.randomness import RandomSource
@@ -74,9 +74,9 @@ class ScoreMechanism(Mechanism):
 
 
 def flipping_guarantee(mechanism: ScoreMechanism, name: str, theorem: str) -> Guarantee:
-    """Pure epsilon; two candidates attain the profile of Laplace noise, so hardly anything better is to be had."""
+    """Pure epsilon. Two candidates attain the profile of Laplace noise, so hardly anything better is to be had."""
     pure = pure_dp(epsilon=mechanism.epsilon, adjacency=mechanism.adjacency)
-    lower = Below(LaplaceProfile(mechanism.epsilon * DOWN))
+    lower = ClosedFormLowerProfile(LaplaceProfile(mechanism.epsilon * DOWN))
     return replace(pure, theorem=theorem, terms=mechanism.terms(name), lower_profile=lower)
 
 

@@ -66,7 +66,7 @@ class ScoreChunks:
 
 @dataclass(frozen=True, repr=False)
 class Scores:
-    """What one pass over the scores found; the scores stay where they are.
+    """The result of one pass over the scores, which stay in place.
 
     Attributes:
         count: how many there are.
@@ -107,7 +107,7 @@ def as_score(name: str, value: Any) -> float:
 
 
 def as_vector(name: str, numbers: ArrayLike) -> Array:
-    """An array of numbers as doubles, the entries of a list one by one; its shape stays. Raises `TypeError`."""
+    """An array of numbers as doubles, the entries of a list one by one. Its shape stays. Raises `TypeError`."""
     if isinstance(numbers, (list, tuple)) and not any(isinstance(one, (list, tuple, np.ndarray)) for one in numbers):
         return as_doubles(_of_list(numbers, name))
     array = np.asarray(numbers)
@@ -145,7 +145,7 @@ def _part(part: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def _of_list(part: Sequence[Any], name: str) -> NDArray[Any]:
-    """The type that NumPy gives to a list depends on each of its entries; what comes out of this does not."""
+    """The type that NumPy gives to a list depends on each of its entries. The result of this function does not."""
     if any(isinstance(entry, (list, tuple, np.ndarray)) for entry in part):
         raise ArgumentError(f"{name} must be one-dimensional")
     array = np.asarray(part)
@@ -157,7 +157,7 @@ def _of_list(part: Sequence[Any], name: str) -> NDArray[Any]:
 
 
 def _of_objects(entries: NDArray[Any], name: str) -> Array:
-    """Each entry by itself; a vector of nothing but texts is a mistake that a single entry does not make."""
+    """Read each entry by itself. A vector of texts only is a mistake that a single entry does not make."""
     if len(entries) and all(isinstance(entry, (str, bytes, complex)) for entry in entries):
         raise TypeError(f"{name} must be numbers")
     return np.array([_score_or_nan(entry) for entry in entries], dtype=np.float64)
@@ -191,14 +191,14 @@ def read_parts(numbers: ArrayLike | ScoreChunks, name: str) -> Callable[[], Iter
 
 
 def read_scores(scores: ArrayLike | ScoreChunks) -> Scores:
-    """One pass: how many scores there are and the largest; errors are those of `declared_scores`."""
+    """Read the scores once: their number and the largest. Errors are those of `declared_scores`."""
     return declared_scores(scores)()
 
 
 def declared_scores(
     scores: ArrayLike | ScoreChunks, check_count: Callable[[int], None] | None = None, *, name: str = "scores"
 ) -> Callable[[], Scores]:
-    """What reads the scores when it is called: how many there are and the largest.
+    """Return a function that reads the scores: their number and the largest.
 
     Type and shape are checked now, with the errors of `read_parts`, and so is their number, by `check_count` and for
     being none at all (`ArgumentError`); both of a stream when it is read. The number of candidates is public.

@@ -80,7 +80,7 @@ class SmoothSensitivityMechanism(Mechanism):
 
     @property
     def multiplier(self) -> float:
-        """c: noise per unit of the smooth bound; rounded up."""
+        """c: noise per unit of the smooth bound, rounded up."""
         return 4.0 / self.base_epsilon * ROUND_UP
 
     @property
@@ -95,7 +95,7 @@ class SmoothSensitivityMechanism(Mechanism):
 
     @property
     def most_smooth(self) -> float:
-        """The largest smoothness that the proof allows; rounded down."""
+        """The largest smoothness that the proof allows, rounded down."""
         half, tail = self.base_epsilon / 2.0, -math.log(self.base_delta)
         shifted = math.log1p(1.0 / (self.shift * self.multiplier))
         # tail (exp(x) - 1) - x is convex and 0 at 0, so at most half on an interval; log1p(half/tail) is inside it
@@ -122,7 +122,7 @@ class SmoothSensitivityMechanism(Mechanism):
         return replace(claimed, theorem=theorem, terms=terms, lower_profile=None)
 
     def prepared(self, scores: ArrayLike, smooth_bounds: ArrayLike) -> Callable[[RandomSource], int]:
-        """The choice; `scores` and `smooth_bounds` have one entry for each candidate, and both are secret.
+        """The choice. `scores` and `smooth_bounds` have one entry for each candidate, and both are secret.
 
         The number of draws does not depend on the data and is secret too.
         """
@@ -145,7 +145,7 @@ class SmoothSensitivityMechanism(Mechanism):
 def _best_draw(
     scores: Array, bounds: Array, multiplier: Fraction, shift: Fraction, draws: int, random: RandomSource
 ) -> int:
-    """The candidate of the best among `draws` noisy draws; uniform when every score is -inf."""
+    """The candidate of the best among `draws` noisy draws, uniform if every score is -inf."""
     contenders: list[tuple[float, Contender]] = []
     floor = -math.inf
     for start in range(0, draws, _BATCH):
@@ -172,7 +172,7 @@ def _without_ties(contenders: list[Contender]) -> list[Contender]:
 
 
 def _estimates(scores: Array, scales: Array, shift: float, words: NDArray[np.uint64]) -> tuple[Array, Array]:
-    """Bounds around each noisy score; the lowest bit of a word is the sign of its noise, the rest the size."""
+    """Bounds around each noisy score. The lowest bit of a word is the sign of its noise, the rest the size."""
     size = words >> np.uint64(1)
     noise = -np.log((size.astype(np.float64) + 0.5) * 2.0**-63)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -35,7 +35,7 @@ _FINENESS = 1024.0
 
 @dataclass(frozen=True, eq=False)
 class SparseAnswers:
-    """Which entries were large (up to where the session ended), and what was released of those that are."""
+    """The large entries (up to the end of the session), and the values released for them."""
 
     answers: NDArray[np.bool_]
     values: Mapping[int, Any]
@@ -65,7 +65,7 @@ class SparseReleasePrice:
 
     @property
     def total(self) -> Fraction:
-        """What has to be reserved: the session's supremum plus epsilon_release."""
+        """The epsilon to reserve: the session's supremum plus epsilon_release."""
         return self.session.supremum + charged_amount("epsilon_release", self.epsilon_release)
 
     def epsilon_each(self, positives: int, negatives: int) -> Fraction:
@@ -147,7 +147,7 @@ class SparseRelease(Mechanism):
 
     @property
     def price(self) -> SparseReleasePrice:
-        """What a cell costs, and what each value may."""
+        """The cost of a cell, and the most that each value may cost."""
         session = AnswerPrice(
             epsilon_threshold=self.epsilon_threshold,
             epsilon_queries=self.epsilon_queries,
@@ -158,7 +158,7 @@ class SparseRelease(Mechanism):
 
     @property
     def guarantee(self) -> OutputGuarantee:
-        """The price by (positives, negatives); the class of outputs is known from the output."""
+        """The price by (positives, negatives). The class of outputs is known from the output."""
         total = charged_price(self.price.total)
         return OutputGuarantee(
             cell=released_counts,
@@ -169,7 +169,7 @@ class SparseRelease(Mechanism):
         )
 
     def _ordinary(self, total: float) -> Guarantee | None:
-        """What a delta saves: the search is a game; values share a pure epsilon, or each has its own in the game."""
+        """The guarantee at a delta: the search is a game, and values share a pure epsilon or have one each in it."""
         if self.spend == "all":
             return None  # one value found alone gets nearly the total, and attains it: a delta has nothing to save
         game = self.price.session.game
@@ -190,10 +190,10 @@ class SparseRelease(Mechanism):
     def prepared(
         self, values: ArrayLike, *, threshold: ArrayLike, answer: AnswerOne | None = None
     ) -> Callable[[RandomSource], SparseAnswers]:
-        """Find the large entries and release them; `threshold` is one number or one for each entry.
+        """Find the large entries and release them. `threshold` is one number or one for each entry.
 
-        `answer(index, epsilon, random)` replaces the noisy value by another epsilon-private mechanism (the caller must
-        ensure it). What it raises passes through and may tell of the data.
+        `answer(index, epsilon, random)` replaces the noisy value by another epsilon-private mechanism (you must ensure
+        this). Its exceptions pass through and may reveal data.
         """
         vector = as_vector("values", values)
         levels = read_thresholds(threshold, len(vector))

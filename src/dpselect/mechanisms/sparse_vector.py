@@ -38,10 +38,10 @@ _BATCH = 1 << 22
 class SparseVector(PaidSession):
     """Is this query above its threshold? Many answers for the price of the positive ones.
 
-    One noise of scale sensitivity/epsilon_threshold is added to all thresholds, drawn once and never again; every
-    query gets a fresh one of scale 2 max_positives sensitivity/epsilon_queries (half of that for monotonic queries);
-    the answer is whether query + noise >= threshold + noise. After `max_positives` positives nothing is answered. The
-    noise is Laplace with its real-valued law: an answer is decided as if in real arithmetic.
+    One noise of scale sensitivity/epsilon_threshold is added to all thresholds, drawn once. Every query gets a new one
+    of scale 2 max_positives sensitivity/epsilon_queries (half of that for monotonic queries). The answer is whether
+    query + noise >= threshold + noise. After `max_positives` positives nothing is answered. The noise is Laplace with
+    its real-valued law: an answer is decided as if in real arithmetic.
 
     Args:
         epsilon_threshold: spent on the threshold noise. None for none: then no answer has a pure price (only a session
@@ -57,8 +57,8 @@ class SparseVector(PaidSession):
         refined: whether it is paid at `refined_guarantee`, in place of `guarantee`.
         random: the source of randomness. None, the default, is a fresh one from system entropy.
 
-    `guarantee` prices the session by its number of positives, `refined_guarantee` by positives and negatives; which one
-    counts is fixed before the session (the refined one is never more expensive). With a `spender` it is `guarantee`,
+    `guarantee` prices the session by its number of positives, `refined_guarantee` by positives and negatives. You fix
+    which one counts before the session (the refined one is never more expensive). With a `spender` it is `guarantee`,
     or with `refined` the other: reserved when the session is made, and settled by `close` at the answers given. Both
     say that they are interactive, so that the ledger keeps other mechanisms out meanwhile. Queries and thresholds may
     depend on earlier answers but on nothing else that is private. While a session is open no other mechanism's output
@@ -66,7 +66,7 @@ class SparseVector(PaidSession):
     threshold noise: it cannot be copied or pickled and refuses to answer in a forked child, where it would give two
     sessions one noise.
 
-    A value that is NaN or None counts as -inf, and integers are clipped at 2**53; a threshold that is NaN raises
+    A value that is NaN or None counts as -inf, and integers are clipped at 2**53. A threshold that is NaN raises
     `ArgumentError`, as do parameters out of range or thresholds of another length. `BudgetError`: asked after the
     session has halted, or for more than `max_queries`.
 
@@ -126,7 +126,7 @@ class SparseVector(PaidSession):
 
     @property
     def guarantee(self) -> OutputGuarantee | Guarantee:
-        """The price by the number of positives; the cell of the answers so far is `number_of_positives(answers)`.
+        """The price by the number of positives. The cell of the answers so far is `number_of_positives(answers)`.
 
         `guarantee.worst()` is what the session promises as a whole, much less than the largest price at a delta above
         0: see docs/theory/sparse-vector.md. Without noise on the threshold that is all there is.
@@ -139,7 +139,7 @@ class SparseVector(PaidSession):
 
     @property
     def refined_guarantee(self) -> OutputGuarantee:
-        """The price by positives and negatives; the cell is `answer_counts(answers)`.
+        """The price by positives and negatives. The cell is `answer_counts(answers)`.
 
         Raises `ArgumentError` without noise on the threshold: no answer has a pure price then.
         """
@@ -249,7 +249,7 @@ def _public(threshold: SupportsFloat) -> float:
 
 
 def read_thresholds(thresholds: ArrayLike, count: int) -> NDArray[np.float64]:
-    """One public threshold, or one for each of `count` queries; errors do not show them."""
+    """One public threshold, or one for each of `count` queries. Errors do not show them."""
     try:
         threshold = np.asarray(thresholds, dtype=np.float64)
     except (OverflowError, TypeError, ValueError):

@@ -42,7 +42,7 @@ class SparseVectorSplit:
 
 @dataclass(frozen=True, kw_only=True)
 class SparseVectorPlan:
-    """The best split and all that were weighed; as text, the table of them.
+    """The best split and all that were compared. As text, the table of them.
 
     `SparseVector(**plan.options)` runs it.
     """
@@ -127,7 +127,7 @@ def plan_sparse_vector(
 def _split(
     ratio: float, accuracy: float, *, positives: int, delta: float, monotonic: bool, game: bool = True
 ) -> SparseVectorSplit:
-    """One split and its price; without the `game` that of its Renyi divergence, which is quick and a little larger."""
+    """One split and its price. Without the `game` it comes from Renyi divergence, quickly and a little larger."""
     query_scale = accuracy / math.sqrt(2.0 * (1.0 + ratio * ratio))
     threshold = 1.0 / (ratio * query_scale) if ratio else None
     queries = positives * (1.0 if monotonic else 2.0) / query_scale

@@ -1,4 +1,4 @@
-"""What a sparse vector's session costs: by its positives, or by its positives and negatives."""
+"""The cost of a sparse vector's session, by its positives, or by its positives and negatives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_POSITIVES = 100_000
 
 
 def _answers(answers: ArrayLike) -> NDArray[np.bool_]:
-    """A session's answers; anything else is refused, since a cell of a wrong output may be too cheap."""
+    """Check a session's answers. Anything else is refused, since the class of a wrong output may be too cheap."""
     parsed = np.asarray(answers)
     if parsed.ndim != 1 or (parsed.dtype != np.bool_ and parsed.size):
         raise ArgumentError("answers must be the session's answers: a one-dimensional array of booleans")
@@ -118,11 +118,11 @@ def unprotected_threshold_guarantee(
     max_queries: int | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> Guarantee:
-    """What a sparse vector without noise on its threshold promises: at a delta the game's value.
+    """The guarantee of a sparse vector without noise on its threshold. At a delta it is the game's value.
 
     A pure epsilon only with `max_queries`: that of so many answers.
 
-    The game's value is attained; what is computed is above it by what polygons and the mesh add. Refunds have nothing
+    The game's value is attained. The computed bound is above it by what polygons and the mesh add. Refunds have nothing
     to come from. Source: docs/theory/sparse-vector.md, Theorem 2.
 
     >>> round(unprotected_threshold_guarantee(epsilon_queries=4.0, max_positives=100).epsilon(delta=1e-6), 3)
@@ -165,11 +165,11 @@ class AnswerPrice:
 
         max(min(p r, epsilon_threshold + n r), min(n r, epsilon_threshold + p r)).
 
-    Never above Lemma 8 of Hartmann et al. (2022); nothing for a session that ends at once. Proof. As there, but move
-    the threshold noise by any a in [-1, 1] sensitivities: that costs |a| epsilon_threshold, (1 + a) r/2 for a positive
-    and (1 - a) r/2 for a negative at most. The sum is piecewise linear in a, so a = 1, -1 or 0 is best. When all
-    queries move up, 0 <= a <= 1, a positive costs a r and a negative (1 - a) r; when all move down, the reverse. It is
-    pointwise in the answers, so pure. Attained: see the tests.
+    Never above Lemma 8 of Hartmann et al. (2022); 0 for a session that ends at once. Proof. As there, but move the
+    threshold noise by any a in [-1, 1] sensitivities: that costs |a| epsilon_threshold, (1 + a) r/2 for a positive and
+    (1 - a) r/2 for a negative at most. The sum is piecewise linear in a, so a = 1, -1 or 0 is best. When all queries
+    move up, 0 <= a <= 1, a positive costs a r and a negative (1 - a) r. If all move down, the reverse. It is pointwise
+    in the answers, so pure. Attained: see the tests.
     """
 
     epsilon_threshold: float
@@ -215,7 +215,7 @@ class AnswerPrice:
         return charged_amount("epsilon_threshold", self.epsilon_threshold), queries / self.max_positives
 
     def __call__(self, cell: Hashable) -> float:
-        """The price of a cell (positives, negatives), rounded up; raises `ArgumentError` for one that cannot be."""
+        """The price of a cell (positives, negatives), rounded up. Raises `ArgumentError` for an impossible one."""
         positives, negatives = cast(tuple[int, int], cell)
         asked = positives + negatives
         if positives > self.max_positives or (self.max_queries is not None and asked > self.max_queries):
@@ -234,9 +234,9 @@ def refined_sparse_vector_guarantee(
 ) -> OutputGuarantee:
     """The price of a session by `answer_counts`: how many positives and how many negatives it gave.
 
-    See `AnswerPrice` for the prices and their proof. It saves most where a session is shorter than about
-    2 max_positives epsilon_threshold / epsilon_queries, or where nearly all answers are positive. `max_queries` lowers
-    what must be reserved; the session must refuse to answer more (`SparseVector(max_queries=...)` does).
+    See `AnswerPrice` for the prices and their proof. It saves most where a session is shorter than about 2
+    max_positives epsilon_threshold / epsilon_queries, or where nearly all answers are positive. `max_queries` lowers
+    the reservation. The session must refuse to answer more (`SparseVector(max_queries=...)` does).
 
     >>> g = refined_sparse_vector_guarantee(epsilon_threshold=1, epsilon_queries=1, max_positives=2)
     >>> [g.observed(answers).epsilon(delta=0) for answers in ([], [False], [False, True], [False] * 10)]

@@ -77,8 +77,8 @@ class ThresholdTest:
         `thresholds` has no dimension, or the shape of `values`. Skip and thin: in a block of 512 queries no one's
         probability exceeds that of the largest gap, nor the next power of two 2**-k above it. Coins of probability
         2**-k are tossed for the whole block by drawing how many queries come before the first that lands heads
-        (geometric, exactly); that query is then a positive with probability p * 2**k, decided exactly. A block far
-        below the threshold costs one comparison a query. Where heads would be frequent each query gets its own word.
+        (geometric, exactly). That query is then a positive with probability p * 2**k, decided exactly. A block far
+        below the threshold costs one comparison a query. If heads would be frequent, each query gets its own word.
         """
         found: list[int] = []
         rarity = self._rarity(_largest_gaps(values, thresholds))
@@ -97,7 +97,7 @@ class ThresholdTest:
         return np.array(found, dtype=np.intp)
 
     def _rarity(self, gaps: Array) -> NDArray[np.int64]:
-        """k for each block: no query in it is positive with probability above 2**-k; at most 40."""
+        """k for each block: no query in it is positive with probability above 2**-k, and k is at most 40."""
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = np.nan_to_num(gaps * self._slope, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
             slack = 2.0**-20 + self._blur + 2.0**-40 * np.abs(scaled)
@@ -123,7 +123,7 @@ class ThresholdTest:
         return np.flatnonzero(positive).tolist()
 
     def _sparse(self, values: Array, thresholds: Array, k: int, word: int) -> list[int]:
-        """The positives of one block when coins of probability 2**-k are skipped; `word` starts the first skip."""
+        """The positives of one block if coins of probability 2**-k are skipped. `word` starts the first skip."""
         found = []
         place, skip = 0, LazyUniform(self._random, word, 64)
         while (place := place + _geometric(skip, k, len(values) - place)) < len(values):
@@ -155,7 +155,7 @@ def _block_maxima(gaps: Array) -> Array:
 
 
 def _largest_gaps(values: NDArray[Any], thresholds: Array) -> Array:
-    """The largest gap in each block of queries, up to rounding; NaN gaps do not count."""
+    """The largest gap in each block of queries, up to rounding. NaN gaps do not count."""
     found = []
     for start in range(0, len(values), _CHUNK):
         gaps = as_doubles(values[start : start + _CHUNK])
@@ -184,9 +184,9 @@ def _skips(random: RandomSource, rarity: NDArray[np.int64]) -> tuple[NDArray[np.
 
 
 def _geometric(uniform: LazyUniform, k: int, limit: int) -> int:
-    """How many coins of probability 2**-k land tails before the first head, or `limit` if that is fewer; exactly.
+    """How many coins of probability 2**-k land tails before the first head, at most `limit`. The draw is exact.
 
-    It is at least j just when the uniform real is below (1 - 2**-k)**j; j is searched.
+    It is at least j just when the uniform real is below (1 - 2**-k)**j. A search finds j.
     """
     tails = Fraction((1 << k) - 1, 1 << k)
 

@@ -113,7 +113,9 @@ class TrimmedMean(Mechanism):
         return min(math.floor(Fraction(self.trim) * count), (count - 1) // 2)
 
     def distance(self, rows: Units) -> int:
-        """How many rows must change until the width is inadmissible; secret. `rows`: see `sorted_units`."""
+        """The number of rows that must change until the width is inadmissible, which is secret. `rows`: see
+        `sorted_units`.
+        """
         trimmed = self.trimmed(len(rows))
         return changes_until(lambda t: sensitivity_of_middle(rows, trimmed, t) > self.steps, trimmed)
 

@@ -1,4 +1,4 @@
-"""What a mechanism promises: guarantees, their composition, and what leaves a private algorithm."""
+"""Guarantees, their composition, and the releases of private algorithms."""
 
 from dpselect.public_api import attach_public
 

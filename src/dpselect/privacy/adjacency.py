@@ -1,4 +1,4 @@
-"""Which data sets are neighbours. Part of every guarantee; guarantees with different adjacencies never compose."""
+"""The relation of neighbouring data sets. Guarantees with different adjacencies never compose."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def parse_adjacency(adjacency: Adjacency | str) -> Adjacency:
 
 
 def common_adjacency(adjacencies: Iterable[Adjacency | str]) -> Adjacency:
-    """The one adjacency that all share; raises `AdjacencyError` when they differ."""
+    """Return the adjacency that all share, or raise `AdjacencyError` if they differ."""
     found = sorted({parse_adjacency(a) for a in adjacencies})
     if len(found) != 1:
         raise AdjacencyError(f"guarantees with different adjacencies never compose, got {[a.value for a in found]}")

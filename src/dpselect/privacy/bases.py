@@ -74,7 +74,7 @@ def base_named(name: str, settings: Mapping[str, Any], *, adjacency: Adjacency |
 
 
 def base_usage() -> dict[str, str]:
-    """What each of them takes, by name.
+    """Return the settings of each base mechanism, by name.
 
     >>> base_usage()["approximate"]
     'epsilon=,delta='
@@ -86,7 +86,7 @@ def base_usage() -> dict[str, str]:
 
 
 def noise_of(name: str) -> str | None:
-    """The parameter of a base that a planner may choose, None where it has none or there is no such base."""
+    """Return the parameter that a planner may choose; None if the base has none or does not exist."""
     noise: str | None = BASES.facts(name).get("noise")
     return noise
 

@@ -1,9 +1,9 @@
-"""What a mechanism attains: the lower ends of brackets.
+"""Lower ends of brackets: profiles that a mechanism attains.
 
 A lower profile never is above the hockey-stick curve of a mechanism that satisfies every statement of its guarantee:
-the named mechanism where there is one, else some mechanism. Nothing valid for that guarantee is then below it. Where
-one pair of output laws attains the whole curve, the profile says so by `pair_source`, and can be composed, repeated and
-selected from; where each epsilon has a mechanism of its own, it has none. docs/theory/brackets.md.
+the named mechanism where there is one, else some mechanism. Nothing valid for that guarantee is then below it. If one
+pair of output distributions attains the whole curve, the profile gives it by `pair_source`. It can then be composed,
+repeated and selected from. If each epsilon has its own mechanism, there is no such pair. See docs/theory/brackets.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpselect.copied_by_fields import CopiedByFields
 from dpselect.numerics.search import Array
 from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined, lattice, positive_losses
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, coarsen, loss_grid
-from dpselect.privacy.losses.pairs import PairSource
+from dpselect.privacy.losses.pairs import Attainable, PairSource
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_positive
 from dpselect.privacy.profile import (
     GaussianProfile,
@@ -35,8 +35,8 @@ __all__ = [
     "AttainedLaplace",
     "AttainedPair",
     "AttainedSampledGaussian",
-    "Below",
-    "ComposedBelow",
+    "ClosedFormLowerProfile",
+    "ComposedLowerProfile",
     "attained_pairs",
     "composed_below",
     "parts_below",
@@ -56,8 +56,8 @@ class _RoundedDown(Protocol):
 
 
 @dataclass(frozen=True)
-class Below(SymmetricProfile):
-    """A profile in closed form, rounded down; each epsilon may have a mechanism of its own that attains it."""
+class ClosedFormLowerProfile(SymmetricProfile):
+    """A profile in closed form, rounded down. Each epsilon may have a mechanism of its own that attains it."""
 
     profile: _RoundedDown
 
@@ -67,7 +67,7 @@ class Below(SymmetricProfile):
 
 
 @dataclass(frozen=True)
-class _OnePair(Below):
+class _OnePair(ClosedFormLowerProfile):
     """A closed form that is the curve of one pair, the same in both directions."""
 
     profile: GaussianProfile | LaplaceProfile
@@ -113,18 +113,18 @@ class AttainedLaplace(_OnePair):
 
 
 @dataclass(frozen=True)
-class AttainedPair:
+class AttainedPair(PrivacyProfile):
     """A finite pair that satisfies a guarantee: randomised response, or the pair of a table of points."""
 
     source: PairSource
 
     def remove(self, epsilons: Array) -> Array:
         """H_{exp(epsilon)}(P || P'), rounded down."""
-        return extend(epsilons, *(lambda e, pair=pair: _stick_below(pair, e) for pair in self._pairs))
+        return extend(epsilons, *(lambda e, pair=pair: _hockey_stick_lower(pair, e) for pair in self._pairs))
 
     def add(self, epsilons: Array) -> Array:
         """H_{exp(epsilon)}(P' || P), rounded down."""
-        return extend(epsilons, *(lambda e, pair=pair: _stick_below(pair, e) for pair in self._pairs[::-1]))
+        return extend(epsilons, *(lambda e, pair=pair: _hockey_stick_lower(pair, e) for pair in self._pairs[::-1]))
 
     def pair_source(self) -> PairSource:
         """The pair itself."""
@@ -150,8 +150,8 @@ class AttainedPair:
         return first, second
 
 
-def _stick_below(pair: DominatingPair, epsilons: Array) -> Array:
-    """The divergence of a pair of few atoms, upper = lower exp(loss), at each epsilon >= 0; rounded down."""
+def _hockey_stick_lower(pair: DominatingPair, epsilons: Array) -> Array:
+    """The divergence of a pair of few atoms, upper = lower exp(loss), at each epsilon >= 0, rounded down."""
     asked = np.asarray(epsilons, dtype=np.float64)[..., None]
     # by the losses, not by the masses under P', which may underflow
     gains = pair.upper * -np.expm1(np.minimum(asked - np.maximum(pair.losses, 0.0), 0.0))
@@ -175,7 +175,7 @@ _Part = AttainedGaussian | AttainedLaplace | AttainedPair | AttainedSampledGauss
 
 
 @dataclass(frozen=True)
-class ComposedBelow(CopiedByFields):
+class ComposedLowerProfile(CopiedByFields, PrivacyProfile):
     """Mechanisms run one after another on the same two data sets, each with how often it runs."""
 
     parts: tuple[tuple[_Part, int], ...]
@@ -203,14 +203,14 @@ class ComposedBelow(CopiedByFields):
 
     def pair_source(self) -> PairSource:
         """Mergings of one pair that the composition can be processed into."""
-        return MergedBelow(self)
+        return MergedLowerPairs(self)
 
 
 @dataclass(frozen=True)
-class MergedBelow:
-    """Coarsenings of the pair of a composition; the optimistic ones are mergings of it, hence attained."""
+class MergedLowerPairs:
+    """Coarsenings of the pair of a composition. The optimistic ones merge its atoms, so they are attained."""
 
-    composed: ComposedBelow
+    composed: ComposedLowerProfile
     attained: ClassVar[bool] = True
 
     def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
@@ -219,26 +219,25 @@ class MergedBelow:
         return coarsen(pair, loss_grid(pair, atoms)), coarsen(swapped, loss_grid(swapped, atoms))
 
 
-def attained_pairs(lower: object) -> PairSource | None:
-    """The recipe for a pair that attains the whole of a lower profile, or None: a source says so, or it does not."""
-    recipe = getattr(lower, "pair_source", None)
-    source: PairSource | None = recipe() if recipe is not None else None
-    return source if source is not None and getattr(source, "attained", False) else None
+def attained_pairs(lower: PrivacyProfile | None) -> PairSource | None:
+    """The recipe for a pair that attains the whole of a lower profile, or None unless the recipe states it."""
+    source = None if lower is None else lower.pair_source()
+    return source if isinstance(source, Attainable) and source.attained else None
 
 
 def composed_below(
     lowers: Sequence[tuple[PrivacyProfile | None, int]], interval: float | None
 ) -> PrivacyProfile | None:
-    """What the composition of mechanisms attains, each with how often it runs; None unless a pair attains each part.
+    """Return the profile that a composition attains, or None unless a pair attains each part.
 
-    All pairs stand for the same two data sets in the same order. Gaussians compose exactly; else `interval` is the
-    width of the mesh, or a little less.
+    All pairs stand for the same two data sets in the same order. `lowers` names each part with how often it runs.
+    Gaussians compose exactly. For others `interval` is about the width of the mesh.
     """
     parts: list[tuple[Any, int]] = []
     for lower, count in lowers:
-        if isinstance(lower, ComposedBelow):
+        if isinstance(lower, ComposedLowerProfile):
             parts += [(part, times * count) for part, times in lower.parts]
-        elif attained_pairs(lower) is not None and hasattr(lower, "positive"):
+        elif isinstance(lower, (_OnePair, AttainedPair)) and attained_pairs(lower) is not None:
             parts.append((lower, count))
         else:
             return None
@@ -258,4 +257,4 @@ def parts_below(parts: Sequence[tuple[Any, int]], interval: float | None) -> Pri
     units = [part.unit for part, _ in parts if isinstance(part, AttainedPair) and interval <= part.unit < math.inf]
     if units:
         interval = min(units) * (1.0 - 32.0 * _UNIT) / math.ceil(min(units) / interval)
-    return ComposedBelow((*parts, *([(gaussian, 1)] if gaussian is not None else [])), interval)
+    return ComposedLowerProfile((*parts, *([(gaussian, 1)] if gaussian is not None else [])), interval)

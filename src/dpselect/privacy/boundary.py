@@ -1,8 +1,8 @@
-"""The boundary of a private run: what it returns may be released, and nothing else of it leaves.
+"""The boundary of a private run: only its result may be released.
 
-The code of a user runs many times inside of one private mechanism, and the mechanism releases at most one result. What
-the other runs print, warn, log or raise, and what they do to an object that an earlier run returned, is covered by no
-guarantee. Every mechanism that runs such code does so through `result_of`.
+The code of a user runs many times inside one private mechanism, and the mechanism releases at most one result. No
+guarantee covers what the other runs print, warn, log or raise, or how they change an object that an earlier run
+returned. Every mechanism that runs such code does so through `run_confined`.
 """
 
 from __future__ import annotations
@@ -19,43 +19,42 @@ from typing import Any, Final, TextIO, TypeVar
 
 from dpselect.randomness.process import this_process
 
-__all__ = ["Surroundings", "result_of", "silence"]
+__all__ = ["SharedPatch", "run_confined", "silence"]
 
 _Result = TypeVar("_Result")
-_Otherwise = TypeVar("_Otherwise")
+_Default = TypeVar("_Default")
 
 
-def result_of(run: Callable[[], _Result], otherwise: _Otherwise, *, quiet: bool = True) -> _Result | _Otherwise:
-    """What `run()` returns, or `otherwise` if it raised anything but `KeyboardInterrupt`.
+def run_confined(function: Callable[[], _Result], default: _Default, *, quiet: bool = True) -> _Result | _Default:
+    """Return `function()`, or `default` if it raised anything but `KeyboardInterrupt`.
 
-    Whether and how a run failed is part of its private output, so the exception goes no further, with its traceback;
-    `SystemExit` and `asyncio.CancelledError` are no exceptions to that. Ctrl-C is the operator's. With `quiet` the run
-    is silenced as by `silence`. A result that the run may still change is for the caller to copy inside of `run`.
-    A child process that the run forked and did not end is ended here: it would continue the mechanism with its parent's
-    keys.
+    Whether and how a run failed is part of its private output, so neither the exception nor its traceback goes further.
+    That includes `SystemExit` and `asyncio.CancelledError`. Ctrl-C is the operator's. With `quiet` the run is silenced
+    as by `silence`. If the run may still change its result, copy the result inside `function`. A child process that the
+    run forked and did not end is ended here, because it would continue the mechanism with its parent's keys.
 
-    >>> result_of(lambda: 1 / 0, None) is None
+    >>> run_confined(lambda: 1 / 0, None) is None
     True
     """
     if quiet:
         with silence():
-            return result_of(run, otherwise, quiet=False)
+            return run_confined(function, default, quiet=False)
     process = this_process()  # copies: ends a child that a run forked and did not end
     try:
-        return run()
+        return function()
     except KeyboardInterrupt:
         raise
     except BaseException:
-        return otherwise
+        return default
     finally:
         if this_process() is not process:  # copies: ends a child that a run forked and did not end
             os._exit(1)
 
 
-class Surroundings:
-    """What a process shares among its threads: changed by the first that asks, restored by the last that is done.
+class SharedPatch:
+    """A change to state that all threads share: the first that needs it makes it, the last that is done takes it back.
 
-    `change(...)` makes the change, and returns what takes it back.
+    `change(...)` makes the change, and returns a function that takes it back.
     """
 
     def __init__(self, change: Callable[..., Callable[[], object]]) -> None:
@@ -119,7 +118,7 @@ def _discard_output() -> Callable[[], None]:
     return show_output
 
 
-_silence: Final = Surroundings(_discard_output)
+_silence: Final = SharedPatch(_discard_output)
 
 
 def silence(*, descriptors: bool = False) -> AbstractContextManager[None]:

@@ -18,7 +18,7 @@ from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.composition import BothLosses, compose_distributions
 from dpselect.privacy.losses.pld import WIDEST, LossProfile, LossSource, composed_interval, discretisable, farthest
 from dpselect.privacy.mechanisms.gaussian import gaussian
-from dpselect.privacy.profile import RandomizedResponseProfile, epsilon_at
+from dpselect.privacy.profile import PrivacyProfile, RandomizedResponseProfile, epsilon_at
 from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
 
@@ -30,20 +30,20 @@ _NOTHING: Final = RandomizedResponseProfile(0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class ComposedLoss:
-    """The composition of privacy-loss distributions; equal parts (by identity) are composed with themselves."""
+class ComposedLoss(LossSource):
+    """The composition of privacy-loss distributions. Equal parts (by identity) are composed with themselves."""
 
     sources: tuple[tuple[LossSource, int], ...]
 
     @property
     def parts(self) -> int:
         """How many distributions are added up, those that a part is made of included."""
-        return sum(getattr(source, "parts", 1) * count for source, count in self.sources)
+        return sum(source.parts * count for source, count in self.sources)
 
     @property
     def transforms(self) -> int:
         """How many laws there are to transform."""
-        return sum(getattr(source, "transforms", 2) for source, _ in self.sources)
+        return sum(source.transforms for source, _ in self.sources)
 
     def __call__(self, interval: float) -> BothLosses:
         return compose_distributions([(source(interval), count) for source, count in self.sources])
@@ -106,8 +106,8 @@ def compose(*guarantees: Guarantee) -> Guarantee:
 
 
 @dataclass(frozen=True)
-class WorstProfile:
-    """The pointwise maximum of the profiles of guarantees; each is inverted with everything that it states."""
+class WorstProfile(PrivacyProfile):
+    """The pointwise maximum of the profiles of guarantees. Each is inverted by all that it states."""
 
     guarantees: tuple[Guarantee, ...]
 

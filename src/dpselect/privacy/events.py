@@ -24,7 +24,7 @@ from dpselect.privacy.below import AttainedGaussian, AttainedSampledGaussian, pa
 from dpselect.privacy.group import times_up
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions
-from dpselect.privacy.losses.pld import LossProfile, sampled_gaussian_loss, suitable_interval
+from dpselect.privacy.losses.pld import LossProfile, LossSource, sampled_gaussian_loss, suitable_interval
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.mechanisms.laplace import laplace
 from dpselect.privacy.profile import PrivacyProfile
@@ -44,11 +44,11 @@ _RELATIONS = {
 
 
 @dataclass(frozen=True)
-class event_loss:
+class event_loss(LossSource):
     """The privacy-loss distribution of a DpEvent: Gaussians by us, sampled or not, other mechanisms by dp-accounting.
 
-    Its accountant is asked about one mechanism at a time: version 0.6.0 ignores the count of a self-composed
-    `RandomizedResponseDpEvent`, and keeps a mechanism without privacy in a flag outside the distribution.
+    Its accountant prices one mechanism at a time. Version 0.6.0 ignores the count of a self-composed
+    `RandomizedResponseDpEvent`. It also keeps a mechanism without privacy in a flag outside the distribution.
     """
 
     event: dp_event.DpEvent
@@ -64,7 +64,7 @@ class event_loss:
 
     @property
     def _mechanisms(self) -> list[tuple[Any, int]]:
-        """Those of the event, or an event without any; equal Gaussians compose exactly."""
+        """The mechanisms of the event, or the event itself if it has none. Equal Gaussians compose exactly."""
         return [
             (dp_event.GaussianDpEvent(event.noise_multiplier / math.sqrt(count)), 1)
             if isinstance(event, dp_event.GaussianDpEvent)
@@ -118,7 +118,7 @@ class EventRenyi(CopiedByFields):
 
 
 def _mechanisms(event: Any, count: int = 1) -> list[tuple[Any, int]]:
-    """The mechanisms that an event composes, each with how often it runs; a sampled mechanism is one."""
+    """The mechanisms that an event composes, each with how often it runs. A sampled mechanism counts as one."""
     if isinstance(event, dp_event.ComposedDpEvent):
         return [each for part in event.events for each in _mechanisms(part, count)]
     if isinstance(event, dp_event.SelfComposedDpEvent):
@@ -127,7 +127,7 @@ def _mechanisms(event: Any, count: int = 1) -> list[tuple[Any, int]]:
 
 
 def _gaussian(event: Any, adjacency: Adjacency) -> tuple[float, float]:
-    """Noise and sampling rate of a (Poisson-sampled) Gaussian under adding or removing a row; else no noise."""
+    """Noise and sampling rate of a (Poisson-sampled) Gaussian under adding or removing a row; no noise for others."""
     sampled = isinstance(event, dp_event.PoissonSampledDpEvent)
     inner, rate = (event.event, event.sampling_probability) if sampled else (event, 1.0)
     ours = adjacency is Adjacency.ADD_OR_REMOVE_ONE and isinstance(inner, dp_event.GaussianDpEvent)
@@ -137,7 +137,7 @@ def _gaussian(event: Any, adjacency: Adjacency) -> tuple[float, float]:
 def _checked(event: Any) -> Any:
     """The same event with its numbers checked, and floats for noise.
 
-    Where several Gaussians are in one Poisson sample, the Renyi accountant of dp-accounting 0.6.0 counts one of them if
+    If several Gaussians are in one Poisson sample, the Renyi accountant of dp-accounting 0.6.0 counts one of them if
     their noise is an int. Without noise nothing is private, and its loss-distribution accountant keeps that in a flag
     beside the distribution.
     """
@@ -234,7 +234,7 @@ def _native(event: dp_event.DpEvent, adjacency: Adjacency) -> Guarantee | None:
 
 
 def _pure(event: dp_event.DpEvent, adjacency: Adjacency) -> float:
-    """The sum of the epsilons of an event that is Laplace noise throughout; inf of others."""
+    """The sum of the epsilons of an event made of Laplace noise only, inf for others."""
     parts = _mechanisms(event)
     laplace_only = parts and all(isinstance(part, dp_event.LaplaceDpEvent) for part, _ in parts)
     if adjacency is not Adjacency.ADD_OR_REMOVE_ONE or not laplace_only:
@@ -243,7 +243,7 @@ def _pure(event: dp_event.DpEvent, adjacency: Adjacency) -> float:
 
 
 def _attained(event: dp_event.DpEvent, adjacency: Adjacency, interval: float | None) -> PrivacyProfile | None:
-    """What the mechanisms of an event attain, if all of them are Gaussian, on Poisson samples or not."""
+    """The profile that an event attains if all its mechanisms are Gaussian, on Poisson samples or not."""
     parts: list[tuple[Any, int]] = []
     for part, count in _mechanisms(event):
         noise, rate = _gaussian(part, adjacency)

@@ -23,7 +23,6 @@ from dpselect.privacy.losses.connect_the_dots import hull_points
 from dpselect.privacy.profile import (
     GaussianProfile,
     LaplaceProfile,
-    MinimumProfile,
     PrivacyProfile,
     SymmetricProfile,
     TabulatedProfile,
@@ -56,7 +55,7 @@ def times_up(value: float, rows: int) -> float:
 
 
 def failure_of_rows(epsilon: float, failure: float, rows: int) -> float:
-    """delta (exp(k epsilon) - 1) / (exp(epsilon) - 1), with which k epsilon holds; at most 1.
+    """delta (exp(k epsilon) - 1) / (exp(epsilon) - 1), with which k epsilon holds, at most 1.
 
     Source: Vadhan 2017, Lemma 2.2.
     """
@@ -112,21 +111,15 @@ def profile_of_rows(
         return GaussianProfile(times_up(profile.mu, rows), "group privacy (Dong, Roth, Su 2022, Theorem 2.14)")
     if isinstance(profile, LaplaceProfile):
         return LaplaceProfile(times_up(profile.epsilon0, rows), "group privacy (Dong, Roth, Su 2022, Theorem 2.14)")
-    if _costly(profile):
+    if profile.costly:
         points = np.linspace(0.0, epsilon_at(profile, _LEAST_OF_COSTLY), _POINTS_OF_COSTLY)
         known = both_directions(profile, points)
         profile = TabulatedProfile(tuple(points.tolist()), tuple(known.tolist()))
     return ProfileOfRows(profile, rows, one_way, corners)
 
 
-def _costly(profile: PrivacyProfile) -> bool:
-    """Whether thousands of values would take minutes: a profile that comes with a quick way to be near its inverse."""
-    parts = profile.profiles if isinstance(profile, MinimumProfile) else (profile,)
-    return any(hasattr(part, "about") for part in parts)
-
-
 def lower_of_rows(lower: PrivacyProfile | None, rows: int) -> PrivacyProfile | None:
-    """What noise that attains the curve of one row attains for `rows`: one row of its sum can move it as far again."""
+    """The profile that noise attains for `rows`, given the one of a single row: each row can move the sum as far."""
     if isinstance(lower, AttainedGaussian):
         return AttainedGaussian.of(rows * lower.profile.mu)
     if isinstance(lower, AttainedLaplace):
@@ -138,10 +131,10 @@ def lower_of_rows(lower: PrivacyProfile | None, rows: int) -> PrivacyProfile | N
 class ProfileOfRows(TwoSidedProfile, CopiedByFields):
     """The profile of k rows by splits of epsilon among the k steps of the chain, the best found for each epsilon.
 
-    H at exp(a + b) of P against R is at most H at exp(a) of P against Q, plus exp(a) times H at exp(b) of Q against R,
-    for every real a and b; equal splits give Vadhan 2017, Lemma 2.2. The best splits are those of the k-fold iterate
-    of the trade-off curve, which is the exact answer for a curve. Any split is valid, so the search can only lose
-    tightness. Source: Dong, Roth, Su 2022, Theorem 2.14.
+    With H_a(P, R) for the divergence at a, H_exp(a + b)(P, R) <= H_exp(a)(P, Q) + exp(a) H_exp(b)(Q, R) for every real
+    a and b. Equal splits give Vadhan 2017, Lemma 2.2. The best splits are those of the k-fold iterate of the trade-off
+    curve, which is the exact answer for a curve. Any split is valid, so the search can only lose tightness. Source:
+    Dong, Roth, Su 2022, Theorem 2.14.
     """
 
     one: PrivacyProfile

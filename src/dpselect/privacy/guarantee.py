@@ -1,7 +1,7 @@
-"""What a mechanism promises: a privacy curve for one adjacency.
+"""The guarantee of a mechanism: a privacy curve for one adjacency.
 
-A guarantee is a set of statements about one mechanism, each an upper bound that holds by itself; no matter what is
-asked (`epsilon`, `delta`) is answered by the smallest of them. Nothing here knows which mechanism it describes.
+A guarantee is a set of statements about one mechanism, each an upper bound that holds by itself. The smallest of them
+answers each question (`epsilon`, `delta`). Nothing here knows which mechanism it describes.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ from dpselect.privacy.profile import (
     RenyiProfile,
     both_directions,
     epsilon_at,
-    exceeded_epsilon,
 )
-from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
+from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi, theorem_of
 
 __all__ = ["Guarantee", "Statement"]
 
@@ -58,10 +57,10 @@ def _exceeded(attained: PrivacyProfile, delta: float, upper: float) -> float:
 
     Some tails end in rounding instead, which is above 1e-300: what they say there is not believed past the upper end.
     """
-    found = exceeded_epsilon(attained, delta)
+    found = attained.epsilon_lower_bound(delta)
     if delta >= _SMALLEST_DELTA:
         return found
-    near = exceeded_epsilon(attained, _SMALLEST_DELTA)
+    near = attained.epsilon_lower_bound(_SMALLEST_DELTA)
     return max(found, near) if near <= upper else found
 
 
@@ -91,7 +90,7 @@ class Guarantee:
         loss: a recipe for a privacy-loss distribution (dp-accounting), or None.
         interactive: whether the mechanism answers queries that may depend on what else was released meanwhile. A ledger
             then lets nothing else run on the same data until it is settled.
-        gaussian_mu: set when the mechanism is dominated by N(0,1) against N(mu,1); such mechanisms compose exactly.
+        gaussian_mu: set when the mechanism is dominated by N(0,1) against N(mu,1). Such mechanisms compose exactly.
     """
 
     adjacency: Adjacency
@@ -113,11 +112,11 @@ class Guarantee:
         if self.profile is not None:
             profile = self.profile
             epsilon = epsilon_at(profile, delta)
-            yield Statement(epsilon, getattr(profile, "theorem", self.theorem))
+            yield Statement(epsilon, profile.theorem or self.theorem)
         if self.renyi_curve is not None and delta > self.failure:
             inside = (delta - self.failure) / (1.0 - self.failure)
             epsilon = epsilon_from_renyi(self.renyi_curve, inside)
-            yield Statement(epsilon, getattr(self.renyi_curve, "theorem", self.theorem))
+            yield Statement(epsilon, theorem_of(self.renyi_curve) or self.theorem)
 
     def statement(self, *, delta: SupportsFloat) -> Statement:
         """The smallest epsilon at `delta` with the theorem that gives it."""
@@ -128,7 +127,7 @@ class Guarantee:
         return min(found, key=lambda s: s.epsilon) if found else Statement(float("inf"), self.theorem)
 
     def epsilon(self, delta: SupportsFloat) -> float:
-        """The smallest epsilon >= 0 such that (epsilon, delta)-privacy is proved; inf when none is.
+        """The smallest epsilon >= 0 such that (epsilon, delta)-privacy is proved, inf if none is.
 
         Rounded up. Raises `ArgumentError` unless 0 <= delta <= 1.
         """
@@ -157,9 +156,9 @@ class Guarantee:
         return np.asarray(result)
 
     def renyi(self, order: SupportsFloat) -> float:
-        """A bound on the Renyi divergence of this order (above 1, inf allowed) in both directions; inf if none.
+        """A bound on the Renyi divergence of this order (above 1, inf allowed) in both directions, or inf.
 
-        With a positive `failure` no order has a finite bound; `renyi_curve` then holds outside that mass.
+        With a positive `failure` no order has a finite bound. `renyi_curve` then holds outside that mass.
         """
         order = number("order", order, above=1.0, finite=False)
         if self.failure > 0.0:
@@ -170,11 +169,11 @@ class Guarantee:
         return min(curved, self.pure_epsilon)
 
     def epsilon_bracket(self, delta: SupportsFloat) -> tuple[float, float]:
-        """(lower, upper): nothing valid is below lower; upper is `epsilon(delta)`. Lower is 0 when none is known.
+        """Return (lower, upper). Nothing valid is below lower, which is 0 if none is known. Upper is `epsilon(delta)`.
 
-        Below lower means: some mechanism that satisfies every statement of this guarantee (the named one, where there
-        is one) exceeds `delta` there, so no function of the guarantee can promise less. Both ends are rounded outwards.
-        Raises `BracketError` if they cross, which is a fault of this library.
+        Below lower, some mechanism that satisfies every statement of this guarantee exceeds `delta`. So no function of
+        the guarantee can promise less. If the guarantee names a mechanism, it is that one. Both ends are rounded
+        outwards. Raises `BracketError` if they cross, which is a fault of this library.
         """
         upper = self.epsilon(delta)
         attained = self.lower_profile
@@ -215,7 +214,7 @@ class Guarantee:
             return self
         known = isinstance(self.profile, (GaussianProfile, LaplaceProfile))
         profile = self.profile if known and self.profile is not None else self._least_profile()
-        corners = (self.pure_epsilon, *getattr(profile, "epsilons", ()))
+        corners = (self.pure_epsilon, *profile.corners)
         failure = failure_of_rows(self.pure_epsilon, self.failure, k)
         held = failure < 1.0
         curve = renyi_of_rows(self.renyi_curve, k) if self.renyi_curve is not None and self.failure == 0.0 else None
@@ -237,7 +236,7 @@ class Guarantee:
         return self
 
     def best_profile(self) -> PrivacyProfile:
-        """The profile, or the one implied by the other curves; raises `ArgumentError` when nothing is known."""
+        """Return the profile, or the one that the other curves imply; `ArgumentError` if nothing is known."""
         if self.profile is not None:
             return self.profile
         if self.renyi_curve is not None:
@@ -248,10 +247,8 @@ class Guarantee:
 
     def pair_source(self) -> PairSource:
         """A recipe for finite pairs around both directions: the profile's own, else from the curves."""
-        recipe = getattr(self.profile, "pair_source", None)
-        if recipe is not None:
-            return recipe()
-        return ProfilePairs(self._least_profile())
+        own = None if self.profile is None else self.profile.pair_source()
+        return ProfilePairs(self._least_profile()) if own is None else own
 
     def _least_profile(self) -> PrivacyProfile:
         """The pointwise minimum of everything that the curves say."""
@@ -274,7 +271,7 @@ class Guarantee:
         return self.loss if self.loss is not None else profile_loss(self.best_profile())
 
     def dominating_pair(self, *, interval: float = 1e-3) -> tuple[DominatingPair, DominatingPair]:
-        """Finite pairs for (P, P') and (P', P) with losses on a mesh of width `interval`; pessimistic."""
+        """Finite pairs for (P, P') and (P', P) with losses on a mesh of width `interval`, pessimistic."""
         return LossProfile(self.loss_source(), number("interval", interval, above=0.0)).pairs
 
     def describe(self, *, delta: SupportsFloat) -> dict[str, Any]:
@@ -293,7 +290,7 @@ class Guarantee:
         return {key: _without_infinity(value) for key, value in summary.items()}
 
     def notebook_rows(self) -> list[tuple[str, Any]]:
-        """What a notebook shows: the smallest epsilon at a few deltas, the neighbours, the theorem, the ingredients."""
+        """The rows of a notebook's table: epsilon at a few deltas, the adjacency, the theorem, the ingredients."""
         deltas = (0.0, 1e-6, 1e-5) if self.pure_epsilon < float("inf") and self.failure == 0.0 else (1e-6, 1e-5)
         return [
             *((f"epsilon at delta {delta:g}", bound(self.epsilon(delta))) for delta in deltas),

@@ -1,4 +1,4 @@
-"""What a notebook shows of an object: a small table, everything in it escaped. Only what is public is put in."""
+"""The display of an object in a notebook: a small table, everything in it escaped. Only what is public is put in."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def grid(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]], *, note
 
 
 def text(value: Any) -> str:
-    """A value in a cell, cut where it is long; of objects without a plain form only the type is told."""
+    """A value in a cell, shortened if it is long. Objects without a plain form show only their type."""
     if value is None:
         return "none"
     if isinstance(value, float):

@@ -10,7 +10,7 @@ __all__ = ["nothing_found", "warn_if_nothing_found"]
 
 
 def warn_if_nothing_found(released: object, *, no_runs: float = 0.0) -> None:
-    """Warn when what is released is None. The text depends on public numbers only.
+    """Warn if `released` is None. The text depends on public numbers only.
 
     `released` must itself be part of the release. `no_runs` is the probability that the law of the number of runs
     gives to zero.
@@ -27,7 +27,7 @@ def warn_if_nothing_found(released: object, *, no_runs: float = 0.0) -> None:
 
 
 def nothing_found(no_runs: float) -> str:
-    """What is said of an empty release."""
+    """Return the message for an empty release."""
     law = f", or there was no run, which this law has with probability {no_runs:.3g}" if no_runs else ""
     return (
         "nothing was found, and the release is paid for anyway. Either no run met what was asked, or every run "

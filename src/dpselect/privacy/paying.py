@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
 
 from dpselect.errors import BudgetError, expect, public_text
 from dpselect.privacy.guarantee import Guarantee
@@ -66,10 +66,10 @@ class Payment:
         label: str,
         identifier: str | None = None,
     ) -> Payment:
-        """Reserve the worst case of a guarantee; durable on return.
+        """Reserve the worst case of a guarantee, durably.
 
-        `identifier`: of a run that is repeated after a crash, and then charged once; by default a fresh one, since one
-        that stands in the record already would not be charged again.
+        `identifier`: of a run that is repeated after a crash, and then charged once. The default is a new one, because
+        one that the record already holds is not charged again.
 
         Raises `BudgetError` when the spender refuses, `StartingProcessError` in a child process that is being started.
         """
@@ -81,7 +81,7 @@ class Payment:
         return replace(payment, receipt=spender.reserve(guarantee, label=label, identifier=payment.identifier))
 
     def close(self, output: Any = IN_FULL) -> Receipt | None:
-        """Settle at the realised price, that of the output; without an output, or with a plain guarantee, in full.
+        """Settle at the realised price of the output. Without an output, or with a plain guarantee, settle in full.
 
         Closing again with the same output gives the same receipt (but for prices that are a function).
         """
@@ -95,20 +95,24 @@ class Payment:
         return self.spender.settle(self.identifier, cell=self.guarantee.cell(output))
 
 
+@runtime_checkable
+class _AskedAt(Protocol):
+    def asked_at(self, *, delta: Any) -> Spender: ...
+
+
 def asked_at(spender: Spender | None, delta: Any) -> Spender | None:
     """The spender that prices at the delta that a caller asked for, if it is one that would else choose a delta."""
-    at = getattr(spender, "asked_at", None)
     # at delta 0 the guarantee itself says what it costs
-    return spender if at is None or not delta else cast(Spender, at(delta=delta))
+    return spender.asked_at(delta=delta) if isinstance(spender, _AskedAt) and delta else spender
 
 
 @dataclass(frozen=True)
 class BoundPayment:
     """The reservation of a search whose store may be copied, killed and resumed: it pays for one release.
 
-    `binding` is the search's commitment to its draws. `outside` keeps the claims of a store on disk apart from it; a
-    spender that can be claimed keeps them too, for all who share it. Which comes first does not matter: nothing is
-    drawn from the data before both have a claim, and nothing is released before both are settled.
+    `binding` is the search's commitment to its draws. `outside` keeps the claims of a store on disk apart from it. A
+    spender that can be claimed keeps them too, for all who share it. Their order does not matter. Nothing is drawn from
+    the data before both have a claim, and nothing is released before both are settled.
     """
 
     spender: Spender | None
@@ -117,7 +121,7 @@ class BoundPayment:
     outside: ClaimFile | None
 
     def reserve(self, guarantee: Guarantee, *, label: str, claim: str) -> Receipt | None:
-        """Reserve and claim; durable on return. Again after a crash it charges nothing more.
+        """Reserve and claim, durably. Again after a crash it charges nothing more.
 
         Raises `ClaimError` for a search that has released, and `BudgetError` when the spender refuses.
         """
@@ -133,7 +137,7 @@ class BoundPayment:
         )
 
     def claim(self, claim: str, *, release: str | None) -> None:
-        """Take the reservation over, before a search that has reserved continues; durable on return.
+        """Take the reservation over, durably, before a search that has reserved continues.
 
         Raises `ClaimError` where it is not there, is bound otherwise, or is settled with another release than
         `release`, this search's own once it is known.
@@ -147,7 +151,7 @@ class BoundPayment:
             raise claim_refusal(f"search {self.identifier}", "released")
 
     def settle(self, claim: str, release: str) -> Receipt | None:
-        """Settle with the hash of what will be released; only then may it leave. Again it gives the same receipt.
+        """Settle with the hash of the coming release. Only then may it be released. Again it gives the same receipt.
 
         Raises `ClaimError` when another claim came later, or another release was settled.
         """
@@ -213,10 +217,10 @@ def paid(
 class PaidSession(Session, ABC):
     """A session with one price for all of its answers.
 
-    It is reserved when the session is made, not at its first answer: what the budget does not allow is then refused
-    before there is a secret to ask about, and a ledger keeps other mechanisms out of an interactive one from its
-    beginning. `close` settles it at the realised price. As a context it is closed at the end; after an exception it is
-    not, and the whole reservation stays charged. Sessions whose answers have a price each reserve each of them.
+    It is reserved when the session is made, not at its first answer. So a budget refuses before there is a secret to
+    ask about, and a ledger keeps other mechanisms out of an interactive one from the start. `close` settles it at the
+    realised price. As a context it is closed at the end. After an exception it is not, and the whole reservation stays
+    charged. Sessions whose answers have a price each reserve each of them.
     """
 
     _payment: Payment | None = None
@@ -225,7 +229,7 @@ class PaidSession(Session, ABC):
 
     @property
     def receipt(self) -> Receipt | None:
-        """Of the settlement, or while the session is open of the reservation; None without a spender."""
+        """The receipt of the settlement, or of the reservation while the session is open. None without a spender."""
         return self._settled or (None if self._payment is None else self._payment.receipt)
 
     @answers

@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from scipy.special import erfcx, ndtr
@@ -35,10 +34,8 @@ __all__ = [
     "SymmetricProfile",
     "TabulatedProfile",
     "TwoSidedProfile",
-    "about",
     "both_directions",
     "epsilon_at",
-    "exceeded_epsilon",
     "extend",
 ]
 
@@ -51,16 +48,56 @@ _ROUND_DOWN = 2e-12
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
-class PrivacyProfile(Protocol):
-    """Two vectorised curves of epsilon (any real), each an upper bound in [0, 1]."""
+class PrivacyProfile(ABC):
+    """Two vectorised curves of epsilon (any real), each a bound in [0, 1]. Subclasses override what they know better.
 
+    Bounds are upper ones, or lower ones for a profile that is the lower end of a bracket.
+    """
+
+    @abstractmethod
     def remove(self, epsilons: Array) -> Array:
         """A bound on H_{exp(epsilon)}(P || P')."""
-        ...
 
+    @abstractmethod
     def add(self, epsilons: Array) -> Array:
         """A bound on H_{exp(epsilon)}(P' || P)."""
-        ...
+
+    @property
+    def theorem(self) -> str:
+        """The source of the bound, empty if only the guarantee names it."""
+        return ""
+
+    @property
+    def corners(self) -> tuple[float, ...]:
+        """Epsilons at which the curve may bend."""
+        return ()
+
+    @property
+    def costly(self) -> bool:
+        """Whether one value takes about a tenth of a second, so that thousands would take minutes."""
+        return False
+
+    def pair_source(self) -> PairSource | None:
+        """A recipe for finite pairs of its own, or None."""
+        return None
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`, inf if none is below 1e5.
+
+        A profile that is costly to evaluate inverts itself.
+        """
+        if bool(both_directions(self, np.zeros(1))[0] <= delta):
+            return 0.0
+        found = root_on_grids(lambda e: both_directions(self, e) <= delta, safe=_LARGEST, unsafe=0.0)
+        return found if found < _LARGEST else math.inf
+
+    def epsilon_lower_bound(self, delta: float) -> float:
+        """The largest epsilon below 1e5 at which the profile is seen to exceed `delta`, 0 if none is. Rounded down."""
+        return root_on_grids(lambda e: both_directions(self, e) > delta, safe=0.0, unsafe=_LARGEST)
+
+    def approximate_epsilon(self, delta: float) -> float | None:  # noqa: ARG002
+        """A number near `epsilon` in a fraction of its time, or None. It serves searches and bounds nothing."""
+        return None
 
 
 def both_directions(profile: PrivacyProfile, epsilons: Array) -> Array:
@@ -69,48 +106,17 @@ def both_directions(profile: PrivacyProfile, epsilons: Array) -> Array:
 
 
 def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
-    """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`; inf if none is below 1e5.
-
-    A profile that is costly to evaluate inverts itself, by a method `epsilon`. Profiles are public, and what was found
-    of one is remembered.
-    """
+    """The profile's `epsilon` at `delta`, remembered: profiles are public."""
     return float(_inverted(profile, delta))
 
 
 @remembered
 def _inverted(profile: PrivacyProfile, delta: float) -> float:
-    if solve := getattr(profile, "epsilon", None):
-        return float(solve(delta))
-    if bool(both_directions(profile, np.zeros(1))[0] <= delta):
-        return 0.0
-    found = root_on_grids(lambda e: both_directions(profile, e) <= delta, safe=_LARGEST, unsafe=0.0)
-    return found if found < _LARGEST else math.inf
-
-
-def about(profile: PrivacyProfile, delta: float) -> float | None:
-    """Near `epsilon_at`, for a profile that tells it in a fraction of the time by a method `about`; or None.
-
-    For searches: nothing is promised by it.
-    """
-    parts = profile.profiles if isinstance(profile, MinimumProfile) else (profile,)
-    told = [each.about(delta) for each in parts if hasattr(each, "about")]
-    if not told:
-        return None
-    return min(float(each) for each in (*told, *(epsilon_at(p, delta) for p in parts if not hasattr(p, "about"))))
-
-
-def exceeded_epsilon(profile: PrivacyProfile, delta: float) -> float:
-    """The largest epsilon below 1e5 at which a profile is seen to exceed `delta`; 0 if none is. Rounded down.
-
-    A profile that is costly to evaluate inverts itself, by a method `largest_epsilon`.
-    """
-    if solve := getattr(profile, "largest_epsilon", None):
-        return float(solve(delta))
-    return root_on_grids(lambda e: both_directions(profile, e) > delta, safe=0.0, unsafe=_LARGEST)
+    return float(profile.epsilon(delta))
 
 
 def extend(epsilons: Array, forward: Callable[[Array], Array], backward: Callable[[Array], Array]) -> Array:
-    """Evaluate `forward` at every real epsilon, given both directions at epsilon >= 0, by reciprocity; clipped."""
+    """Evaluate `forward` at every real epsilon, given both directions at epsilon >= 0, by reciprocity, clipped."""
     epsilons = np.asarray(epsilons, dtype=np.float64)
     size = np.abs(epsilons)
     positive = epsilons >= 0.0
@@ -120,8 +126,8 @@ def extend(epsilons: Array, forward: Callable[[Array], Array], backward: Callabl
     return np.clip(np.where(positive, forward(size), mirrored), 0.0, 1.0)
 
 
-class SymmetricProfile(ABC):
-    """A profile whose two directions agree; subclasses give `at` for epsilon >= 0."""
+class SymmetricProfile(PrivacyProfile):
+    """A profile whose two directions agree. Subclasses give `at` for epsilon >= 0."""
 
     @abstractmethod
     def at(self, epsilons: Array) -> Array:
@@ -134,8 +140,8 @@ class SymmetricProfile(ABC):
     add = remove
 
 
-class TwoSidedProfile(ABC):
-    """A profile whose two directions may differ; subclasses give `at` for epsilon >= 0."""
+class TwoSidedProfile(PrivacyProfile):
+    """A profile whose two directions may differ. Subclasses give `at` for epsilon >= 0."""
 
     @abstractmethod
     def at(self, direction: int, epsilons: Array) -> Array:
@@ -173,7 +179,7 @@ class GaussianProfile(SymmetricProfile):
         return np.asarray(np.maximum(result * (ROUND_UP + 1e-15 * size), 1e-300))
 
     def below(self, epsilons: Array) -> Array:
-        """The divergence at epsilon >= 0, rounded down; 0 where it is too small to tell."""
+        """The divergence at epsilon >= 0, rounded down, 0 if it is too small to tell."""
         if not 1e-200 < self.mu < 1e200:
             return np.zeros(np.shape(epsilons))
         result, size = self._found(epsilons)
@@ -263,8 +269,8 @@ class RandomizedResponseProfile(SymmetricProfile):
 class TabulatedProfile(SymmetricProfile):
     """A profile known at some epsilons: chords in exp(epsilon), which are above the convex true profile.
 
-    Before the first epsilon the chord starts at the trivial point delta = 1 at exp(epsilon) = 0; past the last the
-    last delta holds.
+    Before the first epsilon the chord starts at the trivial point delta = 1 at exp(epsilon) = 0. Past the last epsilon
+    the last delta holds.
     """
 
     epsilons: tuple[float, ...]
@@ -279,6 +285,11 @@ class TabulatedProfile(SymmetricProfile):
             raise ArgumentError("epsilons must be finite and strictly increasing")
         if not np.all((deltas >= 0) & (deltas <= 1)):
             raise ArgumentError("deltas must be in [0, 1]")
+
+    @property
+    def corners(self) -> tuple[float, ...]:
+        """The epsilons of the table."""
+        return self.epsilons
 
     def pair_source(self) -> PairSource:
         """The pair whose profile is made of exactly these chords."""
@@ -315,7 +326,7 @@ class RenyiProfile(SymmetricProfile):
 
 
 @dataclass(frozen=True)
-class MinimumProfile:
+class MinimumProfile(PrivacyProfile):
     """The pointwise minimum of profiles that all bound the same mechanism, direction by direction."""
 
     profiles: tuple[PrivacyProfile, ...]
@@ -331,3 +342,16 @@ class MinimumProfile:
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon that any of them gives at `delta`."""
         return min(epsilon_at(profile, delta) for profile in self.profiles)
+
+    @property
+    def costly(self) -> bool:
+        """Whether one of them is."""
+        return any(profile.costly for profile in self.profiles)
+
+    def approximate_epsilon(self, delta: float) -> float | None:
+        """The smallest that any of them gives, or None if none has an approximation."""
+        found = [profile.approximate_epsilon(delta) for profile in self.profiles]
+        if all(near is None for near in found):
+            return None
+        pairs = zip(self.profiles, found, strict=True)
+        return min(epsilon_at(profile, delta) if near is None else near for profile, near in pairs)

@@ -36,7 +36,7 @@ def promises(name: str, values: object) -> tuple[Guarantee, ...]:
 
 
 def output_promise(name: str, value: object) -> OutputGuarantee:
-    """Parse an output guarantee; raises `PromiseError` for anything else."""
+    """Parse an output guarantee, and raise `PromiseError` for anything else."""
     if isinstance(value, OutputGuarantee):
         return value
     raise refusal(name, value, "an OutputGuarantee")
@@ -50,14 +50,14 @@ def output_promises(name: str, values: object) -> tuple[OutputGuarantee, ...]:
 
 
 def promise_or_output(name: str, value: object) -> Guarantee | OutputGuarantee:
-    """Parse what a budget reserves: a guarantee or an output guarantee; raises `PromiseError` for anything else."""
+    """Parse what a budget reserves: a guarantee or an output guarantee. Raises `PromiseError` for anything else."""
     if isinstance(value, (Guarantee, OutputGuarantee)):
         return value
     raise refusal(name, value, "a Guarantee or an OutputGuarantee")
 
 
 def refusal(name: str, value: object, wanted: str) -> PromiseError:
-    """The error for a value that is not what was wanted; it tells the price of an output by what it is."""
+    """The error for a value of another kind. It names the price of an output as such."""
     if isinstance(value, RealisedPrice):
         return PromiseError(
             f"{name} must be {wanted}: a realised price, that of one output, settles a reservation in a ledger and is "

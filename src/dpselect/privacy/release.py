@@ -1,4 +1,4 @@
-"""What leaves a private algorithm, and the protocol by which it is paid for."""
+"""The release of a private algorithm, and the protocol by which it is paid for."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Receipt:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """A released value with its guarantee; holds no run count, losing candidate or undeclared score.
+    """A released value with its guarantee. It holds no run count, losing candidate or undeclared score.
 
     Args:
         value: the released value, None when nothing was found.
@@ -58,7 +58,7 @@ class Release:
     def processed(self, function: Callable[[Any], Any]) -> Self:
         """Post-processing: the value becomes (cell, function(value)), and every price stays.
 
-        The cell, by which it was priced, stays in the output, since the price is a function of it; to hide it,
+        The cell, by which it was priced, stays in the output, since the price is a function of it. To hide it,
         `coarsen` the guarantee in advance. Without a realised price the value becomes `function(value)`. `function`
         uses no data (you must ensure this).
 
@@ -72,7 +72,7 @@ class Release:
         return replace(self, value=value if self.realised is None else (self.realised.cell, value))
 
     def notebook_rows(self) -> list[tuple[str, Any]]:
-        """What a notebook shows of the released value; the guarantee stands below."""
+        """The rows of a notebook's table for the released value, above those of the guarantee."""
         return [("released", "nothing" if self.value is None else self.value)]
 
     def _repr_html_(self) -> str:
@@ -84,7 +84,7 @@ class Release:
 
 @runtime_checkable
 class Spender(Protocol):
-    """Where a price is reserved before a run and settled after it.
+    """An account that reserves a price before a run and settles it afterwards.
 
     `reserve` returns only once the worst case is durable, and raises `BudgetError` when the budget does not allow it.
     A reservation that is never settled stays charged in full. Both are idempotent in `identifier`, so it stands for
@@ -92,7 +92,7 @@ class Spender(Protocol):
     """
 
     def reserve(self, guarantee: Guarantee | OutputGuarantee, *, label: str, identifier: str) -> Receipt:
-        """Reserve the worst case of `guarantee` under a caller-chosen identifier; durable on return."""
+        """Reserve the worst case of `guarantee` under your identifier, durably."""
         ...
 
     def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
@@ -118,11 +118,11 @@ class ClaimSpender(Protocol):
         binding: str | None = None,
         claim: str | None = None,
     ) -> Receipt:
-        """As `Spender.reserve`; with the same binding and another claim it takes an open reservation over."""
+        """As `Spender.reserve`. With the same binding and another claim it takes an open reservation over."""
         ...
 
     def claim(self, identifier: str, *, binding: str, claim: str) -> str | None:
-        """Take an open reservation over: None; or the hash of the release that it is settled with, "" without one."""
+        """Take an open reservation over: None, or the hash of the release that it is settled with, "" without one."""
         ...
 
     def settle(
@@ -133,5 +133,5 @@ class ClaimSpender(Protocol):
         claim: str | None = None,
         release: str | None = None,
     ) -> Receipt:
-        """As `Spender.settle`; refuses a claim that is not the latest, and a second release."""
+        """As `Spender.settle`. It refuses a claim that is not the latest, and a second release."""
         ...

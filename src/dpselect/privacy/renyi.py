@@ -1,6 +1,6 @@
 """Renyi curves and their conversion to epsilon and delta.
 
-A curve is a vectorised function of the order (above 1) that bounds the Renyi divergence in both directions; it may
+A curve is a vectorised function of the order (above 1) that bounds the Renyi divergence in both directions. It may
 return inf. Curves are frozen dataclasses, so that guarantees can be pickled and compared.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,7 +25,9 @@ __all__ = [
     "TabulatedRenyi",
     "epsilon_from_renyi",
     "log_delta_at_orders",
+    "own_orders",
     "profile_from_renyi",
+    "theorem_of",
 ]
 
 RenyiCurve = Callable[[Array], Array]
@@ -38,6 +41,17 @@ SEARCH_ORDERS[SEARCH_ORDERS > 12.0] = np.rint(SEARCH_ORDERS[SEARCH_ORDERS > 12.0
 _ROUNDING = 4e-16
 _BLOCK = 4096
 _GRID = 1.0 + np.geomspace(*_RANGE, 240)
+
+
+@runtime_checkable
+class _Cited(Protocol):
+    @property
+    def theorem(self) -> str: ...
+
+
+def theorem_of(curve: RenyiCurve) -> str:
+    """The source that a curve names, empty if it names none."""
+    return curve.theorem if isinstance(curve, _Cited) else ""
 
 
 @dataclass(frozen=True)
@@ -111,8 +125,8 @@ class TabulatedRenyi:
 def log_delta_at_orders(orders: Array, epsilons_renyi: Array, epsilon: Array) -> Array:
     """log delta at DP `epsilon` given Renyi bounds.
 
-    delta = exp((order-1)(epsilon_renyi - epsilon)) / order * (1 - 1/order)^(order-1); broadcasts. Rounded up: the
-    rounding of the epsilons counts (order - 1) times. Source: Canonne, Kamath, Steinke 2020, Proposition 12.
+    delta = exp((order-1)(epsilon_renyi - epsilon)) / order * (1 - 1/order)^(order-1), with broadcasting. Rounded up:
+    the rounding of the epsilons counts (order - 1) times. Source: Canonne, Kamath, Steinke 2020, Proposition 12.
     """
     slack = _ROUNDING * (epsilons_renyi + epsilon)
     return (orders - 1.0) * (epsilons_renyi - epsilon + np.log1p(-1.0 / orders) + slack) - np.log(orders)
@@ -141,24 +155,24 @@ def epsilon_from_renyi(curve: RenyiCurve, delta: float) -> float:
     i = int(np.argmin(start))
     low, high = np.log(SEARCH_ORDERS[[max(i - 1, 0), min(i + 1, start.size - 1)]] - 1.0).tolist()
     best = minimise(lambda x: at(1.0 + np.exp(x)), low, high, points=17, zooms=2, shrink=17)[1]
-    return min([float(start[i]), best, *at(_own_orders(curve)).tolist()])
+    return min([float(start[i]), best, *at(own_orders(curve)).tolist()])
 
 
 def profile_from_renyi(curve: RenyiCurve, epsilons: Array) -> Array:
     """delta at each epsilon >= 0 from a Renyi curve, the order taken from a fixed fine grid and refined once.
 
-    The same bounds as `epsilon_from_renyi`; every order is valid.
+    The same bounds as `epsilon_from_renyi`. Every order is valid.
     """
     epsilons = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
-    grid = np.union1d(_GRID, _own_orders(curve))
+    grid = np.union1d(_GRID, own_orders(curve))
     renyi = curve(grid)
     blocks = range(0, epsilons.size, _BLOCK)
     return np.concatenate([_profile_block(curve, grid, renyi, epsilons[i : i + _BLOCK]) for i in blocks] or [epsilons])
 
 
-def _own_orders(curve: RenyiCurve) -> Array:
+def own_orders(curve: RenyiCurve) -> Array:
     """The orders of a tabulated curve: the best one is often a corner of the table."""
-    return np.asarray(getattr(curve, "orders", ()), dtype=np.float64)
+    return np.asarray(curve.orders if isinstance(curve, TabulatedRenyi) else (), dtype=np.float64)
 
 
 def _profile_block(curve: RenyiCurve, grid: Array, renyi: Array, epsilons: Array) -> Array:

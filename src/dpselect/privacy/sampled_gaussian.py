@@ -68,14 +68,14 @@ class _Integrand:
 
     @cached_property
     def _log_ratio(self) -> Array:
-        """log(1 - q + q exp(x s - s^2/2)); where the second term is 1e17 times the first, its logarithm."""
+        """log(1 - q + q exp(x s - s^2/2)), or the logarithm of the second term if that is 1e17 times the first."""
         ratio = math.log(self.q) + self._tilted[1]
         near = int(np.searchsorted(ratio, 40.0))
         ratio[:near] = np.logaddexp(math.log1p(-self.q), ratio[:near])
         return ratio
 
     def large(self, orders: Array) -> Array:
-        """log A by one sum; the rounding of its exponents, which are of the size of 40 + 8 log A, is added."""
+        """log A by one sum, plus the rounding of its exponents, which are of the size of 40 + 8 log A."""
         points = self._points(float(orders.max()))
         exponent = np.multiply.outer(orders, self._log_ratio[:points])
         exponent += self._tilted[0][:points]
@@ -103,11 +103,11 @@ class _Integrand:
         return powers @ weighted[near], np.flatnonzero(~near), rows, columns
 
     def small(self, orders: Array) -> Array:
-        """log A where A - 1 may be tiny; inf or NaN where it overflows.
+        """log A if A - 1 may be tiny; inf or NaN if it overflows.
 
         With u = q (exp(x s - s^2/2) - 1), whose mean is zero, A - 1 is the mean of (1 + u)^order - 1 - order u, which
-        is of second order in u. Where |u| is small its binomial series keeps all digits; elsewhere the difference
-        keeps enough, and the rounding of its exponents is added.
+        is of second order in u. If |u| is small, its binomial series keeps all digits. If not, the difference keeps
+        enough, and the rounding of its exponents is added.
         """
         moments, far, rows, columns = self._second_order
         # C(order, k) for k = 2, 3, ...
@@ -126,8 +126,8 @@ class _Integrand:
     def log_moment(self, orders: Array) -> Array:
         """log A at orders in (1, largest].
 
-        A - 1 is about order (order - 1) / 2 times the variance of the likelihood ratio. Where that is large log A
-        keeps its digits; else A - 1 is summed by itself.
+        A - 1 is about order (order - 1) / 2 times the variance of the likelihood ratio. If that is large, log A keeps
+        its digits. If not, A - 1 is summed by itself.
         """
         variance = self.q * self.q * math.expm1(min(self.noise_multiplier**-2.0, 50.0))
         found = np.zeros(orders.shape)
@@ -163,7 +163,7 @@ class _BinomialSum:
         return k * odds + loss + np.log(-np.expm1(-loss))
 
     def log_moment(self, orders: Array) -> Array:
-        """log A; the rounding of the exponents is added."""
+        """log A plus the rounding of the exponents."""
         lengths = orders.astype(int) - 1
         starts = np.cumsum(lengths) - lengths
         exponent = np.concatenate([_log_binomials(n + 1) for n in lengths.tolist()])

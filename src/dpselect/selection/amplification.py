@@ -29,7 +29,7 @@ def amplification_stop_probability(
 ) -> float:
     """failure_probability times `markov_probability`: of the coin in `amplified`, or gamma of a `Geometric` law.
 
-    `select_best` does not need to know the mean to be private, at 3 epsilon_1; its expected number of runs is one over
+    `select_best` does not need to know the mean to be private, at 3 epsilon_1. Its expected number of runs is one over
     this. A search by `select_above` is expected to take no more runs than one over `markov_probability`.
 
     >>> round(1 / amplification_stop_probability(mean=0.6, margin=0.1, failure_probability=0.05), 9)

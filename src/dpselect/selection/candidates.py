@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from dpselect.mechanisms import Mechanism
 from dpselect.privacy import Guarantee, Release
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
@@ -86,7 +86,7 @@ class Outcome(NamedTuple):
 
 
 def or_nothing(form: Callable[..., Release], no_runs: float) -> Callable[..., Release]:
-    """The same form, with a warning when nothing was found; `no_runs` is the probability of there being no run."""
+    """The same form, with a warning if nothing was found. `no_runs` is the probability of no run."""
 
     def released(value: Any, **paid_for: Any) -> Release:
         warn_if_nothing_found(value, no_runs=no_runs)
@@ -101,7 +101,7 @@ def check_candidate(candidate: object, rehearse: Rehearsal = True) -> None:
 
 
 def output_of(outcome: Outcome | None) -> Any:
-    """What is released of the run that won; None when there was none."""
+    """The released part of the winning run, None if there was none."""
     return outcome.output if outcome else None
 
 
@@ -109,7 +109,7 @@ class Selector(Mechanism):
     """A mechanism that runs a candidate; the value is None, with a `NothingFoundWarning`, when nothing was found.
 
     Configured by public numbers and by `base`, what one run of the candidate promises with its score and its failure
-    (you must ensure this). A call takes the candidate; `rehearse`: see `Rehearsal`. In memory and in this process.
+    (you must ensure this). A call takes the candidate. For `rehearse` see `Rehearsal`. In memory and in this process.
     """
 
     @property
@@ -132,7 +132,7 @@ class Selector(Mechanism):
 
 
 def run_once(candidate: Candidate, random: RandomSource) -> Outcome | None:
-    """One run; None when it failed, which ranks below every score and is never retried. Call it within `silence`.
+    """One run, or None if it failed. A failure ranks below every score and is never retried. Call it within `silence`.
 
     A run fails when it raises (see `dpselect.privacy.boundary`), when its score is not a number, or when its output
     cannot be copied. The copy is taken at once, so that no later run can change what is released.
@@ -143,4 +143,4 @@ def run_once(candidate: Candidate, random: RandomSource) -> Outcome | None:
         score, output = candidate(random)
         return Outcome(float(score), tag, copy.deepcopy(output))
 
-    return result_of(run, None, quiet=False)
+    return run_confined(run, None, quiet=False)

@@ -88,7 +88,7 @@ def dummy_weight(gamma: float) -> int:
 
 
 def weight(score: float, bar: float, sharpness: float) -> int:
-    """The weight of a score in units of 2**-53, between 0 and one; a function of the score alone."""
+    """The weight of a score in units of 2**-53, between 0 and one, from the score alone."""
     if not score < bar:
         return _UNIT if score == score else 0
     exponent = sharpness * (score - bar)

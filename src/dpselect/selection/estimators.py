@@ -1,8 +1,7 @@
 """Candidates from what already exists: private scikit-learn estimators, and mechanisms on scores.
 
-A candidate is a private value and a score of it. The value comes from a fit or a mechanism with a guarantee; the score
-is public (it looks at the value and public data only) or a mechanism of its own with a guarantee, and then both are
-charged.
+A candidate is a private value and a score of it. The value comes from a fit or a mechanism with a guarantee. The score
+is public if it reads only the value and public data. If it has its own guarantee, both are charged.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, SupportsFloat
+from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +18,7 @@ from sklearn.base import clone
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms import Mechanism, NoisyCount, discrete_laplace
 from dpselect.mechanisms.grid import grid_at_most, round_to_grid
-from dpselect.privacy import Adjacency, Guarantee, compose, pure_dp, worst_of
+from dpselect.privacy import Adjacency, Guarantee, Spender, compose, pure_dp, worst_of
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
@@ -42,7 +41,7 @@ _STEPS = 2.0**20
 class Scorer:
     """How good a private value is: `score(value, random)`, larger is better.
 
-    `guarantee` is what one score costs beyond the value itself; None for a score that needs no private row.
+    `guarantee` is the cost of one score beyond the value itself. None is for a score that needs no private row.
     """
 
     score: Callable[[Any, RandomSource], float]
@@ -101,9 +100,9 @@ def noisy_value(
 ) -> Scorer:
     """The entry of `values` at an index, with exact discrete Laplace noise on a grid: a score for a selected index.
 
-    `sensitivity` bounds how far one entry moves between neighbours (you must ensure this). Entries are rounded to
-    a grid of about 2**-20 sensitivities, which moves two of them apart by one step at most, and the noise covers that
-    step. What is not a finite number counts as 0.
+    `sensitivity` bounds how far one entry moves between neighbours (you must ensure this). Entries are rounded to a
+    grid of about 2**-20 sensitivities, which moves two of them apart by one step at most, and the noise covers that
+    step. A value that is not a finite number counts as 0.
 
     >>> from dpselect.randomness import keyed_source
     >>> scorer = noisy_value([3.0, 90.0], sensitivity=1.0, epsilon=1.0)
@@ -125,6 +124,12 @@ def noisy_value(
     return Scorer(score, price)
 
 
+@runtime_checkable
+class _Paying(Protocol):
+    @property
+    def spender(self) -> Spender | None: ...
+
+
 def estimator_candidate(
     estimator: Any,
     X: Any,
@@ -137,19 +142,21 @@ def estimator_candidate(
     """Fit a private scikit-learn estimator afresh, and score it: a candidate whose output is the fitted estimator.
 
     Each run fits a clone. Its parameters called `random` get the run's source, those called `random_state` a NumPy
-    generator seeded with 256 bits of it; both are None again in what is released. An estimator with neither draws
+    generator seeded with 256 bits of it. Both are None again in the released estimator. An estimator with neither draws
     from somewhere else, and its runs must still be independent (you must ensure this).
 
-    `guarantee` is what one fit promises; None reads it from the estimator: `estimator.guarantee()`, which the learners
-    of this library answer before they see data, or `estimator.guarantee_`. `disjoint_rows` says that no row is both
-    in X and in what the scorer reads, decided row by row without the data; a row then pays for one of them only.
+    `guarantee` is that of one fit. None reads it from the estimator: `estimator.guarantee()`, which the learners of
+    this library answer before they see data, or `estimator.guarantee_`. `disjoint_rows` says that no row is both in X
+    and in what the scorer reads, decided row by row without the data. A row then pays for one of them only.
 
-    Raises `TypeError` when no guarantee is found or no fit can be asked for, `ArgumentError` when a parameter (early
-    stopping, say) would pay for every run by itself: anyone who reads that record could count the runs.
+    Raises `TypeError` if there is no guarantee or no `fit`. Raises `ArgumentError` if a parameter (early stopping, say)
+    would pay for every run by itself, because its record would show the number of runs.
     """
     if not hasattr(estimator, "fit"):
         raise TypeError("estimator must have fit")
-    if any(getattr(value, "spender", None) is not None for value in estimator.get_params(deep=True).values()):
+    if any(
+        isinstance(value, _Paying) and value.spender is not None for value in estimator.get_params(deep=True).values()
+    ):
         raise ArgumentError("estimator must have no spender: a search is reserved once, for all of its runs")
     stated = _stated(estimator) if guarantee is None else promise("guarantee", guarantee)
     price = scorer.beside(stated, disjoint_rows=disjoint_rows)

@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSetGuarantee:
-    """What a search costs people in the training data, people in the validation data, and anyone.
+    """The cost of a search for people in the training data, people in the validation data, and anyone.
 
     Attributes:
         training: for a person in the training data only.
@@ -44,12 +44,12 @@ class TwoSetGuarantee:
 
     def __post_init__(self) -> None:
         for name in ("training", "validation", "total"):
-            promise(name, getattr(self, name))
+            promise(name, vars(self)[name])
 
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSetRelease(Release):
-    """A release whose price differs between the two data sets; `guarantee` is that of everyone."""
+    """A release whose price differs between the two data sets. `guarantee` is that of everyone."""
 
     training: Guarantee
     validation: Guarantee
@@ -57,7 +57,7 @@ class TwoSetRelease(Release):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("training", "validation"):
-            promise(name, getattr(self, name))
+            promise(name, vars(self)[name])
 
 
 @dataclass(frozen=True)

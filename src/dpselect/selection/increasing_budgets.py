@@ -54,11 +54,11 @@ def released_level(value: tuple[int, Any] | None) -> Hashable:
 class SelectIncreasing(Mechanism):
     """Draw a number of runs, spread them over the levels at random, and release the first that clears a threshold.
 
-    Each of the K runs falls to a level by a public coin; the cheapest level's runs come first. The first run whose
+    Each of the K runs falls to a level by a public coin. The cheapest level's runs come first. The first run whose
     score is at least the threshold ends the search: the value is (level, output). If none does, it is None. A run that
-    raises or scores NaN clears no threshold. K, the runs that failed and how many they were do not leave; the time
-    that the search takes does, and is not covered. To try several hyperparameters at one budget, make a
-    `private_mixture` of them.
+    raises or scores NaN clears no threshold. K, the failed runs and their number are not released. The time that the
+    search takes can be seen, and is not covered. To try several hyperparameters at one budget, make a `private_mixture`
+    of them.
 
     `guarantee`, by the level released: level i costs its own epsilon plus the largest
     log phi'(1 - u) - log phi'(1 - u') that the budgets of levels 0 .. i allow: with a truncated negative binomial
@@ -109,7 +109,7 @@ class SelectIncreasing(Mechanism):
 
     @cached_property
     def guarantee(self) -> OutputGuarantee:
-        """The price by the level released, and of "nothing"; what a spender reserves."""
+        """The price by the level released, and of "nothing". A spender reserves it."""
         base, law = self.delta, self.repetitions
         epsilons = [number("levels", g.epsilon(delta=base), at_least=0.0) for g in self.levels]
         if any(later < earlier for earlier, later in pairwise(epsilons)):
@@ -131,7 +131,7 @@ class SelectIncreasing(Mechanism):
     def prepared(
         self, candidates: Sequence[Candidate], *, threshold: SupportsFloat, rehearse: Rehearsal = True
     ) -> Callable[[RandomSource], tuple[int, Any] | None]:
-        """The search among candidates, one for each level; `threshold` is fixed without the data.
+        """The search among candidates, one for each level. `threshold` is fixed without the data.
 
         A `PrivateCandidate` must promise its level's guarantee, the same object. `rehearse`: as in `select_best`, for
         every level.

@@ -1,4 +1,4 @@
-"""Proposals that draw one of several candidates with fixed weights; candidates may be made only when drawn."""
+"""Proposals that draw one of several candidates with fixed weights. Candidates may be made only when drawn."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class ThresholdSearch(Selector):
 
     @property
     def level(self) -> float:
-        """What the statistic of a threshold is compared with."""
+        """The number that the statistic of a threshold is compared with."""
         level = self.statistic.statistic(self.statistic.samples * self.target)
         if self.failure_probability is None:
             return level
@@ -120,7 +120,7 @@ class ThresholdSearch(Selector):
 
 
 def passing_counts(candidate: Candidate, bars: tuple[float, ...], samples: int, source: RandomSource) -> list[int]:
-    """How many runs of one batch reach each of the falling bars; secret. No score is kept."""
+    """The secret number of runs of one batch that reach each of the falling bars. No score is kept."""
     rising = bars[::-1]
     first = [0] * (len(bars) + 1)
     with silence():

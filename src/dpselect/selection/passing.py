@@ -25,7 +25,7 @@ class _Price(Protocol):
 
 
 class PassingSession(PaidSession):
-    """A sparse vector on a statistic of the candidate's passing probability; it ends with the first positive.
+    """A sparse vector on a statistic of the candidate's passing probability. It ends with the first positive.
 
     `guarantee` prices the session by its output: epsilon/2 if nothing was found. `BudgetError`: asked after the session
     has ended. Not copied, not pickled, not shared with a fork.
@@ -73,9 +73,10 @@ class PassingSession(PaidSession):
         return self._test.halted or self._left == 0
 
     def first(self, queries: Iterable[Any]) -> Release:
-        """The index of the first positive in a stream of what `above` takes, or None at its end; closes the session.
+        """The index of the first positive in a stream of queries for `above`, or None at its end. It closes the
+        session.
 
-        The stream is read one query at a time, no further than the answer, and may be endless; its length must not
+        The stream is read one query at a time, no further than the answer, and may be endless. Its length must not
         depend on the data (you must ensure this).
         """
         found = None

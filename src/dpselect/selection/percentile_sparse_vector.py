@@ -60,7 +60,7 @@ def _probability(value: SupportsFloat) -> float:
 
 
 def laplace_log_odds(gap: SupportsFloat, *, scale: SupportsFloat) -> float:
-    """The log-odds that a query plus Laplace noise reaches its threshold; `gap` = query - threshold.
+    """The log-odds that a query plus Laplace noise reaches its threshold. `gap` = query - threshold.
 
     >>> round(1 / (1 + math.exp(-laplace_log_odds(2.0, scale=4.0))), 9)
     0.69673467
@@ -75,8 +75,8 @@ def laplace_log_odds(gap: SupportsFloat, *, scale: SupportsFloat) -> float:
 class PercentileSparseVector(PassingSession):
     """Does this candidate pass its threshold with a probability above the target? Many answers for one price.
 
-    Each query is a candidate and a threshold, given by the log-odds that one run passes, computed exactly on the data;
-    the answer is whether they exceed those of `target`, up to noise. After the first positive nothing is answered.
+    Each query is a candidate and a threshold, given by the log-odds that one run passes, computed exactly on the data.
+    The answer is whether they exceed those of `target`, up to noise. After the first positive nothing is answered.
     Every candidate, which is never run, satisfies `guarantee` (you must ensure this).
 
     Args:
@@ -129,7 +129,7 @@ class PercentileSparseVector(PassingSession):
 
     @answers
     def above(self, log_odds: SupportsFloat) -> bool:
-        """Whether the candidate passes often enough, from its log-odds; see `log_odds`."""
+        """Whether the candidate passes often enough, from its log-odds. See `log_odds`."""
         value = secret_number("log_odds", log_odds)
         self._count_one()
         return self._test.above(min(max(value, -_FARTHEST), _FARTHEST) if value == value else value, self._target)

@@ -1,8 +1,8 @@
-"""What is wrong with a function that runs are made of is found before anything is drawn or charged.
+"""Check the function that runs call, before anything is drawn or charged.
 
-Afterwards it could not be told: whether a run failed is part of its private output, so that a function that always
-fails would cost the full price, find nothing, and say nothing. Two things are done here, neither with the data: its
-code is searched for names that are defined nowhere, and it is tried on made-up or public rows where there are such.
+Afterwards nobody could report it, because a failed run is part of the private output. A function that always fails
+would cost the full price and find nothing, without an error. Two checks run here, neither with the data. Its code is
+searched for names that are defined nowhere. It is also tried on synthetic or public rows if there are such.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from dpselect.errors import ArgumentError
 from dpselect.randomness import RandomSource, keyed_source
@@ -28,6 +28,11 @@ The function itself, which holds the data, is never run for this: what it raised
 """
 
 _OFF: Final = "or pass rehearse=False if this is wrong"
+
+
+@runtime_checkable
+class _Rehearsable(Protocol):
+    def rehearsal(self) -> Callable[..., Any] | None: ...
 
 
 def check_function(name: str, function: object, arguments: Sequence[str]) -> None:
@@ -72,7 +77,8 @@ def _check_arguments(name: str, function: Callable[..., Any], arguments: Sequenc
 def made_up(name: str, function: Any, rehearse: Rehearsal, arguments: Sequence[str]) -> Callable[..., Any] | None:
     """The function to try in place of `function`, or None if there are no synthetic rows.
 
-    Raises what `check_function` raises for both, unless `rehearse` is False; `TypeError` if it is of another kind.
+    Raises what `check_function` raises for both, unless `rehearse` is False. Raises `TypeError` if it is of another
+    kind.
     """
     if not (isinstance(rehearse, bool) or callable(rehearse)):
         raise TypeError(f"rehearse must be True, False or a function, got {type(rehearse).__name__}")
@@ -84,16 +90,15 @@ def made_up(name: str, function: Any, rehearse: Rehearsal, arguments: Sequence[s
     if rehearse is not True:
         check_function("rehearse", rehearse, arguments)
         return rehearse
-    if not hasattr(function, "rehearsal"):
+    if not isinstance(function, _Rehearsable):
         return None
     with uncharged(f"{name}.rehearsal()"):
-        offered: Callable[..., Any] | None = function.rehearsal()
-    return offered
+        return function.rehearsal()
 
 
 @contextmanager
 def uncharged(what: str) -> Iterator[None]:
-    """What raises in here says that it was no run on the data."""
+    """Add to each exception in this block that it was no run on the data."""
     try:
         yield
     except Exception as error:
@@ -121,7 +126,7 @@ def output_of(returned: Any) -> tuple[float, Any]:
 
 
 def rehearse_candidate(name: str, candidate: Any, rehearse: Rehearsal) -> None:
-    """Look for what would make every run of a candidate fail; see `Rehearsal`."""
+    """Look for mistakes that would make every run of a candidate fail. See `Rehearsal`."""
     trial = made_up(name, candidate, rehearse, ["random"])
     if trial is not None:
         with uncharged("a rehearsal"):

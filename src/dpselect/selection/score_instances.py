@@ -1,9 +1,9 @@
 """Selection from scores as selection among private candidates (Liu, Talwar 2019, Theorem 5.2).
 
-One run draws a candidate's index, adds noise to its score and returns both; `select_best` does the rest. Plain scores
+One run draws a candidate's index, adds noise to its score and returns both. `select_best` does the rest. Plain scores
 of equal sensitivity are better served by `dpselect.mechanisms` (`exponential_mechanism`, `permute_and_flip`,
-`GeneralisedExponentialMechanism`, `LargeMarginMechanism`, the smooth-sensitivity instance): this form costs up to
-three times as much. It is for mixtures with candidates of another kind, which compete by the same noisy score.
+`GeneralisedExponentialMechanism`, `LargeMarginMechanism`, the smooth-sensitivity instance): this form costs up to three
+times as much. It is for mixtures with candidates of another kind, which compete by the same noisy score.
 """
 
 from __future__ import annotations
@@ -117,9 +117,9 @@ def _guarantee(epsilon: float, cut: float | None, adjacency: Adjacency | str) ->
 def truncated_laplace_delta(*, epsilon: SupportsFloat, truncation: SupportsFloat) -> float:
     """The delta at `epsilon` of Laplace noise with scale sensitivity/epsilon, conditioned on at most T scales.
 
-    (exp(epsilon) - 1) exp(-T) / (2 (1 - exp(-T))), which is exact for epsilon <= T, and at most 1; rounded up. Liu and
-    Talwar cut at T = log(1/delta) and claim delta for epsilon < 1 and delta < 1/4, which fails near that corner: at
-    (1, 1/4) it is 0.286. T = log(1 + (exp(epsilon) - 1) / (2 delta)) gives delta always.
+    (exp(epsilon) - 1) exp(-T) / (2 (1 - exp(-T))), which is exact for epsilon <= T, and at most 1. Rounded up. Liu and
+    Talwar cut at T = log(1/delta) and claim delta for epsilon < 1 and delta < 1/4, which fails near that corner: at (1,
+    1/4) it is 0.286. T = log(1 + (exp(epsilon) - 1) / (2 delta)) gives delta always.
 
     >>> round(truncated_laplace_delta(epsilon=1.0, truncation=math.log(4)), 6)
     0.28638
@@ -132,7 +132,8 @@ def truncated_laplace_delta(*, epsilon: SupportsFloat, truncation: SupportsFloat
 
 
 def score_error(*, count: int, sensitivity: SupportsFloat, epsilon: SupportsFloat, failure: SupportsFloat) -> float:
-    """How far below the best the winner's score may lie, except with probability `failure`: 3 s log(4 K / beta**2) / e.
+    """The largest distance of the winner's score below the best, except with probability `failure`: 3 s log(4 K /
+    beta**2) / e.
 
     For noisy scores of K candidates at epsilon/3 each, the best of a geometric number of runs with stop probability
     `failure / (4 count)`, in total epsilon. `sensitivity` is that of the best candidate, when the penalty is

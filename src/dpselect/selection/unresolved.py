@@ -1,9 +1,9 @@
 """Names in a function's code that no call of it can resolve, found without running anything.
 
-An objective that raises in every run costs the whole price and finds nothing, and whether a run failed is private. So
-a misspelt name is looked for in advance. Reported is only what is missing for certain: not a name in a `try` block,
-nor one that some function of the module makes global, nor anything in code that asks for its own names (`globals()`).
-A name that only an untaken branch asks for is reported too.
+An objective that raises in every run costs the whole price and finds nothing, and whether a run failed is private. So a
+misspelt name is looked for in advance. Only names that are certainly missing are reported. A name in a `try` block, or
+one that some function of the module makes global, is not. Nor is anything in code that reads its own names
+(`globals()`). A name that only an untaken branch asks for is reported too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Missing:
 
 @dataclass
 class _Walk:
-    """What is left to look at, and what was."""
+    """The functions still to look at, and those that were seen."""
 
     functions: list[FunctionType] = field(default_factory=list)
     seen: set[int] = field(default_factory=set)
@@ -57,7 +57,7 @@ class _Walk:
 def missing_name(called: Callable[..., Any]) -> Missing | None:
     """The first name that code of `called`, or of a function of the same module that it names, cannot resolve.
 
-    Functions that it closes over are looked into as well; installed packages are not.
+    Functions that it closes over are searched as well, installed packages are not.
 
     >>> missing_name(lambda random: (undefined_score, None)).name
     'undefined_score'
@@ -113,7 +113,7 @@ _JUMPS: Final = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
 def _names(instruction: dis.Instruction) -> tuple[Any, ...]:
-    """The variables that an instruction names; some name two."""
+    """The variables that an instruction names. Some name two."""
     named = instruction.argval if instruction.opcode in _VARIABLES else ()
     return named if isinstance(named, tuple) else (named,)
 
@@ -155,7 +155,7 @@ def _missing_in(function: FunctionType, code: CodeType, cells: Mapping[str, Cell
 
 @functools.lru_cache(maxsize=1024)
 def _loads(code: CodeType, *_: bytes) -> tuple[tuple[str, str, int], ...]:
-    """What a code loads by name where an exception would not be caught: how, which, and in what line.
+    """The names that a code loads outside `try` blocks: how, which, and in what line.
 
     Codes that differ in their tables alone are equal in some versions of Python, so the tables are given too.
     """

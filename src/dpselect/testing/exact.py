@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee
+from dpselect.privacy.profile import PrivacyProfile
 from dpselect.repetitions import Repetitions
 
 __all__ = [
@@ -69,7 +70,7 @@ def renyi_divergence(upper: ArrayLike, lower: ArrayLike, order: ArrayLike) -> Ar
 
 
 @dataclass(frozen=True)
-class FinitePair:
+class FinitePair(PrivacyProfile):
     """Two laws on the same finitely many outputs, worst first, with exact curves in both directions."""
 
     upper: tuple[float, ...]

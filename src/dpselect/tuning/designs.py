@@ -21,7 +21,7 @@ from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
 from dpselect.errors import ArgumentError, BudgetError, PromiseError, flag, number
 from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import Adjacency, Guarantee
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.privacy.promises import promise, promises, refusal
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Repetitions
@@ -385,20 +385,20 @@ class _PortfolioObjective:
                 found = self.objective(dict(candidate), random, noise)
             return decode_value(encode_value(found))  # a copy, which later runs do not change
 
-        return result_of(run, _FAILED)
+        return run_confined(run, _FAILED)
 
     def _score(self, value: Any, *_: Any) -> Any:
         """A trial that failed is not chosen: that it did is its private output, which is paid for."""
         if value is _FAILED:
             return np.array([-math.inf])
-        found = result_of(lambda: float(self.design.score(value)), 0.0)
+        found = run_confined(lambda: float(self.design.score(value)), 0.0)
         return np.array([_in_steps(found, self.price.choice.sensitivity) if math.isfinite(found) else 0.0])
 
     def _size(self, value: Any) -> float | None:
         count = self.design.weights
         if count is None or value is _FAILED:
             return None
-        found = result_of(lambda: float(count(value)), math.nan)
+        found = run_confined(lambda: float(count(value)), math.nan)
         return found if found >= 0.0 else None
 
 

@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from dpselect.privacy import Guarantee
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning.limits import Limits, counting
@@ -157,7 +157,7 @@ def attempt(job: Job, index: int, key: bytes) -> Candidate | None:
         decode_value(payload)
         return Candidate(index=index, score=float(score), tag=tag, payload=payload)
 
-    return result_of(run, None, quiet=False)  # the executor silences it
+    return run_confined(run, None, quiet=False)  # the executor silences it
 
 
 def encode_value(value: Any) -> bytes:

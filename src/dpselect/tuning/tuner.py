@@ -29,7 +29,7 @@ from typing import Any, Final, SupportsFloat, cast
 
 from dpselect.errors import StartingProcessError, expect, levels_to_the_caller, public_text
 from dpselect.privacy import Guarantee, Spender
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.paying import BoundPayment, asked_at
 from dpselect.privacy.release import Receipt
@@ -253,7 +253,7 @@ def _beside(objective: Any) -> Guarantee | None:
 
 def _made(preparation: Preparation, random: RandomSource) -> Objective:
     """The objective of the runs. Whether it can be made is private: where not, every run fails."""
-    return result_of(lambda: preparation.objective(random), _nothing)
+    return run_confined(lambda: preparation.objective(random), _nothing)
 
 
 def _reach(executor: Executor, plan: Plan) -> None:
@@ -356,7 +356,7 @@ def _winner(plan: Plan, search: Search, last: Callable[[Mapping[str, Any], Any],
         decode_value(payload)
         return payload
 
-    payload = result_of(run, None)
+    payload = run_confined(run, None)
     return None if payload is None else replace(best, payload=payload)
 
 

@@ -6,13 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from dpselect.mechanisms.sparse_vector_game.coins import geometric_coins, laplace_coins
 from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
-from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, Spread
+from dpselect.mechanisms.sparse_vector_game.mesh import LossDistribution, Mesh
 from dpselect.mechanisms.sparse_vector_game.price import game_guarantee
 from dpselect.mechanisms.sparse_vector_game.profile import GameProfile, _deltas
-from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
-from dpselect.mechanisms.sparse_vector_game.values import game_values, limited_values
+from dpselect.mechanisms.sparse_vector_game.query_pairs import geometric_pairs, laplace_pairs
+from dpselect.mechanisms.sparse_vector_game.values import game_values
 from tests.mechanisms.sparse_vector_adversaries import (
     best_adaptive,
     geometric_tail,
@@ -20,85 +19,19 @@ from tests.mechanisms.sparse_vector_adversaries import (
     laplace_losses,
     laplace_nodes,
     laplace_tail,
-    moments_of_sequence,
     published_game,
     signed_counts,
     tracking_laws,
 )
+from tests.mechanisms.sparse_vector_game.game_cases import RATE, THRESHOLDS, shifted, values_at
 
-RATE = math.log(1.5)
 SURE = [(0, 1.0)]
-
-
-def values_at(coins, positives, losses, *, queries=None, width=RATE / 40, **more):
-    """The game's values at some losses, each read at the next point of the mesh."""
-    mesh = Mesh.between(-6.0, 6.0, width)
-    found = (
-        game_values(mesh, coins, positives, **more)
-        if queries is None
-        else limited_values(mesh, coins, positives, queries)
-    )
-    places = np.ceil(np.asarray(losses) / width - 1e-9).astype(int) - mesh.first
-    return found[places]
-
-
-@pytest.mark.cases(4)
-@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 1", exact=True, sharp=True)
-@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 2", exact=True, sharp=True)
-@pytest.mark.parametrize(("positives", "queries"), [(1, 3), (1, 4), (2, 4)])
-@pytest.mark.parametrize("steps", [0, 0.5, 1, 2])
-def test_without_threshold_noise_the_game_is_what_the_best_strategy_attains(positives, queries, steps):
-    attained = best_adaptive(
-        geometric_tail(math.exp(-RATE)),
-        SURE,
-        levels=range(-2, 4),
-        moves=(-1, 1),
-        queries=queries,
-        positives=positives,
-        growth=math.exp(steps * RATE),
-    )
-    coins = geometric_coins(RATE, (-1.0, 1.0), 1)
-    bound = values_at(coins, positives, [-steps * RATE], queries=queries)[0]
-    assert attained <= bound * (1 + 1e-12)
-    assert bound == pytest.approx(attained, rel=1e-6)
-    assert 0.99 * bound < attained  # a bound 1 % smaller is false
-    assert values_at(coins, positives, [-steps * RATE])[0] >= bound
-
-
-THRESHOLDS = [
-    [(r, 0.2) for r in range(-2, 3)],
-    [(r, p) for r, p in zip(range(-2, 3), (0.05, 0.15, 0.4, 0.25, 0.15), strict=True)],
-    [(0, 0.5), (1, 0.5)],
-]
-
-
-def shifted(threshold, shift, value):
-    """E[v(log f(r) / f(r + shift) - .)] for a law on integers."""
-    law = dict(threshold)
-    return sum(p * (value(math.log(p / law[r + shift])) if r + shift in law else 1.0) for r, p in threshold)
-
-
-@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 1", exact=True)
-@pytest.mark.parametrize("threshold", THRESHOLDS)
-@pytest.mark.parametrize("steps", [0, 1, 2])
-def test_with_noise_on_the_threshold_no_strategy_exceeds_any_shift(threshold, steps):
-    tail, epsilon = geometric_tail(math.exp(-RATE)), steps * RATE
-    attained = best_adaptive(
-        tail, threshold, levels=(-1, 0, 1, 2), moves=(-1, 1), queries=3, positives=2, growth=math.exp(epsilon)
-    )
-    bounds = []
-    for shift in (-1, 0, 1):
-        coins = geometric_coins(RATE, (shift - 1.0, shift + 1.0), 1)
-        bounds.append(
-            shifted(threshold, shift, lambda loss, coins=coins: values_at(coins, 2, [loss - epsilon], queries=3)[0])
-        )
-    assert attained <= min(bounds) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("threshold", [SURE, *THRESHOLDS[:2]])
 def test_monotonic_queries_up_and_down(threshold):
     game = SparseVectorGame(threshold_rate=0.1, query_rate=RATE, positives=2, monotonic=True)
-    for one, moves, sign in zip(game.orientations, ((0, 1), (-1, 0)), (1, -1), strict=True):
+    for one, moves, sign in zip(game.query_moves, ((0, 1), (-1, 0)), (1, -1), strict=True):
         attained = best_adaptive(
             geometric_tail(math.exp(-RATE)),
             threshold,
@@ -110,12 +43,12 @@ def test_monotonic_queries_up_and_down(threshold):
         )
         bounds = []
         for shift in (0.0, 1.0):
-            coins = geometric_coins(RATE, one.moves(shift), 1)
+            pairs = geometric_pairs(RATE, one.interval(shift), 1)
             bounds.append(
                 shifted(
                     threshold,
                     sign * round(one.moved(shift)),
-                    lambda loss, coins=coins: values_at(coins, 2, [loss - math.log(1.2)], width=RATE / 200)[0],
+                    lambda loss, pairs=pairs: values_at(pairs, 2, [loss - math.log(1.2)], width=RATE / 200)[0],
                 )
             )
         assert attained <= min(bounds)
@@ -125,7 +58,7 @@ def test_moves_in_one_direction_alone_are_caught():
     attained = best_adaptive(
         geometric_tail(math.exp(-RATE)), SURE, levels=range(-2, 4), moves=(-1, 1), queries=4, positives=2, growth=1.5
     )
-    assert values_at(geometric_coins(RATE, (0.0, 1.0), 1), 2, [-RATE], queries=4)[0] < attained * 0.99
+    assert values_at(geometric_pairs(RATE, (0.0, 1.0), 1), 2, [-RATE], queries=4)[0] < attained * 0.99
 
 
 def test_a_shift_chosen_after_the_query_is_known_is_caught():
@@ -154,7 +87,7 @@ def test_fresh_threshold_noise_after_each_positive():
         fresh=True,
     )
     # at shift 0 a new threshold costs nothing
-    assert attained <= values_at(geometric_coins(RATE, (-1.0, 1.0), 1), 2, [-RATE])[0]
+    assert attained <= values_at(geometric_pairs(RATE, (-1.0, 1.0), 1), 2, [-RATE])[0]
 
 
 def lattice_law(rate, reach):
@@ -183,21 +116,21 @@ def test_restarts_with_any_shift_bound_every_strategy(shift, epsilon):
         growth=math.exp(epsilon),
         fresh=True,
     )
-    coins = geometric_coins(RATE, (shift - 1.0, shift + 1.0), 1)
+    pairs = geometric_pairs(RATE, (shift - 1.0, shift + 1.0), 1)
     mesh = Mesh.between(-5.0, 5.0, rate / 50)
-    spread, lost = Spread(50, np.zeros(101)), 0.0
+    spread, lost = LossDistribution(50, np.zeros(101)), 0.0
     for r, p in threshold:
         there = dict(threshold).get(r + shift)
         if there is None:
             lost += p
         else:
             spread.weights[50 + round(50 * math.log(p / there) / rate)] += p
-    values = game_values(mesh, coins, 2, between=[Spread(50, spread.weights)])
+    values = game_values(mesh, pairs, 2, between=[LossDistribution(50, spread.weights)])
     # anyone who draws from the lost end wins: twice at most
     bound = np.interp(-epsilon, mesh.losses, spread.expected(mesh, values)) + 2.0 * lost
     assert attained <= bound + 1e-9
     if shift:  # without the losses of the queries the claim is false
-        assert np.interp(-epsilon, mesh.losses, game_values(mesh, geometric_coins(RATE, (0.0, 0.0), 1), 2)) < attained
+        assert np.interp(-epsilon, mesh.losses, game_values(mesh, geometric_pairs(RATE, (0.0, 0.0), 1), 2)) < attained
 
 
 @pytest.mark.full
@@ -266,56 +199,9 @@ def test_what_happens_after_a_positive_is_in_the_price(change):
     losses, values = published_game(rate, 2, (shift - 1, shift + 1), **laws, width=width, low=-2.0, high=1.5)
     for epsilon in (0.0, rate):
         attained = sum(p * np.interp(loss - epsilon - width, losses, values) for loss, p in drawn)
-        bounds = [_deltas(one, one.orientations[0], shift)[round(epsilon / one.mesh)] for one in (game, plain)]
+        bounds = [_deltas(one, one.query_moves[0], shift)[round(epsilon / one.mesh)] for one in (game, plain)]
         assert attained <= bounds[0] < 1.03 * attained
         assert bounds[1] < attained
-
-
-@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 3", exact=True)
-@pytest.mark.parametrize("residual", [1e-1, 1e-2, 1e-4, 1e-8])
-@pytest.mark.parametrize(("rate", "low"), [(0.025, -1.5), (0.5, -12.0)])
-def test_values_lie_above_the_solution_wherever_the_iteration_stops(monkeypatch, residual, rate, low):
-    """How much is added must not rest on how the value changes from one loss to the next: in the tail it may be all."""
-    mesh, coins = Mesh.between(low, 1.5, rate / 20), laplace_coins(rate, (-0.5, 1.5) if rate < 0.1 else (-1.0, 1.0))
-    monkeypatch.setattr("dpselect.mechanisms.sparse_vector_game.values._RELATIVE", 1e-15)
-    solved = game_values(mesh, coins, 5)
-    monkeypatch.setattr("dpselect.mechanisms.sparse_vector_game.values._RELATIVE", residual)
-    stopped = game_values(mesh, coins, 5)
-    assert np.all(stopped >= solved * (1.0 - 1e-12))
-
-
-@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 3", exact=True, sharp=True)
-@pytest.mark.parametrize("move", [0.3, 1.0, 1.7, -0.4, -2.0])
-def test_the_polygon_lies_around_the_curve_and_close_to_it(move):
-    rate, coins = 0.7, laplace_coins(0.7, (move, 0.0))
-    tail = laplace_tail(rate)
-    u = np.linspace(-12, 12, 4001)
-    curve = np.array([(1 - tail(x), 1 - tail(x + move)) for x in u])
-    vertices = np.column_stack([coins.negative, coins.negative * np.exp(-coins.negative_loss)])
-    path = np.vstack([[0.0, 0.0], vertices[np.argsort(vertices[:, 0])], [1.0, 1.0]])
-    edge = np.interp(curve[:, 0], path[:, 0], path[:, 1])
-    gap = edge - curve[:, 1] if move > 0 else curve[:, 1] - edge
-    assert gap.min() >= -1e-12
-    assert gap.max() < 0.02
-    # 1 % less of a move leaves points of the curve outside
-    closer = laplace_coins(0.7, (0.99 * move, 0.0))
-    vertices = np.column_stack([closer.negative, closer.negative * np.exp(-closer.negative_loss)])
-    path = np.vstack([[0.0, 0.0], vertices[np.argsort(vertices[:, 0])], [1.0, 1.0]])
-    edge = np.interp(curve[:, 0], path[:, 0], path[:, 1])
-    assert (edge - curve[:, 1] if move > 0 else curve[:, 1] - edge).min() < -1e-5
-
-
-def test_geometric_coins_with_many_steps_lie_around_their_points():
-    rate, steps = 0.5, 16
-    coins, tail = geometric_coins(rate, (1.0, -1.0), steps), geometric_tail(math.exp(-rate / steps))
-    up = coins.negative_loss < 0
-    vertices = np.column_stack([coins.negative, coins.negative * np.exp(-coins.negative_loss)])[up]
-    path = np.vstack([[0.0, 0.0], vertices[np.argsort(vertices[:, 0])], [1.0, 1.0]])
-    points = np.array([(1 - tail(u), 1 - tail(u + steps)) for u in range(-80, 81)])
-    assert (np.interp(points[:, 0], path[:, 0], path[:, 1]) - points[:, 1]).min() >= -1e-12
-    few, tail = geometric_coins(1.0, (1.0, 0.0), 1), geometric_tail(math.exp(-1.0))
-    there = few.negative[0] * math.exp(-few.negative_loss[0])
-    assert (1 - tail(0), 1 - tail(1)) == pytest.approx((few.negative[0], there))
 
 
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 3", exact=True, sharp=True)
@@ -340,10 +226,10 @@ def test_laplace_noise_nearly_attains_the_game(epsilon):
             )
         values[1] = best
     attained = float(np.interp(-epsilon, losses, values[1]))
-    bound = float(values_at(laplace_coins(rate, (-1.0, 1.0)), 1, [-epsilon], queries=queries, width=rate / 80)[0])
+    bound = float(values_at(laplace_pairs(rate, (-1.0, 1.0)), 1, [-epsilon], queries=queries, width=rate / 80)[0])
     assert attained <= bound
     assert 0.99 * bound < attained
-    narrow = values_at(laplace_coins(rate, (-0.9, 0.9)), 1, [-epsilon], queries=queries, width=rate / 80)[0]
+    narrow = values_at(laplace_pairs(rate, (-0.9, 0.9)), 1, [-epsilon], queries=queries, width=rate / 80)[0]
     assert narrow < attained  # moves that are 10 % too small
 
 
@@ -397,21 +283,6 @@ def test_what_is_attained_lies_below(game):
     assert hockey_stick(*far, 0.2 * game.query_rate) <= here + 0.2 * (game.threshold_rate or 0.0) + 1e-9
 
 
-@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 4", exact=True, loose="no fixed sequence attains it")
-@pytest.mark.parametrize("order", [1.5, 3.0, 10.0])
-def test_no_sequence_exceeds_the_renyi_curve(order):
-    game = SparseVectorGame(threshold_rate=0.2, query_rate=0.25, positives=2)
-    tail, threshold = laplace_tail(game.query_rate), laplace_nodes(game.threshold_rate, panels=20)
-    bound = float(GameRenyi(game)(np.array([order]))[0]) * (order - 1)
-    sequences = ([(0, 1)] * 7, [(1, 1), (-1, -1)] * 4, [(4, 1), (5, -1)] * 4, [(-6, -1)] * 3, [(0, -1)] * 8)
-    for sequence in sequences:
-        assert moments_of_sequence(tail, threshold, sequence, game.positives, order) <= bound
-    sure = dataclasses.replace(game, threshold_rate=None)
-    bound = float(GameRenyi(sure)(np.array([order]))[0]) * (order - 1)
-    for sequence in sequences:
-        assert moments_of_sequence(tail, SURE, sequence, game.positives, order) <= bound
-
-
 def test_the_product_of_laplace_losses_does_not_bound_the_published_game():
     """c = 1, shift 1: two queries at 0 exceed what one loss of Laplace noise of half the scale would cost."""
     beta = math.exp(-1.0)
@@ -421,4 +292,4 @@ def test_the_product_of_laplace_losses_does_not_bound_the_published_game():
     assert played == pytest.approx(0.75 - beta + beta**2 / 4)
     product = 1 - math.exp(-0.5)
     assert product < played
-    assert played <= values_at(laplace_coins(0.5, (0.0, 2.0)), 1, [0.0], queries=2, width=0.5 / 80)[0]
+    assert played <= values_at(laplace_pairs(0.5, (0.0, 2.0)), 1, [0.0], queries=2, width=0.5 / 80)[0]

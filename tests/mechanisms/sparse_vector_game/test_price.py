@@ -9,18 +9,13 @@ import numpy as np
 import pytest
 
 from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
-from dpselect.mechanisms.sparse_vector_game.mesh import laplace_spread
 from dpselect.mechanisms.sparse_vector_game.price import game_guarantee
 from dpselect.mechanisms.sparse_vector_game.profile import GameProfile
-from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
 from dpselect.privacy import compose, laplace
 from tests.audits.broken_sparse_vectors import BROKEN, published_games
 from tests.mechanisms.sparse_vector_adversaries import (
     hockey_stick,
-    laplace_tail,
-    moments_of_sequence,
 )
-from tests.mechanisms.sparse_vector_game.test_game import SURE
 
 
 def test_unlimited_gaussian_queries_have_no_price():
@@ -78,17 +73,6 @@ def test_it_composes_with_everything_else():
     assert max(game.epsilon(1e-5), lower) <= upper <= game.epsilon(1e-5) + 0.25
 
 
-def test_an_independent_loss_keeps_both_masses():
-    spread = laplace_spread(0.3, 0.01)
-    losses = np.arange(-spread.reach, spread.reach + 1) * 0.01
-    assert spread.weights.sum() == pytest.approx(1.0, abs=1e-9)
-    assert spread.weights @ np.exp(-losses) == pytest.approx(1.0, abs=1e-9)
-    assert np.all(spread.weights >= 0.0)
-    for epsilon in (0.0, 0.1, 0.25):
-        exact = 1 - math.exp((epsilon - 0.3) / 2)
-        assert exact <= spread.weights @ np.maximum(1 - np.exp(epsilon - losses), 0.0) <= exact * 1.01 + 1e-4
-
-
 def test_a_profile_falls_and_is_convex():
     profile = GameProfile(SparseVectorGame(threshold_rate=0.2, query_rate=0.1, positives=3))
     epsilons = np.linspace(0.0, 1.2, 300)
@@ -144,22 +128,6 @@ def test_a_positive_that_shows_its_noisy_query_has_a_price_at_a_delta(level, que
     attained = np.array([hockey_stick(here, there, epsilon) for epsilon in epsilons])
     assert np.all(attained <= GameProfile(game).at(epsilons))
     assert attained[0] > 0.4 * GameProfile(game).at(np.array([0.0]))[0]
-
-
-@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 4", exact=True, sharp=True)
-@pytest.mark.parametrize("monotonic", [False, True])
-@pytest.mark.parametrize("order", [1.5, 6.0])
-def test_a_limit_of_queries_bounds_divergences_query_by_query(monotonic, order):
-    game = SparseVectorGame(query_rate=0.4, positives=3, queries=4, monotonic=monotonic)
-    bound = float(GameRenyi(game)(np.array([order]))[0]) * (order - 1)
-    tail, closest = laplace_tail(0.4), 0.0
-    for level in np.linspace(-3.0, 3.0, 25):
-        for move in (1,) if monotonic else (-1, 1):
-            played = moments_of_sequence(tail, SURE, [(level, move)] * 4, 4, order)
-            assert played <= bound
-            closest = max(closest, played)
-    assert closest > 0.99 * bound
-    assert bound < 0.8 * float(GameRenyi(dataclasses.replace(game, queries=None))(np.array([order]))[0]) * (order - 1)
 
 
 @pytest.mark.full

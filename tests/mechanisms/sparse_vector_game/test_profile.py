@@ -10,21 +10,13 @@ import pytest
 
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.ledger import Ledger, fold
-from dpselect.mechanisms import SparseRelease, SparseVector, balanced_split, plan_sparse_vector
-from dpselect.mechanisms.sparse_vector_game.coins import laplace_coins
+from dpselect.mechanisms import SparseRelease, SparseVector, balanced_split, plan_sparse_vector, sparse_vector_guarantee
 from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
 from dpselect.mechanisms.sparse_vector_game.profile import _deltas
-from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi, GameUsed, log_kappa
-from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
+from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi, GameUsed
 from dpselect.privacy import OutputGuarantee, laplace, pure_dp
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.randomness import keyed_source
-from tests.mechanisms.sparse_vector_adversaries import (
-    laplace_nodes,
-    laplace_tail,
-    moments_of_sequence,
-)
-from tests.mechanisms.sparse_vector_game.test_game import SURE
 
 HUNDRED = {"epsilon_threshold": 0.03, "epsilon_queries": 5, "max_positives": 100}
 
@@ -121,32 +113,6 @@ def test_an_entry_gives_back_no_more_than_divergences_of_steps():
             fold._unused(reserved, {"charge": charge}, True)
     with pytest.raises(ArgumentError, match="only divergences"):
         fold._unused(reserved, {"charge": {"order 4.0": "1", "failure": "0"}}, True)
-
-
-@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 4", exact=True, sharp=True)
-@pytest.mark.parametrize(("rate", "order"), [(0.4, 1.5), (0.1, 4.0), (0.2, 2.0)])
-def test_a_run_of_negatives_uses_nothing(rate, order):
-    """Less what its positives used no query raises the moment; with positives 1 % too cheap some does."""
-    kappa = float(log_kappa(laplace_coins(rate, (-1.0, 1.0)), np.array([order]))[0])
-    tail, grown = laplace_tail(rate), {1.0: [], 0.99: []}
-    for level in np.linspace(-3.0, 3.0, 241) / rate:
-        for move in (-1, 1):
-            for share, found in grown.items():
-                found.append(moments_of_sequence(tail, SURE, [(level, move)], 1, order, each=share * kappa))
-    assert max(grown[1.0]) <= 1e-14 < max(grown[0.99])
-
-
-@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 4", exact=True)
-@pytest.mark.parametrize("order", [1.5, 3.0])
-def test_what_a_session_used_bounds_its_moment(order):
-    """With noise on the threshold: positives at the price of the shift that was reserved, and the threshold's."""
-    game = SparseVectorGame(threshold_rate=0.2, query_rate=0.25, positives=3)
-    none, one = (float(GameUsed(game)(k, np.array([order]))[0]) * (order - 1) for k in (0, 1))
-    assert GameUsed(game)(3, np.array([order]))[0] == pytest.approx(GameRenyi(game)(np.array([order]))[0])
-    threshold = laplace_nodes(game.threshold_rate, panels=20)
-    for sequence in ([(0, 1)] * 7, [(1, 1), (-1, -1)] * 3, [(4, 1), (5, -1)] * 3, [(-6, -1)] * 3, [(0, -1)] * 7):
-        played = moments_of_sequence(laplace_tail(0.25), threshold, sequence, 3, order, each=one - none)
-        assert played <= none
 
 
 def test_positives_are_charged_one_by_one_by_divergences(tmp_path):

@@ -22,16 +22,17 @@ from dpselect.privacy.below import (
     AttainedGaussian,
     AttainedPair,
     AttainedSampledGaussian,
-    ComposedBelow,
+    ComposedLowerProfile,
     composed_below,
 )
 from dpselect.privacy.losses import below as loss_below
-from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined
+from dpselect.privacy.losses.below import Positive, compose_below, joined
 from dpselect.privacy.losses.composition import Losses
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure
 from dpselect.privacy.output.optimal_composition import composition_delta
 from dpselect.privacy.profile import GaussianProfile, both_directions
 from dpselect.repetitions import Fixed, Geometric
+from tests.privacy.losses.below_cases import as_pair, random_pair
 
 
 def one_step(noise, rate, mpf=mp):
@@ -58,7 +59,7 @@ def one_step(noise, rate, mpf=mp):
 @pytest.mark.cases(2)
 @pytest.mark.parametrize(("noise", "rate"), [(1.0, 0.01), (0.5, 0.3), (4.0, 0.9)])
 def test_one_step_of_dp_sgd_against_many_digits(noise, rate):
-    found = ComposedBelow(((AttainedSampledGaussian(noise, rate), 1),), 2e-4)
+    found = ComposedLowerProfile(((AttainedSampledGaussian(noise, rate), 1),), 2e-4)
     epsilons = np.array([0.0, 0.00213, 0.05, 0.4, 1.3, 2.5])
     with mp.workdps(40):
         for form, curve in zip(one_step(noise, rate), (found.remove, found.add), strict=True):
@@ -103,7 +104,7 @@ def test_the_lower_end_of_dp_sgd_is_not_that_of_its_own_rounded_masses():
 @pytest.mark.parametrize(("mu", "count", "width"), [(0.05, 400, 1e-3), (1.0, 1, 1e-3), (0.3, 9, 2e-3)])
 def test_gaussians_on_a_mesh_stay_below_the_exact_curve(mu, count, width):
     """`count` Gaussians are one with sqrt(count) mu; on a mesh a little less, down to 1e-30."""
-    found = ComposedBelow(((AttainedGaussian.of(mu), count),), width)
+    found = ComposedLowerProfile(((AttainedGaussian.of(mu), count),), width)
     epsilons = np.linspace(0.0, 11.0, 12)
     values = found.remove(epsilons)
     with mp.workdps(50):
@@ -114,32 +115,6 @@ def test_gaussians_on_a_mesh_stay_below_the_exact_curve(mu, count, width):
         ]
         assert all(value <= truth for value, truth in zip(values.tolist(), exact, strict=True))
         assert all(value >= 0.98 * truth for value, truth in zip(values.tolist(), exact, strict=True))
-
-
-def random_pair(random, size):
-    """A random pair of few atoms in fractions, P-less and P'-less ones among them."""
-    masses = random.integers(0, 30, (2, size)) + np.array([[1], [1]]) * (random.random(size) < 0.8)
-    masses[:, 0] += 1
-    upper, lower = ([Fraction(int(m), int(row.sum())) for m in row] for row in masses)
-    return upper, lower
-
-
-def as_pair(upper, lower):
-    kept = [(p, q) for p, q in zip(upper, lower, strict=True) if p or q]
-    losses = [
-        math.inf
-        if not q
-        else -math.inf
-        if not p
-        else math.log(p.numerator * q.denominator) - math.log(p.denominator * q.numerator)
-        for p, q in kept
-    ]
-    order = np.argsort(losses)
-    return DominatingPair(
-        losses=np.array(losses)[order],
-        upper=np.array([float(p) for p, _ in kept])[order],
-        lower=np.array([float(q) for _, q in kept])[order],
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,20 +246,6 @@ def test_an_overstated_mass_is_caught(monkeypatch):
     monkeypatch.setattr(loss_below, "transformed", raised)
     with pytest.raises(AssertionError):
         assert_no_mass_above(part, 100, 0.5)
-
-
-def test_dots_from_below_need_their_correction():
-    """Convex curves with a kink anywhere: chords between mesh points are above, the lowered ones do not."""
-    random = np.random.default_rng(1)
-    for _ in range(20):
-        pair = as_pair(*random_pair(random, 5))
-        width = float(random.uniform(0.05, 0.3))
-        half = np.arange(2 * int(6.0 / width) + 1) * (0.5 * width)
-        curve = pair.hockey_stick(half)
-        infinite = float(np.sum(pair.upper[pair.losses == np.inf]))
-        epsilons = np.linspace(0.0, 6.0, 331)
-        found = dots_below(width, (curve * (1 - 1e-13), curve * (1 + 1e-13)), infinite * (1 - 1e-13))
-        assert np.all(found.hockey_stick(epsilons) <= pair.hockey_stick(epsilons))
 
 
 def test_joined_pairs_lie_below_both_curves():

@@ -9,7 +9,7 @@ import pytest
 
 from dpselect.errors import ArgumentError
 from dpselect.privacy.output.optimal_composition import composition_delta, composition_family, first_improvement
-from tests.privacy.output.test_guarantee import randomized_response
+from tests.privacy.output.guarantee_cases import randomized_response
 
 # delta, the printed column (one more than the formula in every column), delta_1 at the formula's count and one before
 TABLE_1 = [

@@ -22,7 +22,7 @@ __all__ = ["mixture"]
 
 
 @dataclass(frozen=True)
-class AverageProfile:
+class AverageProfile(PrivacyProfile):
     """The weighted average of profiles, direction by direction."""
 
     profiles: tuple[PrivacyProfile, ...]

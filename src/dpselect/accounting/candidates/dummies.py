@@ -126,7 +126,7 @@ def _reciprocal(runs: int, offset: float, probability: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class DummyProfile:
+class DummyProfile(PrivacyProfile):
     """The privacy profile: N / (1 + W) H(e - shift) of the base for draws, and (1 - exp(e - shift))_+ for the dummy.
 
     A draw's density is N w q A with A = E[1 / (w + W + S)] <= 1 / (w + W), and A' >= exp(-shift) A.

@@ -47,7 +47,7 @@ class _OutsideFailure(SymmetricProfile):
     @property
     def theorem(self) -> str:
         """That of the profile."""
-        return str(getattr(self.inside, "theorem", ""))
+        return self.inside.theorem
 
     def at(self, epsilons: Array) -> Array:
         """The divergence at epsilon >= 0, rounded up."""

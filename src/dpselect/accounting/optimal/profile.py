@@ -79,6 +79,11 @@ class UpperProfile(TwoSided):
     pure_epsilon: float
     failure: float
 
+    @property
+    def costly(self) -> bool:
+        """Whether one value takes long: it does."""
+        return True
+
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`, or inf if none is."""
         limit = self.pure_epsilon if delta >= self.failure else math.inf
@@ -91,7 +96,7 @@ class UpperProfile(TwoSided):
                 found = max(found, curve.smallest_safe(delta, limit))
         return found
 
-    def about(self, delta: float) -> float:
+    def approximate_epsilon(self, delta: float) -> float:
         """Close below `epsilon(delta)` mostly, in a third of the time: nothing is certified."""
         limit = self.pure_epsilon if delta >= self.failure else math.inf
         if not delta > 0.0:
@@ -122,8 +127,8 @@ class UpperProfile(TwoSided):
 class LowerProfile(TwoSided):
     """Values that mechanisms made of the optimistic pairs attain, each epsilon by one of its own, rounded down."""
 
-    def largest_epsilon(self, delta: float) -> float:
-        """An epsilon at which delta is seen to be exceeded, close to the largest, or 0 if there is none."""
+    def epsilon_lower_bound(self, delta: float) -> float:
+        """An epsilon at which delta is seen to be exceeded, close to the largest; 0 if there is none."""
         found = 0.0
         for curve in self.curves if delta > 0.0 else ():
             if found == 0.0 or curve.lower(found) > delta:

@@ -10,7 +10,6 @@ from typing import Protocol, SupportsFloat
 from dpselect.errors import BudgetError, number
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
-from dpselect.privacy.profile import about
 from dpselect.privacy.promises import promise, refusal
 from dpselect.privacy.renyi import epsilon_from_renyi
 
@@ -118,7 +117,7 @@ class GuaranteePrice:
     def about(self, delta: float) -> float | None:
         """By the profile, where that tells it quickly."""
         guarantee = self.guarantee
-        found = None if guarantee.profile is None else about(guarantee.profile, delta)
+        found = None if guarantee.profile is None else guarantee.profile.approximate_epsilon(delta)
         return found if found is None or guarantee.renyi_curve is None else min(found, self.by_renyi(delta))
 
 

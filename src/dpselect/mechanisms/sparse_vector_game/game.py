@@ -8,7 +8,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError, integer, number
 
-__all__ = ["SHIFTS", "Orientation", "SparseVectorGame"]
+__all__ = ["SHIFTS", "QueryMoves", "SparseVectorGame"]
 
 _MOST_LIMITED = 4_000
 """Queries times positives up to which a limit of queries is priced."""
@@ -20,14 +20,14 @@ SHIFTS = tuple(j / 40.0 for j in range(41))
 
 
 @dataclass(frozen=True)
-class Orientation:
-    """Which way the queries of a session move: by h in `moves(s)` against the threshold noise, shifted by `loss(s)`."""
+class QueryMoves:
+    """How queries may move: by h in `interval(s)` against a threshold noise that moves by `moved(s)`."""
 
     low: float
     high: float
     mirrored: bool = False
 
-    def moves(self, shift: float) -> tuple[float, float]:
+    def interval(self, shift: float) -> tuple[float, float]:
         """The two ends of what a coin's argument moves by when the threshold noise moves by `shift`."""
         return shift + self.low, shift + self.high
 
@@ -36,8 +36,8 @@ class Orientation:
         return 1.0 - shift if self.mirrored else shift
 
 
-_GENERAL = (Orientation(-1.0, 1.0),)
-_MONOTONIC = (Orientation(-1.0, 0.0), Orientation(-1.0, 0.0, mirrored=True))
+_GENERAL = (QueryMoves(-1.0, 1.0),)
+_MONOTONIC = (QueryMoves(-1.0, 0.0), QueryMoves(-1.0, 0.0, mirrored=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class SparseVectorGame:
         queries: how many queries are answered at most; None for any number.
         release_epsilon: of a pure mechanism whose output is released after each positive; 0 without one.
         noise: of the queries: "laplace", or "geometric", where `query_rate` is one over whole steps of the sensitivity.
-        steps: the sensitivity in steps of the geometric noise; its `query_rate` is that of all of them.
+        steps: the sensitivity in steps of the geometric noise. Its `query_rate` is that of all of them.
     """
 
     query_rate: float
@@ -74,7 +74,7 @@ class SparseVectorGame:
         if self.threshold_rate is not None:
             number("threshold_rate", self.threshold_rate, above=0.0)
         for name in ("positives", "thresholds", "steps"):
-            integer(name, getattr(self, name), at_least=1)
+            integer(name, vars(self)[name], at_least=1)
         if self.queries is not None:
             integer("queries", self.queries, at_least=1)
         if self.noise not in ("laplace", "geometric"):
@@ -84,7 +84,7 @@ class SparseVectorGame:
 
     @property
     def limited(self) -> bool:
-        """Whether the number of queries is so small that it is priced; else any number is."""
+        """Whether the number of queries is small enough to be priced. If not, any number is priced."""
         most = self.queries
         plain = not self.restarts and self.release_epsilon == 0.0
         if not plain or most is None or most > _MOST_EACH * self.positives:
@@ -92,19 +92,19 @@ class SparseVectorGame:
         return most * min(self.positives, most) <= _MOST_LIMITED
 
     @property
-    def orientations(self) -> tuple[Orientation, ...]:
-        """One for queries that move anywhere; two for monotonic ones, which all move up or all down."""
+    def query_moves(self) -> tuple[QueryMoves, ...]:
+        """One for queries that move anywhere. Two for monotonic ones, which all move up or all down."""
         return _MONOTONIC if self.monotonic else _GENERAL
 
-    def shifts(self, orientation: Orientation) -> tuple[float, ...]:
+    def shifts(self, moves: QueryMoves) -> tuple[float, ...]:
         """The shifts of the threshold noise to choose from: without noise it cannot move."""
         if self.threshold_rate is not None:
             return SHIFTS
-        return (1.0,) if orientation.mirrored else (0.0,)
+        return (1.0,) if moves.mirrored else (0.0,)
 
-    def threshold_loss(self, orientation: Orientation, shift: float) -> float:
-        """What the shift of one threshold noise costs at most."""
-        return (self.threshold_rate or 0.0) * orientation.moved(shift)
+    def threshold_loss(self, moves: QueryMoves, shift: float) -> float:
+        """The most that the shift of one threshold noise costs."""
+        return (self.threshold_rate or 0.0) * moves.moved(shift)
 
     @property
     def mesh(self) -> float:
@@ -114,7 +114,7 @@ class SparseVectorGame:
 
     @property
     def pure_epsilon(self) -> float:
-        """The loss that no session exceeds, up to rounding; inf with neither threshold noise nor a limit of queries."""
+        """The loss that no session exceeds, up to rounding, inf with neither threshold noise nor a limit of queries."""
         drawn = self.positives if self.restarts else self.thresholds
         each = (1.0 if self.monotonic else 2.0) * self.query_rate + self.release_epsilon
         found = np.inf if self.threshold_rate is None else drawn * self.threshold_rate + self.positives * each

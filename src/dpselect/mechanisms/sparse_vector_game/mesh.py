@@ -9,12 +9,12 @@ import numpy as np
 
 from dpselect.numerics.search import Array
 
-__all__ = ["Mesh", "Spread", "laplace_spread", "place", "pure_spread"]
+__all__ = ["LossDistribution", "Mesh", "laplace_losses", "place", "pure_losses"]
 
 
 @dataclass(frozen=True)
 class Mesh:
-    """The losses first width, (first + 1) width, ..., of which there are `size`."""
+    """The `size` losses first width, (first + 1) width, ..."""
 
     width: float
     first: int
@@ -34,7 +34,7 @@ class Mesh:
     def padded(self, values: Array, cells: int, out: Array | None = None) -> Array:
         """`values` with so many more on either side, which are no smaller than those of the function they stand for.
 
-        Below the first loss a value of a function that rises; above the last one the chord to the value 1 at infinity.
+        Below the first loss a value of a function that rises. Above the last one the chord to the value 1 at infinity.
         """
         buffer = np.empty((*values.shape[:-1], self.size + 2 * cells)) if out is None else out
         buffer[..., :cells] = values[..., :1]
@@ -55,7 +55,7 @@ def place(loss: float, width: float) -> tuple[int, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class LossDistribution:
     """A law of losses on a mesh that is larger in the convex order of exp(-loss): weights of -reach, ..., reach."""
 
     reach: int
@@ -68,20 +68,20 @@ class Spread:
         found = np.convolve(mesh.padded(values, self.reach), self.weights[::-1], "valid")
         return np.minimum(found * (1.0 + 2.0**-51 * self.weights.size), 1.0)
 
-    def twice(self, other: Spread) -> Spread:
+    def convolve(self, other: LossDistribution) -> LossDistribution:
         """The law of the sum of one loss of each."""
         factor = 1.0 + 2.0**-51 * min(self.weights.size, other.weights.size)
-        return Spread(self.reach + other.reach, np.convolve(self.weights, other.weights) * factor)
+        return LossDistribution(self.reach + other.reach, np.convolve(self.weights, other.weights) * factor)
 
 
-def laplace_spread(size: float, width: float) -> Spread:
+def laplace_losses(size: float, width: float) -> LossDistribution:
     """The loss of Laplace noise that moves by `size` of its scale: an atom at either end, a density between.
 
-    Under P there is mass 1/2 at `size`, exp(-size)/2 at -size, and the density exp((l - size)/2)/4 between; that times
-    exp(-l) under P'. The masses of each cell under both are kept, and put on its ends: the chord's expectation.
+    Under P there is mass 1/2 at `size`, exp(-size)/2 at -size, and the density exp((l - size)/2)/4 between. Under P' it
+    is that times exp(-l). The masses of each cell under both are kept, and put on its ends: the chord's expectation.
     """
     if size == 0.0:
-        return Spread(0, np.ones(1))
+        return LossDistribution(0, np.ones(1))
     reach = math.ceil(size / width) + 1
     weights = np.zeros(2 * reach + 1)
     edges = np.clip(np.arange(-reach, reach + 1) * width, -size, size)
@@ -93,21 +93,21 @@ def laplace_spread(size: float, width: float) -> Spread:
     slack = here * (2.0**-48 / width)
     weights[:-1] += here - upper + slack
     weights[1:] += upper + slack
-    return _with_atoms(Spread(reach, weights), width, {-size: 0.5 * math.exp(-size), size: 0.5})
+    return _with_atoms(LossDistribution(reach, weights), width, {-size: 0.5 * math.exp(-size), size: 0.5})
 
 
-def pure_spread(epsilon: float, width: float) -> Spread:
+def pure_losses(epsilon: float, width: float) -> LossDistribution:
     """The loss of randomised response, which every epsilon-private mechanism is a post-processing of."""
     reach = math.ceil(epsilon / width) + 1
     odds = math.exp(-epsilon)
-    nothing = Spread(reach, np.zeros(2 * reach + 1))
+    nothing = LossDistribution(reach, np.zeros(2 * reach + 1))
     return _with_atoms(nothing, width, {-epsilon: odds / (1.0 + odds), epsilon: 1.0 / (1.0 + odds)})
 
 
-def _with_atoms(spread: Spread, width: float, atoms: dict[float, float]) -> Spread:
-    weights = spread.weights.copy()
+def _with_atoms(distribution: LossDistribution, width: float, atoms: dict[float, float]) -> LossDistribution:
+    weights = distribution.weights.copy()
     for loss, mass in atoms.items():
         cell, weight = place(loss, width)
-        weights[cell + spread.reach] += mass * (1.0 - weight) + mass * 2.0**-48
-        weights[cell + 1 + spread.reach] += mass * weight + mass * 2.0**-48
-    return Spread(spread.reach, weights)
+        weights[cell + distribution.reach] += mass * (1.0 - weight) + mass * 2.0**-48
+        weights[cell + 1 + distribution.reach] += mass * weight + mass * 2.0**-48
+    return LossDistribution(distribution.reach, weights)

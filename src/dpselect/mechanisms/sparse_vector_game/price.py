@@ -8,10 +8,10 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.sparse_vector_game.coins import gaussian_coins
 from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh
-from dpselect.mechanisms.sparse_vector_game.profile import GameProfile, playable
+from dpselect.mechanisms.sparse_vector_game.profile import GameProfile, is_solvable
+from dpselect.mechanisms.sparse_vector_game.query_pairs import gaussian_pairs
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
 from dpselect.mechanisms.sparse_vector_game.values import limited_values
 from dpselect.numerics.logs import ROUND_UP
@@ -34,11 +34,11 @@ def game_guarantee(
     pure_epsilon: float | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> Guarantee:
-    """What a sparse vector promises, for any number of queries, each chosen after the answers before it.
+    """The guarantee of a sparse vector, for any number of queries, each chosen after the answers before it.
 
     At delta 0 the pure price (none without noise on the threshold); at any other delta the smallest of that, of the
-    Renyi divergence of its positives, and of the game's value where `playable` says that it is solved. Rounded up.
-    Statement and proof: docs/theory/sparse-vector.md; the pure price: Lyu, Su, Li 2017, Theorems 4 and 5.
+    Renyi divergence of its positives, and of the game's value where `is_solvable` says that it is solved. Rounded up.
+    Statement and proof: docs/theory/sparse-vector.md. The pure price: Lyu, Su, Li 2017, Theorems 4 and 5.
 
     Args:
         game: the noises and the number of positives.
@@ -56,13 +56,13 @@ def game_guarantee(
         terms={"mechanism": "sparse vector", **asdict(game)},
         pure_epsilon=pure,
         renyi_curve=GameRenyi(game),
-        profile=GameProfile(game if game.limited else replace(game, queries=None)) if playable(game) else None,
+        profile=GameProfile(game if game.limited else replace(game, queries=None)) if is_solvable(game) else None,
         lower_profile=_attained_profile(game),
     )
 
 
 def _attained_profile(game: SparseVectorGame) -> PrivacyProfile | None:
-    """What queries far below their thresholds attain, half of which move up and half of which move down.
+    """The profile that queries far below their thresholds attain, if half of them move up and half down.
 
     Randomised response with loss `query_rate` (half of it for monotonic queries), once for each positive.
 
@@ -83,7 +83,7 @@ def _attained_profile(game: SparseVectorGame) -> PrivacyProfile | None:
 def gaussian_game_guarantee(
     *, noise_multiplier: float, positives: int, queries: int | None, adjacency: Adjacency | str = "add_or_remove_one"
 ) -> Guarantee:
-    """What a sparse vector promises whose queries have Gaussian noise of `noise_multiplier` sensitivities.
+    """The guarantee of a sparse vector with Gaussian noise of `noise_multiplier` sensitivities on its queries.
 
     For at most so many positives and queries, any noise on the threshold (or none) and queries that move anywhere.
     Never more than the composition of so many Gaussian mechanisms. Raises `ArgumentError` without a limit of queries:
@@ -104,8 +104,8 @@ def gaussian_game_guarantee(
     width = max(shift / 20.0, trivial / 2000.0)
     reach = min(0.5 * trivial * trivial + 6.0 * trivial, 6000.0 * width)
     mesh = Mesh.between(-reach, reach, width)
-    coins, lost = gaussian_coins(shift)
-    values = limited_values(mesh, coins, most, asked, lost)
+    pairs, lost = gaussian_pairs(shift)
+    values = limited_values(mesh, pairs, most, asked, lost)
     deltas = np.minimum.accumulate(values[: 1 - mesh.first][::-1])
     table = TabulatedProfile(
         tuple((np.arange(len(deltas)) * width).tolist()),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpselect.mechanisms.sparse_vector_game.coins import Coins
-from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, Spread, place
+from dpselect.mechanisms.sparse_vector_game.mesh import LossDistribution, Mesh, place
+from dpselect.mechanisms.sparse_vector_game.query_pairs import QueryPairs
 from dpselect.numerics.search import Array
 
 __all__ = ["game_values", "limited_values"]
@@ -22,7 +22,7 @@ _ROUNDING = 2.0**-46
 """Relative error of one application of the recursion in double precision, many times over."""
 
 _COVERED = 1.0 + 2.0**-50
-"""How far a computed image may be above what it is the image of: the coins' weights are inflated by 2**-48, and that
+"""How far a computed image may be above what it is the image of: the pairs' weights are inflated by 2**-48, and that
 covers this and the roundings of one application, six at most of 2**-53 each."""
 
 _MOST_ITERATIONS = 400
@@ -51,23 +51,28 @@ class _Reads:
         return out
 
 
-def _prepared(mesh: Mesh, coins: Coins) -> tuple[int, list[_Reads], list[_Reads], Array]:
-    """How far the coins reach, what they read, and the value without positives."""
-    largest = np.concatenate((np.abs(coins.negative_loss), np.abs(coins.positive_loss)))
+def _prepared(mesh: Mesh, pairs: QueryPairs) -> tuple[int, list[_Reads], list[_Reads], Array]:
+    """How far the pairs reach, what they read, and the value without positives."""
+    largest = np.concatenate((np.abs(pairs.negative_loss), np.abs(pairs.positive_loss)))
     pad = int(np.max(largest, initial=0.0) / mesh.width) + 3
-    negative = _Reads.all(coins.negative, coins.negative_loss, mesh.width, pad)
-    positive = _Reads.all(coins.positive, coins.positive_loss, mesh.width, pad)
+    negative = _Reads.all(pairs.negative, pairs.negative_loss, mesh.width, pad)
+    positive = _Reads.all(pairs.positive, pairs.positive_loss, mesh.width, pad)
     return pad, negative, positive, np.maximum(-np.expm1(-mesh.losses), 0.0) * (1.0 + _ROUNDING)
 
 
 def game_values(
-    mesh: Mesh, coins: Coins, positives: int, *, between: Sequence[Spread] = (), last: Spread | None = None
+    mesh: Mesh,
+    pairs: QueryPairs,
+    positives: int,
+    *,
+    between: Sequence[LossDistribution] = (),
+    last: LossDistribution | None = None,
 ) -> Array:
     """At each loss x of the mesh an upper bound on v(x), the value of the game with so many positives.
 
     v_0(x) = (1 - exp(-x))_+ and v_k is the least solution above v_(k-1) of
 
-        v_k(x) = max over the coins (p, p') of  (1 - p) v_(k-1)(x + log (1-p)/(1-p')) + p v_k(x + log p / p').
+        v_k(x) = max over the pairs (p, p') of  (1 - p) v_(k-1)(x + log (1-p)/(1-p')) + p v_k(x + log p / p').
 
     What is above its image under the recursion on the mesh, with chords in exp(-x) between its points, is above
     v_k. An iteration from below stops near its limit and is raised by about what it lacks. Then it is compared with its
@@ -76,21 +81,21 @@ def game_values(
 
     Args:
         mesh: where values are kept.
-        coins: the vertices of polygons around all coins of the game.
+        pairs: the vertices of polygons around all pairs of the game.
         positives: how many there are.
         between: laws of losses that are suffered after each positive but the last, independent of everything.
         last: the one after the last positive.
 
     Source: docs/theory/sparse-vector.md, Theorem 3.
     """
-    pad, negative, positive, value = _prepared(mesh, coins)
-    share = 1.0 / (1.0 - coins.stay)
+    pad, negative, positive, value = _prepared(mesh, pairs)
+    share = 1.0 / (1.0 - pairs.stay)
     padded, here = np.empty(mesh.size + 2 * pad), np.empty(mesh.size)
     older = value
     for k in range(1, positives + 1):
         after = value
-        for spread in between if k > 1 else () if last is None else (last,):
-            after = spread.expected(mesh, after)
+        for distribution in between if k > 1 else () if last is None else (last,):
+            after = distribution.expected(mesh, after)
         after = np.maximum(after, value)
         mesh.padded(after, pad, padded)
         gains = [read(padded, np.empty(mesh.size)) for read in positive]
@@ -119,9 +124,9 @@ def game_values(
 
 
 def _above_image(values: Array, image: Callable[[Array], Array], share: float) -> Array:
-    """`values`, raised by a constant until none of them is below its image; at 1 nothing is left to show.
+    """`values`, raised by a constant until none of them is below its image. At 1 nothing is left to show.
 
-    A constant c raises the image by P c at most, so c (1 - P) = m is enough; one more rounding may ask for one more.
+    A constant c raises the image by P c at most, so c (1 - P) = m is enough. One more rounding may need one more.
     """
     for _ in range(_MOST_ITERATIONS):
         lacking = np.where(values < 1.0, image(values) - values * _COVERED, 0.0)
@@ -132,12 +137,12 @@ def _above_image(values: Array, image: Callable[[Array], Array], share: float) -
     return np.ones_like(values)
 
 
-def limited_values(mesh: Mesh, coins: Coins, positives: int, queries: int, lost: Array | None = None) -> Array:
+def limited_values(mesh: Mesh, pairs: QueryPairs, positives: int, queries: int, lost: Array | None = None) -> Array:
     """The same with at most so many queries: v_(k,q), by one application of the recursion for each of them.
 
     `lost` is the probability that a coin loses all at once, which none does by default.
     """
-    pad, negative, positive, nothing = _prepared(mesh, coins)
+    pad, negative, positive, nothing = _prepared(mesh, pairs)
     gone = np.zeros(len(negative)) if lost is None else lost
     values = np.tile(nothing, (min(positives, queries) + 1, 1))
     here, gain = np.empty_like(values[1:]), np.empty_like(values[1:])

@@ -163,7 +163,7 @@ class InteriorPoint(PublicDomain, Mechanism):
             return found
         return compose(found, NoisyCount(epsilon=self.count_epsilon, adjacency=adjacency).guarantee)
 
-    def settled(self, *data: Any) -> tuple[InteriorPoint, tuple[Any]]:
+    def bind(self, *data: Any) -> tuple[InteriorPoint, tuple[Any]]:
         """With the number of rows, where it is public and asked for."""
         rows = _container(data[0], self.domain)
         known = self.adjacency is Adjacency.REPLACE_ONE and self.method == "auto" and self.expected_rows is None

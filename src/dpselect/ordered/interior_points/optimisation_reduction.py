@@ -134,7 +134,7 @@ class QuasiConcaveByInteriorPoint(Mechanism):
         bits, parameters = code_bits(self._size), self._cumulative
         return CumulativeInteriorPoint(bits=bits, parameters=parameters, distance=_DISTANCE, adjacency=self.adjacency)
 
-    def settled(self, *data: Any) -> tuple[QuasiConcaveByInteriorPoint, tuple[ScoreRuns]]:
+    def bind(self, *data: Any) -> tuple[QuasiConcaveByInteriorPoint, tuple[ScoreRuns]]:
         """With the number of places."""
         (runs,) = data
         return replace(self, places=sum(runs.lengths)), (runs,)

@@ -139,7 +139,7 @@ class RectangleLearner(PublicDomain, Mechanism):
         """At most (epsilon, delta)."""
         return self.plan.guarantee
 
-    def settled(self, *data: Any) -> tuple[RectangleLearner, tuple[Any, ...]]:
+    def bind(self, *data: Any) -> tuple[RectangleLearner, tuple[Any, ...]]:
         """With the number of axes, and the largest domain that the type of the table declares."""
         X, y = data
         table, present, labels = labelled(X, y, "X", 2)

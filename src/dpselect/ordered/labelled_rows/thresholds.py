@@ -194,7 +194,7 @@ class ThresholdLearner(PublicDomain, Mechanism):
         size, side, either = self.size(), replace(self, per_side=None).rows_per_side, self.positives == "either"
         return threshold_size(size, error, self.failure_probability, rate, side, realisable=realisable, either=either)
 
-    def settled(self, *data: Any) -> tuple[ThresholdLearner, tuple[Any, ...]]:
+    def bind(self, *data: Any) -> tuple[ThresholdLearner, tuple[Any, ...]]:
         """With the size of the domain that the type of x declares."""
         x, y = data
         column, present, labels = labelled(x, y, "x")

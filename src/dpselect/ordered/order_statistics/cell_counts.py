@@ -86,7 +86,7 @@ class CellCounts(Mechanism):
         """Of the noise of each count."""
         return _moves(self.adjacency) / epsilon_used(self.epsilon)
 
-    def settled(self, *data: Any) -> tuple[CellCounts, tuple[Column]]:
+    def bind(self, *data: Any) -> tuple[CellCounts, tuple[Column]]:
         """The values as a column."""
         return self, (Column.of(data[0], {}),)
 

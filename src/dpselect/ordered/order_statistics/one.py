@@ -182,7 +182,7 @@ class Quantile(Mechanism):
         pure = pure_dp(epsilon=self.epsilon, adjacency=self.adjacency)
         return replace(pure, theorem=_FLIPPED, terms=terms, lower_profile=None)
 
-    def settled(self, *data: Any) -> tuple[Quantile, tuple[Column]]:
+    def bind(self, *data: Any) -> tuple[Quantile, tuple[Column]]:
         """By the law for the column's domain."""
         column = Column.of(data[0], {})
         small = column.domain.size <= MOST_CODES

@@ -227,7 +227,7 @@ class Quantiles(PublicDomain, Mechanism):
         terms = {"mechanism": "quantiles", "method": self.chosen, "qs": qs, "epsilon": self.epsilon} | delta
         return replace(self._drawn_by.planned.guarantee, terms=terms)
 
-    def settled(self, *data: Any) -> tuple[Quantiles, tuple[Column]]:
+    def bind(self, *data: Any) -> tuple[Quantiles, tuple[Column]]:
         """With the size of the column's domain, and the units of its weights."""
         column = Column.of(data[0], {})
         size = column.domain.size

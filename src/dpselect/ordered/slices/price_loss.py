@@ -20,7 +20,7 @@ from dpselect.numerics.search import Array
 from dpselect.ordered.slices.synchronisation import Synchronisation, synchronisation
 from dpselect.privacy import Guarantee
 from dpselect.privacy.losses.discretise import DominatingPair, coarsen, loss_grid
-from dpselect.privacy.profile import extend
+from dpselect.privacy.profile import PrivacyProfile, extend
 
 __all__ = ["SlicePairProfile", "slice_pair"]
 
@@ -102,7 +102,7 @@ def slice_pair(sync: Synchronisation, insertion: Guarantee, swap: Guarantee, sli
 
 
 @dataclass(frozen=True)
-class SlicePairProfile(CopiedByFields):
+class SlicePairProfile(CopiedByFields, PrivacyProfile):
     """The privacy profile of one run, from its numeric losses; built when first asked for.
 
     Source: docs/theory/reorder-slice-compute.md, Theorem C.

@@ -1,8 +1,8 @@
 """Privacy losses from below: discrete laws that a mechanism's own pair can be processed into, and their compositions.
 
-The mirror of `connect_the_dots` and `loss_composition`, for what some mechanism attains. What is read from a law of
-losses does not grow when a mass shrinks or moves to a smaller loss, and a pair with a smaller hockey-stick curve at
-every order is a post-processing of the other (Blackwell); both carry over to compositions. Proofs:
+The mirror of `connect_the_dots` and `loss_composition`, for what some mechanism attains. A reading of a loss
+distribution does not grow when a mass shrinks or moves to a smaller loss. A pair with a smaller hockey-stick curve at
+every order is a post-processing of the other (Blackwell). Both facts carry over to compositions. Proofs:
 docs/theory/brackets.md.
 """
 
@@ -64,7 +64,7 @@ def dots_below(width: float, band: Band, infinite: float = 0.0) -> Positive:
     """The positive losses of a discrete law whose hockey-stick curve is below one that is known at half steps.
 
     From 0 on, w the width: lower the curve at the mesh points until its chords in exp(epsilon) are below it. A chord
-    exceeds a convex curve by a concave function, so at no place by more than 1 / min(r, 1 - r) times what it does at a
+    exceeds a convex curve by a concave function. So the excess is nowhere above 1 / min(r, 1 - r) times the excess at a
     share r of the way. `infinite` is a lower bound on the curve's limit.
     """
     low, high = band
@@ -94,7 +94,7 @@ def joined(here: Positive, other: Positive) -> DominatingPair:
     """The pair with these positive losses in the two directions, and the rest of its mass at loss 0.
 
     Both must be below the same mechanism. They are scaled down to one total variation, and so far that there is room
-    for loss 0; a smaller share of the losses has a smaller curve.
+    for loss 0. A smaller share of the losses has a smaller curve.
     """
     variations = [float(np.sum(d.masses * -np.expm1(-d.values))) + d.infinite for d in (here, other)]
     least = min(variations)
@@ -120,10 +120,11 @@ def lattice(width: float, pair: DominatingPair) -> Losses:
 
 
 def compose_below(parts: Sequence[Part]) -> Positive:
-    """The positive losses of the composition of laws on one mesh, each part `count` times; a lower bound on each mass.
+    """The positive losses of the composition of laws on one mesh, each part `count` times, as a lower bound on each
+    mass.
 
-    For each tilt the computed cyclic convolution, less its rounding and less what wraps around (Chernoff's bound), is a
-    lower bound on every mass; the largest over the tilts is one.
+    For each tilt, take the computed cyclic convolution, less its rounding and its wrap-around (Chernoff's bound). It is
+    a lower bound on every mass, and so is the largest over the tilts.
     """
     width = parts[0][0].width
     kept = sum(count * math.log1p(-part.infinite) for part, count in parts)

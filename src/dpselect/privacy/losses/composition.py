@@ -1,8 +1,8 @@
 """Composing privacy-loss distributions with relative accuracy in the upper tail, every error counted upwards.
 
-One transform leaves an absolute error in every bin, which is a false floor of delta (or, unseen, a missing mass) once
-a search amplifies it. The masses tilted to x(l) = p(l) exp(theta l - c) have that error relative to the tilted law,
-whose bulk is in the tail; a few tilts cover the whole tail.
+One transform leaves an absolute error in every bin, which is a false floor of delta (or, unseen, a missing mass) once a
+search amplifies it. The masses tilted to x(l) = p(l) exp(theta l - c) have that error relative to the tilted
+distribution, with its bulk in the tail. A few tilts cover the whole tail.
 
 Why the result is an upper bound. All that is read from a distribution, sum of p(l) (1 - exp(e - l))_+ for any e,
 does not decrease when a mass grows or moves to a larger loss, and neither does any convolution of it. So it is enough
@@ -11,7 +11,7 @@ that the result's mass of all losses >= l is at least the true one, for every l,
 1. For each tilt separately, bin l of the composition is at most (y(l) + a) exp(C - theta l), where y is the computed
    cyclic convolution of the x and C the sum of the c: wrap-around adds non-negative masses, the constants c may be any
    numbers as long as the same ones are taken out, and a bounds the rounding of the transforms (below). Each tilt gives
-   a bound, so the smallest over the tilts is one; which tilts are tried is a matter of tightness.
+   a bound, so the smallest over the tilts is one. The choice of tilts only affects tightness.
 2. Loss above the window has at most the mass of Chernoff's bound, min over t > 0 of E[exp(t L)] exp(-t end), and
    counts as infinite, as does any infinite loss of a part: 1 - prod (1 - infinite)^count.
 3. Loss below the window counts as the window's first value: that bin is filled up to unit mass.
@@ -68,7 +68,7 @@ _DEFICIT = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """Masses of the losses (first + i) width under P, and at infinity; sums to 1, or to less where bins were cut."""
+    """Masses of the losses (first + i) width under P, and at infinity. They sum to 1, or to less if bins were cut."""
 
     width: float
     first: int
@@ -100,7 +100,7 @@ class Losses:
         return np.asarray((self.first + np.arange(self.masses.size)) * self.width, dtype=np.float64)
 
     def log_moment(self, theta: float) -> float:
-        """log E[exp(theta L); L finite]."""
+        """log of E[exp(theta L)] over finite L."""
         if theta not in self._log_moments:
             shift = max(theta * self.first * self.width, theta * self.last * self.width)
             self._log_moments[theta] = shift + math.log(float(np.sum(self.tilted(theta, shift))))
@@ -119,9 +119,9 @@ class Losses:
 def unit_mass(masses: Array, infinite: float) -> tuple[Array, float]:
     """Masses and the infinite mass, with every repair upwards, for masses that a library's transforms have made.
 
-    Negative masses become zero and the noise that they show, four standard errors of it, becomes infinite loss; excess
-    is cut at the lowest losses, and missing mass, which may belong anywhere, becomes infinite loss. What is missing by
-    the rounding of sums alone is relative, and raises every bin.
+    Negative masses become zero and the noise that they show, four standard errors of it, becomes infinite loss. Excess
+    is cut at the lowest losses. Missing mass may belong anywhere, so it becomes infinite loss. The mass that the
+    rounding of sums loses is relative, and raises every bin.
     """
     infinite = max(0.0, infinite)  # rounding leaves it below zero at times
     infinite += 4.0 * max(0.0, -float(np.min(masses))) * math.sqrt(masses.size)
@@ -149,7 +149,7 @@ class BothLosses(NamedTuple):
 
 
 def compose_distributions(parts: Sequence[tuple[BothLosses, int]]) -> BothLosses:
-    """The composition of privacy-loss distributions, each with how often it runs; pessimistic.
+    """The composition of privacy-loss distributions, each with how often it runs, pessimistic.
 
     All on one mesh (you must ensure this).
     """
@@ -162,7 +162,7 @@ def compose_distributions(parts: Sequence[tuple[BothLosses, int]]) -> BothLosses
 
 
 def compose_losses(parts: Sequence[Part]) -> Losses:
-    """The law of a sum of independent losses on one mesh, each part `count` times; an upper bound (see the module)."""
+    """An upper bound on a sum of independent losses on one mesh, each part `count` times (see the module)."""
     width = parts[0][0].width
     infinite = (
         -math.expm1(sum(count * math.log1p(-part.infinite) for part, count in parts))
@@ -298,7 +298,7 @@ def transformed(parts: Sequence[Part], theta: float, size: int, start: int, lowe
 
 
 def _norm(values: Array) -> float:
-    """The Euclidean norm, rounded up; summed by numpy, since a threaded BLAS loses more than it gains here."""
+    """The Euclidean norm, rounded up. NumPy sums it, since a threaded BLAS loses more than it gains here."""
     return math.sqrt(float(np.sum(np.square(values)))) * (1.0 + 1e-9)
 
 

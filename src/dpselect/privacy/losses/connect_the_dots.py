@@ -76,7 +76,7 @@ def on_mesh(curve: Callable[[Array], Array], width: float) -> Curve:
 
 
 def lower_hull(epsilons: Array, values: Array) -> Array:
-    """The largest function below `values` that is convex in exp(epsilon); as it is where it is so up to rounding."""
+    """The largest function below `values` that is convex in exp(epsilon). Values convex up to rounding stay."""
     falls = (values[:-1] - values[1:]) / -np.expm1(epsilons[:-1] - epsilons[1:])
     tails = values[:-1] + falls * np.exp(epsilons[0] - epsilons[1])
     if np.all(np.maximum.accumulate(tails[::-1])[::-1] <= tails * (1.0 + 1e-9)):

@@ -1,10 +1,9 @@
 """Finite pairs that enclose a pair of distributions: one that dominates it, and one that it dominates.
 
 Everything is done on masses, bin by bin, with differences only where they keep their digits. Connecting the dots
-(Doroshenko et al. 2022) moves the masses of a bin to the loss values at its ends and raises the hockey-stick curve
-between them to the chord; merging a bin into one atom is post-processing and lowers it. Both err by the square of the
-bin width. Splitting an atom into pieces of the same loss changes nothing in the curve, but best-of-K bounds work on
-pieces.
+(Doroshenko et al. 2022) moves the masses of a bin to its ends. That raises the hockey-stick curve between them to the
+chord. Merging a bin into one atom is post-processing and lowers the curve. Both err by the square of the bin width.
+Splitting an atom into pieces of the same loss changes nothing in the curve, but best-of-K bounds work on pieces.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ __all__ = ["DominatingPair", "PairEnclosure", "coarsen", "enclose_bins", "loss_g
 class DominatingPair:
     """Two distributions (P, P') on atoms, whose hockey-stick divergence is at least the mechanism's at every order.
 
-    `upper[i]` and `lower[i]` are the masses of atom i under P and P', `losses[i]` = log(upper[i] / lower[i]) ascending;
-    -inf where only P' has mass, +inf where only P has. Zhu, Dong, Wang 2022, Definition 7.
+    `upper[i]` and `lower[i]` are the masses of atom i under P and P', `losses[i]` = log(upper[i] / lower[i]) ascending.
+    The loss is -inf if only P' has mass, +inf if only P has. Zhu, Dong, Wang 2022, Definition 7.
     """
 
     losses: Array
@@ -76,8 +75,8 @@ class DominatingPair:
 class PairEnclosure:
     """One direction of a mechanism between two finite pairs.
 
-    `pessimistic` dominates the mechanism at every order; `optimistic` is dominated by it (a post-processing of it), or
-    None when nothing is known to be attained.
+    `pessimistic` dominates the mechanism at every order. `optimistic` is a post-processing of it, or None if nothing is
+    known to be attained.
     """
 
     pessimistic: DominatingPair
@@ -94,7 +93,7 @@ def enclose_bins(
 ) -> PairEnclosure:
     """Both pairs from exact masses of the bins between loss values `edges` (ascending, finite).
 
-    `upper[k]` and `lower[k]` are the masses of P and P' where edges[k] < loss < edges[k + 1]; `below` and `above` are
+    `upper[k]` and `lower[k]` are the masses of P and P' with edges[k] < loss < edges[k + 1]. `below` and `above` are
     the (P, P') masses outside the edges.
     """
     # ratios relative to the lower edge: no overflow, however large the losses
@@ -117,7 +116,7 @@ def enclose_bins(
 
 
 def _sorted_pair(upper: Array, lower: Array) -> DominatingPair:
-    """A pair from masses alone, its losses computed and sorted; atoms without mass are dropped."""
+    """A pair from masses alone, its losses computed and sorted. Atoms without mass are dropped."""
     kept = (upper > 0.0) | (lower > 0.0)
     upper, lower = upper[kept], lower[kept]
     with np.errstate(divide="ignore"):
@@ -176,10 +175,10 @@ def coarsen(pair: DominatingPair, grid: Array) -> PairEnclosure:
 def splice(upper_half: DominatingPair, lower_half: DominatingPair) -> DominatingPair:
     """A pair with the atoms of positive loss of the first and of negative loss of the second, made consistent.
 
-    Both must dominate the same mechanism. H_a(P || P') at a >= 1 depends on the atoms of larger loss only, at a < 1 on
-    those of smaller loss only, so each half keeps its side of the curve; loss 0 takes the mass that is left. Where
-    the two disagree on the total variation the smaller side is raised. Where less than no mass is left, the joined
-    curve bends the wrong way at 1; the true curve, being convex, is below its convex hull too, which is taken.
+    Both must dominate the same mechanism. H_a(P || P') depends only on the atoms of larger loss at a >= 1, and of
+    smaller loss at a < 1. So each half keeps its side of the curve. Loss 0 takes the mass that is left. If the two
+    disagree on the total variation, the smaller side is raised. If less than no mass is left, the joined curve bends
+    the wrong way at 1. The true curve is convex, so it is below the convex hull too, which is taken.
     """
     high, low = upper_half.losses > 0.0, lower_half.losses < 0.0
     p_high, q_high = upper_half.upper[high], upper_half.lower[high]
@@ -211,13 +210,13 @@ _Half = tuple[Array, Array, Array]
 
 
 def _straighten(low: _Half, high: _Half, rest: float) -> tuple[_Half, _Half, float]:
-    """The hull of a curve that bends the wrong way at 1; halves are (losses, P-masses, P'-masses).
+    """The hull of a curve that bends the wrong way at 1. Halves are (losses, P-masses, P'-masses).
 
-    A negative mass `rest` of loss 0 is shared by the nearest atoms on either side so that both totals stay; atoms with
+    A negative mass `rest` of loss 0 is shared by the nearest atoms on either side so that both totals stay. Atoms with
     less than their share are used up. Returns what is left of `rest` too: 0 unless atoms run out.
 
-    Loss 0 has as much mass under P as under P'. So by what P' exceeds P in the atoms used on one side, P exceeds P' in
-    those on the other side, and this excess says how far on both sides atoms are used.
+    Loss 0 has as much mass under P as under P'. So the excess of P' over P in the atoms used on one side equals that of
+    P over P' on the other. This excess determines how far atoms are used on both sides.
     """
     finite = np.isfinite(low[0]), np.isfinite(high[0])
     # both from loss 0 outwards
@@ -260,7 +259,8 @@ def _raise(losses: Array, upper: Array, lower: Array, gap: float) -> tuple[Array
 
 
 def pieces(pair: DominatingPair, levels: Array) -> DominatingPair:
-    """The same pair with its heavy atoms split where the mass below or above a place, under P or P', is a level.
+    """The same pair with its large point masses split, so that the mass below or above a loss, under P or P', meets
+    each level.
 
     `levels` are masses in (0, 1). An atom that at most two cuts meet is about as fine as they are, and stays whole.
     """

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import ndtr
@@ -20,7 +20,15 @@ from dpselect.numerics.search import Array
 from dpselect.privacy.losses.connect_the_dots import hull_points
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, coarsen, enclose_bins, loss_grid, splice
 
-__all__ = ["GaussianPairs", "LaplacePairs", "LossPairs", "PairSource", "ProfilePairs", "RandomizedResponsePairs"]
+__all__ = [
+    "Attainable",
+    "GaussianPairs",
+    "LaplacePairs",
+    "LossPairs",
+    "PairSource",
+    "ProfilePairs",
+    "RandomizedResponsePairs",
+]
 
 PairSource = Callable[[int], tuple[PairEnclosure, PairEnclosure]]
 
@@ -29,6 +37,18 @@ _REACH = 10.5
 
 _LARGEST_LOSS = 600.0
 """Losses beyond it count as infinite: exp of them would leave double precision."""
+
+
+@runtime_checkable
+class Attainable(Protocol):
+    """A recipe that states whether some mechanism attains its optimistic pairs."""
+
+    @property
+    def attained(self) -> bool:
+        """Whether one does."""
+        ...
+
+    def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]: ...
 
 
 class Curves(Protocol):
@@ -142,8 +162,8 @@ class RandomizedResponsePairs:
 class LossPairs:
     """Coarsenings of a privacy-loss distribution, which is pessimistic: nothing of it is attained.
 
-    Each direction takes its losses above zero from its own distribution and those below zero from the other one
-    turned round: a distribution composed by transforms is only good where its own masses are not multiplied up.
+    Each direction takes its losses above zero from its own distribution and those below zero from the other one turned
+    round. A distribution composed by transforms is only accurate if its own masses are not multiplied up.
     """
 
     profile: Distributions
@@ -160,7 +180,7 @@ class LossPairs:
 
 
 def _consistent(pair: DominatingPair) -> DominatingPair:
-    """The same upper masses with lower = upper exp(-loss); what P' lacks or exceeds falls on the lowest losses.
+    """The same upper masses with lower = upper exp(-loss). The lowest losses take what P' lacks or exceeds.
 
     P-mass below a cut moves up to it, which raises the curve below the cut to its chord and keeps the rest.
     """
@@ -187,7 +207,7 @@ def _enclose(pair: DominatingPair, atoms: int) -> PairEnclosure:
 class ProfilePairs:
     """The pair of a profile: chords in exp(epsilon) between knots, exact when the profile is made of such chords.
 
-    `knots` are the epsilons > 0 to use; None spreads them over the range in which the profile falls. `attained` says
+    `knots` are the epsilons > 0 to use. None spreads them over the range in which the profile falls. `attained` says
     that the profile is itself that of some mechanism, so that nothing valid is below its pair.
     """
 

@@ -1,13 +1,13 @@
-"""Privacy-loss distributions of sampled Gaussians and of profiles, read as pairs; every composition is ours.
+"""Privacy-loss distributions of sampled Gaussians and of profiles, read as pairs. Every composition is our own code.
 
-Those of other mechanisms are dp-accounting's (`privacy.events`). What is then assumed is that the library's masses of
-one run are right, up to the noise that `unit_mass` repairs; guarantees that rest on them say so in their theorem.
+Those of other mechanisms are dp-accounting's (`privacy.events`). This assumes that the library's masses of one run are
+right, up to the noise that `unit_mass` repairs. Guarantees that rest on it state it in their theorem.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,7 +22,7 @@ from dpselect.privacy.losses.discretise import DominatingPair
 from dpselect.privacy.losses.pairs import LossPairs, PairSource
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_directions, extend
-from dpselect.privacy.renyi import RenyiCurve
+from dpselect.privacy.renyi import RenyiCurve, own_orders
 
 __all__ = [
     "WIDEST",
@@ -37,8 +37,6 @@ __all__ = [
     "suitable_interval",
 ]
 
-LossSource = Callable[[float], BothLosses]
-"""Maps a discretisation interval to a privacy-loss distribution, pessimistic."""
 
 DEFAULT_INTERVAL = 1e-4
 _CELLS = 2.0**14
@@ -50,12 +48,30 @@ _FARTHEST = 600.0
 _SPREAD_ORDERS = 1.0 + np.array([0.03, 0.1, 0.4, 1.2, 3.0, 7.0, 15.0, 30.0, 60.0, 150.0, 620.0, 5e3, 1e5, 2e6])
 
 
+class LossSource(ABC):
+    """A function from the interval of a mesh to a privacy-loss distribution on it, pessimistic."""
+
+    @abstractmethod
+    def __call__(self, interval: float) -> BothLosses:
+        """The distribution for a mesh of this width."""
+
+    @property
+    def parts(self) -> int:
+        """How many distributions are added up."""
+        return 1
+
+    @property
+    def transforms(self) -> int:
+        """How many distributions there are to transform: one for each direction."""
+        return 2
+
+
 def suitable_interval(
     curve: RenyiCurve | None, pure_epsilon: float = float("inf"), finest: float | None = None
 ) -> float | None:
     """The mesh for a mechanism's losses: 1e-4, or near `finest`, wider by powers of two so that 1e6 cells cover them.
 
-    None where the losses reach so far that no distribution is worth building; the other curves still answer.
+    None if the losses reach so far that no distribution is worth building. The other curves still answer.
     """
     spread = pure_epsilon
     if curve is not None:
@@ -76,10 +92,10 @@ def suitable_interval(
 def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int, transforms: int = 1) -> float | None:
     """The mesh for the composition of that many mechanisms: the steps of a training, not trainings.
 
-    Connecting the dots adds interval^2 / 6 to the variance of each part's losses; a sum that is spread over 2^14 cells
-    has a standard deviation of about 2^11, so that 256 parts add 1e-5 of its variance. Losses that are atoms, as pure
-    ones may be, are moved by up to a cell each, and keep the usual mesh. Where there are very many cells, or many laws
-    with `transforms` of their own, the mesh is wider.
+    Connecting the dots adds interval^2 / 6 to the variance of each part's losses. A sum over 2^14 cells has a standard
+    deviation of about 2^11 cells, so 256 parts add 1e-5 of its variance. Losses that are atoms, as pure ones may be,
+    are moved by up to a cell each, and keep the usual mesh. With very many cells, or many distributions to transform,
+    the mesh is wider.
     """
     spread = min(pure_epsilon, math.inf if curve is None else _spread(curve))
     if curve is None or math.isfinite(pure_epsilon) or not 0.0 < spread < math.inf:
@@ -93,13 +109,13 @@ def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int,
 
 def _spread(curve: RenyiCurve) -> float:
     """Roughly epsilon at delta = 1e-12 (Mironov 2017, Proposition 3), from one evaluation."""
-    orders = np.append(_SPREAD_ORDERS, getattr(curve, "orders", ()))
+    orders = np.append(_SPREAD_ORDERS, own_orders(curve))
     with np.errstate(over="ignore"):
         return float(np.min(np.asarray(curve(orders)) - math.log(1e-12) / (orders - 1.0)))
 
 
 def discretisable(profile: PrivacyProfile, curve: RenyiCurve | None = None, failure: float = 0.0) -> bool:
-    """Whether `profile_loss` has finite losses to work with: not all the mass lies past the farthest.
+    """Whether `profile_loss` has finite losses to work with: not all the mass is past the farthest.
 
     A Renyi curve that holds outside the failure mass may tell without the profile, which may be slow: the mass past e
     is at most exp(curve(2) - e).
@@ -121,7 +137,7 @@ def pair_from_losses(losses: Losses) -> DominatingPair:
     """The pair (P, P') of losses, repaired so that its hockey-stick curve is only raised.
 
     Upper tails are what the curve depends on, monotonically, and `unit_mass` raises or keeps them. P' gets exp(-loss)
-    times the masses of P, cut to unit mass at the lowest losses; what it then lacks has loss -inf.
+    times the masses of P, cut to unit mass at the lowest losses. The mass that it then lacks has loss -inf.
     """
     upper, infinite = unit_mass(losses.masses, losses.infinite)
     with np.errstate(over="ignore", under="ignore"):
@@ -130,7 +146,7 @@ def pair_from_losses(losses: Losses) -> DominatingPair:
 
 
 @dataclass(frozen=True)
-class LossProfile(CopiedByFields):
+class LossProfile(CopiedByFields, PrivacyProfile):
     """The privacy profile of a privacy-loss distribution, built when first asked for."""
 
     source: LossSource
@@ -160,7 +176,7 @@ class LossProfile(CopiedByFields):
 
 
 @dataclass(frozen=True)
-class sampled_gaussian_loss:
+class sampled_gaussian_loss(LossSource):
     """The privacy-loss distribution of `steps` Gaussians on Poisson samples, under adding or removing a row."""
 
     noise_multiplier: float
@@ -181,7 +197,7 @@ class sampled_gaussian_loss:
 
 
 @dataclass(frozen=True)
-class profile_loss:
+class profile_loss(LossSource):
     """A privacy-loss distribution from a profile: connect the dots over its lower convex hull in exp(epsilon).
 
     True profiles are convex in exp(epsilon), so the hull of an upper bound is still one (Doroshenko et al. 2022).

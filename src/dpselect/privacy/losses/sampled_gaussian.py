@@ -6,8 +6,8 @@ row. Source: Zhu, Dong, Wang 2022, Theorem 11. With G(t) = H_{exp(t)}(N(s,1) || 
     H_{exp(e)}(P || P') = q G(log((exp(e) - 1 + q) / q)),
     H_{exp(e)}(P' || P) = g G(log(q exp(e) / g)), g = 1 - exp(e)(1 - q), and 0 where g <= 0.
 
-The error of `GaussianProfile` before it rounds up was measured against 60-digit arithmetic: relative, below
-1.2e-15 (1 + near far); three times that is allowed for.
+The error of `GaussianProfile` before it rounds up was measured against 60-digit arithmetic: relative, below 1.2e-15 (1
++ near far). Three times that is allowed for.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def sampled_gaussian_positive(noise_multiplier: float, sampling_rate: float, wid
 
 
 def _band(values: Array, error: Array) -> tuple[Array, Array]:
-    """Both sides of a curve that was rounded up by 1e-12 and, at most, its error; an odd number of points."""
+    """Both sides of a curve that was rounded up by 1e-12 and, at most, its error, at an odd number of points."""
     values, error = (np.append(x, x[-1:]) if x.size % 2 == 0 else x for x in (values, error))
     return np.maximum(values * (1.0 - 2e-12) - 2.0 * error, 0.0), values + error
 
@@ -58,8 +58,8 @@ def _band(values: Array, error: Array) -> tuple[Array, Array]:
 def sampled_gaussian_mesh(*, noise_multiplier: float, sampling_rate: float) -> float:
     """A mesh width at which connecting the dots costs about 1e-5 of epsilon, however often the mechanism runs.
 
-    The dots add up to width^2 / 6 to the variance of a loss, which is about that of the likelihood ratio; its 64th part
-    adds 4e-5 of it. Wider where the losses reach too far for a million points.
+    The dots add up to width^2 / 6 to the variance of a loss, which is about that of the likelihood ratio. A mesh of its
+    64th part adds 4e-5 of it. Wider where the losses reach too far for a million points.
     """
     s = 1.0 / noise_multiplier
     deviation = sampling_rate * math.sqrt(math.expm1(min(s * s, 2.0)))

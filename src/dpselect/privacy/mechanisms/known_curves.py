@@ -1,4 +1,4 @@
-"""Mechanisms of which Renyi divergences, or points of the privacy profile, are known."""
+"""Mechanisms with known Renyi divergences, or known points of the privacy profile."""
 
 from __future__ import annotations
 

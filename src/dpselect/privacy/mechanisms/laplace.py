@@ -51,7 +51,7 @@ def laplace_divergence(epsilon: float | Array, orders: Array) -> Array:
 
 
 def _expm1_tail(x: Array) -> Array:
-    """exp(x) - 1 - x, which is non-negative; by its series near zero, where the difference cancels."""
+    """exp(x) - 1 - x, which is non-negative. Near zero, where the difference cancels, by its series."""
     small = np.clip(x, -0.5, 0.5)
     series = np.zeros_like(small)
     for k in range(16, 1, -1):

@@ -1,4 +1,4 @@
-"""Mechanisms of which an epsilon is known, outside a failure mass or without one."""
+"""Mechanisms with a known epsilon, outside a failure mass or without one."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
 class RandomizedResponseRenyi:
     """The Renyi divergence of randomised response, the largest that an epsilon-private pair can have.
 
-    Every epsilon-private pair is a post-processing of randomised response (Kairouz, Oh, Viswanath 2015), so this is
-    the exact worst case; it is below epsilon^2 order / 2 (Bun, Steinke 2016, Proposition 3.3).
+    Every epsilon-private pair is a post-processing of randomised response (Kairouz, Oh, Viswanath 2015), so this is the
+    exact worst case. It is below epsilon^2 order / 2 (Bun, Steinke 2016, Proposition 3.3).
     """
 
     epsilon: float

@@ -23,8 +23,8 @@ _KEPT_DIGITS = 30
 def charged_amount(name: str, value: Exact) -> Fraction:
     """A price, never rounded down: what is subtracted from a budget.
 
-    A float stands for the shortest decimal that reads back as it, so that three charges of 0.1 fill a budget of 0.3;
-    where that decimal has more than 15 digits (a computed number) for the larger of the two. Numbers with other prime
+    A float stands for the shortest decimal that reads back as it, so that three charges of 0.1 fill a budget of 0.3. If
+    that decimal has more than 15 digits (a computed number), the larger of the two counts. Numbers with other prime
     factors than 2 and 5 below the line are rounded up at the 30th digit, so that sums keep a bounded size.
 
     >>> charged_amount("epsilon", 0.1), charged_amount("epsilon", "1e-6")
@@ -49,7 +49,7 @@ def charged_price(amount: Fraction) -> float:
 
 
 def noise_epsilon(value: float | Fraction) -> Fraction:
-    """What to calibrate noise to for a price that is charged as `value`: less by one part in 2**50.
+    """Return the epsilon to calibrate noise to if `value` is charged: less by one part in 2**50.
 
     That covers the difference between a double and its decimal, and the rounding of a `charged_price`.
     """
@@ -70,7 +70,7 @@ def epsilon_used(value: float | Fraction) -> Fraction:
 
 
 def granted_amount(name: str, value: Exact) -> Fraction:
-    """A budget, never rounded up; floats are read as by `charged_amount`.
+    """A budget, never rounded up. Floats are read as by `charged_amount`.
 
     >>> granted_amount("epsilon", 0.3)
     Fraction(3, 10)

@@ -76,7 +76,7 @@ def _made(
     *,
     delta: float,
 ) -> OutputGuarantee:
-    """A guarantee made of others, interactive if one of them is; raises `AdjacencyError` when adjacencies differ."""
+    """A guarantee made of others, interactive if one of them is. Raises `AdjacencyError` if adjacencies differ."""
     return OutputGuarantee(
         cell=cell,
         epsilons=epsilons,
@@ -96,8 +96,8 @@ def from_dp(
 ) -> OutputGuarantee:
     """(epsilon, delta)-privacy is an output guarantee at epsilon for every partition.
 
-    The way back is `OutputGuarantee.worst()`; there and back returns (epsilon, delta).
-    Source: Hartmann et al. 2022, Lemma 3.
+    The way back is `OutputGuarantee.worst()`. There and back gives (epsilon, delta) again. Source: Hartmann et al.
+    2022, Lemma 3.
 
     >>> from_dp(epsilon=1, delta=1e-6, cell=bool, cells=[True, False]).worst().epsilon(delta=1e-6)
     1.0
@@ -129,7 +129,7 @@ def from_subsets(
 def coarsen(
     guarantee: OutputGuarantee, *, merge: Callable[[Hashable], Hashable], cell: Callable[[Any], Hashable] | None = None
 ) -> OutputGuarantee:
-    """Fewer cells: the price of a merged cell is the largest of its parts; delta stays.
+    """Merge cells: a merged cell costs as much as its largest part, and delta stays.
 
     For f applied to the output (post-processing), `cell` partitions the range of f, and `merge` must send a cell C to
     a cell that holds all of f(C) (you must ensure this). By default f is the identity. Raising prices keeps a
@@ -149,8 +149,8 @@ def coarsen(
 def mixture(branches: Mapping[Hashable, tuple[float, OutputGuarantee]]) -> OutputGuarantee:
     """A public coin chooses the mechanism and is released: outputs are (branch, output), priced by their branch.
 
-    `branches[b]` = (probability, guarantee); the coin does not depend on the data (you must ensure this). delta is
-    the mean of the deltas, rounded up. Without the coin in the output, `coarsen` the result.
+    `branches[b]` = (probability, guarantee). The coin does not depend on the data (you must ensure this). delta is the
+    mean of the deltas, rounded up. Without the coin in the output, `coarsen` the result.
 
     >>> noisy = OutputGuarantee(cell=lambda output: "noisy", epsilons={"noisy": 1.0})
     >>> empty = OutputGuarantee(cell=lambda output: "empty", epsilons={"empty": 0.0})
@@ -175,8 +175,8 @@ def mixture(branches: Mapping[Hashable, tuple[float, OutputGuarantee]]) -> Outpu
 def parallel(first: OutputGuarantee, second: OutputGuarantee) -> OutputGuarantee:
     """Mechanisms on disjoint parts of the data: outputs are pairs, the larger price and the larger delta count.
 
-    A rule on a single row says which part it is in (you must ensure this); a neighbour then differs in one part,
-    so that the other mechanism runs on equal data. The second may be chosen after seeing the first output. Needs
+    A rule on a single row says which part it is in (you must ensure this). A neighbour then differs in one part, and
+    the other mechanism runs on equal data. The second may be chosen after seeing the first output. Needs
     add-or-remove-one: a replaced row may leave one part and enter the other, and then both are charged.
 
     Raises `AdjacencyError` under replace-one.
@@ -229,18 +229,18 @@ def _stage(output: tuple[int, Any] | None) -> int:
 def first_answer(stages: Sequence[OutputGuarantee], *, none: Hashable) -> OutputGuarantee:
     """Mechanisms on the same data, one after the other, until one answers: outputs are (stage, value) or None.
 
-    `none` is the cell of "no answer" in every stage; only after it the next one runs. Stages count from 1; how many
-    there are and their order do not depend on the data (you must ensure this). The cells of the result are the
-    stages, and 0 for None:
+    `none` is the cell of "no answer" in every stage. The next stage runs only after it. Stages count from 1. Their
+    number and order do not depend on the data (you must ensure this). The cells of the result are the stages, and 0 for
+    None:
 
         epsilon(j) = sum of epsilon_i(none) over i < j, plus the largest other epsilon of j;  epsilon(0) = their sum;
         delta = 1 - prod_i (1 - delta_i)
 
     Source: Hartmann et al. 2022, Lemmas 10 and 20. Proof by induction, with one more look at delta. Of the first
-    stage's mass an excess x <= delta_1 is not covered by exp(epsilon) times the neighbour's; only what remains, 1 - x
-    at most, can be followed by the excess d of the rest: x + (1 - x) d <= delta_1 + (1 - delta_1) d. Their Lemma 10,
-    propose-test-release with two stages, has one delta for both stages together; where each has its own, as here,
-    Definition 9 does not give less than this. Where the stage is not released, `coarsen` the result.
+    stage's mass, exp(epsilon) times the neighbour's does not cover an excess x <= delta_1. The excess d of the rest can
+    only follow the remaining mass, at most 1 - x: x + (1 - x) d <= delta_1 + (1 - delta_1) d. Their Lemma 10,
+    propose-test-release with two stages, has one delta for both stages together. If each has its own, as here,
+    Definition 9 does not give less than this. If the stage is not released, `coarsen` the result.
 
     Prices and delta are rounded up. Raises `ArgumentError` when a stage prices `none` or nothing else.
 

@@ -1,6 +1,6 @@
 """The output-privacy filter: who may continue, given the costs that occurred so far.
 
-Hartmann et al. (2022), Algorithm 6 and Definition 19. The ledger is the durable form of the additive filter; this one
+Hartmann et al. (2022), Algorithm 6 and Definition 19. The ledger is the durable form of the additive filter. This one
 lives in memory, and takes other filter functions for experiments and tests.
 """
 
@@ -44,7 +44,7 @@ def additive(*, epsilon: Exact, delta: Exact = 0) -> FilterFunction:
 
 
 class OutputFilter(Session):
-    """Algorithm 6: ask `start` before a mechanism runs, tell `finish` the outcome; halting is for good.
+    """Algorithm 6: call `start` before a mechanism runs, and `finish` with its outcome. Halting is permanent.
 
     `halts` must be a valid filter for the budget that is claimed (you must ensure this; `additive` is). No
     sublinear filter on realised costs is known, and feeding them to an advanced composition formula is not one: cheap
@@ -67,12 +67,12 @@ class OutputFilter(Session):
 
     @property
     def halted(self) -> bool:
-        """Whether a request was refused; then all later ones are."""
+        """Whether a request was refused. Then all later ones are."""
         return self._halted
 
     @property
     def costs(self) -> tuple[tuple[Fraction, Fraction], ...]:
-        """The costs that occurred, in order; of a mechanism that never finished, its supremum."""
+        """The costs that occurred, in order. A mechanism that never finished counts with its supremum."""
         return tuple(self._costs)
 
     @answers
@@ -94,9 +94,9 @@ class OutputFilter(Session):
 
     @answers
     def finish(self, output: Any) -> None:
-        """Lower the last cost to that of the cell which occurred; delta stays.
+        """Lower the last cost to that of the cell which occurred, and keep delta.
 
-        Raises `ArgumentError` when the output is outside the partition; the supremum then stays charged.
+        Raises `ArgumentError` if the output is outside the partition. The supremum then stays charged.
         """
         if self._running is None:
             raise StudyError("no mechanism is running")

@@ -1,7 +1,7 @@
 """Gaussian steps with a stopping rule, priced by where they stop: the exact delta, bracketed from above.
 
 Hartmann, Bindschaedler, Bentkamp, West (2022), Theorem 15, find the delta of an iterative mechanism as a maximum over
-stopping rules; for Gaussian steps that is an optimal-stopping problem for a random walk.
+stopping rules. For Gaussian steps that is an optimal-stopping problem for a random walk.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ def stopping_delta(
     """The smallest delta for which stopping at level i may be priced at epsilons[i], regardless of the stopping rule.
 
     After level i everything released so far is as informative as one Gaussian mechanism of noise multiplier
-    `noise_multipliers[i]` (strictly decreasing); the rule may look at what was released. Both directions, every
+    `noise_multipliers[i]` (strictly decreasing). The rule may look at what was released. Both directions, every
     dimension, every sensitivity up to the nominal one. An upper bound: the value function of the stopping problem is
-    convex in exp(-loss), so chords on a grid of about `points` losses are above it; the bound falls to the exact
-    value with the square of the grid's width. Takes about `points`**2 operations a level at most.
+    convex in exp(-loss), so chords on a grid of about `points` losses are above it. The bound falls to the exact value
+    with the square of the grid's width. Takes about `points`**2 operations a level at most.
 
-    Source: Hartmann et al. 2022, Theorem 15; docs/theory/noise-reduction.md, Theorem 5 (for Gaussian steps).
+    Source: Source: Hartmann et al. 2022, Theorem 15, and docs/theory/noise-reduction.md, Theorem 5 (for Gaussian
+    steps).
 
     Raises `ArgumentError` for multipliers that are not strictly decreasing or outside [0.05, 2**14], where the grid
     does not serve, and for lists of different length.
@@ -75,7 +76,7 @@ def stopping_delta(
 
 
 def _payoff(price: float, losses: Array) -> Array:
-    """What stopping here adds to delta for each unit of mass: (1 - exp(price - loss))_+."""
+    """The delta that stopping here adds for each unit of mass: (1 - exp(price - loss))_+."""
     return np.asarray(-np.expm1(np.minimum(price - losses, 0.0)))
 
 

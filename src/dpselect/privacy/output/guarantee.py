@@ -32,8 +32,8 @@ class RealisedPrice:
 
     It settles that reservation and adds up there (Hartmann et al. 2022, Theorem 7). It is no promise about the
     mechanism: 750 outputs of price 0.01 can carry a loss of 7.5, where advanced composition of 750 promises of 0.01
-    says 1.5. So it is no `Guarantee`, and anything that composes, amplifies, converts or reserves refuses it. What the
-    mechanism promises is `OutputGuarantee.worst()`.
+    says 1.5. So it is no `Guarantee`, and anything that composes, amplifies, converts or reserves refuses it. The
+    mechanism's guarantee is `OutputGuarantee.worst()`.
 
     Attributes:
         price: the epsilon of the cell that the output fell in.
@@ -65,7 +65,7 @@ class RealisedPrice:
 
     @property
     def terms(self) -> Mapping[str, Any]:
-        """A JSON-able description; public numbers only."""
+        """A JSON-able description, public numbers only."""
         return MappingProxyType({"mechanism": "output", "epsilon": self.price, "delta": self.delta})
 
     def notebook_rows(self) -> list[tuple[str, Any]]:
@@ -174,7 +174,7 @@ class OutputGuarantee:
     def __reduce__(self) -> tuple[Any, ...]:  # copies: a value with a function that is found again by its name
         # a mapping proxy can be neither pickled nor copied
         prices = self.epsilons if callable(self.epsilons) else dict(self.epsilons)
-        made = {one.name: getattr(self, one.name) for one in fields(self)} | {"epsilons": prices}
+        made = {one.name: vars(self)[one.name] for one in fields(self)} | {"epsilons": prices}
         return partial(OutputGuarantee, **made), ()
 
     @property
@@ -212,11 +212,11 @@ class OutputGuarantee:
         return replace(ordinary, interactive=self.interactive)
 
     def observed(self, output: Any) -> RealisedPrice:
-        """The price of an output that occurred; delta is never refunded.
+        """The price of an output that occurred. Delta is never refunded.
 
-        It counts where the worst case was reserved before, and adds up there; it is no `Guarantee`.
-        Raises `ArgumentError`, without quoting the output, when its cell is not in the partition.
-        Source: Hartmann et al. 2022, Theorem 7.
+        It counts in a budget that reserved the worst case before, and adds up there. It is no `Guarantee`. Raises
+        `ArgumentError`, without quoting the output, when its cell is not in the partition. Source: Hartmann et al.
+        2022, Theorem 7.
         """
         cell = self.cell(output)
         return RealisedPrice(

@@ -1,8 +1,8 @@
 """Optimal composition of equal approximate mechanisms, and when it starts to beat adding up.
 
 Kairouz, Oh, Viswanath, "The composition theorem for differential privacy" (2015), Theorem 3.3; Hartmann et al. (2022),
-Appendix A and Table 1. The ledger adds realised costs up; this says from how many mechanisms on that loses against
-fixing the mechanisms in advance.
+Appendix A and Table 1. The ledger adds realised costs up. This module computes from how many mechanisms on that costs
+more than fixing them in advance.
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ def composition_delta(
 def first_improvement(*, epsilon: SupportsFloat, delta: SupportsFloat) -> int:
     """The smallest number of epsilon-private mechanisms whose optimal composition beats adding up, within `delta`.
 
-    The smallest k >= 2 with delta_1(k) = (e^(k epsilon) - e^((k-2) epsilon)) / (1 + e^epsilon)^k <= delta: then
-    (k - 2) epsilon is proved where adding up gives k epsilon. Table 1 of Hartmann et al. prints one more than this
-    formula in every column; k = 16 at delta = 1e-5 can be checked with the exact hockey stick of 16 randomised
-    responses. (At an epsilon between the steps of 2 epsilon a smaller gain needs fewer: see `composition_delta`.)
+    The smallest k >= 2 with delta_1(k) = (e^(k epsilon) - e^((k-2) epsilon)) / (1 + e^epsilon)^k <= delta: then (k - 2)
+    epsilon is proved where adding up gives k epsilon. Table 1 of Hartmann et al. prints one more than this formula in
+    every column. k = 16 at delta = 1e-5 can be checked with the exact hockey stick of 16 randomised responses. (At an
+    epsilon between the steps of 2 epsilon a smaller gain needs fewer: see `composition_delta`.)
 
     >>> first_improvement(epsilon=0.1, delta=1e-5)
     16

@@ -18,8 +18,8 @@ def output_delta(
     """The smallest delta for which P(S) <= delta + sum_C exp(epsilon(C)) P'(S and C) holds for every set S.
 
     sum_y [upper(y) - exp(epsilon(cell(y))) lower(y)]_+, the hockey stick with an epsilon for each cell: the worst S
-    collects the outputs where the bracket is positive. `upper`, `lower` and `cells` list the outputs in one order; both
-    orders of a pair of neighbours must be asked. Exact up to rounding in double precision (about 1e-15 absolute).
+    collects the outputs where the bracket is positive. `upper`, `lower` and `cells` list the outputs in one order. Ask
+    for both orders of a pair of neighbours. Exact up to rounding in double precision (about 1e-15 absolute).
 
     >>> e = math.exp(0.7)
     >>> p = [0.03, 0.97 * e / (1 + e), 0.97 / (1 + e), 0.0]

@@ -27,8 +27,8 @@ from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
-from dpselect.privacy.profile import SymmetricProfile, both_directions
-from dpselect.privacy.renyi import SEARCH_ORDERS, RenyiCurve
+from dpselect.privacy.profile import both_directions
+from dpselect.privacy.renyi import SEARCH_ORDERS, RenyiCurve, theorem_of
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.one_run import RenyiForm
 
@@ -52,7 +52,7 @@ class MinimumRenyi:
     @property
     def theorem(self) -> str:
         """The sources of all of them."""
-        return "; ".join(dict.fromkeys(str(getattr(c, "theorem", "Renyi curve")) for c in self.curves))
+        return "; ".join(dict.fromkeys(theorem_of(c) or "Renyi curve" for c in self.curves))
 
 
 def renyi_curve_of(guarantee: Guarantee) -> RenyiCurve | None:
@@ -148,9 +148,8 @@ class NodedCurve:
         """The larger hockey-stick divergence of the two directions, as a function of losses >= 0."""
         profile = self.base.profile
         if profile is not None and self.base.loss is None:
-            if isinstance(profile, SymmetricProfile):
-                return profile.remove
-            return lambda losses: both_directions(profile, losses)
+            symmetric = type(profile).add is type(profile).remove
+            return profile.remove if symmetric else lambda losses: both_directions(profile, losses)
         region = renyi_trade_off(self.orders, self.epsilons)
         return lambda losses: region.hockey_stick(np.exp(losses))
 

@@ -11,7 +11,7 @@ from scipy.special import erfcx
 
 from dpselect.numerics.search import Array
 
-__all__ = ["Coins", "gaussian_coins", "geometric_coins", "laplace_coins"]
+__all__ = ["QueryPairs", "gaussian_pairs", "geometric_pairs", "laplace_pairs"]
 
 _VERTICES, _MOST_VERTICES = 4, 32
 _UP = 1.0 + 2.0**-48
@@ -22,7 +22,7 @@ _SLACK = 1e-10
 """What weights and losses are raised by: far more than the rounding of a tangent's meeting point."""
 
 
-class Coins(NamedTuple):
+class QueryPairs(NamedTuple):
     """Pairs of coins, each a negative with probability p on one data set and p' on the other.
 
     Attributes:
@@ -36,7 +36,7 @@ class Coins(NamedTuple):
     positive_loss: Array
 
     @classmethod
-    def of(cls, small: Array, large: Array, rest: Array, *, up: bool) -> Coins:
+    def of(cls, small: Array, large: Array, rest: Array, *, up: bool) -> QueryPairs:
         """From the smaller and the larger probability of a negative and one minus the larger."""
         one = 1.0 - small
         p, q, s, t = (small, large, one, rest) if up else (large, small, rest, one)
@@ -48,17 +48,17 @@ class Coins(NamedTuple):
         """The largest probability of a negative: how much of the mass plays on for the same positive."""
         return float(np.max(self.negative, initial=0.0))
 
-    def joined(self, other: Coins) -> Coins:
-        """The coins of both."""
-        return Coins(*map(np.concatenate, zip(self, other, strict=True)))
+    def joined(self, other: QueryPairs) -> QueryPairs:
+        """The pairs of both."""
+        return QueryPairs(*map(np.concatenate, zip(self, other, strict=True)))
 
 
 @lru_cache(maxsize=512)
-def laplace_coins(rate: float, moves: tuple[float, float]) -> Coins:
+def laplace_pairs(rate: float, moves: tuple[float, float]) -> QueryPairs:
     """The vertices of polygons around (F(u), F(u + h)) for both moves h and all u, with F the Laplace law of this rate.
 
-    With beta = exp(-rate |h|) and h > 0 the curve is p' = p / beta up to p = beta / 2, then 1 - beta / (4 p), then a
-    line of slope beta to (1, 1) from p = 1/2: concave. So it is below any of its tangents; those at p_i and p_j meet
+    With beta = exp(-rate |h|) and h > 0 the curve is p' = p / beta up to p = beta / 2, then 1 - beta / (4 p), then from
+    p = 1/2 a line of slope beta to (1, 1). It is concave. So it is below any of its tangents. Those at p_i and p_j meet
     at p = 2 / (1 / p_i + 1 / p_j), 1 - p' = beta / (2 (p_i + p_j)). The vertices (0, 0) and (1, 1), a positive that
     tells nothing and a negative that tells nothing, are left to the recursion. h < 0 is the mirror image.
     """
@@ -70,35 +70,35 @@ def laplace_coins(rate: float, moves: tuple[float, float]) -> Coins:
             touching = 0.5 * np.exp(-size * np.linspace(1.0, 0.0, vertices + 1))
             first, second = touching[:-1], touching[1:]
             rest = math.exp(-size) / (2.0 * (first + second))
-            found = found.joined(Coins.of(2.0 / (1.0 / first + 1.0 / second), 1.0 - rest, rest, up=move > 0.0))
+            found = found.joined(QueryPairs.of(2.0 / (1.0 / first + 1.0 / second), 1.0 - rest, rest, up=move > 0.0))
     return found
 
 
 @lru_cache(maxsize=512)
-def geometric_coins(rate: float, moves: tuple[float, float], steps: int) -> Coins:
+def geometric_pairs(rate: float, moves: tuple[float, float], steps: int) -> QueryPairs:
     """The same for discrete Laplace noise P(k) ~ exp(-rate |k| / steps) and values on integers.
 
-    A move of h sensitivities is one of n = h steps whole steps (you must ensure this). With a = exp(-rate/steps)
-    the curve has the points p = a^(1 - u) / (1 + a), 1 - p' = a^(u + n) / (1 + a) for 1 - n <= u <= 0; all others lie
-    on the lines from its ends to (0, 0) and (1, 1). They are the vertices where they are few. Where they are many the
-    curve is below the one of Laplace noise whose argument moves by n + 2 log cosh(r / 2) / r steps, r = rate / steps:
-    every coin is one of Laplace noise, and between one of either side the two arguments lie that far apart.
+    A move of h sensitivities is one of n = h steps whole steps (you must ensure this). With a = exp(-rate/steps) the
+    curve has the points p = a^(1 - u) / (1 + a), 1 - p' = a^(u + n) / (1 + a) for 1 - n <= u <= 0. All others are on
+    the lines from its ends to (0, 0) and (1, 1). They are the vertices where they are few. If they are many, the curve
+    is below that of Laplace noise whose argument moves by n + 2 log cosh(r / 2) / r steps, r = rate / steps. Every coin
+    is one of Laplace noise, and the arguments of one on either side are that far apart.
     """
     each = rate / steps
     sizes = [round(abs(move) * steps) for move in moves]
     if max(sizes) > _MOST_POINTS:
         wider = 2.0 * math.log(math.cosh(0.5 * each)) / rate * _UP
-        return laplace_coins(rate, tuple(math.copysign(abs(m) + wider, m) if m else 0.0 for m in moves))
+        return laplace_pairs(rate, tuple(math.copysign(abs(m) + wider, m) if m else 0.0 for m in moves))
     found = _NONE
     for move, size in zip(moves, sizes, strict=True):
         if size:
             u, share = np.arange(1 - size, 1), 1.0 / (1.0 + math.exp(-each))
             rest = np.exp(-each * (u + size)) * share
-            found = found.joined(Coins.of(np.exp(-each * (1 - u)) * share, 1.0 - rest, rest, up=move > 0.0))
+            found = found.joined(QueryPairs.of(np.exp(-each * (1 - u)) * share, 1.0 - rest, rest, up=move > 0.0))
     return found
 
 
-def gaussian_coins(shift: float) -> tuple[Coins, Array]:
+def gaussian_pairs(shift: float) -> tuple[QueryPairs, Array]:
     """The vertices of a polygon around all pairs of coins, and of each the probability of losing all.
 
     For P(negative) = Phi(u) here and Phi(u + shift) or Phi(u - shift) there, all real u. The curve of the first is
@@ -122,7 +122,9 @@ def gaussian_coins(shift: float) -> tuple[Coins, Array]:
     return up.joined(down), np.concatenate((lost_up, lost_down))
 
 
-def _weighted(negative: Array, negative_there: Array, positive: Array, positive_there: Array) -> tuple[Coins, Array]:
+def _weighted(
+    negative: Array, negative_there: Array, positive: Array, positive_there: Array
+) -> tuple[QueryPairs, Array]:
     sure, lost = [], np.zeros(len(negative))
     for here, there in ((negative, negative_there), (positive, positive_there)):
         gone = there <= 0.0
@@ -131,7 +133,7 @@ def _weighted(negative: Array, negative_there: Array, positive: Array, positive_
         with np.errstate(divide="ignore", invalid="ignore"):
             loss = np.where(weight > 0.0, np.log(here / np.where(gone, 1.0, there)), 0.0)
         sure += [weight * (1.0 + _SLACK), loss + _SLACK]
-    return Coins(*sure), lost * (1.0 + _SLACK)
+    return QueryPairs(*sure), lost * (1.0 + _SLACK)
 
 
 def _mills(u: Array) -> Array:
@@ -140,4 +142,4 @@ def _mills(u: Array) -> Array:
 
 
 _EMPTY = np.empty(0)
-_NONE = Coins(_EMPTY, _EMPTY, _EMPTY, _EMPTY)
+_NONE = QueryPairs(_EMPTY, _EMPTY, _EMPTY, _EMPTY)
