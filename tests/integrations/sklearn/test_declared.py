@@ -1,4 +1,4 @@
-"""What a private search is told in advance: categories that are listed, labels and missing cells, scales."""
+"""Steps that learn nothing once all is declared: categories that are listed, missing cells filled by a constant."""
 
 import warnings
 
@@ -7,31 +7,17 @@ import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 
 from dpselect.errors import ArgumentError
-from dpselect.integrations.sklearn import PrivateSearchCV, PublicTransformer
-from dpselect.learners import (
-    DPSGDClassifier,
-    OutputPerturbationClassifier,
-    PrivateRectangleClassifier,
-    PrivateRidgeClassifier,
-)
-from dpselect.ledger import Ledger
+from dpselect.integrations.sklearn import PublicTransformer
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Fixed
+from tests.integrations.sklearn.declared_cases import LEARNER, ROWS, search
 
-ROWS = 60
 NUMBERS = keyed_source("rows").uniform((ROWS, 2))
 Y = (NUMBERS[:, 0] > 0.5).astype(int)
 WORDS = np.array([["ab"[k % 2], "xyz"[k % 3]] for k in range(ROWS)], dtype=object)
-LEARNER = OutputPerturbationClassifier(epsilon=2.0)
 LISTED = {"categories": [["a", "b"], ["x", "y"]]}
-
-
-def search(estimator=LEARNER, **options):
-    defaults = {"repetitions": Fixed(count=1), "score_epsilon": 0.1, "nominal_rows": ROWS, "classes": [0, 1]}
-    return PrivateSearchCV(estimator, {}, random=keyed_source(1), **{**defaults, **options})
 
 
 # steps that learn nothing once all is declared
@@ -99,77 +85,3 @@ def fills_with_the_mean(table):
 def test_a_step_that_fills_cells_from_other_rows_is_refused():
     with pytest.raises(ArgumentError, match="rows beside it"), warnings.catch_warnings(action="ignore"):
         search(make_pipeline(PublicTransformer(FunctionTransformer(fills_with_the_mean)), LEARNER)).fit(NUMBERS, Y)
-
-
-# labels of no class, and missing cells: one rule
-
-
-LEARNERS = (
-    OutputPerturbationClassifier(epsilon=1.0, nominal_rows=ROWS),
-    DPSGDClassifier(steps=2, noise_multiplier=1.0, nominal_rows=ROWS),
-    PrivateRidgeClassifier(noise_multiplier=1.0),
-    PrivateRectangleClassifier(epsilon=1.0, lower=0, upper=1, granularity=0.1),
-)
-OTHER_TYPES = [
-    (Y, ["0", "1"]),
-    (Y.astype(bool), [2, 3]),
-    (Y.astype(np.uint8), [-1, 300]),
-    (Y, [0.5, 1.5]),
-    (Y.astype(str), [0, 1]),
-    (Y.astype(float), ["0", "1"]),
-]
-
-
-@pytest.mark.parametrize(("labels", "classes"), OTHER_TYPES)
-def test_labels_whose_type_is_that_of_no_class_are_refused(labels, classes, tmp_path):
-    budget = Ledger.open(tmp_path / "ledger.db").create_budget("b", epsilon=100, delta=1e-5)
-    for learner in LEARNERS:
-        with pytest.raises(ArgumentError, match="nothing in common"):
-            learner.set_params(classes=classes).fit(NUMBERS, labels)
-    with pytest.raises(ArgumentError, match="nothing in common"):
-        search(classes=classes, ledger=budget).fit(NUMBERS, labels)
-    assert budget.spent().epsilon == 0
-
-
-@pytest.mark.parametrize(
-    ("labels", "classes"), [(Y, [0, 1, 2]), (Y.astype(bool), [0, 1]), (Y.astype(float), [0, 1]), (Y, [0.0, 7.5])]
-)
-def test_labels_of_another_type_that_can_be_equal_are_taken(labels, classes):
-    assert search(classes=classes).fit(NUMBERS, labels).best_estimator_ is not None
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_cells_that_are_no_number_and_labels_of_no_class_follow_the_rule_that_is_printed(value, capsys):
-    table, labels = NUMBERS.copy(), np.array(Y.tolist(), dtype=object)
-    table[3, 1], labels[5] = value, "yes"
-    zeros = table.copy()
-    zeros[3, 1] = 0.0
-    options = {"validation_fraction": None, "verbose": 1}
-    found = [search(**options).fit(each, labels).predict_proba(NUMBERS).tolist() for each in (table, zeros)]
-    assert found[0] == found[1]
-    told = capsys.readouterr().err
-    assert "count as zero" in told
-    assert "labels other than [0, 1] train nothing" in told
-
-
-# numbers that nothing scales
-
-
-def told(estimator, X=NUMBERS, **options):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        search(estimator, **options).fit(X, Y)
-    return [str(warning.message) for warning in caught if "scales the columns" in str(warning.message)]
-
-
-def test_a_search_on_numbers_that_nothing_scales_warns_before_anything_is_spent(tmp_path):
-    (said,) = told(LEARNER)
-    assert "row_norm=1.414" in said
-    assert told(LEARNER, NUMBERS * 1000.0) == [said]  # by no value
-    assert not told(OutputPerturbationClassifier(epsilon=2.0, row_norm=1.5))
-    assert not told(make_pipeline(Normalizer(), LEARNER))
-    assert told(make_pipeline("passthrough", LEARNER))
-    budget = Ledger.open(tmp_path / "ledger.db").create_budget("b", epsilon=100, delta=1e-5)
-    with warnings.catch_warnings(action="error"), pytest.raises(UserWarning, match="scales the columns"):
-        search(ledger=budget).fit(NUMBERS, Y)
-    assert budget.spent().epsilon == 0
