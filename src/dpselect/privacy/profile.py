@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import erfcx, ndtr
 
-from dpselect.copied_by_fields import remembered
+from dpselect.caching import memoized
 from dpselect.errors import ArgumentError
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array, root_on_grids
@@ -72,12 +72,12 @@ def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
     """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`; inf if none is below 1e5.
 
     A profile that is costly to evaluate inverts itself, by a method `epsilon`. Profiles are public, and what was found
-    of one is remembered.
+    of one is kept.
     """
     return float(_inverted(profile, delta))
 
 
-@remembered
+@memoized
 def _inverted(profile: PrivacyProfile, delta: float) -> float:
     if solve := getattr(profile, "epsilon", None):
         return float(solve(delta))
