@@ -23,6 +23,7 @@ class Calls(torch.nn.Linear):
     def __init__(self, then):
         super().__init__(4, 3)
         self.register_buffer("count", torch.zeros((), dtype=torch.long))
+        self.register_buffer("pair", torch.zeros(2, dtype=torch.long))
         self.seen, self.then = [], then
 
     def forward(self, inputs):
@@ -57,9 +58,10 @@ def test_counts_of_calls_are_named_and_taken():
         (lambda module, inputs: module.seen.append(inputs.sum().item()), "0.seen changes with the rows"),
         (lambda module, inputs: setattr(module, "last", {"a": [inputs.numpy()]}), "0.last changes with the rows"),
         (lambda module, inputs: module.seen.append(1), "calls change 0.seen"),
+        (lambda module, inputs: module.pair.add_(1), "calls change 0.pair"),
         (lambda module, inputs: module.weight.data.add_(1.0), "calls change 0.weight"),
     ],
-    ids=["rows counted", "list", "nested array", "same for all rows", "parameter"],
+    ids=["rows counted", "list", "nested array", "same for all rows", "several numbers", "parameter"],
 )
 def test_anything_else_that_changes_is_refused(then, said):
     with pytest.raises(ArgumentError, match=said):

@@ -74,3 +74,11 @@ def test_a_row_score_that_one_row_alone_changes_is_found_on_made_up_rows():
     whole = RowScore(lambda y, answers: np.ones(len(y)) if len(y) > 1 else np.zeros(1))
     with pytest.raises(ArgumentError, match="alone"):
         search(scoring=whole).fit(X, Y)
+
+
+@pytest.mark.parametrize("values", [["relu", "soft", "tanh"], ["relu", "tanh", "soft"], ["soft"]])
+def test_each_listed_word_is_tried(values):
+    """Not the ends of the list alone: the one in the middle may be misspelt."""
+    with pytest.raises(ArgumentError, match="activation") as caught:
+        search(DPSGDClassifier(steps=2, hidden_units=2), {"activation": values}, delta=1e-5).fit(X, Y)
+    assert "'soft'" in caught.value.__notes__[0]

@@ -97,3 +97,16 @@ def test_a_learner_whose_noise_a_run_cannot_set_is_refused_unless_declared():
     with pytest.raises(ArgumentError, match="no parameter random"):
         search(Unnoised()).plan()
     assert search(Unnoised(), base=pure_dp(epsilon=1.0)).plan().parts[0].pure_epsilon == 1.0
+
+
+def test_a_public_row_trains_in_the_place_of_each_unusable_one():
+    """By hand: rows 1 and 3 train nothing, or the first row that is taken does, at their places, by its own label."""
+    table, usable = np.arange(8.0).reshape(4, 2), np.array([True, False, True, False])
+    alone = TrialRows(table, np.array([5, 6, 7, 8]), {"weight": np.arange(4)}, usable=usable)
+    X, y, beside = alone.training(np.arange(4))
+    assert (X.tolist(), y.tolist(), beside["weight"].tolist()) == ([[0.0, 1.0], [4.0, 5.0]], [5, 7], [0, 2])
+    offered = [(np.zeros((1, 2)), 1), (np.full((1, 2), 99.0), 9)]
+    stood = alone.with_usable(usable, lambda rows: rows[:, 0] > 50.0, offered)
+    X, y, _ = stood.training(np.array([3, 0, 1]))
+    assert (X.tolist(), y.tolist()) == ([[99.0, 99.0], [0.0, 1.0], [99.0, 99.0]], [9, 5, 9])
+    assert alone.with_usable(usable, lambda rows: rows[:, 0] > 100.0, offered) is alone
