@@ -7,6 +7,7 @@ from sklearn.preprocessing import FunctionTransformer, scale
 
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn import PublicTransformer, RowScore
+from dpselect.learners import DPSGDClassifier
 from tests.integrations.sklearn.attacks_cases import LEARNER, X, Y, search
 
 # one row must move the score by its own share only
