@@ -49,10 +49,15 @@ def event_guarantee(event: dp_event.DpEvent, *, neighboring_relation: Neighborin
     adjacency = _ADJACENCIES.get(neighboring_relation)
     if adjacency is None:
         raise ArgumentError(
-            f"neighboring_relation {getattr(neighboring_relation, 'name', neighboring_relation)} has no counterpart "
+            f"neighboring_relation {_name(neighboring_relation)} has no counterpart "
             "here: use ADD_OR_REMOVE_ONE with partition_type=PartitionType.INDEPENDENT, or REPLACE_ONE"
         )
     return from_dp_event(event, adjacency=adjacency)
+
+
+def _name(member: Any) -> Any:
+    """The name of a member of an enumeration; anything else as it is."""
+    return getattr(member, "name", member)
 
 
 def plan_guarantee(config: Any) -> Guarantee:
@@ -72,7 +77,7 @@ def plan_guarantee(config: Any) -> Guarantee:
     except AttributeError:
         raise TypeError(f"config must be a BandMFExecutionPlanConfig, got {type(config).__name__}") from None
     if relation is NeighboringRelation.ADD_OR_REMOVE_ONE:
-        if getattr(partition, "name", partition) != "INDEPENDENT":
+        if _name(partition) != "INDEPENDENT":
             raise ArgumentError("config: ADD_OR_REMOVE_ONE needs partition_type=PartitionType.INDEPENDENT")
         if truncated is not None:
             raise ArgumentError(
@@ -93,7 +98,7 @@ def params_guarantee(params: Any, *, steps: int, size_is_public: bool) -> Guaran
     steps = integer("steps", steps, at_least=1)
     try:
         supported = {
-            "sampling_method": getattr(params.sampling_method, "name", None) == "POISSON",
+            "sampling_method": _name(params.sampling_method) == "POISSON",
             "truncated_batch_size": params.truncated_batch_size is None,
             "cycle_length": params.cycle_length in (None, 1),
             "examples_per_user": params.examples_per_user in (None, 1),

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.errors import ArgumentError
+from dpselect.learners.containers import is_arrow_table, is_frame, is_pandas, numpy_kind
 
 __all__ = ["of_any_type", "refuse_other_types"]
 
@@ -69,12 +70,13 @@ def refuse_other_types(X: Any) -> None:
 
 def _types(X: Any) -> Iterator[tuple[Any, Any]]:
     """The names and types of the columns of a frame or an Arrow table; of an array its type without a name."""
-    if hasattr(X, "iloc") and hasattr(X, "dtypes"):
+    if is_pandas(X):
         yield from zip(X.columns, X.dtypes, strict=True)
-    elif hasattr(X, "schema") and hasattr(X, "columns"):
-        schema = X.schema
-        yield from zip(schema.names, schema.types, strict=True) if hasattr(schema, "types") else schema.items()
-    elif isinstance(getattr(X, "dtype", None), np.dtype):
+    elif is_arrow_table(X):
+        yield from zip(X.schema.names, X.schema.types, strict=True)
+    elif is_frame(X) and hasattr(X, "schema"):
+        yield from X.schema.items()
+    elif numpy_kind(X) is not None:
         yield None, X.dtype
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Protocol, Self, SupportsFloat, SupportsIndex
+from typing import Any, Protocol, Self, SupportsFloat, SupportsIndex, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from dpselect.randomness.session import Session, answers
 __all__ = ["EarlyStopping", "NoGain", "PrivateValidation", "PublicValidation", "Reached", "Run"]
 
 
+@runtime_checkable
 class ModelScore(Protocol):
     """How good is this model? The number is released; `guarantee` is its price, None if it sees no private rows."""
 
@@ -180,7 +181,7 @@ class EarlyStopping:
     worst_epsilon: SupportsFloat | None = None
 
     def __post_init__(self) -> None:
-        if not callable(self.score) or not (hasattr(self.score, "guarantee") and hasattr(self.score, "disjoint")):
+        if not isinstance(self.score, ModelScore):
             raise TypeError(
                 "score must say its price: a callable with `guarantee` (None if it sees no private rows) and `disjoint`"
             )

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, levels_to_the_caller, number
 from dpselect.learners.column_types import refuse_other_types
+from dpselect.learners.containers import is_arrow_table, is_frame, is_sparse, numpy_kind
 from dpselect.learners.fixed_point import truncate
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency
@@ -61,9 +62,9 @@ class PublicRowCountWarning(UserWarning):
 
 def table_shape(X: Any) -> tuple[int, int]:
     """The shape of a dense two-dimensional table. Raises `TypeError` or `ArgumentError` for any other container."""
-    if hasattr(X, "toarray"):
+    if is_sparse(X):
         raise TypeError("X is a sparse container; sparse input is not supported, pass a dense array")
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+    if numpy_kind(X) == "c":
         raise ArgumentError("Complex data not supported: X must be real")
     shape = _array_of(X).shape
     if len(shape) != 2:
@@ -108,7 +109,7 @@ def column_names(X: Any) -> list[Any] | None:
     scikit-learn compares the names of frames whose names are all text, and takes the columns of others (an Arrow table,
     a frame whose names are numbers) as they come.
     """
-    names = getattr(X, "column_names", None) if callable(getattr(X, "column", None)) else getattr(X, "columns", None)
+    names = X.column_names if is_arrow_table(X) else X.columns if is_frame(X) else None
     return None if names is None or callable(names) else list(names)
 
 
@@ -125,7 +126,7 @@ def doubles(X: Any) -> Array:
     A cell's value is `double_of(cell)`, regardless of the others: letting NumPy find one type for the whole table would
     let one row's text change how the others are read. A cell that is masked is missing.
     """
-    if hasattr(X, "column_names") and callable(getattr(X, "column", None)):
+    if is_arrow_table(X):
         # NumPy's own conversion has the last category where a cell of a dictionary is missing
         return np.column_stack(
             [doubles(cells_in(X.column(place), doubles=True)) for place in range(len(X.column_names))]

@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dpselect.errors import ArgumentError, missing_extra, number
+from dpselect.learners.containers import is_pandas, without_sparsity
 from dpselect.learners.rows import class_numbers, labels_of
 from dpselect.privacy import Adjacency, Guarantee, pure_dp
 
@@ -120,11 +121,11 @@ class KnownClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model to rows X, shape (rows, features), with labels y, shape (rows,)."""
         classes = np.asarray(self.classes)
-        table = np.array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+        table = np.array(without_sparsity(X), dtype=np.float64)
         places = class_numbers(labels_of(y, len(table)), classes)
         table[(places < 0) | ~np.all(np.isfinite(table), axis=1)] = 0.0
         rows: Any = np.vstack([table, np.zeros((len(classes), table.shape[1]))])
-        if hasattr(X, "iloc"):
+        if is_pandas(X):
             rows = type(X)(rows, columns=X.columns)
         self.model.fit(rows, np.concatenate([classes[np.maximum(places, 0)], classes]))
         del self.model.n_iter_

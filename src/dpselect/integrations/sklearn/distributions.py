@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from dpselect.errors import ArgumentError
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
 from dpselect.tuning import Categorical, IntegerUniform, LogUniform, Space, Uniform
@@ -180,11 +181,11 @@ def describe_value(value: Any) -> Any:
 
 
 def _distribution(name: Any, law: Any) -> Distribution:
-    if callable(getattr(law, "sample", None)) and callable(getattr(law, "describe", None)):
+    if has_method(law, "sample") and has_method(law, "describe"):
         return law
-    if hasattr(law, "dist") and callable(getattr(law, "ppf", None)):
+    if has_method(law, "ppf") and has_method(law, "support"):
         return _scipy_law(law)
-    if callable(getattr(law, "rvs", None)):
+    if has_method(law, "rvs"):
         return SeededLaw(law)
     if isinstance(law, np.ndarray) and law.ndim == 1:
         law = law.tolist()

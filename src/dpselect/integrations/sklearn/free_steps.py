@@ -24,6 +24,7 @@ from sklearn.utils import _safe_indexing
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.distributions import finite_choices, spaces_of, with_params
 from dpselect.integrations.sklearn.guarantee import Base, dense, is_free, parts_of, private_steps
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.rows import rows_taken
 from dpselect.integrations.sklearn.trial import Settings
 from dpselect.learners import OutputPerturbationClassifier
@@ -67,7 +68,7 @@ def refuse_too_many_rows(estimator: Any, space: Space, settings: Settings, rows:
     """Raise `ArgumentError` for more rows than a learner takes for its public number: its runs would all fail."""
 
     def matters(name: str, values: Sequence[Any]) -> bool:
-        return name.split("__")[-1] == "nominal_rows" or any(hasattr(value, "get_params") for value in values)
+        return name.split("__")[-1] == "nominal_rows" or any(has_method(value, "get_params") for value in values)
 
     for variant in _variants(estimator, space, matters):
         for place in settings.steps(variant):

@@ -25,6 +25,7 @@ from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.declared import how_to_declare, is_declared
 from dpselect.integrations.sklearn.diffprivlib_models import is_diffprivlib, refuse_facts_from_data, reviewed_epsilon
 from dpselect.integrations.sklearn.distributions import MixedSpace, finite_choices, with_params
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.public import PublicTransformer
 from dpselect.learners import DPSGDClassifier
 from dpselect.preprocessing.transformers import is_known_map
@@ -116,9 +117,9 @@ def dense(estimator: Any) -> Any:
 
 
 def _refuse_peeking(node: Any) -> None:
-    if getattr(node, "memory", None) is not None:
+    if isinstance(node, Pipeline) and node.memory is not None:
         raise ArgumentError("a Pipeline with memory keeps fitted steps from one run for the next: set memory=None")
-    for name, _, columns in getattr(node, "transformers", ()):
+    for name, _, columns in node.transformers if isinstance(node, ColumnTransformer) else ():
         # the selector reads names and types, any other function could read the rows
         if callable(columns) and type(columns) is not make_column_selector:
             raise ArgumentError(
@@ -140,18 +141,19 @@ def parts_of(node: Any) -> Iterator[tuple[str, Any, bool]]:
 
 
 def _pricing(step: Any, path: str, base: Base | None, columns: int | None) -> Callable[[], Guarantee]:
-    if not (hasattr(step, "fit") and hasattr(step, "get_params")) or isinstance(step, type):
+    if not (has_method(step, "fit") and has_method(step, "get_params")) or isinstance(step, type):
         raise ArgumentError(f"estimator{_where(path)} must be a scikit-learn estimator, got {step!r}")
     if isinstance(step, DPSGDClassifier) and step.early_stopping is not None:
         raise ArgumentError(
             "early_stopping is not searched: its scores and its budget are per fit; search over steps instead"
         )
-    if getattr(step, "spender", None) is not None:
+    parameters = step.get_params(deep=False)
+    if parameters.get("spender") is not None:
         raise ArgumentError(
             f"estimator{_where(path)} has a spender, which would be charged for every run and so show their number: "
             "give ledger= to the search"
         )
-    if hasattr(step, "param_distributions"):
+    if "param_distributions" in parameters:
         raise ArgumentError(f"estimator{_where(path)} is a search itself: give its estimator and its space to this one")
     if is_diffprivlib(step):
         refuse_facts_from_data(step)
@@ -159,7 +161,7 @@ def _pricing(step: Any, path: str, base: Base | None, columns: int | None) -> Ca
         return lambda: base
     if base is not None:
         return lambda: promise("what base returns", base(step))
-    if callable(getattr(step, "guarantee", None)):
+    if has_method(step, "guarantee"):
         takes_columns = "columns" in inspect.signature(step.guarantee).parameters
         # a step behind others sees their columns, not those of X
         known = {"columns": columns} if takes_columns and columns is not None and not path else {}
@@ -175,7 +177,7 @@ def _where(path: str) -> str:
 
 def _refusal(step: Any, path: str) -> str:
     name = type(step).__name__
-    if hasattr(step, "transform") and not hasattr(step, "predict"):
+    if has_method(step, "transform") and not has_method(step, "predict"):
         return (
             f"{name}{_where(path)} learns from the data it is fitted to, without privacy. Fit it on public data and "
             f"declare it, PublicTransformer({name}(...).fit(public)); or use a private one with a guarantee, or what "

@@ -22,18 +22,21 @@ from threadpoolctl import threadpool_limits
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.distributions import finite_choices, numpy_source, spaces_of
 from dpselect.integrations.sklearn.made_up import made_up_beside, made_up_tables, with_holes
+from dpselect.integrations.sklearn.methods import answers, has_method
 from dpselect.integrations.sklearn.rows import sliceable
 from dpselect.integrations.sklearn.scoring import PublicScores, RowScore, Scoring
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train
 from dpselect.learners.company import ROWS, depends_on_company
+from dpselect.learners.containers import is_frame
 from dpselect.learners.rows import column_names, table_shape
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.tuning import Space
+from dpselect.tuning import IntegerUniform, LogUniform, Space, Uniform
 
 __all__ = ["draws_by_itself", "rehearsal_rows", "rehearse", "stand_ins"]
 
 _NOTHING_CHARGED: Final = "nothing was drawn or charged"
 _MOST_LISTED: Final = 16
+_RANGES: Final = (Uniform, LogUniform, IntegerUniform)
 _MIXED: Final = (
     "the estimator's answer for a row depends on the rows beside it (a PublicTransformer that looks at the whole "
     "table?), their order or what it was asked before, so that one row could move the score by more than its own share"
@@ -104,7 +107,7 @@ def stand_ins(X: Any, tables: Sequence[TrialRows]) -> list[tuple[Any, Any]]:
     Of an array zeros, regardless of its type: one row's text gives the others another type, and they train the same.
     """
     made = [(_safe_indexing(table.X, [0]), table.y[0]) for table in tables]
-    if not made or hasattr(X, "columns"):
+    if not made or is_frame(X):
         return made
     return [(np.zeros((1, X.shape[1])), made[0][1]), *made]
 
@@ -182,8 +185,8 @@ def _refuse_answers_by_batch(model: Any, rule: RowScore | None, rows: TrialRows)
 
 def _answers_mix(model: Any, X: Any) -> bool:
     names = ("predict_proba", "decision_function", "predict")
-    asked = getattr(model, next(name for name in names if hasattr(model, name)))
-    return depends_on_company(lambda places: asked(_safe_indexing(X, places)))
+    method = next(name for name in names if has_method(model, name))
+    return depends_on_company(lambda places: answers(model, method, _safe_indexing(X, places)))
 
 
 def _refuse_answers_by_other_rows(model: Any, tables: Sequence[TrialRows]) -> None:
@@ -223,7 +226,7 @@ def _ends(space: Space) -> Iterator[dict[str, Any]]:
 
 
 def _end(law: Any, drawn: Any, end: Any) -> Any:
-    values = finite_choices(law) or [getattr(law, "low", drawn), getattr(law, "high", drawn)]
+    values = finite_choices(law) or ([law.low, law.high] if isinstance(law, _RANGES) else [drawn])
     try:
         return end(values)
     except TypeError:  # no order among them

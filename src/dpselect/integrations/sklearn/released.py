@@ -18,6 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpselect.integrations.sklearn.methods import answers
 from dpselect.integrations.sklearn.scoring import RowScore
 from dpselect.integrations.sklearn.spending import LedgerNotPickled
 from dpselect.learners.rows import same_names, table_shape
@@ -44,7 +45,7 @@ _SHARED_BY_CLONES: Final = ("ledger", "executor", "release", "random")
 
 def _winner_has(name: str) -> Callable[[Any], bool]:
     def check(search: ReleasedEstimator) -> bool:
-        model = getattr(search, "best_estimator_", None)
+        model = vars(search).get("best_estimator_")
         getattr(search.estimator if model is None else model, name)
         return True
 
@@ -130,7 +131,7 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
         table_shape(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         same_names(self._column_names, X)
-        return getattr(winner, method)(X)
+        return answers(winner, method, X)
 
     def score(self, X: Any, y: Any) -> float:
         """The released model's score on these rows, without noise; on private rows no guarantee covers it."""

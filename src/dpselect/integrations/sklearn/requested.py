@@ -8,6 +8,7 @@ from sklearn.base import is_classifier, is_regressor
 
 from dpselect.errors import ArgumentError, flag, integer, number
 from dpselect.integrations.sklearn.distributions import search_space
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.plan import Request
 from dpselect.integrations.sklearn.trial import Settings
 from dpselect.learners.rows import public_classes
@@ -27,13 +28,13 @@ def request_of(search: Any, columns: int | None) -> Request:
     if search.base is not None and not (isinstance(search.base, Guarantee) or callable(search.base)):
         raise refusal("base", search.base, "a Guarantee of one fit, or a function from the estimator to one")
     for name in ("refit", "release_score", "constant_runs", "resume"):
-        flag(name, getattr(search, name))
+        flag(name, vars(search)[name])
     if not hasattr(search.rehearse, "shape"):
         flag("rehearse", search.rehearse)
     public = search.public_validation is not None
     folds = None
     if search.cv is not None:
-        if hasattr(search.cv, "split"):
+        if has_method(search.cv, "split"):
             raise ArgumentError(
                 "cv must be a number of folds: a splitter that permutes, sorts or stratifies the rows puts a row "
                 "where other rows say, so that one row would move many"

@@ -17,7 +17,9 @@ from sklearn.utils import get_tags
 from dpselect.errors import ArgumentError, levels_to_the_caller, number
 from dpselect.integrations.sklearn.diffprivlib_models import takes_classes_from_rows
 from dpselect.integrations.sklearn.guarantee import PrivateStep
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.learners.column_types import refuse_other_types
+from dpselect.learners.containers import is_frame, without_sparsity
 from dpselect.learners.learner import PrivateLearner
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, public_row_count, table_shape
 from dpselect.learners.rule_classifier import RuleClassifier
@@ -53,7 +55,7 @@ class Labels:
 
 def sliceable(X: Any) -> Any:
     """A data frame as it is, anything else as an array: numbers, or cells each of which keeps its own type."""
-    if hasattr(X, "columns"):
+    if is_frame(X):
         return X
     table = np.asarray(X)
     return table if table.dtype.kind in "biuf" else np.asarray(X, dtype=object)
@@ -107,7 +109,7 @@ def public_rows(pair: Any, columns: int) -> tuple[Any, Any] | None:
 def _needs_known_labels(place: PrivateStep) -> bool:
     """Whether it is a classifier of others, which the label of one row could make fail on all."""
     step = place.step
-    return hasattr(step, "predict") and _is_of_others(place) and not takes_classes_from_rows(step)
+    return has_method(step, "predict") and _is_of_others(place) and not takes_classes_from_rows(step)
 
 
 def _is_of_others(place: PrivateStep) -> bool:
@@ -134,7 +136,7 @@ def warn_if_unscaled(estimator: Any, searched: Set[str], columns: int) -> None:
     path = f"{name}__row_norm" if name else "row_norm"
     if any(step not in (None, "passthrough") for _, step in front) or path in searched:
         return
-    if type(last).__module__.split(".")[0] != "dpselect" or getattr(last, "row_norm", None) != 1.0:
+    if type(last).__module__.split(".")[0] != "dpselect" or last.get_params(deep=False).get("row_norm") != 1.0:
         return
     warnings.warn(
         "nothing scales the columns of X: rows longer than row_norm=1 are scaled down to that, and a column of large "
@@ -153,7 +155,7 @@ def rows_taken(X: Any, steps: Sequence[PrivateStep]) -> NDArray[np.bool_]:
     that is not a number, unless the steps' tags say that they take text or categories.
     """
     foreign = [place.step for place in steps if _is_of_others(place)]
-    cells = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    cells = np.asarray(without_sparsity(X))
     if not foreign or not cells.size:
         return np.ones(len(cells), dtype=bool)
     cells = cells.reshape(len(cells), -1)

@@ -14,6 +14,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing
 
 from dpselect.errors import ArgumentError, number
+from dpselect.integrations.sklearn.methods import answers, has_method
 from dpselect.learners.rows import class_numbers, public_bounds
 from dpselect.randomness import RandomSource
 from dpselect.study.metrics import METRICS, Metric, RowMetric, ScoreNoise
@@ -67,7 +68,7 @@ class RowScore:
 
     def of_rows(self, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
         """The score of each row, in [lower, upper], shape (rows,)."""
-        given = np.asarray(self.function(y, getattr(model, self.response)(X)), dtype=np.float64)
+        given = np.asarray(self.function(y, answers(model, self.response, X)), dtype=np.float64)
         if given.shape != (len(y),):
             raise ArgumentError("RowScore's function must give one number for each row")
         return np.clip(np.nan_to_num(given, nan=self.lower), self.lower, self.upper)
@@ -213,7 +214,7 @@ def scoring_of(
     task = "regression" if classes is None else "classification"
     if METRICS.facts(name)["task"] != task:
         raise ArgumentError(f"scoring={scoring!r} is not for a {task}")
-    if name in ("log-loss", "auc") and not hasattr(estimator, "predict_proba"):
+    if name in ("log-loss", "auc") and not has_method(estimator, "predict_proba"):
         raise ArgumentError(f"scoring={scoring!r} needs an estimator with predict_proba")
     target = (
         Target(bounds=label_bounds(estimator, f"scoring={scoring!r}"))

@@ -24,6 +24,7 @@ from dpselect.integrations.sklearn.designs import PortfolioRun, agreement_of, on
 from dpselect.integrations.sklearn.distributions import describe_value
 from dpselect.integrations.sklearn.free_steps import refuse_too_many_rows, usable_rows
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
 from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse, stand_ins
 from dpselect.integrations.sklearn.released import ReleasedEstimator
@@ -221,7 +222,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         does. Nothing is raised because of what the rows hold: a run that fails counts as the worst.
         """
         refuse_while_starting("PrivateSearchCV.fit")
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+        if isinstance(self.estimator, type) or not has_method(self.estimator, "fit"):
             raise ArgumentError("estimator must be an estimator object, as in PrivateSearchCV(DPSGDClassifier(), ...)")
         refuse_columns_of_other_types(self.estimator, X)
         count, columns = table_shape(X)
@@ -382,7 +383,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         if self.store is None:
             return ""
         names = set(self.get_params(deep=False)) - _NOT_THE_STUDY
-        return str({name: describe_value(getattr(self, name)) for name in sorted(names)} | {"split": SPLIT})
+        return str({name: describe_value(vars(self)[name]) for name in sorted(names)} | {"split": SPLIT})
 
     def _set_outcome(self, plan: SearchPlan, result: TuneResult) -> None:
         self.best_estimator_ = result.value

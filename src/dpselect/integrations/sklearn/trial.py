@@ -30,7 +30,7 @@ from dpselect.integrations.sklearn.diffprivlib_models import (
 from dpselect.integrations.sklearn.distributions import numpy_source, with_params
 from dpselect.integrations.sklearn.folds import average_of_folds
 from dpselect.integrations.sklearn.guarantee import Base, PrivateStep, dense, private_steps
-from dpselect.integrations.sklearn.made_up import with_row
+from dpselect.integrations.sklearn.made_up import one_a_row, with_row
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring
 from dpselect.integrations.sklearn.split import Part
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
@@ -128,7 +128,7 @@ class TrialRows:
         if len(positions) == len(self.y):
             return self.X, self.y, dict(self.beside)
         aligned = {
-            name: _safe_indexing(value, positions) if _one_a_row(value, len(self.y)) else value
+            name: _safe_indexing(value, positions) if one_a_row(value, len(self.y)) else value
             for name, value in self.beside.items()
         }
         return _safe_indexing(self.X, positions), _safe_indexing(self.y, positions), aligned
@@ -171,10 +171,6 @@ class TrialRows:
         for part in (positions[known], positions[~known]):
             X, y, _ = self.at(part)
             yield X, y
-
-
-def _one_a_row(value: Any, rows: int) -> bool:
-    return not isinstance(value, (str, bytes)) and hasattr(value, "__len__") and len(value) == rows
 
 
 def train(
