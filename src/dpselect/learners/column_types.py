@@ -6,7 +6,7 @@ odd cell makes text of a column of numbers. A refusal would then tell that there
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
@@ -50,8 +50,8 @@ def of_any_type() -> Iterator[None]:
         _ANY_TYPE.reset(token)
 
 
-def refuse_other_types(X: Any) -> None:
-    """Raise `ArgumentError` for the first column of X whose type shows that it holds no numbers.
+def refuse_other_types(X: Any, places: Set[int] | None = None) -> None:
+    """Raise `ArgumentError` for the first column of X, or of these places, whose type shows that it holds no numbers.
 
     >>> refuse_other_types(np.array([["2020-01-02"]], dtype="datetime64[D]"))
     Traceback (most recent call last):
@@ -60,8 +60,9 @@ def refuse_other_types(X: Any) -> None:
     """
     if _ANY_TYPE.get():
         return
-    for name, kind in _types(X):
-        held = _held(kind)
+    for place, (name, kind) in enumerate(_types(X)):
+        asked = places is None or (place in places if name is not None else bool(places))
+        held = _held(kind) if asked else None
         if held is not None:
             where = "X" if name is None else f"column {str(name)[:100]!r} of X"
             name = str(kind).partition("(")[0][:60]  # without the words of an Enum

@@ -14,9 +14,8 @@ from typing import Any, Final
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.utils import _safe_indexing
-from sklearn.utils._indexing import _get_column_indices
 
+from dpselect.integrations.sklearn.columns import chosen_places
 from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.public import PublicTransformer
 from dpselect.learners.company import ROWS
@@ -240,7 +239,7 @@ def _gather(node: Any, places: Sequence[int], X: Any, found: list[list[Any]]) ->
     if isinstance(node, ColumnTransformer):
         rest = set(range(len(places)))
         for _, part, columns in node.transformers:
-            chosen = _chosen(columns, X, len(places))
+            chosen = chosen_places(columns, X, len(places))
             rest -= set(chosen)
             _gather(part, [places[place] for place in chosen], X, found)
         _gather(node.remainder, [places[place] for place in sorted(rest)], X, found)
@@ -251,13 +250,3 @@ def _gather(node: Any, places: Sequence[int], X: Any, found: list[list[Any]]) ->
             if not found[place]:
                 found[place] = [value for value in np.asarray(known, dtype=object).tolist() if value == value]
     return True
-
-
-def _chosen(columns: Any, X: Any, count: int) -> list[int]:
-    """The places that a column transformer's choice means. An unknown name is found when it is fitted."""
-    try:
-        if callable(columns):
-            columns = columns(_safe_indexing(X, []))
-        return [place for place in _get_column_indices(X, columns) if place < count]
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return []

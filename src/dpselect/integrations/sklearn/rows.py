@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from dpselect.errors import ArgumentError, levels_to_the_caller, number
+from dpselect.integrations.sklearn.columns import passed_through
 from dpselect.integrations.sklearn.diffprivlib_models import takes_classes_from_rows
 from dpselect.integrations.sklearn.guarantee import PrivateStep
 from dpselect.integrations.sklearn.methods import has_method
@@ -117,13 +119,21 @@ def _is_of_others(place: PrivateStep) -> bool:
 
 
 def refuse_columns_of_other_types(estimator: Any, X: Any) -> None:
-    """Raise `ArgumentError` for a column that is not of numbers, if one of this package's steps is the first to see X.
+    """Raise `ArgumentError` for a column whose type holds no numbers that one of this package's steps gets as it is.
 
-    Other steps may turn it into numbers. A rehearsal shows whether they do.
+    A `ColumnTransformer` in front hands on some columns unchanged, but without their types, so that the step could not
+    tell dates from other objects. Other steps may turn a column into numbers. A dry run shows whether they do.
     """
-    first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else estimator
-    if isinstance(first, (PrivateLearner, RuleClassifier, MapOfRows)):
-        refuse_other_types(X)
+    steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
+    places: Set[int] | None = None
+    for step in steps:
+        if isinstance(step, (PrivateLearner, RuleClassifier, MapOfRows)):
+            refuse_other_types(X, places)
+        elif type(step) is ColumnTransformer and places is None and (is_frame(X) or isinstance(X, np.ndarray)):
+            places = passed_through(step, X, table_shape(X)[1])
+            continue
+        if step not in (None, "passthrough"):
+            return
 
 
 def warn_if_unscaled(estimator: Any, searched: Set[str], columns: int) -> None:
