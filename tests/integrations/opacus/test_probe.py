@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dpselect.errors import ArgumentError
 from dpselect.integrations.opacus import engine_guarantee
-from dpselect.integrations.opacus.made_up import facts_of
 from dpselect.integrations.opacus.probe import refuse_mixed_rows
+from dpselect.integrations.opacus.synthetic_rows import facts_of
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.ledger import Ledger
 from dpselect.randomness import keyed_source

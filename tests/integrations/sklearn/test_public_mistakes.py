@@ -14,7 +14,7 @@ from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
-from tests.integrations.sklearn.made_up_cases import FAST, FRAME, NUMBERS, ROWS, TABLES, front, learner, numeric, pd
+from tests.integrations.sklearn.tables_cases import FAST, FRAME, NUMBERS, ROWS, TABLES, front, learner, numeric, pd
 
 Y = (NUMBERS[:, 0] > 0.5).astype(int)
 

@@ -24,7 +24,7 @@ from dpselect.privacy import Adjacency, pure_dp
 from dpselect.randomness import keyed_source
 from tests.integrations.sklearn import attacks_cases as attacks
 from tests.integrations.sklearn.attacks_cases import Seen, SeenReplaceOne, seen
-from tests.integrations.sklearn.declared_cases import LEARNER, ROWS, search
+from tests.integrations.sklearn.declarations_cases import LEARNER, ROWS, search
 
 
 def test_a_score_that_is_not_released_is_not_scaled_by_the_private_number_of_rows():

@@ -25,7 +25,7 @@ import numpy as np
 from dpselect.errors import ArgumentError, missing_extra
 from dpselect.integrations.opacus.fixed_draws import FixedDraws
 from dpselect.integrations.opacus.kept_state import refuse_kept_rows
-from dpselect.integrations.opacus.made_up import InputFacts, Rows, benign, harsh
+from dpselect.integrations.opacus.synthetic_rows import InputFacts, Rows, benign, harsh
 
 try:
     import torch

@@ -29,8 +29,8 @@ try:
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
-from dpselect.integrations.opacus.made_up import InputFacts, facts_of
 from dpselect.integrations.opacus.probe import Reduction, refuse_mixed_rows
+from dpselect.integrations.opacus.synthetic_rows import InputFacts, facts_of
 
 __all__ = ["PrivateTraining", "engine_guarantee"]
 

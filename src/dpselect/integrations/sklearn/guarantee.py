@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpselect.accounting import mixture
 from dpselect.errors import ArgumentError
-from dpselect.integrations.sklearn.declared import how_to_declare, is_declared
+from dpselect.integrations.sklearn.declarations import how_to_declare, is_declared
 from dpselect.integrations.sklearn.diffprivlib_models import is_diffprivlib, refuse_facts_from_data, reviewed_epsilon
 from dpselect.integrations.sklearn.distributions import MixedSpace, finite_choices, with_params
 from dpselect.integrations.sklearn.methods import has_method

@@ -21,10 +21,10 @@ from threadpoolctl import threadpool_limits
 
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.distributions import finite_choices, numpy_source, spaces_of
-from dpselect.integrations.sklearn.made_up import made_up_beside, made_up_tables, with_holes
 from dpselect.integrations.sklearn.methods import answers, has_method
 from dpselect.integrations.sklearn.rows import sliceable
 from dpselect.integrations.sklearn.scoring import PublicScores, RowScore, Scoring
+from dpselect.integrations.sklearn.synthetic_rows import synthetic_beside, synthetic_tables, with_holes
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train
 from dpselect.learners.company import ROWS, depends_on_company
 from dpselect.learners.containers import is_frame
@@ -87,7 +87,7 @@ def rehearsal_rows(
     Of X only the container, the names and the types of its columns are used, and of `beside` the same.
     """
     if public is None:
-        tables = list(made_up_tables(X, estimator))
+        tables = list(synthetic_tables(X, estimator))
     else:
         public = sliceable(public)
         count, columns = table_shape(public)
@@ -98,7 +98,7 @@ def rehearsal_rows(
         y = keyed_source("rehearsal").uniform(ROWS)
     else:
         y = np.asarray(classes)[np.arange(ROWS) % len(classes)]
-    return [TrialRows(table, y, made_up_beside(beside, len(X))) for table in tables]
+    return [TrialRows(table, y, synthetic_beside(beside, len(X))) for table in tables]
 
 
 def stand_ins(X: Any, tables: Sequence[TrialRows]) -> list[tuple[Any, Any]]:

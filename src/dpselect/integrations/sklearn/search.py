@@ -27,8 +27,8 @@ from dpselect.integrations.sklearn.guarantee import Base, private_steps
 from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
 from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse, stand_ins
-from dpselect.integrations.sklearn.released import ReleasedEstimator
-from dpselect.integrations.sklearn.requested import request_of
+from dpselect.integrations.sklearn.released_estimator import ReleasedEstimator
+from dpselect.integrations.sklearn.request import request_of
 from dpselect.integrations.sklearn.rows import (
     nominal_rows,
     public_rows,

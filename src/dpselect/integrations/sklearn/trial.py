@@ -30,9 +30,9 @@ from dpselect.integrations.sklearn.diffprivlib_models import (
 from dpselect.integrations.sklearn.distributions import numpy_source, with_params
 from dpselect.integrations.sklearn.folds import average_of_folds
 from dpselect.integrations.sklearn.guarantee import Base, PrivateStep, dense, private_steps
-from dpselect.integrations.sklearn.made_up import one_a_row, with_row
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring
 from dpselect.integrations.sklearn.split import Part
+from dpselect.integrations.sklearn.synthetic_rows import one_a_row, with_row
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.learners.column_types import of_any_type
 from dpselect.privacy import Adjacency

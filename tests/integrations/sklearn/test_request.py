@@ -3,7 +3,7 @@
 import pytest
 
 from dpselect.errors import ArgumentError
-from dpselect.integrations.sklearn.requested import request_of
+from dpselect.integrations.sklearn.request import request_of
 from dpselect.repetitions import Harmonic
 from dpselect.tuning import LogUniform
 from tests.integrations.sklearn import designs_cases as designs

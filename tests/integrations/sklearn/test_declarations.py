@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn import PublicTransformer
 from dpselect.randomness import keyed_source
-from tests.integrations.sklearn.declared_cases import LEARNER, ROWS, search
+from tests.integrations.sklearn.declarations_cases import LEARNER, ROWS, search
 
 NUMBERS = keyed_source("rows").uniform((ROWS, 2))
 Y = (NUMBERS[:, 0] > 0.5).astype(int)

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("opacus")
 
 from dpselect.errors import ArgumentError
-from dpselect.integrations.opacus.made_up import InputFacts, benign, facts_of, harsh
+from dpselect.integrations.opacus.synthetic_rows import InputFacts, benign, facts_of, harsh
 from tests.integrations.opacus import row_mixing_zoo as zoo
 from tests.integrations.opacus.probe_cases import fit
 

@@ -22,7 +22,7 @@ from dpselect.learners.company import ROWS
 from dpselect.learners.containers import is_frame, is_pandas
 from dpselect.randomness import RandomSource, keyed_source
 
-__all__ = ["made_up_beside", "made_up_tables", "one_a_row", "with_holes", "with_row"]
+__all__ = ["one_a_row", "synthetic_beside", "synthetic_tables", "with_holes", "with_row"]
 
 _STYLES: Final[Mapping[str, Any]] = {
     "words": lambda digit: "abcdefghij"[digit],
@@ -35,7 +35,7 @@ _BEGIN: Final = datetime.datetime(2001, 1, 1)
 _HOLES: Final = tuple(range(1, ROWS, 5))
 
 
-def made_up_tables(X: Any, estimator: Any) -> Iterator[Any]:
+def synthetic_tables(X: Any, estimator: Any) -> Iterator[Any]:
     """Tables of `ROWS` rows in the container of X; more than one where the types leave styles open.
 
     Numbers are uniform in [0, 1), or whole ones from 0 to 9. None come of a container of columns that is not known.
@@ -55,7 +55,7 @@ def made_up_tables(X: Any, estimator: Any) -> Iterator[Any]:
         yield _in_container(X, columns)
 
 
-def made_up_beside(beside: Mapping[str, Any], rows: int) -> dict[str, Any]:
+def synthetic_beside(beside: Mapping[str, Any], rows: int) -> dict[str, Any]:
     """What goes to `fit` beside the rows: ones where there is one number a row, else as it is given."""
 
     def like(value: Any) -> Any:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from dpselect.accounting.stopping.gated import logistic_error_shift
 from dpselect.learners import GatedLogisticRegression, GatedRelease, OutputPerturbationClassifier
-from dpselect.learners.gated import _ERROR_STEP, _HeldOut, _score_margin
+from dpselect.learners.gated_release import _ERROR_STEP, _HeldOut, _score_margin
 from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source

@@ -7,9 +7,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from dpselect.integrations.sklearn import PublicTransformer
-from dpselect.integrations.sklearn.made_up import made_up_tables, with_holes
+from dpselect.integrations.sklearn.synthetic_rows import synthetic_tables, with_holes
 from dpselect.learners import DPSGDClassifier
-from tests.integrations.sklearn.made_up_cases import FRAME, POLARS, ROWS, TABLES, learner, pl
+from tests.integrations.sklearn.tables_cases import FRAME, POLARS, ROWS, TABLES, learner, pl
 
 
 def identity(table):
@@ -23,8 +23,8 @@ def identity(table):
 def test_made_up_rows_know_names_and_types_and_nothing_that_a_row_holds(table):
     X = TABLES[table]
     half = X[: ROWS // 2] if isinstance(X, np.ndarray | pl.DataFrame) else X.iloc[1 : ROWS // 2 : 2]
-    made = list(made_up_tables(X, learner()))
-    for one, other in zip(made, made_up_tables(half, learner()), strict=True):
+    made = list(synthetic_tables(X, learner()))
+    for one, other in zip(made, synthetic_tables(half, learner()), strict=True):
         assert type(one) is type(X)
         assert len(one) == 32
         assert "Ulm" not in str(np.asarray(one, dtype=object).tolist())
@@ -46,6 +46,6 @@ def test_words_are_those_that_an_encoder_declares():
         make_pipeline(make_column_transformer(("passthrough", ["age"]), remainder=encoder), DPSGDClassifier()),
     ):
         frame = FRAME[["age", "city", "kind"]]
-        (made,) = made_up_tables(frame, estimator)
+        (made,) = synthetic_tables(frame, estimator)
         assert set(made["city"]) == {"Ulm", "Rom"}
         assert set(made["kind"]) == {"x", "y"}
