@@ -42,11 +42,11 @@ class _KeyPickler(pickle.Pickler):
         return NotImplemented
 
 
-def cache_key(value: Any) -> bytes | None:
-    """Bytes that differ for different public values; None if code of others is part of the value."""
+def cache_key(public: Any) -> bytes | None:
+    """Bytes that tell public values apart, or None if code of others is part of one."""
     buffer = io.BytesIO()
     try:
-        _KeyPickler(buffer, protocol=5).dump(value)
+        _KeyPickler(buffer, protocol=5).dump(public)
     except (pickle.PicklingError, TypeError, AttributeError, RecursionError):
         return None
     return buffer.getvalue()

@@ -73,7 +73,7 @@ class BudgetError(RuntimeError):
 class ClaimError(BudgetError):
     """A reservation pays for one release of one search, and this is another one, or another copy of it.
 
-    Which copies were resumed and which was the last decides, never what any of them found.
+    Whether copies were resumed and which was the last decides, never what any of them found.
     """
 
 

@@ -56,20 +56,20 @@ def event_guarantee(event: dp_event.DpEvent, *, neighboring_relation: Neighborin
 
 
 def _name(member: Any) -> Any:
-    """The name of a member of an enumeration; anything else as it is."""
+    """The name of a member of an enumeration, or anything else as it is."""
     return getattr(member, "name", member)
 
 
 def plan_guarantee(config: Any) -> Guarantee:
-    """The guarantee of one training by a `BandMFExecutionPlanConfig`, with one band DP-SGD; no data needed.
+    """The guarantee of one training by a `BandMFExecutionPlanConfig`, with one band DP-SGD. It needs no data.
 
-    The caller must ensure that the training uses the plan's three parts as JAX-Privacy describes, and in a search each
-    run's `noise_seed` is drawn from its own random source: runs that share a seed share their noise, and are not
+    You must ensure two things. The training uses the plan's three parts as JAX-Privacy describes. In a search each run
+    draws its `noise_seed` from its own random source: runs that share a seed share their noise, and are not
     independent.
 
-    Raises `ArgumentError` for the relation of its accountant (its default is REPLACE_SPECIAL) and, under adding or
-    removing a row, for groups of equal size, which depend on the number of rows; `TypeError` for what is no such
-    config.
+    Raises `ArgumentError` for the relation of its accountant (its default is REPLACE_SPECIAL). Under adding or removing
+    a row it raises it also for groups of equal size, which depend on the number of rows. Raises `TypeError` for
+    anything but such a config.
     """
     try:
         relation, partition = config.accountant.neighboring_relation, config.partition_type
@@ -92,8 +92,9 @@ def params_guarantee(params: Any, *, steps: int, size_is_public: bool) -> Guaran
     Under adding or removing one row, with Poisson sampling at rate batch size / number of samples. That rate and the
     number of steps come from the number of rows: `size_is_public=True` declares that it may be known.
 
-    Raises `ArgumentError` for other sampling, truncated batches, groups (`cycle_length` above 1), several examples
-    per user, a clipping norm without limit, and without the declaration; `TypeError` for what is no `DpParams`.
+    Raises `ArgumentError` for other sampling, truncated batches, groups (`cycle_length` above 1) and several examples
+    per user. So it does for a clipping norm without limit, and without the declaration. Raises `TypeError` for anything
+    but a `DpParams`.
     """
     steps = integer("steps", steps, at_least=1)
     try:

@@ -40,8 +40,8 @@ _ADVICE: Final = {"moments": _MOMENTS, "durations": _DURATIONS, "categories": _C
 def of_any_type() -> Iterator[None]:
     """Within it nothing is refused for its type.
 
-    For runs of a search: a step in front may give its table a type that depends on the rows, and a run that fails for
-    it would tell of them.
+    For runs of a search. A step in front may give its table a type that depends on the rows. A run that fails for that
+    type would tell of them.
     """
     token = _ANY_TYPE.set(True)
     try:
@@ -70,7 +70,7 @@ def refuse_other_types(X: Any, places: Set[int] | None = None) -> None:
 
 
 def _types(X: Any) -> Iterator[tuple[Any, Any]]:
-    """The names and types of the columns of a frame or an Arrow table; of an array its type without a name."""
+    """The names and types of the columns of a frame or an Arrow table. An array has one type and no name."""
     if is_pandas(X):
         yield from zip(X.columns, X.dtypes, strict=True)
     elif is_arrow_table(X):
@@ -82,7 +82,7 @@ def _types(X: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _held(kind: Any) -> str | None:
-    """What a column of this type holds, if that is neither numbers nor text nor any objects."""
+    """The contents of a column of this type, if they are neither numbers nor text nor any objects."""
     kind = getattr(kind, "pyarrow_dtype", kind)  # a type of Arrow in pandas
     module = type(kind).__module__.partition(".")[0]
     if isinstance(kind, np.dtype):

@@ -1,4 +1,4 @@
-"""Which container holds a table, from its methods alone: none of these libraries is imported, and no cell is read."""
+"""The container of a table, known by its methods alone: none of these libraries is imported, and no cell is read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def without_sparsity(X: Any) -> Any:
 
 
 def numpy_kind(values: Any) -> str | None:
-    """The letter of the NumPy type of an array or a column; None if it has no such type.
+    """The letter of the NumPy type of an array or a column, or None if it has no such type.
 
     >>> numpy_kind(np.zeros(2)), numpy_kind([0.0])
     ('f', None)

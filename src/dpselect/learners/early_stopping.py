@@ -1,7 +1,7 @@
 """Private training that may stop early and pays for the steps it took.
 
-Hartmann, Bindschaedler, Bentkamp, West, "Privacy accounting economics" (2022), Algorithm 3; priced by
-`dpselect.accounting.iterative`.
+Hartmann, Bindschaedler, Bentkamp, West, "Privacy accounting economics" (2022), Algorithm 3. Its price is
+that of `dpselect.accounting.iterative`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["EarlyStopping", "NoGain", "PrivateValidation", "PublicValidation", "
 
 @runtime_checkable
 class ModelScore(Protocol):
-    """How good is this model? The number is released; `guarantee` is its price, None if it sees no private rows."""
+    """How good is this model? The number is released. `guarantee` is its price, None if it sees no private rows."""
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -43,7 +43,7 @@ class ModelScore(Protocol):
         ...
 
     def __call__(self, model: Any, random: RandomSource) -> float:
-        """The score of a model; larger is better."""
+        """The score of a model, larger being better."""
         ...
 
 
@@ -247,10 +247,10 @@ class EarlyStopping:
 
 
 class Run(Session):
-    """One run of a training loop: ask `stop` after every step; leaving the context settles what it cost.
+    """One run of a training loop: ask `stop` after every step. Leaving the context settles its cost.
 
-    Anyone who leaves the loop at another step than `stop` says pays for the next stopping point; that must not depend
-    on anything but released outputs, and every step that was trained must have been counted (you must ensure this).
+    Anyone who leaves the loop at another step than `stop` says pays for the next stopping point. You must ensure two
+    things: that step depends on released outputs alone, and every step that was trained was counted.
     An exception leaves the reservation unsettled.
 
     Attributes after the context: `steps` that ran, `scores` (released), `guarantee`, what the run promised before it
@@ -274,12 +274,12 @@ class Run(Session):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the whole run promises, wherever it stops: the largest price."""
+        """The guarantee of the whole run, regardless of the stop: the largest price."""
         return self._price.worst()
 
     @property
     def realised(self) -> RealisedPrice:
-        """What the steps that ran cost in a ledger, charged at their stopping point."""
+        """The cost of the steps that ran in a ledger, charged at their stopping point."""
         return self._price.observed(self.steps)
 
     @answers
@@ -302,7 +302,7 @@ class Run(Session):
 
     @answers
     def stop(self, step: SupportsIndex, model: Any) -> bool:
-        """Whether to stop after this step (1, 2, ..., each once); at a stopping point the model is scored.
+        """Whether to stop after this step (1, 2, ..., each once). At a stopping point the model is scored.
 
         Raises `StudyError` outside the context, for a step that is not the next one, and past a stop.
         """

@@ -59,7 +59,7 @@ class PrivateRectangleClassifier(RuleClassifier):
     label: str = "rectangle"
 
     def guarantee(self, columns: int | None = None) -> Guarantee:
-        """What one `fit` on so many columns promises, from the parameters alone; those of X after a fit.
+        """The guarantee of one `fit` on so many columns (after a fit, those of X), from the parameters alone.
 
         >>> PrivateRectangleClassifier(epsilon=0.5).guarantee(columns=2).epsilon(delta=0) <= 0.5
         True

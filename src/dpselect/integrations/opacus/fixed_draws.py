@@ -19,8 +19,8 @@ __all__ = ["FixedDraws"]
 class FixedDraws(TorchDispatchMode):  # type: ignore[misc]
     """Every element drawn within is the same quantile `level` of its distribution.
 
-    A permutation becomes the reversed order, so that a shuffle of the batch shows; drawn indices become the first or
-    the last. `drew` says whether anything was drawn. Distributions that are not listed here are drawn as always.
+    A permutation becomes the reversed order, so that a shuffle of the batch shows. Drawn indices become the first or
+    the last. `drew` tells whether anything was drawn. Distributions that are not listed here are drawn as always.
     """
 
     def __init__(self, level: float) -> None:

@@ -77,7 +77,7 @@ class PrivateTraining:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of one training, under adding or removing one row; no data needed."""
+        """The guarantee of one training, under adding or removing one row. It needs no data."""
         return dp_sgd(noise_multiplier=self.noise_multiplier, sampling_rate=self.sampling_rate, steps=self.steps)
 
     def fit(

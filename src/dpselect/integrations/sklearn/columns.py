@@ -1,4 +1,4 @@
-"""Which columns of a table the parts of a `ColumnTransformer` take: by names, places and types, from no cell."""
+"""The columns of a table that the parts of a `ColumnTransformer` take, by name, place and type, and by no cell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["chosen_places", "passed_through"]
 
 
 def chosen_places(columns: Any, X: Any, count: int) -> list[int]:
-    """The places that a column transformer's choice means; none for an unknown name, which is refused at its fit."""
+    """The places that a column transformer's choice means. An unknown name has none, and is refused at its fit."""
     try:
         if callable(columns):
             columns = columns(_safe_indexing(X, []))
@@ -22,7 +22,7 @@ def chosen_places(columns: Any, X: Any, count: int) -> list[int]:
 
 
 def passed_through(step: ColumnTransformer, X: Any, count: int) -> set[int]:
-    """The places of the columns of X, of which there are `count`, that the step hands on unchanged."""
+    """The places of the columns that the step hands on unchanged, among the `count` columns of X."""
     chosen = [(part, chosen_places(columns, X, count)) for _, part, columns in step.transformers]
     unchanged = {place for part, places in chosen if _is_passthrough(part) for place in places}
     rest = set(range(count)) - {place for _, places in chosen for place in places}

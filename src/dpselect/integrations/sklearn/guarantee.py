@@ -1,8 +1,8 @@
-"""What one fit of an estimator promises, found before there is data.
+"""The guarantee of one fit of an estimator, found before there is data.
 
-An estimator, or each step of a pipeline, must be one of: private, with a guarantee that its parameters settle; without
-knowledge of its own (a row's transform depends on that row alone); declared public (`PublicTransformer`). Everything
-else is refused. The private steps of one fit see the same rows and are composed.
+An estimator, or each step of a pipeline, must be one of three things. It is private, with a guarantee that follows from
+its parameters. It is data-independent (a row's transform depends on that row alone). Or it is declared public
+(`PublicTransformer`). Everything else is refused. The private steps of one fit see the same rows and are composed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class PrivateStep:
 
 
 def private_steps(estimator: Any, base: Base | None = None, *, columns: int | None = None) -> list[PrivateStep]:
-    """The private steps, in order; `base` prices the last one. Raises `ArgumentError` for a step that is not private.
+    """The private steps, in order. `base` prices the last one. Raises `ArgumentError` for a step that is not private.
 
     `columns` is the public number of columns of X, for a guarantee that depends on it.
     """
@@ -79,7 +79,7 @@ def private_steps(estimator: Any, base: Base | None = None, *, columns: int | No
 
 
 def fit_guarantee(estimator: Any, base: Base | None = None, *, columns: int | None = None) -> Guarantee:
-    """What one fit promises: the composition of its private steps."""
+    """The guarantee of one fit: the composition of its private steps."""
     guarantees = [step.guarantee() for step in private_steps(estimator, base, columns=columns)]
     return guarantees[0] if len(guarantees) == 1 else compose(*guarantees)
 
@@ -191,11 +191,12 @@ def _refusal(step: Any, path: str) -> str:
 
 
 def searched_guarantee(estimator: Any, space: Space, make: Callable[[Any], Guarantee]) -> Guarantee:
-    """What one run promises whose parameters are drawn from `space`; `make` prices an estimator with parameters set.
+    """The guarantee of one run with parameters drawn from `space`. `make` prices an estimator with parameters set.
 
-    Parameters that the price does not read are left out. For each setting of those that it reads there is a candidate,
-    and the price is that of the mixture of the candidates: the setting is drawn by a fixed law, and released with the
-    winner. Raises `ArgumentError` for a parameter with infinitely many values that the price reads.
+    Parameters that the price does not read are left out. Each setting of those that it reads is a candidate. The price
+    is that of the mixture of the candidates: a fixed distribution draws the setting, which is released with the winner.
+
+    Raises `ArgumentError` for a parameter with infinitely many values that the price reads.
     """
     found = _merged(_candidates(estimator, space, make))
     weights, guarantees = zip(*found, strict=True)
@@ -270,9 +271,9 @@ class UnknownRows(ArgumentError):
 
 
 def mark_unknown_rows(steps: Sequence[PrivateStep]) -> None:
-    """Where the public number of rows is unknown: steps that are to be priced give away whether they read it.
+    """Let steps that are to be priced show whether they read the public number of rows, which is unknown.
 
-    A run is told a number, which may be that of the rows; a price without one would be that of something else.
+    A run gets a number, which may be that of the rows. A price without one would be that of something else.
     """
     for place in steps:
         if place.has.get("nominal_rows", 0) is None:
@@ -288,7 +289,7 @@ class _ParameterRead(Exception):
 
 
 class _Unread:
-    """Stands for a numeric parameter in an estimator that is priced; anyone who uses it gives itself away."""
+    """Represents a numeric parameter in an estimator that is priced. Code that uses it raises `_ParameterRead`."""
 
     def __init__(self, name: str) -> None:
         self._name = name

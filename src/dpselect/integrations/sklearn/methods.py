@@ -13,5 +13,5 @@ def has_method(thing: Any, name: str) -> bool:
 
 
 def answers(model: Any, method: str, X: Any) -> Any:
-    """What this method of a model answers for rows X. Raises `AttributeError` if there is none."""
+    """The answers of this method of a model for rows X. Raises `AttributeError` if there is none."""
     return getattr(model, method)(X)

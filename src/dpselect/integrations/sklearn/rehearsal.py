@@ -1,7 +1,7 @@
 """One run on synthetic rows, before anything is drawn or charged: what is wrong with the arguments shows here.
 
-Afterwards it could not be told: that a run on the data failed is part of what the guarantee protects, so that an
-estimator that always fails would cost the full price and find nothing.
+Afterwards it would be too late. The guarantee protects the fact that a run on the data failed. So an estimator that
+always fails would cost the full price and find nothing.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def rehearse(
 def rehearsal_rows(
     X: Any, classes: NDArray[Any] | None, estimator: Any, beside: Mapping[str, Any], public: Any = None
 ) -> list[TrialRows]:
-    """Synthetic rows with labels in turn, in each style that the types of X leave open; or the `public` rows, repeated.
+    """Synthetic rows with labels in turn, in each style that the types of X leave open, or the `public` rows, repeated.
 
     Of X only the container, the names and the types of its columns are used, and of `beside` the same.
     """
@@ -113,7 +113,7 @@ def stand_ins(X: Any, tables: Sequence[TrialRows]) -> list[tuple[Any, Any]]:
 
 
 def _suitable(estimator: Any, params: Mapping[str, Any], settings: Settings, tables: Sequence[TrialRows]) -> TrialRows:
-    """The first table that it can be trained on; if there is none, raises what training on the first one raises."""
+    """The first table that it can be trained on. If there is none, raises the error of training on the first one."""
     if len(tables) == 1:
         return tables[0]
     failures: list[Exception] = []
@@ -135,10 +135,10 @@ def _suitable(estimator: Any, params: Mapping[str, Any], settings: Settings, tab
 def draws_by_itself(estimator: Any, space: Space, settings: Settings, tables: Sequence[TrialRows]) -> bool:
     """Whether the last step's `random_state` takes integers but no generator, and is to stay None.
 
-    An integer would do for such an estimator and not for privacy: there are 2**32 of them, few enough to try them
-    all, and anyone who has the model could find the noise. With None it draws from the system's entropy, which `base`
-    declares; without `base`, or where None does not do either, `ArgumentError`. Tried on synthetic rows, also without a
-    rehearsal; if the estimator can be trained on them with neither, nothing is said.
+    An integer would do for such an estimator and not for privacy. There are 2**32 of them, few enough to try them all,
+    and anyone who has the model could find the noise. With None it draws from the system's entropy, which `base`
+    declares. Raises `ArgumentError` without `base`, or if None does not do either. This is tried on synthetic rows,
+    also without a dry run. If the estimator can be trained on them with neither, the answer is False.
     """
     places = settings.steps(clone(estimator))
     if not any("random_state" in place.has and "random" not in place.has for place in places):
@@ -192,7 +192,7 @@ def _answers_mix(model: Any, X: Any) -> bool:
 def _refuse_answers_by_other_rows(model: Any, tables: Sequence[TrialRows]) -> None:
     """The same for text of other styles, and for missing cells, which may be filled from other rows.
 
-    What a model cannot take tells nothing of it.
+    A table that the model cannot take tells nothing of it.
     """
     for rows in tables:
         for table in (rows.X, with_holes(rows.X)):

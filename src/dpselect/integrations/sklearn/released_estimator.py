@@ -1,6 +1,6 @@
-"""The face of a finished search: the released model's methods, and why there is nothing of the other runs.
+"""The public API of a finished search: the released model's methods, and why there is nothing of the other runs.
 
-What a user of scikit-learn's searches may expect and does not find here is refused with the reason.
+An attribute that other searches of scikit-learn have and this one has not is refused with the reason.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
 
     @available_if(_winner_has("predict"))  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:
-        """What the released model predicts for rows X."""
+        """The released model's predictions for rows X."""
         return self._asked("predict", X)
 
     @available_if(_winner_has("predict_proba"))  # type: ignore[untyped-decorator]
@@ -134,7 +134,7 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
         return answers(winner, method, X)
 
     def score(self, X: Any, y: Any) -> float:
-        """The released model's score on these rows, without noise; on private rows no guarantee covers it."""
+        """The released model's score on these rows, without noise. On private rows no guarantee covers it."""
         winner = self._winner()
         if isinstance(self.scoring, RowScore):
             return self.scoring(winner, X, y)

@@ -1,4 +1,4 @@
-"""What a `PrivateSearchCV` asks for, from its parameters alone, before there are rows."""
+"""The request of a `PrivateSearchCV`, from its parameters alone, before there are rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["request_of"]
 
 
 def request_of(search: Any, columns: int | None) -> Request:
-    """The request of a `PrivateSearchCV`; raises `ArgumentError` or `TypeError` for what is wrong with a parameter."""
+    """The request of a `PrivateSearchCV`. Raises `ArgumentError` or `TypeError` for a wrong parameter."""
     _refuse_clashes(search)
     if not (is_classifier(search.estimator) or is_regressor(search.estimator)):
         raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(search.estimator).__name__}")
@@ -83,7 +83,7 @@ def request_of(search: Any, columns: int | None) -> Request:
 
 
 def _refuse_clashes(search: Any) -> None:
-    """What does not go with the design."""
+    """Raise `ArgumentError` for a parameter that does not go with the design."""
     if search.design not in (names := design_names()):
         raise ArgumentError(f"design must be one of {', '.join(names)}, got {search.design!r}")
     kind = DESIGNS[search.design]

@@ -66,7 +66,7 @@ def sliceable(X: Any) -> Any:
 def read_labels(
     y: Any, count: int, steps: Sequence[PrivateStep], classes: Sequence[Any] | None, classifier: bool
 ) -> Labels:
-    """The labels of the rows. What is no label, and a label of no class, raises nothing."""
+    """The labels of the rows. A cell that is no label, and a label of no class, raises nothing."""
     if classifier:
         labels = labels_of(y, count)
         given = [classes, *(place.has.get("classes") for place in steps)]
@@ -84,7 +84,7 @@ def read_labels(
 def nominal_rows(
     nominal: float | None, count: int, adjacency: Adjacency, steps: Sequence[PrivateStep], *, used: bool
 ) -> float:
-    """The public number of rows. Where it is `used`, or a step needs it, `PublicRowCountWarning` if it is X's own.
+    """The public number of rows. Warns (`PublicRowCountWarning`) if it is X's own, and is `used` or needed by a step.
 
     Else 1: a score that is not released needs no scale, and one taken from the private number of rows could round
     different scores to equal ones, by that number.
@@ -159,10 +159,10 @@ def warn_if_unscaled(estimator: Any, searched: Set[str], columns: int) -> None:
 
 
 def rows_taken(X: Any, steps: Sequence[PrivateStep]) -> NDArray[np.bool_]:
-    """Which rows the private steps of others can take, each from its own cells; this package's take all. Shape (rows,).
+    """Whether the private steps of others can take each row, by its own cells. dpselect's take all. Shape (rows,).
 
-    Not those with a cell that is missing, infinite or so large that a product of two could be infinite; nor with one
-    that is not a number, unless the steps' tags say that they take text or categories.
+    They cannot take a cell that is missing, infinite or so large that a product of two could be infinite. They can take
+    a cell that is not a number only if the steps' tags tell that they take text or categories.
     """
     foreign = [place.step for place in steps if _is_of_others(place)]
     cells = np.asarray(without_sparsity(X))

@@ -1,4 +1,4 @@
-"""Which rows train and which score, decided for each row by itself: a public hash of the row or of its position."""
+"""The rows that train and those that score, by a public hash of each row alone or of its position."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rows_to_parts(
     own_scores: bool = False,
     y: Any = None,
 ) -> list[Part]:
-    """The parts of one run: one pair, or one for each fold; all rows train when nothing is held out.
+    """The parts of one run: one pair, or one for each fold. All rows train if nothing is held out.
 
     With `own_scores` they score as well.
 
@@ -69,7 +69,7 @@ def _digests(X: Any, labels: NDArray[Any]) -> list[bytes]:
 
 
 def _with_numbers(digests: list[bytes], same: list[bytes | None]) -> list[bytes]:
-    """Digests of rows, of those that are the same with their number among them; None is the same as no other."""
+    """Digests of rows, of those that are the same with their number among them. None is the same as no other."""
     before: Counter[bytes | None] = Counter()
     found = []
     for digest, content in zip(digests, same, strict=True):
@@ -92,7 +92,7 @@ def _same(X: Any, y: Any) -> list[bytes | None]:
 
 
 def _typed_columns(X: Any) -> list[NDArray[Any]] | None:
-    """Tables of one type each; None if a column is not of numbers, or rows have names."""
+    """Tables of one type each, or None if a column is not of numbers or rows have names."""
     if not is_frame(X):
         numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
         return [X] if numbers else None

@@ -1,8 +1,8 @@
 """Synthetic rows like those of a table, from public facts alone: its container, its columns' names and their types.
 
 No cell is read, and no category of a data frame's own: those are found in rows. Words come from the encoders that the
-estimator declares to be public. Where a type leaves open what a column holds (text, objects), rows of several styles
-are offered, and a rehearsal takes the first that the public steps take.
+estimator declares to be public. If a type leaves open what a column holds (text, objects), rows of several styles are
+offered, and a dry run uses the first that the public steps take.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HOLES: Final = tuple(range(1, ROWS, 5))
 
 
 def synthetic_tables(X: Any, estimator: Any) -> Iterator[Any]:
-    """Tables of `ROWS` rows in the container of X; more than one where the types leave styles open.
+    """Tables of `ROWS` rows in the container of X, more than one if the types leave styles open.
 
     Numbers are uniform in [0, 1), or whole ones from 0 to 9. None come of a container of columns that is not known.
     """
@@ -56,7 +56,7 @@ def synthetic_tables(X: Any, estimator: Any) -> Iterator[Any]:
 
 
 def synthetic_beside(beside: Mapping[str, Any], rows: int) -> dict[str, Any]:
-    """What goes to `fit` beside the rows: ones where there is one number a row, else as it is given."""
+    """The arguments of `fit` beside the rows: ones for a value with one number a row, any other as it is given."""
 
     def like(value: Any) -> Any:
         if not one_a_row(value, rows):
@@ -218,14 +218,14 @@ def _polars_frame(X: Any, columns: Sequence[Sequence[Any]]) -> Any:
 
 
 def _words(estimator: Any, X: Any, count: int) -> list[list[Any]]:
-    """For each column the categories that the encoders of the estimator declare for it, public; none, an empty list."""
+    """For each column the public categories that the encoders of the estimator declare for it, or an empty list."""
     found: list[list[Any]] = [[] for _ in range(count)]
     _gather(estimator, list(range(count)), X, found)
     return found
 
 
 def _gather(node: Any, places: Sequence[int], X: Any, found: list[list[Any]]) -> bool:
-    """Note the categories of what sees the columns at these places first; False if the columns pass on unchanged."""
+    """Note the categories of the first step that sees these columns. False if the columns pass on unchanged."""
     if node is None or isinstance(node, str):
         return node == "drop"
     if isinstance(node, PublicTransformer):

@@ -45,11 +45,11 @@ __all__ = ["SearchRun", "Settings", "TrialRows", "noise_parameter", "pack", "tra
 
 @dataclass(frozen=True, repr=False)
 class Settings:
-    """What the search sets on every private step that has such a parameter, beside the searched ones.
+    """The parameters that the search sets on every private step that has them, beside the searched ones.
 
-    `noise` is the noise multiplier of the only private step, or one over its epsilon; with more private steps it is the
+    `noise` is the noise multiplier of the only private step, or one over its epsilon. With more private steps it is the
     common factor of theirs. `nominal_rows` is the public number of rows of one training, or None. `own_entropy`: the
-    last step, of which `base` is declared, keeps `random_state` None and draws from the system's entropy.
+    last step, which `base` is declared for, keeps `random_state` None and draws from the system's entropy.
     """
 
     adjacency: Adjacency | None
@@ -139,7 +139,7 @@ class TrialRows:
         takes: Callable[[Any], NDArray[np.bool_]],
         stand_ins: Sequence[tuple[Any, Any]] | None,
     ) -> TrialRows:
-        """With the rows that a model can be trained on; the first of `stand_ins` that is taken trains for the others.
+        """With the rows that a model can be trained on. The first of `stand_ins` that is taken trains for the others.
 
         If no such row can be taken either, all rows train, and a run that fails on one counts as failed.
         """
@@ -286,7 +286,7 @@ class SearchRun:
 
 class _Packer(ValuePickler):
     def reducer_override(self, obj: Any) -> Any:
-        """What must not leave with a model leaves None behind."""
+        """None in the place of an object that must not leave with a model."""
         if isinstance(obj, _SECRET):
             return type(None), ()
         if type(obj).__name__ == "BudgetAccountant" and is_diffprivlib(obj):
