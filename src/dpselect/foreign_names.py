@@ -1,4 +1,4 @@
-"""What is wrong with a call: the names that other libraries have for our arguments, and what to type in their place."""
+"""Mistakes in a call: the names that other libraries have for our arguments, and what to type in their place."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Registry(Generic[Thing]):
         return add
 
     def __getitem__(self, name: str) -> Thing:
-        """The thing of this name; raises `ArgumentError`, which lists the names."""
+        """The thing of this name. Raises `ArgumentError`, which lists the names."""
         things = self._all()
         if name not in things:
             raise ArgumentError(f"unknown {self._kind} {name!r}; one of {', '.join(sorted(things))}")

@@ -1,7 +1,7 @@
 """JAX-Privacy training as a private run: guarantees from its execution plans, its DpEvents and its DpParams.
 
-Nothing here imports JAX-Privacy: what it describes is a dp-accounting DpEvent, or a few public numbers. What its own
-accountants say does not enter.
+Nothing here imports JAX-Privacy: it describes a training by a dp-accounting DpEvent, or a few public numbers. The
+values of its own accountants do not enter.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def params_guarantee(params: Any, *, steps: int, size_is_public: bool) -> Guaran
 def check_clipped_gradient(gradient: Callable[[Any], Any], example: Callable[[int], Any], *, max_norm: float) -> None:
     """Try a clipped gradient on synthetic rows: the sum of what each row gives alone, each at most `max_norm` long.
 
-    A guarantee is of that sum: with rows on another axis than the first, a loss or a normalisation across the batch, or
-    a division by its size, one row moves it by more than the noise was made for.
+    A guarantee is of that sum. With rows on another axis than the first, or a loss or a normalisation across the batch,
+    one row moves it by more than the noise was made for. So it does if the sum is divided by the size of the batch.
 
     Args:
         gradient: of a batch, the sum of clipped gradients without noise, such as

@@ -150,7 +150,7 @@ def _right(model: Any, X: Any, y: Any) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EarlyStopping:
-    """When to stop, and how the run is paid for; fixed before the data is seen.
+    """When to stop, and how the run is paid for. All is fixed before the data is seen.
 
     Args:
         stops: the numbers of steps after which the run may stop; the last one is the longest run.
@@ -197,7 +197,7 @@ class EarlyStopping:
         """The price by stopping point of training whose steps have these guarantees (see `iterative`).
 
         A private score on the same rows is one more step at every stop but the last. On disjoint rows training and
-        scores are two runs, of which a row is in one: the more expensive price and the larger delta at every stop.
+        scores are two runs, and a row is in one of them: the more expensive price and the larger delta at every stop.
         """
         check = self.score.guarantee
         together = check is not None and not self.score.disjoint

@@ -38,7 +38,7 @@ class PrivateRectangleClassifier(RuleClassifier):
         receipt_: what the spender gave; None without one.
         guarantee_: what the fit promises; for X with as many columns the same as `guarantee(columns)`.
 
-    A cell that is missing or not a number leaves its row out, and is predicted as the first class; a row with
+    A cell that is missing or not a number leaves its row out, and is predicted as the first class. A row with
     another label is left out. `fit` raises `ArgumentError` or `TypeError` for parameters and for a container (shape,
     sparse, complex), never because of what the rows hold.
 

@@ -96,7 +96,7 @@ class RidgeRegression(_Ridge, Regressor):
     It is the better the more rows there are for each column. With few, `DPSGDRegressor` is better.
 
     How `fit` treats the data. It looks at each row alone. A cell that is missing, infinite or not a number counts as
-    zero; a row whose label is not a number contributes nothing. It never fails on a value, and no row is a table too.
+    zero. A row whose label is not a number contributes nothing. It never fails on a value, and no row is a table too.
 
     Args:
         label_bounds: the least and the largest label, public; labels beyond are clipped, and so are answers.
@@ -151,7 +151,7 @@ class RidgeClassification(_Ridge, Classifier):
     of thousands of rows.
 
     How `fit` treats the data. It looks at each row alone. A cell that is missing, infinite or not a number counts as
-    zero; a row whose label is not in `classes` contributes nothing. It never fails on a value.
+    zero. A row whose label is not in `classes` contributes nothing. It never fails on a value.
 
     Args:
         noise_multiplier: one over the Gaussian differential privacy parameter mu of one fit, from 0.05 to 100,000.

@@ -46,7 +46,7 @@ def gate_server(
 
     @server.tool()
     def purse() -> str:
-        """What is left of the failure probability; nothing can be asked once it is 0."""
+        """The rest of the failure probability. Nothing can be asked once it is 0."""
         return rounded_down(place.purse)
 
     return server

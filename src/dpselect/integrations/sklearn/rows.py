@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, repr=False)
 class Labels:
-    """The labels that score a model and those that train it, what stands for each in the split, the public classes.
+    """The labels that score a model, those that train it, the value of each for the split, the public classes.
 
     `usable`: which rows have a label that the estimator can be trained with, each from its own label. For the split a
     label is its class's number, or the number itself.
