@@ -54,8 +54,8 @@ def price_study(
 
     `base(noise)` is the guarantee of one run, its score and reported values included, with this noise multiplier. Runs
     hold it in the parameter or user attribute `noise_parameter`. Without such a parameter it is `base(None)`. Noise
-    that was chosen run by run, perhaps by earlier scores, has no composition theorem for the values that occurred. All runs
-    are then priced at the least that the study shows to have been possible.
+    that was chosen run by run, perhaps by earlier scores, has no composition theorem for the values that occurred. All
+    runs are then priced at the least that the study shows to have been possible.
 
     `planned` is a number of runs fixed in advance that the search was never to exceed, where it stopped earlier.
     Raises `ArgumentError` for a study without runs and for a noise that is not a number or that no run holds. So it

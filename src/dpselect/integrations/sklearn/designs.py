@@ -66,8 +66,8 @@ def agreement_of(estimator: Any, scoring: Any, classes: NDArray[Any] | None) -> 
     if not is_classifier(estimator) and scoring is None:
         return Scoring(agreement(Target(bounds=label_bounds(estimator, 'design="portfolio"'))), None, 1.0)
     raise ArgumentError(
-        f'scoring={scoring!r}: design="portfolio" compares by a sum over the rows that train: leave it None (right '
-        "answers, or how near a number comes), or give a RowScore"
+        f'scoring={scoring!r}: design="portfolio" compares by a sum over the rows that train: leave it None '
+        "(correct predictions, or how near a number comes), or give a RowScore"
     )
 
 
