@@ -59,7 +59,7 @@ class PromiseError(ArgumentError, TypeError):
 
 
 class BoundUnavailableError(ArgumentError):
-    """The named bound does not exist for these inputs; the message lists those that do."""
+    """The named bound does not exist for these inputs. The message lists those that do."""
 
 
 class BracketError(RuntimeError):
@@ -73,12 +73,12 @@ class BudgetError(RuntimeError):
 class ClaimError(BudgetError):
     """A reservation pays for one release of one search, and this is another one, or another copy of it.
 
-    Which copies were resumed and which was the last decides, never what any of them found.
+    Whether copies were resumed and which was the last decides, never what any of them found.
     """
 
 
 class StudyError(ArgumentError):
-    """A study file, a schema or a folder is not as it must be; found before a row of data is read."""
+    """A study file, a schema or a folder is not as it must be, which is found before a row of data is read."""
 
 
 class ContentError(ValueError):
@@ -86,7 +86,7 @@ class ContentError(ValueError):
 
 
 class MissingExtraError(ArgumentError, ImportError):
-    """Something was asked that needs an optional extra which is not installed; the message names it."""
+    """Something was asked that needs an optional extra which is not installed. The message names it."""
 
 
 class ForkedSourceError(RuntimeError):
@@ -165,7 +165,7 @@ def number(
 
 
 def _directed(value: SupportsFloat, nearest: float, *, up: bool) -> float:
-    """The double next to an exact number from one side; what does not say its ratio is taken as the nearest."""
+    """The float64 next to an exact number from one side. A number without a ratio is taken as the nearest."""
     ratio = getattr(value, "as_integer_ratio", None)
     if ratio is None or isinstance(value, float):
         return nearest
@@ -176,7 +176,7 @@ def _directed(value: SupportsFloat, nearest: float, *, up: bool) -> float:
 
 
 def integer(name: str, value: SupportsIndex | float, *, at_least: int | None = None, at_most: int | None = None) -> int:
-    """Parse a public integer; `3.0` is accepted, `3.5` and `True` are not.
+    """Parse a public integer. `3.0` is accepted, `3.5` and `True` are not.
 
     >>> integer("count", 3.0, at_least=1)
     3
@@ -198,12 +198,12 @@ def integer(name: str, value: SupportsIndex | float, *, at_least: int | None = N
 
 
 def _shown(whole: int) -> str:
-    """Without hundreds of digits, of which Python refuses to write more than 4,300."""
+    """Without hundreds of digits: Python refuses to write more than 4,300."""
     return str(whole) if whole.bit_length() < 200 else f"{'-' if whole < 0 else ''}2**{whole.bit_length() - 1} or more"
 
 
 def flag(name: str, value: object) -> bool:
-    """Parse a yes or no; nothing else, because any text counts as true.
+    """Parse a yes or no, and nothing else, because any text counts as true.
 
     >>> flag("refit", np.False_)
     False
@@ -233,7 +233,7 @@ def public_text(name: str, value: str, *, longest: int = 200) -> str:
 
 
 def rational(name: str, value: SupportsFloat) -> Fraction:
-    """A public number that `number` has let pass, exactly; NumPy's numbers as the Python numbers that they equal.
+    """A public number that `number` has let pass, exactly. NumPy's numbers become the Python numbers that they equal.
 
     >>> rational("scale", 0.5), rational("scale", Fraction(1, 3))
     (Fraction(1, 2), Fraction(1, 3))
@@ -256,8 +256,8 @@ def expect(name: str, value: object, *kinds: type) -> None:
 def secret_number(name: str, value: SupportsFloat | None) -> float:
     """Parse a number that comes from the data: NaN and infinities pass, and the error does not show it.
 
-    What is missing (None) is NaN, as a signalling NaN is, and a number beyond the range of a double is clipped to an
-    infinity. Raises `TypeError` for what is not a number.
+    A missing value (None) is NaN, as a signalling NaN is, and a number beyond the range of a float64 is clipped to an
+    infinity. Raises `TypeError` for anything but a number.
 
     >>> secret_number("score", 10**400)
     inf

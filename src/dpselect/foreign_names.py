@@ -1,4 +1,4 @@
-"""What is wrong with a call: the names that other libraries have for our arguments, and what to type in their place."""
+"""Mistakes in a call: the names that other libraries have for our arguments, and what to type in their place."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ _OTHERWISE: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def misuse(call: Callable[..., Any], name: str, args: tuple[Any, ...], given: Mapping[str, Any]) -> str | None:
-    """What is wrong with the arguments of a call; None if they fit, so that the error is another one.
+    """The mistake in the arguments of a call, or None if they fit, so that the error is another one.
 
     Shows names alone: what was given may be private.
     """
@@ -160,7 +160,7 @@ def misuse(call: Callable[..., Any], name: str, args: tuple[Any, ...], given: Ma
 
 
 def unknown(call: Callable[..., Any], name: str, given: Mapping[str, Any]) -> str | None:
-    """What to type in the place of an argument that is not among those of a call; None if all of them are."""
+    """The advice for an argument that is not among those of a call, or None if all of them are."""
     takes = list(_takes(call))
     others = hasattr(call, OPTIONS)
     for foreign in given:
@@ -208,9 +208,9 @@ def _takes(call: Callable[..., Any]) -> Iterator[str]:
 
 
 def advice_for(foreign: str, ours: Iterable[str], *, name: str, given: object) -> str | None:
-    """What to type in the place of an argument that the callable of this name does not have; None if no one knows.
+    """The advice for an argument that the callable of this name does not have, or None if there is none.
 
-    `ours` are the arguments that it has. What was given is shown only where it sets a law of the number of runs.
+    `ours` are the arguments that it has. The given value is shown only if it sets a distribution of the number of runs.
 
     >>> advice_for("sigma", ["noise_multiplier"], name="gaussian", given=4)
     'did you mean noise_multiplier= (standard deviation / sensitivity)?'

@@ -53,14 +53,14 @@ class Registry(Generic[Thing]):
         return add
 
     def __getitem__(self, name: str) -> Thing:
-        """The thing of this name; raises `ArgumentError`, which lists the names."""
+        """The thing of this name. Raises `ArgumentError`, which lists the names."""
         things = self._all()
         if name not in things:
             raise ArgumentError(f"unknown {self._kind} {name!r}; one of {', '.join(sorted(things))}")
         return things[name]
 
     def facts(self, name: str) -> Mapping[str, Any]:
-        """What was said when this name was registered; nothing of a name that nothing has."""
+        """The facts given when this name was registered, or none for a name that nothing has."""
         return self._facts[name] if name in self else {}
 
     def __iter__(self) -> Iterator[str]:
@@ -80,5 +80,5 @@ class Registry(Generic[Thing]):
 
 
 def _place(thing: object) -> str:
-    """Where a thing is defined: a module that is imported again replaces its own."""
+    """The name of a thing's definition: a module that is imported again replaces its own."""
     return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', repr(thing))}"

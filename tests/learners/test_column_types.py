@@ -157,3 +157,41 @@ def test_a_run_refuses_no_type():
     found = search(passed_on, rehearse=False).fit(REFUSED["pandas moments"][0], Y)
     assert found.best_estimator_ is not None
     assert np.isnan(doubles(REFUSED["pandas moments"][0])[:, 1]).all()
+
+
+@pytest.mark.parametrize("name", ["pandas moments", "pandas durations", "polars dates", "numpy moments"])
+@pytest.mark.parametrize(
+    "parts", [([("age", "passthrough", [0])], "passthrough"), ([("odd", "passthrough", [1])], "drop")]
+)
+def test_dates_that_a_column_transformer_hands_on_are_refused(name, parts, tmp_path):
+    """It makes objects of them beside numbers, and a learner would count each as zero."""
+    (table, held), (transformers, remainder) = REFUSED[name], parts
+    ledger = Ledger.open(tmp_path / "ledger.db").create_budget("b", epsilon=9.0, delta=1e-3)
+    columns = ColumnTransformer(transformers, remainder=remainder)
+    for rehearse in (True, False):
+        asked = search(make_pipeline(columns, LEARNERS[0]), ledger=ledger, delta=1e-5, rehearse=rehearse)
+        with pytest.raises(ArgumentError, match=held):
+            asked.fit(table, Y)
+    assert ledger.spent().epsilon == 0
+
+
+def test_dates_that_are_dropped_or_encoded_are_taken():
+    table = REFUSED["pandas moments"][0]
+    days = FunctionTransformer(days_since_2020)
+    for columns in (
+        ColumnTransformer([("age", "passthrough", ["age"])]),
+        ColumnTransformer([("odd", PublicTransformer(days), ["odd"])], remainder="passthrough"),
+    ):
+        assert search(make_pipeline(columns, LEARNERS[0])).fit(table, Y).best_estimator_ is not None
+
+
+def days_since_2020(table):
+    return (table - np.datetime64("2020-01-01")) / np.timedelta64(1, "D")
+
+
+def test_only_the_places_that_are_asked_for_are_refused():
+    for name in ("pandas moments", "arrow dates", "polars categories"):
+        refuse_other_types(REFUSED[name][0], {0})
+        with pytest.raises(ArgumentError, match="column 'odd'"):
+            refuse_other_types(REFUSED[name][0], {0, 1})
+    refuse_other_types(REFUSED["numpy moments"][0], set())

@@ -1,4 +1,4 @@
-"""The classifier that learns one cut of a column."""
+"""The classifier that learns one cut of a column: conventions, its price, copies, refused parameters, any cells."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ NEEDS_EXTRA = {
     "dpselect.integrations.optuna.trial": "optuna",
     "dpselect.integrations.opacus.fixed_draws": "torch",
     "dpselect.integrations.opacus.kept_state": "torch",
-    "dpselect.integrations.opacus.made_up": "torch",
+    "dpselect.integrations.opacus.synthetic_rows": "torch",
     "dpselect.integrations.opacus.probe": "torch",
     "dpselect.integrations.opacus.training": "torch",
     "dpselect.holdout.server.app": "server",

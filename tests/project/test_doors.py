@@ -128,7 +128,7 @@ def test_account_loads_what_it_prices_by(search):
     assert rooms <= {
         "accounting",
         "cli",
-        "copied_by_fields",
+        "caching",
         "errors",
         "foreign_names",
         "numerics",

@@ -1,7 +1,7 @@
 """JAX-Privacy training as a private run: guarantees from its execution plans, its DpEvents and its DpParams.
 
-Nothing here imports JAX-Privacy: what it describes is a dp-accounting DpEvent, or a few public numbers. What its own
-accountants say does not enter.
+Nothing here imports JAX-Privacy: it describes a training by a dp-accounting DpEvent, or a few public numbers. The
+values of its own accountants do not enter.
 """
 
 from __future__ import annotations
@@ -49,22 +49,27 @@ def event_guarantee(event: dp_event.DpEvent, *, neighboring_relation: Neighborin
     adjacency = _ADJACENCIES.get(neighboring_relation)
     if adjacency is None:
         raise ArgumentError(
-            f"neighboring_relation {getattr(neighboring_relation, 'name', neighboring_relation)} has no counterpart "
+            f"neighboring_relation {_name(neighboring_relation)} has no counterpart "
             "here: use ADD_OR_REMOVE_ONE with partition_type=PartitionType.INDEPENDENT, or REPLACE_ONE"
         )
     return from_dp_event(event, adjacency=adjacency)
 
 
-def plan_guarantee(config: Any) -> Guarantee:
-    """The guarantee of one training by a `BandMFExecutionPlanConfig`, with one band DP-SGD; no data needed.
+def _name(member: Any) -> Any:
+    """The name of a member of an enumeration, or anything else as it is."""
+    return getattr(member, "name", member)
 
-    The caller must ensure that the training uses the plan's three parts as JAX-Privacy describes, and in a search each
-    run's `noise_seed` is drawn from its own random source: runs that share a seed share their noise, and are not
+
+def plan_guarantee(config: Any) -> Guarantee:
+    """The guarantee of one training by a `BandMFExecutionPlanConfig`, with one band DP-SGD. It needs no data.
+
+    You must ensure two things. The training uses the plan's three parts as JAX-Privacy describes. In a search each run
+    draws its `noise_seed` from its own random source: runs that share a seed share their noise, and are not
     independent.
 
-    Raises `ArgumentError` for the relation of its accountant (its default is REPLACE_SPECIAL) and, under adding or
-    removing a row, for groups of equal size, which depend on the number of rows; `TypeError` for what is no such
-    config.
+    Raises `ArgumentError` for the relation of its accountant (its default is REPLACE_SPECIAL). Under adding or removing
+    a row it raises it also for groups of equal size, which depend on the number of rows. Raises `TypeError` for
+    anything but such a config.
     """
     try:
         relation, partition = config.accountant.neighboring_relation, config.partition_type
@@ -72,7 +77,7 @@ def plan_guarantee(config: Any) -> Guarantee:
     except AttributeError:
         raise TypeError(f"config must be a BandMFExecutionPlanConfig, got {type(config).__name__}") from None
     if relation is NeighboringRelation.ADD_OR_REMOVE_ONE:
-        if getattr(partition, "name", partition) != "INDEPENDENT":
+        if _name(partition) != "INDEPENDENT":
             raise ArgumentError("config: ADD_OR_REMOVE_ONE needs partition_type=PartitionType.INDEPENDENT")
         if truncated is not None:
             raise ArgumentError(
@@ -87,13 +92,14 @@ def params_guarantee(params: Any, *, steps: int, size_is_public: bool) -> Guaran
     Under adding or removing one row, with Poisson sampling at rate batch size / number of samples. That rate and the
     number of steps come from the number of rows: `size_is_public=True` declares that it may be known.
 
-    Raises `ArgumentError` for other sampling, truncated batches, groups (`cycle_length` above 1), several examples
-    per user, a clipping norm without limit, and without the declaration; `TypeError` for what is no `DpParams`.
+    Raises `ArgumentError` for other sampling, truncated batches, groups (`cycle_length` above 1) and several examples
+    per user. So it does for a clipping norm without limit, and without the declaration. Raises `TypeError` for anything
+    but a `DpParams`.
     """
     steps = integer("steps", steps, at_least=1)
     try:
         supported = {
-            "sampling_method": getattr(params.sampling_method, "name", None) == "POISSON",
+            "sampling_method": _name(params.sampling_method) == "POISSON",
             "truncated_batch_size": params.truncated_batch_size is None,
             "cycle_length": params.cycle_length in (None, 1),
             "examples_per_user": params.examples_per_user in (None, 1),
@@ -120,8 +126,8 @@ def params_guarantee(params: Any, *, steps: int, size_is_public: bool) -> Guaran
 def check_clipped_gradient(gradient: Callable[[Any], Any], example: Callable[[int], Any], *, max_norm: float) -> None:
     """Try a clipped gradient on synthetic rows: the sum of what each row gives alone, each at most `max_norm` long.
 
-    A guarantee is of that sum: with rows on another axis than the first, a loss or a normalisation across the batch, or
-    a division by its size, one row moves it by more than the noise was made for.
+    A guarantee is of that sum. With rows on another axis than the first, or a loss or a normalisation across the batch,
+    one row moves it by more than the noise was made for. So it does if the sum is divided by the size of the batch.
 
     Args:
         gradient: of a batch, the sum of clipped gradients without noise, such as

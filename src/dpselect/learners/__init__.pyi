@@ -12,7 +12,7 @@ from .estimators import (
     PrivateRidge as PrivateRidge,
     PrivateRidgeClassifier as PrivateRidgeClassifier,
 )
-from .gated import GatedLogisticRegression as GatedLogisticRegression, GatedRelease as GatedRelease
+from .gated_release import GatedLogisticRegression as GatedLogisticRegression, GatedRelease as GatedRelease
 from .rectangle_classifier import PrivateRectangleClassifier as PrivateRectangleClassifier
 from .rows import (
     DataDependentClassesWarning as DataDependentClassesWarning,

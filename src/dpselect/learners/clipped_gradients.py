@@ -27,7 +27,7 @@ _MOST_ERROR = 8.0
 
 @dataclass(frozen=True)
 class Layer:
-    """What enters a layer and the error behind it, one row of each for a row of data; both multiples of STEP."""
+    """The inputs of a layer and the errors behind it, one row of each for a row of data. Both are multiples of STEP."""
 
     inputs: Array
     errors: Array
@@ -35,7 +35,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class SoftmaxRegression:
-    """Linear scores, one weight vector a class. `features` counts the constant column; rows have norm <= sqrt(2)."""
+    """Linear scores, one weight vector a class. `features` counts the constant column. Rows have norm <= sqrt(2)."""
 
     features: int
     classes: int
@@ -55,7 +55,7 @@ class SoftmaxRegression:
 
 @dataclass(frozen=True)
 class HiddenLayerNetwork:
-    """One hidden layer (tanh, or relu clipped at 16) and linear scores; both layers have a constant input."""
+    """One hidden layer (tanh, or relu clipped at 16) and linear scores. Both layers have a constant input."""
 
     features: int
     classes: int
@@ -81,7 +81,7 @@ class HiddenLayerNetwork:
         return np.asarray(self._hidden(weights, rows) @ self._output_weights(weights))
 
     def layers(self, weights: Weights, rows: Array, numbers: NDArray[np.intp]) -> tuple[Layer, ...]:
-        """The factors of every row's gradient, first layer first; back-propagated errors are clipped at 8."""
+        """The factors of every row's gradient, first layer first. Back-propagated errors are clipped at 8."""
         hidden, output_weights = self._hidden(weights, rows), self._output_weights(weights)
         errors = _softmax_errors(hidden @ output_weights, numbers)
         active = hidden[:, :-1]
@@ -95,7 +95,7 @@ Model = SoftmaxRegression | HiddenLayerNetwork
 
 
 def _softmax_errors(scores: Array, numbers: NDArray[np.intp]) -> Array:
-    """p - e in fixed point, p the softmax of the scores; the exponentials are on a grid so that their sum is exact."""
+    """p - e in fixed point, p the softmax of the scores. The exponentials are on a grid so that their sum is exact."""
     powers = truncate(np.exp(scores - np.max(scores, axis=1, keepdims=True)), 2.0**-32)
     errors = powers / np.sum(powers, axis=1, keepdims=True)
     errors[np.arange(len(numbers)), numbers] -= 1.0
@@ -113,7 +113,7 @@ class LinearRegression:
         return (np.zeros((self.features, 1)),)
 
     def layers(self, weights: Weights, rows: Array, targets: Array) -> tuple[Layer, ...]:
-        """The factors of every row's gradient; errors are clipped at 8. Targets are multiples of STEP."""
+        """The factors of every row's gradient. Errors are clipped at 8. Targets are multiples of STEP."""
         errors = exact_products(rows, weights[0]) - targets[:, None]
         return (Layer(rows, truncate(np.clip(errors, -_MOST_ERROR, _MOST_ERROR))),)
 

@@ -6,7 +6,7 @@ odd cell makes text of a column of numbers. A refusal would then tell that there
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.errors import ArgumentError
+from dpselect.learners.containers import is_arrow_table, is_frame, is_pandas, numpy_kind
 
 __all__ = ["of_any_type", "refuse_other_types"]
 
@@ -39,8 +40,8 @@ _ADVICE: Final = {"moments": _MOMENTS, "durations": _DURATIONS, "categories": _C
 def of_any_type() -> Iterator[None]:
     """Within it nothing is refused for its type.
 
-    For runs of a search: a step in front may give its table a type that depends on the rows, and a run that fails for
-    it would tell of them.
+    For runs of a search. A step in front may give its table a type that depends on the rows. A run that fails for that
+    type would tell of them.
     """
     token = _ANY_TYPE.set(True)
     try:
@@ -49,8 +50,8 @@ def of_any_type() -> Iterator[None]:
         _ANY_TYPE.reset(token)
 
 
-def refuse_other_types(X: Any) -> None:
-    """Raise `ArgumentError` for the first column of X whose type shows that it holds no numbers.
+def refuse_other_types(X: Any, places: Set[int] | None = None) -> None:
+    """Raise `ArgumentError` for the first column of X, or of these places, whose type shows that it holds no numbers.
 
     >>> refuse_other_types(np.array([["2020-01-02"]], dtype="datetime64[D]"))
     Traceback (most recent call last):
@@ -59,8 +60,9 @@ def refuse_other_types(X: Any) -> None:
     """
     if _ANY_TYPE.get():
         return
-    for name, kind in _types(X):
-        held = _held(kind)
+    for place, (name, kind) in enumerate(_types(X)):
+        asked = places is None or (place in places if name is not None else bool(places))
+        held = _held(kind) if asked else None
         if held is not None:
             where = "X" if name is None else f"column {str(name)[:100]!r} of X"
             name = str(kind).partition("(")[0][:60]  # without the words of an Enum
@@ -68,18 +70,19 @@ def refuse_other_types(X: Any) -> None:
 
 
 def _types(X: Any) -> Iterator[tuple[Any, Any]]:
-    """The names and types of the columns of a frame or an Arrow table; of an array its type without a name."""
-    if hasattr(X, "iloc") and hasattr(X, "dtypes"):
+    """The names and types of the columns of a frame or an Arrow table. An array has one type and no name."""
+    if is_pandas(X):
         yield from zip(X.columns, X.dtypes, strict=True)
-    elif hasattr(X, "schema") and hasattr(X, "columns"):
-        schema = X.schema
-        yield from zip(schema.names, schema.types, strict=True) if hasattr(schema, "types") else schema.items()
-    elif isinstance(getattr(X, "dtype", None), np.dtype):
+    elif is_arrow_table(X):
+        yield from zip(X.schema.names, X.schema.types, strict=True)
+    elif is_frame(X) and hasattr(X, "schema"):
+        yield from X.schema.items()
+    elif numpy_kind(X) is not None:
         yield None, X.dtype
 
 
 def _held(kind: Any) -> str | None:
-    """What a column of this type holds, if that is neither numbers nor text nor any objects."""
+    """The contents of a column of this type, if they are neither numbers nor text nor any objects."""
     kind = getattr(kind, "pyarrow_dtype", kind)  # a type of Arrow in pandas
     module = type(kind).__module__.partition(".")[0]
     if isinstance(kind, np.dtype):

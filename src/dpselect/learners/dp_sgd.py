@@ -73,7 +73,7 @@ class GradientSchedule:
         """After each step its number and, at a stop, the average of the last iterates.
 
         Every use of the rows is one noisy sum of a Poisson sample. `counted` is what each row's gradient is multiplied
-        by once it is clipped, at most 1; shape (rows,).
+        by once it is clipped, at most 1, shape (rows,).
         """
         step = grid_at_most(self.clip_norm) * STEP
         deviation = self.noise_multiplier * self.clip_norm / (STEP * step)
@@ -109,7 +109,7 @@ class GradientSchedule:
 
 
 def initial_from(weights: Sequence[Array] | None) -> Weights | None:
-    """Where a fit starts, checked."""
+    """The weights that a fit starts from, checked."""
     try:
         found = None if weights is None else tuple(np.array(each, dtype=np.float64) for each in weights)
     except (TypeError, ValueError):
@@ -121,7 +121,7 @@ def initial_from(weights: Sequence[Array] | None) -> Weights | None:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class NoisyGradients(PrivateLearner):
-    """What is trained by noisy gradients: its own parameters, and those of a rule for the ones that are None."""
+    """A learner by noisy gradients: its own parameters, and those of a rule for the ones that are None."""
 
     noise_multiplier: float = 30.0
     steps: int | None = None
@@ -158,7 +158,7 @@ class NoisyGradients(PrivateLearner):
         return noise if self.steps is not None else noise * math.sqrt(self._steps() / self._by_rule())
 
     def _work(self, steps: int) -> Guarantee:
-        """What so many noisy sums of clipped gradients promise: of full batches exactly, as one Gaussian mechanism.
+        """The guarantee of so many noisy sums of clipped gradients. Full batches are one Gaussian mechanism, exactly.
 
         T Gaussian mechanisms of noise multiplier sigma on the same rows are one with sigma/sqrt(T), also when each is
         chosen by what came before (Dong, Roth, Su 2022, Corollary 3.3).
@@ -201,13 +201,13 @@ class DPSGDClassification(NoisyGradients, Classifier):
     """A classifier trained by DP-SGD (Abadi et al. 2016): noisy sums of clipped gradients over Poisson samples.
 
     By default full batches, with few enough steps, a bound on gradients and a rate that follow from the public number
-    of rows and from the noise (`training_rules`): what is given stands, what is None is chosen.
+    of rows and from the noise (`training_rules`). A parameter that is None is chosen so, any other stays.
 
-    Each step, every row is taken by a coin of its own with probability `sampling_rate`; the gradients of the rows taken
-    are scaled to norm at most `clip_norm` (all layers together) and summed; Gaussian noise of standard deviation
-    `noise_multiplier * clip_norm` is added; the sum is divided by the public number `sampling_rate * nominal_rows`.
-    One step is the Gaussian mechanism of sensitivity `clip_norm` under adding or removing a row, on a Poisson sample;
-    `guarantee()` is its composition over the steps; of full batches it is one Gaussian mechanism, exactly. Momentum,
+    At each step a coin of its own takes each row with probability `sampling_rate`. The gradients of the rows taken are
+    scaled to norm at most `clip_norm` (all layers together) and summed. Gaussian noise of standard deviation
+    `noise_multiplier * clip_norm` is added. The sum is divided by the public number `sampling_rate * nominal_rows`.
+    One step is the Gaussian mechanism of sensitivity `clip_norm` under adding or removing a row, on a Poisson sample.
+    `guarantee()` is its composition over the steps. For full batches it is one Gaussian mechanism, exactly. Momentum,
     the average of the last iterates and prediction use these noisy sums only and cost nothing. Under replace-one
     adjacency the sensitivity would be 2*clip_norm and the composition is another theorem's: that adjacency is refused.
 
@@ -216,8 +216,8 @@ class DPSGDClassification(NoisyGradients, Classifier):
     real-valued sum of sensitivity at most `clip_norm`: rounding adds nothing to the sensitivity, and the guarantee is
     that of `noise_multiplier` unreduced. The same keyed source and data give bit-identical weights.
 
-    What `fit` does to the data. Each row alone is divided by `row_norm` and scaled into the unit ball, and the constant
-    `intercept_scale` is appended; a cell that is missing, infinite or not a number counts as zero; a row whose label is
+    How `fit` treats the data. It divides each row alone by `row_norm`, scales it into the unit ball and appends the
+    constant `intercept_scale`. A cell that is missing, infinite or not a number counts as zero. A row whose label is
     not in `classes` contributes nothing. It never fails on a value, and no row or an empty sample is a table like
     another.
 
@@ -283,7 +283,9 @@ class DPSGDClassification(NoisyGradients, Classifier):
         return {**state, "early_stopping": None}
 
     def guarantee(self) -> Guarantee:
-        """What one `fit` promises, from the parameters alone, before there is data; with early stopping at worst.
+        """The guarantee of one `fit`, from the parameters alone, before there is data.
+
+        With early stopping it is the largest of the stops.
 
         >>> from dpselect.learners import DPSGDClassifier
         >>> round(DPSGDClassifier(noise_multiplier=40.0, steps=100).guarantee().epsilon(delta=1e-6), 4)

@@ -25,15 +25,15 @@ __all__ = ["DPSGDRegression"]
 class DPSGDRegression(NoisyGradients, Regressor):
     """A linear regression trained by noisy sums of clipped gradients over all rows, as `DPSGDClassifier` trains.
 
-    Labels are clipped at their bounds and scaled to [-1, 1]; the loss is half the square of the error. The gradient of
-    each row is scaled to norm at most `clip_norm`, all are summed exactly, and Gaussian noise of standard deviation
-    `noise_multiplier * clip_norm` is added, at each of the steps. `guarantee()` is exact: T steps are one Gaussian
+    Labels are clipped at their bounds and scaled to [-1, 1]. The loss is half the square of the error. At each step the
+    gradient of each row is scaled to norm at most `clip_norm`, and all are summed exactly. Gaussian noise of standard
+    deviation `noise_multiplier * clip_norm` is added to the sum. `guarantee()` is exact: T steps are one Gaussian
     mechanism of noise multiplier `noise_multiplier`/sqrt(T), under adding or removing a row. By default the steps, the
     bound on gradients and the rate follow from the public number of rows and from the noise (`training_rules`).
 
-    What `fit` does to the data. Each row alone is divided by `row_norm` and scaled into the unit ball, and the constant
-    `intercept_scale` is appended; a cell that is missing, infinite or not a number counts as zero; a row whose label is
-    no number contributes nothing. It never fails on a value, and no row is a table too.
+    How `fit` treats the data. It divides each row alone by `row_norm`, scales it into the unit ball and appends the
+    constant `intercept_scale`. A cell that is missing, infinite or not a number counts as zero. A row whose label is
+    not a number contributes nothing. It never fails on a value, and no row is a table too.
 
     Args:
         label_bounds: the least and the largest label, public; labels beyond are clipped, and so are answers.
@@ -73,7 +73,7 @@ class DPSGDRegression(NoisyGradients, Regressor):
     label_bounds: tuple[float, float] | None = None
 
     def guarantee(self) -> Guarantee:
-        """What one `fit` promises, from the parameters alone, before there is data.
+        """The guarantee of one `fit`, from the parameters alone, before there is data.
 
         >>> from dpselect.learners import DPSGDRegressor
         >>> round(DPSGDRegressor(noise_multiplier=40.0, steps=100).guarantee().epsilon(delta=1e-6), 4)

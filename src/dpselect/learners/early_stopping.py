@@ -1,7 +1,7 @@
 """Private training that may stop early and pays for the steps it took.
 
-Hartmann, Bindschaedler, Bentkamp, West, "Privacy accounting economics" (2022), Algorithm 3; priced by
-`dpselect.accounting.iterative`.
+Hartmann, Bindschaedler, Bentkamp, West, "Privacy accounting economics" (2022), Algorithm 3. Its price is
+that of `dpselect.accounting.iterative`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Protocol, Self, SupportsFloat, SupportsIndex
+from typing import Any, Protocol, Self, SupportsFloat, SupportsIndex, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,9 @@ from dpselect.randomness.session import Session, answers
 __all__ = ["EarlyStopping", "NoGain", "PrivateValidation", "PublicValidation", "Reached", "Run"]
 
 
+@runtime_checkable
 class ModelScore(Protocol):
-    """How good is this model? The number is released; `guarantee` is its price, None if it sees no private rows."""
+    """How good is this model? The number is released. `guarantee` is its price, None if it sees no private rows."""
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -42,7 +43,7 @@ class ModelScore(Protocol):
         ...
 
     def __call__(self, model: Any, random: RandomSource) -> float:
-        """The score of a model; larger is better."""
+        """The score of a model, larger being better."""
         ...
 
 
@@ -157,7 +158,7 @@ def _right(model: Any, X: Any, y: Any) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EarlyStopping:
-    """When to stop, and how the run is paid for; fixed before the data is seen.
+    """When to stop, and how the run is paid for. All is fixed before the data is seen.
 
     Args:
         stops: the numbers of steps after which the run may stop; the last one is the longest run.
@@ -188,7 +189,7 @@ class EarlyStopping:
     worst_epsilon: SupportsFloat | None = None
 
     def __post_init__(self) -> None:
-        if not callable(self.score) or not (hasattr(self.score, "guarantee") and hasattr(self.score, "disjoint")):
+        if not isinstance(self.score, ModelScore):
             raise TypeError(
                 "score must say its price: a callable with `guarantee` (None if it sees no private rows) and `disjoint`"
             )
@@ -204,7 +205,7 @@ class EarlyStopping:
         """The price by stopping point of training whose steps have these guarantees (see `iterative`).
 
         A private score on the same rows is one more step at every stop but the last. On disjoint rows training and
-        scores are two runs, of which a row is in one: the more expensive price and the larger delta at every stop.
+        scores are two runs, and a row is in one of them: the more expensive price and the larger delta at every stop.
         """
         check = self.score.guarantee
         together = check is not None and not self.score.disjoint
@@ -254,10 +255,10 @@ class EarlyStopping:
 
 
 class Run(Session):
-    """One run of a training loop: ask `stop` after every step; leaving the context settles what it cost.
+    """One run of a training loop: ask `stop` after every step. Leaving the context settles its cost.
 
-    Anyone who leaves the loop at another step than `stop` says pays for the next stopping point; that must not depend
-    on anything but released outputs, and every step that was trained must have been counted (you must ensure this).
+    Anyone who leaves the loop at another step than `stop` says pays for the next stopping point. You must ensure two
+    things: that step depends on released outputs alone, and every step that was trained was counted.
     An exception leaves the reservation unsettled.
 
     Attributes after the context: `steps` that ran, `scores` (released), `guarantee`, what the run promised before it
@@ -281,12 +282,12 @@ class Run(Session):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the whole run promises, wherever it stops: the largest price."""
+        """The guarantee of the whole run, regardless of the stop: the largest price."""
         return self._price.worst()
 
     @property
     def realised(self) -> RealisedPrice:
-        """What the steps that ran cost in a ledger, charged at their stopping point."""
+        """The cost of the steps that ran in a ledger, charged at their stopping point."""
         return self._price.observed(self.steps)
 
     @answers
@@ -309,7 +310,7 @@ class Run(Session):
 
     @answers
     def stop(self, step: SupportsIndex, model: Any) -> bool:
-        """Whether to stop after this step (1, 2, ..., each once); at a stopping point the model is scored.
+        """Whether to stop after this step (1, 2, ..., each once). At a stopping point the model is scored.
 
         Raises `StudyError` outside the context, for a step that is not the next one, and past a stop.
         """

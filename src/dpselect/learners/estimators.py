@@ -30,7 +30,7 @@ __all__ = [
 
 
 class _Estimator(BaseEstimator):  # type: ignore[misc]
-    """What scikit-learn asks of an estimator beside a `PrivateLearner`, which must follow it."""
+    """The part of an estimator that scikit-learn asks for. A `PrivateLearner` must follow it."""
 
     n_features_in_: int
 

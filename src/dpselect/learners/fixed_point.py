@@ -1,4 +1,4 @@
-"""Fixed-point numbers in doubles, so that every sum over rows or columns is exact.
+"""Fixed-point numbers in float64, so that every sum over rows or columns is exact.
 
 Why: the sensitivity of a sum is a statement about real numbers. A matrix product in floating point rounds differently
 when a row is added (other block sizes, another order), so that each remaining row's term, and the sum itself, may move
@@ -6,8 +6,8 @@ a little for reasons that no clipping bounds. When the factors are small multipl
 every partial sum is a double exactly, fused or not, in any order: what a row contributes is then a function of that row
 and of public numbers alone, and the sum of the contributions is the sum of real numbers that the theorems speak of.
 
-What is left to assume: that NumPy's `exp`, `tanh`, `sqrt` and division of one number give the same result wherever the
-number stands in an array.
+One assumption is left. NumPy's `exp`, `tanh`, `sqrt` and division of one number must give the same result at each place
+of an array.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ def truncate(values: Array, step: float = STEP) -> Array:
 def round_weights(weights: Array, largest_input: float) -> Array:
     """Weights fit for exact products with rows of multiples of `STEP` whose absolute values sum to `largest_input`.
 
-    The weights are a private output already, so that rounding and cutting them off is free.
+    The weights are a private output already, so that rounding and clipping them is free.
     """
     step = 2.0 ** math.ceil(math.log2(WEIGHT_LIMIT * largest_input / STEP / EXACT))
     return np.asarray(np.rint(np.clip(weights, -WEIGHT_LIMIT, WEIGHT_LIMIT) / step) * step)
 
 
 def exact_products(rows: Array, weights: Array) -> Array:
-    """Rows of `unit_rows` times weights that are rounded so that the products are exact; shape (rows, columns).
+    """Rows of `unit_rows` times weights that are rounded so that the products are exact, shape (rows, columns).
 
-    What the model says of a row is then a function of that row alone, to the last bit, no matter what stands beside it.
+    The model's answer for a row is then a function of that row alone, to the last bit.
     """
     # a unit row and its constant: the absolute values sum to at most sqrt(columns) + 1
     return np.asarray(rows @ round_weights(weights, math.sqrt(len(weights)) + 1.0))

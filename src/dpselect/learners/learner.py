@@ -1,4 +1,4 @@
-"""What the private learners share: rows by name and shape, predictions from released weights, copies without noise.
+"""The base of the private learners: rows by name and shape, predictions from weights, copies without a source.
 
 Nothing here needs scikit-learn. `estimators` makes the public estimators of these.
 """
@@ -40,7 +40,7 @@ class PrivateLearner(Parameterised, ABC):
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What one `fit` promises, from the parameters alone."""
+        """The guarantee of one `fit`, from the parameters alone."""
 
     def _unit_rows(self, X: Any) -> Array:
         """The rows of X as the weights take them."""
@@ -49,7 +49,7 @@ class PrivateLearner(Parameterised, ABC):
         return unit_rows(X, self.row_norm, intercept=self._intercept)
 
     def _prepare(self, X: Any) -> tuple[int, int]:
-        """Record the table's columns; returns its shape. Raises for a container that cannot be used."""
+        """Record the table's columns and return its shape. Raises for a container that cannot be used."""
         shape = number_table(X)
         self._column_names = column_names(X)
         return shape
@@ -85,7 +85,7 @@ class Regressor(PrivateLearner):
     _bounds: tuple[float, float]
 
     def predict(self, X: Any) -> Array:
-        """The expected label of each row, between the bounds; shape (rows,)."""
+        """The expected label of each row, between the bounds, shape (rows,)."""
         rows = self._unit_rows(X)
         low, high = self._bounds
         place = np.clip(exact_products(rows, self.weights_[0])[:, 0], -1.0, 1.0)

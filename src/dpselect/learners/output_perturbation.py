@@ -35,8 +35,8 @@ class OutputPerturbation(Classifier):
     row moves all C vectors together by sqrt(2) units, and the noise a vector is about sqrt(2/C) of what splitting
     epsilon over C one-against-the-rest problems would need.
 
-    What `fit` does to the data. Each row alone is divided by `row_norm` and scaled into the unit ball; a cell that is
-    missing, infinite or not a number counts as zero; a row whose label is not in `classes` contributes nothing. It
+    How `fit` treats the data. It divides each row alone by `row_norm` and scales it into the unit ball. A cell that is
+    missing, infinite or not a number counts as zero. A row whose label is not in `classes` contributes nothing. It
     never fails on a value. Weights apply to the scaled rows, with the constant 1 appended when `fit_intercept`.
 
     Args:
@@ -59,9 +59,9 @@ class OutputPerturbation(Classifier):
     for a container (shape, sparse, complex), and for more than 16 rows a nominal row: the caller
     must ensure that this is not so.
 
-    Not covered: the noise is computed in doubles. The weights leave on a grid of 2**-20 sensitivities, so they carry no
-    low-order bits of the data, but the law of the radius (a sum of logarithms of 53-bit uniforms) and of the direction
-    are approximations of the real ones, not exact discrete laws.
+    Not covered: the noise is computed in float64. The weights are released on a grid of 2**-20 sensitivities, so they
+    carry no low-order bits of the data. The distributions of the radius (a sum of logarithms of 53-bit uniforms) and
+    of the direction are approximations, not exact discrete distributions.
 
     >>> from dpselect.learners import OutputPerturbationClassifier
     >>> from dpselect.randomness import keyed_source
@@ -83,7 +83,7 @@ class OutputPerturbation(Classifier):
     random: RandomSource | None = None
 
     def guarantee(self) -> Guarantee:
-        """What one `fit` promises, from the parameters alone, before there is data.
+        """The guarantee of one `fit`, from the parameters alone, before there is data.
 
         >>> from dpselect.learners import OutputPerturbationClassifier
         >>> OutputPerturbationClassifier(epsilon=0.5, adjacency="replace_one").guarantee().epsilon(delta=0)
@@ -93,7 +93,7 @@ class OutputPerturbation(Classifier):
         return pure_dp(epsilon=epsilon, adjacency=parse_adjacency(self.adjacency))
 
     def checked(self) -> tuple[float, float, float | None, bool]:
-        """Regularization, row norm, nominal rows and whether there is an intercept; raises as `fit` does for them."""
+        """Regularization, row norm, nominal rows, whether there is an intercept. Raises as `fit` does for them."""
         return (
             number("regularization", self.regularization, at_least=1e-9, at_most=1e9),
             number("row_norm", self.row_norm, above=0.0),
@@ -137,7 +137,7 @@ class OutputPerturbation(Classifier):
 
 
 def _add_spherical_noise(value: Array, sensitivity: float, epsilon: float, random: RandomSource) -> Array:
-    """Noise of density proportional to exp(-|b|/scale): a uniform direction, a Gamma(dimension) radius; on a grid."""
+    """Noise of density proportional to exp(-|b|/scale) on a grid: a uniform direction, a Gamma(dimension) radius."""
     dimension = value.size
     granularity = grid_at_most(sensitivity * 2.0**-20 / math.sqrt(dimension))
     scale = (sensitivity + rounding_sensitivity(dimension, granularity)) / epsilon * (1.0 + 2.0**-48)

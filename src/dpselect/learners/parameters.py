@@ -12,14 +12,14 @@ __all__ = ["Parameterised"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Parameterised:
-    """What a study asks of learners and maps. Their public names are estimators of scikit-learn made of them."""
+    """Parameters as a study asks learners and maps for them. The public estimators are made of these."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - there are no parts
         """The parameters by name."""
-        return {name: getattr(self, name) for name in sorted(each.name for each in fields(self))}
+        return {name: vars(self)[name] for name in sorted(each.name for each in fields(self))}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set some of them; raises `ArgumentError` for a name that is none."""
+        """Set some of them. Raises `ArgumentError` for a name that is none."""
         known = self.get_params()
         for name, value in parameters.items():
             if name not in known:

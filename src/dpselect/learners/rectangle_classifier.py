@@ -39,7 +39,7 @@ class PrivateRectangleClassifier(RuleClassifier):
         receipt_: what the spender gave; None without one.
         guarantee_: what the fit promises; for X with as many columns the same as `guarantee(columns)`.
 
-    A cell that is missing or not a number leaves its row out, and is predicted as the first class; a row with
+    A cell that is missing or not a number leaves its row out, and is predicted as the first class. A row with
     another label is left out. `fit` raises `ArgumentError` or `TypeError` for parameters and for a container (shape,
     sparse, complex), never because of what the rows hold.
 
@@ -60,13 +60,13 @@ class PrivateRectangleClassifier(RuleClassifier):
     label: str = "rectangle"
 
     def guarantee(self, columns: int | None = None) -> Guarantee:
-        """What one `fit` on so many columns promises, from the parameters alone; those of X after a fit.
+        """The guarantee of one `fit` on so many columns (after a fit, those of X), from the parameters alone.
 
         >>> PrivateRectangleClassifier(epsilon=0.5).guarantee(columns=2).epsilon(delta=0) <= 0.5
         True
         """
         if columns is None:
-            columns = getattr(self, "n_features_in_", None)
+            columns = vars(self).get("n_features_in_")
         if columns is None:
             raise ArgumentError("columns must be given before a fit")
         axes = integer("columns", columns, at_least=1, at_most=1 << 1000)
@@ -76,7 +76,7 @@ class PrivateRectangleClassifier(RuleClassifier):
 
     def _options(self) -> dict[str, Any]:
         names = ("epsilon", "delta", "failure_probability", "slicing", "adjacency")
-        return {name: getattr(self, name) for name in names}
+        return {name: vars(self)[name] for name in names}
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""

@@ -36,7 +36,7 @@ _MOST_COLUMNS: Final = 2**13
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _Ridge(PrivateLearner):
-    """What both have in common: the parameters of the release, and how it becomes weights."""
+    """The parameters of the release that both learners share, and the weights from it."""
 
     noise_multiplier: float = 4.0
     floor: float = 0.3
@@ -47,7 +47,7 @@ class _Ridge(PrivateLearner):
     random: RandomSource | None = None
 
     def guarantee(self) -> Guarantee:
-        """What one `fit` promises, from the parameters alone, before there is data: one Gaussian mechanism.
+        """The guarantee of one `fit`, from the parameters alone, before there is data: one Gaussian mechanism.
 
         >>> from dpselect.learners import PrivateRidge
         >>> round(PrivateRidge(noise_multiplier=4.0).guarantee().epsilon(delta=1e-6), 4)
@@ -95,8 +95,8 @@ class RidgeRegression(_Ridge, Regressor):
 
     It is the better the more rows there are for each column. With few, `DPSGDRegressor` is better.
 
-    What `fit` does to the data. Each row alone is looked at; a cell that is missing, infinite or not a number counts as
-    zero; a row whose label is not a number contributes nothing. It never fails on a value, and no row is a table too.
+    How `fit` treats the data. It looks at each row alone. A cell that is missing, infinite or not a number counts as
+    zero. A row whose label is not a number contributes nothing. It never fails on a value, and no row is a table too.
 
     Args:
         label_bounds: the least and the largest label, public; labels beyond are clipped, and so are answers.
@@ -150,8 +150,8 @@ class RidgeClassification(_Ridge, Classifier):
     It is the better the more rows there are for each column: with `dpselect.preprocessing.PublicBins` on tables of tens
     of thousands of rows.
 
-    What `fit` does to the data. Each row alone is looked at; a cell that is missing, infinite or not a number counts as
-    zero; a row whose label is not in `classes` contributes nothing. It never fails on a value.
+    How `fit` treats the data. It looks at each row alone. A cell that is missing, infinite or not a number counts as
+    zero. A row whose label is not in `classes` contributes nothing. It never fails on a value.
 
     Args:
         noise_multiplier: one over the Gaussian differential privacy parameter mu of one fit, from 0.05 to 100,000.

@@ -1,8 +1,8 @@
 """From anything the caller passes to unit rows and class numbers, each row by itself and without ever failing on one.
 
 An exception, a warning or a shape that depends on a value in the data would tell something of the row that holds it.
-Hence: what cannot be read as a finite number counts as zero, a row that is too long is scaled down, and a row whose
-label is not a known class contributes nothing. Only the container (a table of so many columns, a dense array, labels of
+Hence a cell that is not a finite number counts as zero, and a row that is too long is scaled down. A row whose label is
+not a known class contributes nothing. Only the container (a table of so many columns, a dense array, labels of
 the same length, and of a type that the classes can have) may be refused.
 """
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, levels_to_the_caller, number
 from dpselect.learners.column_types import refuse_other_types
+from dpselect.learners.containers import is_arrow_table, is_frame, is_sparse, numpy_kind
 from dpselect.learners.fixed_point import truncate
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency
@@ -61,9 +62,9 @@ class PublicRowCountWarning(UserWarning):
 
 def table_shape(X: Any) -> tuple[int, int]:
     """The shape of a dense two-dimensional table. Raises `TypeError` or `ArgumentError` for any other container."""
-    if hasattr(X, "toarray"):
+    if is_sparse(X):
         raise TypeError("X is a sparse container; sparse input is not supported, pass a dense array")
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+    if numpy_kind(X) == "c":
         raise ArgumentError("Complex data not supported: X must be real")
     shape = _array_of(X).shape
     if len(shape) != 2:
@@ -83,7 +84,7 @@ def table_shape(X: Any) -> tuple[int, int]:
 
 
 def number_table(X: Any) -> tuple[int, int]:
-    """`table_shape`; raises `ArgumentError` also for a column of dates, durations or categories, by its type alone."""
+    """`table_shape`. Raises `ArgumentError` also for a column of dates, durations or categories, by its type."""
     refuse_other_types(X)
     return table_shape(X)
 
@@ -103,12 +104,12 @@ def _array_of(X: Any) -> NDArray[Any]:
 
 
 def column_names(X: Any) -> list[Any] | None:
-    """The names of a table's columns, texts or not; None for a table without any.
+    """The names of a table's columns, texts or not, or None for a table without any.
 
     scikit-learn compares the names of frames whose names are all text, and takes the columns of others (an Arrow table,
     a frame whose names are numbers) as they come.
     """
-    names = getattr(X, "column_names", None) if callable(getattr(X, "column", None)) else getattr(X, "columns", None)
+    names = X.column_names if is_arrow_table(X) else X.columns if is_frame(X) else None
     return None if names is None or callable(names) else list(names)
 
 
@@ -120,12 +121,12 @@ def same_names(trained: list[Any] | None, X: Any) -> None:
 
 
 def doubles(X: Any) -> Array:
-    """Every cell as a double, shape of X: NaN for what is not a number at all.
+    """Every cell as a float64, shape of X, or NaN for a cell that is not a number at all.
 
     A cell's value is `double_of(cell)`, regardless of the others: letting NumPy find one type for the whole table would
     let one row's text change how the others are read. A cell that is masked is missing.
     """
-    if hasattr(X, "column_names") and callable(getattr(X, "column", None)):
+    if is_arrow_table(X):
         # NumPy's own conversion has the last category where a cell of a dictionary is missing
         return np.column_stack(
             [doubles(cells_in(X.column(place), doubles=True)) for place in range(len(X.column_names))]
@@ -139,7 +140,7 @@ def doubles(X: Any) -> Array:
 
 
 def unit_rows(X: Any, row_norm: float, *, intercept: float) -> Array:
-    """The rows divided by `row_norm` and scaled into the unit ball, in fixed point; shape (rows, features [+ 1]).
+    """The rows divided by `row_norm` and scaled into the unit ball, in fixed point, shape (rows, features [+ 1]).
 
     `intercept` appends that constant, in fixed point, unless it is 0: a row's norm is at most sqrt(1 + intercept^2).
     Each row is a function of that row of `X` alone: its entries are first divided by the largest and put in fixed
@@ -161,7 +162,7 @@ def unit_rows(X: Any, row_norm: float, *, intercept: float) -> Array:
 
 
 def targets_of(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
-    """Numbers to predict, clipped at the bounds and scaled to [-1, 1], in fixed point; NaN for what is not a number.
+    """Numbers to predict, clipped at the bounds and scaled to [-1, 1], in fixed point, or NaN if not a number.
 
     Shape (rows,). Raises `ArgumentError` for another shape.
     """
@@ -172,7 +173,7 @@ def targets_of(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
 
 
 def public_bounds(label_bounds: Any) -> tuple[float, float]:
-    """The bounds of the labels; raises `ArgumentError` where they are none."""
+    """The bounds of the labels. Raises `ArgumentError` if they are not two such numbers."""
     if label_bounds is None:
         raise ArgumentError("label_bounds must be given: the least and the largest label, public, not from y itself")
     try:
@@ -184,9 +185,9 @@ def public_bounds(label_bounds: Any) -> tuple[float, float]:
 
 
 def public_weights(weights: Mapping[Any, float] | Sequence[float] | None, classes: NDArray[Any]) -> Array:
-    """What each class counts, the most being 1, shape (classes,).
+    """The weight of each class, the largest being 1, shape (classes,).
 
-    `weights`: by class, 1 for those that it does not name; or one for each class in order. Raises `ArgumentError` for
+    `weights`: by class (1 for those that it does not name), or one for each class in order. Raises `ArgumentError` for
     what names no class, for another number of weights, and for a weight that is not positive.
     """
     found = np.ones(len(classes))
@@ -203,7 +204,7 @@ def public_weights(weights: Mapping[Any, float] | Sequence[float] | None, classe
 
 
 def labels_of(y: Any, rows: int) -> NDArray[Any]:
-    """The labels as a one-dimensional array of the given length; raises `ArgumentError` for another shape."""
+    """The labels as a one-dimensional array of the given length. Raises `ArgumentError` for another shape."""
     if y is None:
         raise ArgumentError("This estimator requires y to be passed, but the target y is None; y must hold the labels")
     y = cells_in(y) if hasattr(y, "drop_null") or hasattr(y, "iterchunks") else unmasked(y)
@@ -298,7 +299,7 @@ def public_row_count(nominal: float | None, count: int, adjacency: Adjacency) ->
 
 
 def class_numbers(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Each label's place in `classes`, or -1 for a label that is not among them; never fails on a label.
+    """Each label's place in `classes`, or -1 for a label that is not among them. Never fails on a label.
 
     >>> class_numbers(np.array([7.0, float("nan"), 3.0]), np.array([3, 7])).tolist()
     [1, -1, 0]

@@ -1,4 +1,4 @@
-"""What the classifiers that release a rule "positive or not" share: reading rows and labels, and predicting."""
+"""The base of the classifiers that release a rule "positive or not": it reads rows and labels, and predicts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What one `fit` promises, from the parameters alone."""
+        """The guarantee of one `fit`, from the parameters alone."""
 
     @abstractmethod
     def _positive(self, table: Array) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""The minimiser of a regularised logistic loss, to a certified distance; deterministic, no privacy by itself."""
+"""The minimiser of a regularised logistic loss, to a certified distance. Deterministic, not private by itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHUNK = 4096
 class LogisticProblem:
     """J(W) = (1/N) * sum over rows of loss(W; row) + (regularization/2) * |W|^2, with N = nominal_rows public.
 
-    Two classes: one weight vector and the logistic loss; more: one vector a class and the softmax cross-entropy. Rows
+    Two classes have one weight vector and the logistic loss. More have one a class and the softmax cross-entropy. Rows
     have norm at most `row_norm`. Symbols: L bounds the norm of one row's loss gradient (`lipschitz`), C the classes.
     """
 

@@ -19,8 +19,8 @@ adds nothing to what one row can do. R, L and the deviations are rounded upwards
 
 Source: docs/theory/sufficient-statistics.md, Theorem 1. After Wang 2018, "Revisiting differentially private linear
 regression: optimal and adaptive prediction & estimation in unbounded domain" (arXiv 1803.02596, AdaSSP). There the
-smallest eigenvalue has a third of the budget; here it is not asked for, as the floor under the eigenvalues is made of
-public numbers, and the noise below the diagonal follows from symmetry.
+smallest eigenvalue has a third of the budget. Here it is not asked for, as the floor under the eigenvalues is made of
+public numbers. The noise below the diagonal follows from symmetry.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _GRAM_STEP: Final = STEP * STEP
 
 @dataclass(frozen=True)
 class SufficientStatistics:
-    """The public numbers of one release; the theorem is that of the module.
+    """The public numbers of one release. The theorem is that of the module.
 
     Attributes:
         noise_multiplier: sigma.
@@ -100,7 +100,7 @@ class SufficientStatistics:
 
 
 def solve(gram: Array, moments: Array, floor: float) -> Array:
-    """The weights of least squares with the eigenvalues of `gram` raised to `floor` at least; shape of `moments`.
+    """The weights of least squares, shape of `moments`, with the eigenvalues of `gram` raised to `floor` at least.
 
     Of released numbers, so it costs nothing and may be done again with another floor.
     """

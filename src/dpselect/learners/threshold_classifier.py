@@ -26,7 +26,7 @@ class PrivateThresholdClassifier(RuleClassifier):
         lower, upper: public bounds of the column; values beyond them count as the bounds.
         granularity: the threshold is a multiple of it; see `learn_threshold`.
         column: which column of X is used; the others are not looked at.
-        positives: where the second class lies: "below" the threshold, "above" it, or "either": learnt too.
+        positives: where the second class is: "below" the threshold, "above" it, or "either": learnt too.
         epsilon: the price of one fit, above 0.
         method: "errors", for any labels, or "interior-point" (with a direction), for labels without error.
         classes: the two class labels, public. None takes them from y, with a `DataDependentClassesWarning`.
@@ -40,7 +40,7 @@ class PrivateThresholdClassifier(RuleClassifier):
         receipt_: what the spender gave; None without one.
         guarantee_: what the fit promises; the same as `guarantee()`.
 
-    A cell that is missing or not a number leaves its row out, and is predicted as the first class; a row with
+    A cell that is missing or not a number leaves its row out, and is predicted as the first class. A row with
     another label is left out. `fit` raises `ArgumentError` or `TypeError` for parameters and for a container (shape,
     sparse, complex), never because of what the rows hold.
 
@@ -61,7 +61,7 @@ class PrivateThresholdClassifier(RuleClassifier):
     label: str = "threshold"
 
     def guarantee(self) -> Guarantee:
-        """What one `fit` promises, from the parameters alone.
+        """The guarantee of one `fit`, from the parameters alone.
 
         >>> PrivateThresholdClassifier(epsilon=0.5).guarantee().epsilon(delta=0)
         0.5

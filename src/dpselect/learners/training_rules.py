@@ -1,8 +1,8 @@
-"""How long and how fast to train, from public numbers: what a learner by noisy gradients does that is told nothing.
+"""How long and how fast to train, from public numbers: the defaults of a learner by noisy gradients.
 
-With full batches and a small bound C on each row's gradient, two things decide: the reach H = C * steps * rate, how
-far the weights can come, and enough steps that none is a leap. The numbers were found on public and synthetic tables;
-within a factor of two of H accuracy differs by about a hundredth.
+With full batches and a small bound C on each row's gradient, two things decide. The reach H = C * steps * rate is how
+far the weights can come. The steps must be enough that none is a leap. The numbers were found on public and synthetic
+tables. Within a factor of two of H accuracy differs by about a hundredth.
 """
 
 from __future__ import annotations

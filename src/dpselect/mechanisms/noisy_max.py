@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.copied_by_fields import CopiedByFields
+from dpselect.caching import CopiedByFields
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms.bounded_range_price import BoundedRangeProfile, bounded_range
 from dpselect.mechanisms.exponential import draw_exponential

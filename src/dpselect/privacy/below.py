@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from dpselect.copied_by_fields import CopiedByFields
+from dpselect.caching import CopiedByFields
 from dpselect.numerics.search import Array
 from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined, lattice, positive_losses
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, coarsen, loss_grid

@@ -15,7 +15,7 @@ from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import rdp_privacy_accountant
 
-from dpselect.copied_by_fields import CopiedByFields
+from dpselect.caching import CopiedByFields
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics.logs import ROUND_UP, sum_up
 from dpselect.numerics.search import Array

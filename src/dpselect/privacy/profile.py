@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 from scipy.special import erfcx, ndtr
 
-from dpselect.copied_by_fields import remembered
+from dpselect.caching import memoized
 from dpselect.errors import ArgumentError
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array, root_on_grids
@@ -106,11 +106,15 @@ def both_directions(profile: PrivacyProfile, epsilons: Array) -> Array:
 
 
 def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
-    """The profile's `epsilon` at `delta`, remembered: profiles are public."""
+    """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`; inf if none is below 1e5.
+
+    A profile that is costly to evaluate inverts itself, by a method `epsilon`. Profiles are public, and what was found
+    of one is kept.
+    """
     return float(_inverted(profile, delta))
 
 
-@remembered
+@memoized
 def _inverted(profile: PrivacyProfile, delta: float) -> float:
     return float(profile.epsilon(delta))
 

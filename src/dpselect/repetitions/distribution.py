@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
 import numpy as np
 
-from dpselect.copied_by_fields import CopiedByFields
+from dpselect.caching import CopiedByFields
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics.search import first_true
 from dpselect.randomness import RandomSource, resolve

@@ -9,7 +9,6 @@ import pytest
 from dpselect.accounting import best_of
 from dpselect.accounting.planning import search_prices
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, longest_within, score_epsilon
-from dpselect.copied_by_fields import remembered
 from dpselect.errors import BudgetError
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import OutputPerturbationClassifier
@@ -155,21 +154,6 @@ def test_the_epsilon_of_a_composition_of_searches_is_remembered(monkeypatch):
     first = asked()
     monkeypatch.setattr("dpselect.privacy.composition.compose_distributions", None)
     assert asked() == first
-
-
-def test_what_code_of_others_is_part_of_is_asked_anew():
-    asked = []
-    counted = remembered(lambda value: asked.append(value) or 2.0)
-
-    class Own:
-        pass
-
-    for value in (1.0, 1.0, Own(), Own()):
-        assert counted(value) == 2.0
-    assert len(asked) == 3
-    counted.cache_clear()
-    counted(1.0)
-    assert len(asked) == 4
 
 
 def test_a_part_whose_pure_bound_is_below_the_others_epsilon_is_not_worked_out():

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
 opacus = pytest.importorskip("opacus")
 
 from opacus.grad_sample import GradSampleModule
@@ -17,30 +16,23 @@ from opacus.optimizers import DPOptimizer
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dpselect.errors import ArgumentError
-from dpselect.integrations.opacus import PrivateTraining, engine_guarantee
-from dpselect.integrations.opacus.made_up import facts_of
+from dpselect.integrations.opacus import engine_guarantee
 from dpselect.integrations.opacus.probe import refuse_mixed_rows
+from dpselect.integrations.opacus.synthetic_rows import facts_of
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.ledger import Ledger
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 from tests.integrations.opacus import row_mixing_zoo as zoo
+from tests.integrations.opacus.probe_cases import TRAINING, fit, torch
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch", "ignore:Full backward hook")
-TRAINING = PrivateTraining(noise_multiplier=1, sampling_rate=0.5, steps=3, max_grad_norm=1, expected_batch_size=10)
 FEW_MISTAKES = ("Transposed", "centred", "in_batch_negatives", "LastInputsKept", "masked_across")
 FEW_SOUND = ("with_dropout", "Words", "CallsCounted")
 
 
 def tiered(names, few):
     return [pytest.param(name, marks=() if name in few else pytest.mark.full) for name in names]
-
-
-def fit(entry, **options):
-    make, loss, inputs, targets = entry
-    return TRAINING.fit(
-        make, lambda p: torch.optim.SGD(p, lr=0.1), loss, inputs, targets, random=keyed_source(1), **options
-    )
 
 
 @pytest.mark.parametrize("name", tiered(zoo.MISTAKES, FEW_MISTAKES))
@@ -157,26 +149,6 @@ def test_the_probe_leaves_everything_as_it_was():
         assert one.dtype is torch.float32
         assert one.grad is None
     assert all(not part._forward_hooks for part in module.modules())
-
-
-class Unfit(zoo.Body):
-    """Takes no fractions; a user must make up rows."""
-
-    def forward(self, inputs):
-        if not bool((inputs == inputs.round()).all()) or bool((inputs < 7).any()):
-            raise ValueError("integers from 7")
-        return super().forward(inputs / 100.0)
-
-
-def test_a_user_makes_up_rows():
-    entry = Unfit, zoo.EACH, torch.arange(80.0).reshape(20, 4) + 7.0, torch.arange(20) % 3
-    with pytest.raises(ArgumentError, match="example="):
-        fit(entry)
-    fit(entry, example=lambda count: (torch.randint(7, 90, (count, 4)).float(), torch.arange(count) % 3))
-    with pytest.raises(ArgumentError, match="as many rows"):
-        fit(entry, example=lambda count: (torch.full((2, 4), 7.0), torch.zeros(2, dtype=torch.long)))
-    with pytest.raises(ArgumentError, match="equal for all"):
-        fit(entry, example=lambda count: (torch.full((count, 4), 9.0), torch.arange(count) % 3))
 
 
 class Watched(zoo.Body):

@@ -1,65 +1,41 @@
-"""Opacus: what a training costs before it starts, its sensitivity, its noise, and saved accountant states."""
+"""Opacus: what a training costs before it starts, its sensitivity, its noise, engines, and the example."""
 # ruff: noqa: E402
 
 import importlib.util
-import json
 import math
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import time
 import warnings
-from collections import OrderedDict
-from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
-from typer.testing import CliRunner
+from scipy import stats
 
-from tests.root import ROOT
-
-torch = pytest.importorskip("torch")
 opacus = pytest.importorskip("opacus")
 
-from dpselect.cli.app import app
-from dpselect.errors import ArgumentError, ContentError
-from dpselect.integrations.opacus import PrivateTraining, engine_guarantee
-from dpselect.integrations.opacus.state import CALLER_ENSURES, history_guarantee, read_history
-from dpselect.numerics.digits import rounded_up
-from dpselect.privacy import compose, dp_sgd
+from dpselect.errors import ArgumentError
+from dpselect.integrations.opacus import engine_guarantee
+from dpselect.privacy import dp_sgd
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
+from tests.integrations.opacus.training_cases import (
+    CLIP,
+    DIVISOR,
+    descent,
+    linear,
+    plan,
+    rows,
+    torch,
+    weights,
+)
+from tests.root import ROOT
 
 EXAMPLE = ROOT / "examples" / "opacus_digits.py"
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch", "ignore:Full backward hook")
 LOSS = torch.nn.CrossEntropyLoss(reduction="none")
-CLIP, DIVISOR = 0.5, 8.0
-
-
-def linear():
-    return torch.nn.Sequential(torch.nn.Linear(4, 40), torch.nn.Tanh(), torch.nn.Dropout(0.2), torch.nn.Linear(40, 3))
-
-
-def descent(parameters):
-    return torch.optim.SGD(parameters, lr=1.0)
-
-
-def plan(**changes):
-    settings = {"noise_multiplier": 2.0, "sampling_rate": 1.0, "steps": 1}
-    return PrivateTraining(**{**settings, "max_grad_norm": CLIP, "expected_batch_size": DIVISOR, **changes})
-
-
-def rows(count, seed=1):
-    generator = np.random.default_rng(seed)
-    inputs = torch.tensor(generator.normal(size=(count, 4)), dtype=torch.float32)
-    return inputs, torch.tensor(generator.integers(0, 3, count))
-
-
-def weights(module):
-    return torch.cat([p.detach().flatten() for p in module.parameters()]).double()
 
 
 def fitted(inputs, targets, key=1, make=linear, **changes):
@@ -180,24 +156,6 @@ def test_what_training_refuses():
         plan().fit(lambda: torch.nn.Sequential(torch.nn.BatchNorm1d(4), linear()), descent, LOSS, inputs, targets)
 
 
-class LastMean(torch.nn.Module):
-    """Keeps a mean of its inputs, raw; without a parameter of its own, so that Opacus lets it pass."""
-
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(4))
-
-    def forward(self, inputs):
-        if len(inputs):
-            self.mean = inputs.mean(dim=0)
-        return inputs
-
-
-def test_a_module_that_keeps_raw_inputs_in_a_buffer_does_not_leave():
-    with pytest.raises(ArgumentError, match="buffer"):
-        plan().fit(lambda: torch.nn.Sequential(LastMean(), linear()), descent, LOSS, *rows(20), random=keyed_source(1))
-
-
 # a privacy engine's guarantee
 
 
@@ -264,118 +222,6 @@ def test_the_number_of_rows_must_be_declared_public():
         engine_guarantee(optimizer, loader, steps=30, size_is_public=False)
     with pytest.raises(TypeError, match="make_private"):
         engine_guarantee(optimizer.original_optimizer, loader, steps=30, size_is_public=True)
-
-
-@pytest.mark.full
-def test_against_opacuss_own_accountants():
-    """Ours is an upper bound: at least PRV's estimate less its stated error, and at most Opacus's Renyi bound."""
-    from opacus.accountants import PRVAccountant, RDPAccountant
-
-    for noise, rate, steps, delta in [(1.0, 0.01, 1000, 1e-5), (4.0, 0.2, 60, 1e-5), (0.7, 0.05, 200, 1e-6)]:
-        history = [(noise, rate, steps)]
-        ours = history_guarantee(history).epsilon(delta)
-        prv, renyi = PRVAccountant(), RDPAccountant()
-        prv.history = renyi.history = history
-        estimate = prv.get_epsilon(delta, eps_error=0.002)
-        assert estimate - 0.004 <= ours <= min(estimate, renyi.get_epsilon(delta))
-
-
-# saved states
-
-
-HISTORY = [(1.0, 0.01, 500), (2.0, 0.01, 500)]
-
-
-def state(mechanism="rdp"):
-    return OrderedDict(history=HISTORY, mechanism=mechanism)
-
-
-def saved(path, kind):
-    if kind == "json":
-        path.write_text(json.dumps(state()))
-        return path
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        engine = opacus.PrivacyEngine(accountant="gdp")
-    engine.accountant.history = list(HISTORY)
-    if callable(engine.accountant.state_dict()["mechanism"]):
-        pytest.skip("this version of Opacus puts a function into its states")
-    if kind == "checkpoint":
-        module = opacus.GradSampleModule(torch.nn.Linear(2, 2))
-        engine.save_checkpoint(path=path, module=module, optimizer=descent(module.parameters()))
-    else:
-        torch.save(engine.accountant.state_dict(), path)
-    return path
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("kind", ["json", "state", "checkpoint"])
-def test_a_saved_state_is_priced_anew(tmp_path, kind):
-    path = saved(tmp_path / "state", kind)
-    assert read_history(path) == HISTORY
-    taken = [(n, q + 2.0**-23, s) for n, q, s in HISTORY]  # single-precision uniforms are compared with the rate
-    expected = compose(*[dp_sgd(noise_multiplier=n, sampling_rate=q, steps=s) for n, q, s in taken]).epsilon(1e-5)
-    assert history_guarantee(read_history(path)).epsilon(1e-5) == expected
-    result = CliRunner().invoke(app, ["account", "--opacus", str(path), "--delta", "1e-5"])
-    assert result.stdout.startswith(f"epsilon {rounded_up(expected)} at delta 1e-05 for this training")
-    assert "Poisson" in result.stdout
-
-
-@pytest.mark.full
-def test_a_saved_state_is_a_base(tmp_path):
-    path = saved(tmp_path / "state", "json")
-    arguments = ["account", "--opacus", str(path), "--delta", "1e-5", "--repetitions", "geometric:mean=10", "--json"]
-    found = json.loads(CliRunner().invoke(app, arguments).stdout)
-    assert found["epsilon"] > found["single_run_epsilon"]
-    alone = json.loads(CliRunner().invoke(app, [*arguments[:5], "--json"]).stdout)
-    assert alone["epsilon"] == found["single_run_epsilon"]
-    wrong = CliRunner().invoke(app, [*arguments[:5], "--adjacency", "replace_one"])
-    assert isinstance(wrong.exception, ArgumentError)
-
-
-def test_why_no_gradients_may_be_accumulated_over_several_batches():
-    """Opacus records k batches of rate q with one step's noise as one batch of rate k*q.
-
-    The exact law of a row's share is binomial; its loss grows with the output, so the worst event is a half-line.
-    """
-    rate, batches, epsilon = 0.25, 4, 4.0
-    counts = np.arange(batches + 1)
-    weights = stats.binom.pmf(counts, batches, rate)
-    edge = optimize.brentq(lambda x: np.log(weights @ np.exp(counts * x - counts**2 / 2)) - epsilon, -50.0, 50.0)
-    exact = weights @ stats.norm.sf(edge, loc=counts) - np.exp(epsilon) * stats.norm.sf(edge)
-    recorded = [(1.0, rate * batches, 1)]
-    assert exact > 400 * history_guarantee(recorded).delta(epsilon)
-    assert "no gradients accumulated" in CALLER_ENSURES
-
-
-class Trap:
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return (Path.touch, (self.path,))
-
-
-@pytest.mark.parametrize("write", [torch.save, lambda value, path: path.write_bytes(pickle.dumps(value))])
-def test_nothing_in_a_file_is_run(tmp_path, write):
-    sprung = tmp_path / "sprung"
-    write({"history": Trap(sprung)}, tmp_path / "state")
-    with pytest.raises(ContentError):
-        read_history(tmp_path / "state")
-    assert not sprung.exists()
-
-
-@pytest.mark.parametrize("text", ["", "{", "{}", '{"history": 3}', '{"history": [[1, 2]]}', '[["a"]]', "PK rubbish"])
-def test_files_that_hold_no_state(tmp_path, text):
-    (tmp_path / "state").write_text(text)
-    with pytest.raises(ContentError):
-        read_history(tmp_path / "state")
-
-
-@pytest.mark.parametrize("history", [[], [(0.0, 0.1, 5)], [(1.0, 1.5, 5)], [(1.0, 0.1, 0)], [(float("nan"), 0.1, 5)]])
-def test_histories_without_a_guarantee(history):
-    with pytest.raises(ArgumentError):
-        history_guarantee(history)
 
 
 # the example

@@ -13,10 +13,9 @@ from sklearn.preprocessing import Normalizer
 
 from dpselect.accounting import best_of
 from dpselect.accounting.planning.portfolio import CHOICE, PortfolioPrice, covering, portfolio_of
-from dpselect.errors import AdjacencyError, ArgumentError
-from dpselect.integrations.sklearn import PrivateSearchCV, RowScore
-from dpselect.integrations.sklearn.designs import PortfolioRun, _beginning, agreement_of, listed
-from dpselect.integrations.sklearn.distributions import search_space
+from dpselect.errors import AdjacencyError
+from dpselect.integrations.sklearn import RowScore
+from dpselect.integrations.sklearn.designs import PortfolioRun, _beginning, agreement_of
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, unpack
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.mechanisms import ExponentialMechanism
@@ -27,20 +26,10 @@ from dpselect.searching.portfolio import TrialModel
 from dpselect.study.portfolio import the_choice
 from dpselect.tuning import LogUniform
 from tests.audits.score_laws import exponential_law
+from tests.integrations.sklearn.designs_cases import FULL, rows, search
 
-TOTAL = {"epsilon": 3.0, "delta": 1e-6, "nominal_rows": 500, "classes": [0, 1]}
 RATES = {"learning_rate": LogUniform(0.5, 8.0)}
 SCALES = {"intercept_scale": [0.3, 1.0]}
-FULL = {"steps": 40}
-
-
-def search(space, estimator=None, **options):
-    return PrivateSearchCV(DPSGDClassifier(**FULL) if estimator is None else estimator, space, **{**TOTAL, **options})
-
-
-def rows(count=200):
-    X = keyed_source("rows").uniform((count, 2)) - 0.5
-    return X, (X[:, 0] > 0).astype(int)
 
 
 # The price
@@ -243,36 +232,6 @@ def test_numbers_and_rules_of_ones_own_are_compared_too():
     assert fitted.score(X, 2 * X[:, 0]) > 0.2
     rule = RowScore(lambda y, answers: (y == answers).astype(float))
     assert search(SCALES, design="portfolio", scoring=rule, random=keyed_source(5)).fit(*rows()).score(*rows()) > 0.7
-
-
-@pytest.mark.parametrize(
-    ("space", "options", "said"),
-    [
-        (SCALES, {"design": "grid"}, "design must be one of one-run, portfolio, one-stage, two-stage"),
-        (SCALES, {"design": "one-run"}, "param_distributions does not go with"),
-        (RATES, {"design": "portfolio"}, r"param_distributions\['learning_rate'\] must be a list"),
-        ({"intercept_scale": [0.3]}, {"design": "portfolio"}, "2 to 4 candidates, .* has 1"),
-        ({"intercept_scale": [0.1, 0.2, 0.3, 0.4, 0.5]}, {"design": "portfolio"}, "2 to 4 candidates, .* has 5"),
-        (SCALES, {"design": "portfolio", "epsilon": None}, "epsilon must be given"),
-        (SCALES, {"design": "portfolio", "repetitions": Harmonic(limit=3)}, "repetitions does not go with"),
-        (SCALES, {"design": "portfolio", "scoring": "roc_auc"}, "compares by a sum over the rows that train"),
-        (SCALES, {"design": "portfolio", "public_validation": rows()}, "public_validation does not go with"),
-        ({"noise_multiplier": [1.0, 2.0]}, {"design": "portfolio"}, "is the noise"),
-        (RATES, {"design": "two-stage", "epsilon": None}, "epsilon must be given"),
-        (RATES, {"design": "two-stage", "refit_share": 1.0}, "refit_share"),
-        (RATES, {"design": "two-stage", "cv": 3}, "cv does not go with"),
-        (RATES, {"design": "two-stage", "release_score": True}, "release_score does not go with"),
-    ],
-)
-def test_what_does_not_go_together_is_refused_before_anything_is_drawn(space, options, said):
-    with pytest.raises(ArgumentError, match=said):
-        search(space, **options).plan()
-
-
-@pytest.mark.full
-def test_lists_within_lists_are_candidates_too():
-    space = search_space([[{"steps": [1]}, {"steps": [2]}], {"steps": [3]}])
-    assert listed(space) == [{"steps": 1}, {"steps": 2}, {"steps": 3}]
 
 
 def test_another_adjacency_is_not_converted():

@@ -65,7 +65,7 @@ def test_a_changed_search_is_not_resumed(tmp_path):
 FINGERPRINT = """
 from tests.integrations.sklearn.test_search import *
 from tests.integrations.sklearn.test_plan import OnlyRvs
-from dpselect.integrations.sklearn.requested import request_of
+from dpselect.integrations.sklearn.request import request_of
 from dpselect.tuning.plan import _digest
 public = PublicTransformer(StandardScaler().fit(X))
 model = make_pipeline(ColumnTransformer([("a", public, [0])]), LEARNER)

@@ -12,9 +12,8 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold, ParameterGrid
+from sklearn.model_selection import KFold, ParameterGrid, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -29,33 +28,20 @@ from dpselect.ledger import Ledger
 from dpselect.mechanisms import noisy_count
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Fixed, Harmonic, Poisson
+from dpselect.repetitions import Fixed, Harmonic
 from dpselect.study import parse_study, run_study
 from dpselect.study.row_parts import row_digest, validation_mask
 from dpselect.tuning import LogUniform, tune
 from tests.documentation import python_blocks
+from tests.integrations.sklearn import attacks_cases as attacks
+from tests.integrations.sklearn.search_cases import LEARNER, RATES, X, Y, fit, search
 from tests.root import ROOT
 from tests.study.test_schema import STUDY
-
-RATES = {"regularization": stats.loguniform(1e-3, 1.0)}
-LEARNER = OutputPerturbationClassifier(epsilon=2.0)
-X = keyed_source("rows").uniform((500, 3))
-Y = np.where(X[:, 0] > 0.5, "yes", "no")
 
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-def search(estimator=LEARNER, space=RATES, *, key=1, **options):
-    defaults = {
-        "repetitions": Harmonic(limit=4),
-        "nominal_rows": 500,
-        "classes": ["no", "yes"],
-        "random": keyed_source(key),
-    }
-    return PrivateSearchCV(estimator, space, **{**defaults, **options})
 
 
 def weights(model):
@@ -198,25 +184,6 @@ def test_a_fitted_search_tells_nothing_of_the_other_runs(capsys):
     assert len(found[0]["pickle"]) == len(found[1]["pickle"])
 
 
-@pytest.mark.parametrize("name", ["refit", "release_score", "constant_runs", "rehearse", "resume"])
-@pytest.mark.parametrize("value", ["accuracy", "", 1, None])
-def test_a_yes_or_no_is_nothing_else(name, value):
-    """`refit="accuracy"` means something in scikit-learn's searches; here a truth would charge a further run."""
-    asked = search(epsilon=2.0, ledger=object(), **{name: value})
-    with pytest.raises(ArgumentError, match=f"{name} must be True or False"):
-        asked.fit(X, Y)
-    with pytest.raises(ArgumentError, match=f"{name} must be True or False"):
-        asked.plan()
-
-
-@pytest.mark.parametrize("name", ["cv_results_", "best_score_", "best_index_", "n_splits_", "refit_time_"])
-def test_what_is_missing_says_why(name):
-    fitted = search().fit(X, Y)
-    assert not hasattr(fitted, name)
-    with pytest.raises(AttributeError, match=r"secret|one split|times"):
-        getattr(fitted, name)
-
-
 def test_the_score_is_released_when_declared_and_costs_nothing_more():
     declared = search(release_score=True).fit(X, Y)
     assert 0.0 < declared.best_score_ < 1.5
@@ -236,10 +203,6 @@ def test_the_score_is_released_when_declared_and_costs_nothing_more():
 def test_arguments_of_other_searches_are_explained(argument, told):
     with pytest.raises(TypeError, match=told):
         search(**argument)
-
-
-def fit(estimator=LEARNER, space=RATES, X=X, Y=Y, **options):
-    return search(estimator, space, **options).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -331,28 +294,6 @@ def test_metadata_are_routed_when_scikit_learn_routes():
             unsure.fit(X, Y, sample_weight=ones)
 
 
-def test_clone_set_params_and_pickle():
-    first = search()
-    again = clone(first).set_params(estimator__epsilon=1.0, max_runs=7)
-    assert first.get_params()["estimator__epsilon"] == 2.0
-    assert again.guarantee().epsilon(0) < first.guarantee().epsilon(0)
-    fitted = again.fit(X, Y)
-    copy = pickle.loads(pickle.dumps(fitted))
-    assert copy.random is None
-    assert np.array_equal(copy.predict(X), fitted.predict(X))
-    assert again.fit(X, Y) is again  # a second search, at a second price
-
-
-def test_an_unfitted_search_and_one_that_found_nothing_predict_nothing():
-    with pytest.raises(NotFittedError, match="not fitted"):
-        search().predict(X)
-    nothing = fit(repetitions=Poisson(mean=1e-9))
-    assert nothing.best_estimator_ is None
-    assert nothing.best_params_ is None
-    with pytest.raises(NotFittedError, match="found nothing"):
-        nothing.predict(X)
-
-
 def test_columns_of_text_through_a_declared_encoder():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"number": X[:, 0], "text": np.where(X[:, 1] > 0.5, "b", "a")})
@@ -421,3 +362,10 @@ def test_the_example_finds_a_model(capsys, monkeypatch):
     found = example.main(keyed_source(1), steps=60)
     assert "accuracy" in capsys.readouterr().out
     assert found.guarantee_.epsilon(example.DELTA) <= 3.0
+
+
+def test_cross_validation_pays_for_every_search(tmp_path):
+    budget = Ledger.open(tmp_path / "budget.db").create_budget("b", epsilon=100, delta=1e-6)
+    paid = attacks.search(ledger=budget, random=None)
+    cross_val_score(paid, attacks.X, attacks.Y, cv=2, error_score="raise")
+    assert float(budget.spent().epsilon) == pytest.approx(2 * paid.guarantee().epsilon(0), rel=1e-9)

@@ -1,4 +1,4 @@
-"""Equal rows of typed columns are dealt like others, and one row more or less changes one part by that row: exactly."""
+"""Which rows train and which score: one row more or less changes one part by that row, exactly."""
 
 import itertools
 import math
@@ -6,10 +6,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import dpselect.integrations.sklearn.split as split
 from dpselect.integrations.sklearn.split import rows_to_parts
 from dpselect.privacy import Adjacency
+from dpselect.randomness import keyed_source
 
 HUGE = 2**53
 FOLDS = {"fraction": None, "folds": 3}
@@ -99,3 +101,82 @@ def test_rows_with_names_and_untyped_cells_share_a_part():
     for X in (frame, np.full((40, 1), "a", dtype=object), [[1.0]] * 40, frame.assign(b="text")):
         options = {"adjacency": Adjacency.ADD_OR_REMOVE_ONE, "salt": "s", "fraction": 0.5, "folds": None}
         assert len(rows_to_parts(X, y, y=y, **options)[0][1]) in (0, 40)
+
+
+ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
+
+
+# splits
+
+
+def parts_of(X, labels, adjacency, **options):
+    return rows_to_parts(
+        X, np.asarray(labels), adjacency=adjacency, salt="s", **{"fraction": None, "folds": None, **options}
+    )
+
+
+@pytest.mark.parametrize("options", [{"fraction": 0.3}, {"folds": 4}])
+def test_removing_a_row_moves_no_other(options):
+    """Under add/remove each remaining row keeps its part; with folds every row is held out once."""
+    X, y = keyed_source(1).uniform((60, 2)), np.arange(60) % 3
+    whole = parts_of(X, y, ADD, **options)
+    for training, held_out in whole:
+        assert sorted([*training, *held_out]) == list(range(60))
+    assert 0 < sum(len(held_out) for _, held_out in whole) <= 60
+    if "folds" in options:
+        assert sum(len(held_out) for _, held_out in whole) == 60
+    for gone in range(0, 60, 7):
+        kept = np.delete(np.arange(60), gone)
+        for before, after in zip(whole, parts_of(X[kept], y[kept], ADD, **options), strict=True):
+            assert [set(kept[rows].tolist()) for rows in after] == [set(rows.tolist()) - {gone} for rows in before]
+
+
+@pytest.mark.parametrize("options", [{"fraction": 0.3}, {"folds": 4}])
+def test_replacing_a_row_moves_none(options):
+    X, y = keyed_source(1).uniform((60, 2)), np.arange(60) % 3
+    other = X.copy()
+    other[5] = 9.0
+    for before, after in zip(parts_of(X, y, REPLACE, **options), parts_of(other, y, REPLACE, **options), strict=True):
+        assert all(np.array_equal(one, two) for one, two in zip(before, after, strict=True))
+
+
+def test_a_split_by_permutation_would_be_caught():
+    """The defect that the test above is there for: shuffling positions moves other rows when one is removed."""
+    moved = 0
+    for gone in range(0, 60, 7):
+        whole, less = keyed_source(1).permutation(60)[:12], keyed_source(1).permutation(59)[:12]
+        kept = np.delete(np.arange(60), gone)
+        moved += set(kept[less].tolist()) != set(whole.tolist()) - {gone}
+    assert moved > 0
+
+
+cells = st.one_of(st.integers(-5, 5), st.booleans(), st.floats(allow_nan=False, width=32), st.text(max_size=3))
+
+
+@pytest.mark.full
+@settings(max_examples=60, deadline=None)
+@given(rows=st.lists(st.tuples(cells, cells), min_size=2, max_size=8), gone=st.integers(0, 7))
+def test_the_part_of_a_row_depends_on_its_own_cells_only(rows, gone):
+    """Mixed cells, whose common type changes with the rows that are there."""
+    gone %= len(rows)
+    table = np.empty((len(rows), 2), dtype=object)
+    table[:] = rows
+    labels = np.zeros(len(rows), dtype=np.int64)
+    ((_, held_out),) = parts_of(table, labels, ADD, fraction=0.5)
+    kept = np.delete(np.arange(len(rows)), gone)
+    try:
+        left = table[kept].astype(np.float64)  # as NumPy would have read it
+    except ValueError:
+        left = table[kept]
+    ((_, after),) = parts_of(left, labels[kept], ADD, fraction=0.5)
+    assert set(kept[after].tolist()) == set(held_out.tolist()) - {gone}
+
+
+def test_none_beside_numbers_and_beside_text_is_in_one_part():
+    """pandas turns None into NaN in a column of numbers, and keeps it where one row has text."""
+    numbers = np.array([[float(k), np.nan] for k in range(50)])
+    mixed = np.array([[float(k), None] for k in range(50)] + [[50.0, "text"]], dtype=object)
+    options = {"adjacency": Adjacency.ADD_OR_REMOVE_ONE, "salt": "s", "fraction": 0.5, "folds": None}
+    alone = rows_to_parts(numbers, np.zeros(50), **options)[0][1]
+    beside = rows_to_parts(mixed, np.zeros(51), **options)[0][1]
+    assert beside[beside < 50].tolist() == alone.tolist()

@@ -24,7 +24,7 @@ from scipy.special import gammaln, logsumexp
 
 from dpselect.accounting.best_of_k.bounds.renyi import renyi_curve_of
 from dpselect.accounting.best_of_k.mixture import mixture
-from dpselect.copied_by_fields import CopiedByFields
+from dpselect.caching import CopiedByFields
 from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array

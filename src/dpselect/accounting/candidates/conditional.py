@@ -21,7 +21,7 @@ from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, symmetric_trade_off
 from dpselect.accounting.best_of_k.theorems import supremum
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
-from dpselect.copied_by_fields import CopiedByFields
+from dpselect.caching import CopiedByFields
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array

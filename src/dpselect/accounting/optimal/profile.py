@@ -12,7 +12,7 @@ import numpy as np
 
 from dpselect.accounting.optimal.atoms import Atoms, split_atoms
 from dpselect.accounting.optimal.direction import Bracketed, Chords, Direction
-from dpselect.copied_by_fields import CopiedByFields
+from dpselect.caching import CopiedByFields
 from dpselect.numerics.search import Array
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure
 from dpselect.privacy.losses.pairs import PairSource

@@ -14,7 +14,7 @@ from typing import Final, Literal
 from dpselect.accounting.best_of_k.adaptive_proposals import adaptive_best_of
 from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
 from dpselect.accounting.planning.calibrate import GuaranteePrice, least_parameter
-from dpselect.copied_by_fields import content
+from dpselect.caching import cache_key
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError
 from dpselect.mechanisms import NoisyCount
 from dpselect.numerics.digits import rounded_up
@@ -135,14 +135,14 @@ class _Asked:
         return replace(smallest_of(quick, sharp), terms=sharp.terms)
 
     @cached_property
-    def _content(self) -> bytes | int:
-        return content((self.part, self.law, self.final, self.ratio, self.bound)) or id(self)
+    def _cache_key(self) -> bytes | int:
+        return cache_key((self.part, self.law, self.final, self.ratio, self.bound)) or id(self)
 
     def __hash__(self) -> int:
-        return hash(self._content)
+        return hash(self._cache_key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked) and self._content == other._content
+        return isinstance(other, _Asked) and self._cache_key == other._cache_key
 
 
 @lru_cache(maxsize=_KEPT_GUARANTEES)

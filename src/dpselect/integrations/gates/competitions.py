@@ -21,7 +21,7 @@ __all__ = ["answer_file", "codabench_score", "evalai_evaluate"]
 def answer_file(
     where: str | os.PathLike[str], file: str | os.PathLike[str], *, claim: float | None = None
 ) -> dict[str, Any]:
-    """What a holdout or gate answers to a table of predictions or outcomes, as a dictionary.
+    """The answer of a holdout or gate to a table of predictions or outcomes, as a dictionary.
 
     Args:
         where: the file of the holdout or gate; or its URL on a server, for platforms whose workers forget: the token is
@@ -105,7 +105,7 @@ def codabench_score(
 
 
 def _numbers(answer: dict[str, Any]) -> dict[str, float]:
-    """What a leaderboard of numbers can hold of an answer."""
+    """The numbers of an answer that a leaderboard can hold."""
     if "verdict" in answer:
         return {"accepted": float(answer["verdict"] == "accepted")}
     ends = {} if answer["interval"] is None else dict(zip(("low", "high"), answer["interval"], strict=True))

@@ -11,7 +11,7 @@ _WORDS: Final = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
 def inspect_outcomes(log: Any, *, scorer: str | None = None, field: str | None = None) -> dict[str, list[Any]]:
-    """The outcome of each sample by its id, one for each epoch; 0 for a sample that failed or has no such score.
+    """The outcome of each sample by its id, one for each epoch. It is 0 for a sample that failed or has no such score.
 
     For `Gate.create` and, within a function, for `Gate.ask`: an evaluation that broke off has samples missing, and that
     must not be an answer that costs nothing.

@@ -19,12 +19,12 @@ def gate_server(
     *,
     content: Callable[[str], bytes] | None = None,
 ) -> Any:
-    """A server with the tools `ask` and `purse`; `gate_server(...).run()` serves it over standard input and output.
+    """A server with the tools `ask` and `purse`. `gate_server(...).run()` serves it over standard input and output.
 
     Args:
         gate: the gate's file.
-        grade: the outcomes of a candidate by task, as `Gate.ask` takes them. It is called once the ask is charged; what
-            goes wrong in it counts as 0, and what it prints is discarded.
+        grade: the outcomes of a candidate by task, as `Gate.ask` takes them. It is called once the ask is charged. An
+            error in it counts as 0, and its output is discarded.
         content: what makes a candidate the one that it is, when the text that the agent gives is only its name, such as
             a path: the same content against the same incumbent is answered from the record.
 
@@ -46,7 +46,7 @@ def gate_server(
 
     @server.tool()
     def purse() -> str:
-        """What is left of the failure probability; nothing can be asked once it is 0."""
+        """The rest of the failure probability. Nothing can be asked once it is 0."""
         return rounded_down(place.purse)
 
     return server

@@ -54,7 +54,7 @@ class GateMetric:
         return 0.0
 
     def ask(self, stake: SupportsFloat | str | None = None, *, candidate: str | bytes | None = None) -> bool:
-        """Whether what was measured since the last time is better than the incumbent; arguments as of `Gate.ask`."""
+        """Whether the outcomes since the last time are better than the incumbent. Arguments as of `Gate.ask`."""
         with self._lock:
             outcomes, self._outcomes = self._outcomes, {}
         # by a function: that a task is missing, because its program failed, must not be a free answer

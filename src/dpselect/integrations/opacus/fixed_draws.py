@@ -19,8 +19,8 @@ __all__ = ["FixedDraws"]
 class FixedDraws(TorchDispatchMode):  # type: ignore[misc]
     """Every element drawn within is the same quantile `level` of its distribution.
 
-    A permutation becomes the reversed order, so that a shuffle of the batch shows; drawn indices become the first or
-    the last. `drew` says whether anything was drawn. Distributions that are not listed here are drawn as always.
+    A permutation becomes the reversed order, so that a shuffle of the batch shows. Drawn indices become the first or
+    the last. `drew` tells whether anything was drawn. Distributions that are not listed here are drawn as always.
     """
 
     def __init__(self, level: float) -> None:
@@ -34,12 +34,12 @@ class FixedDraws(TorchDispatchMode):  # type: ignore[misc]
         if torch.Tag.nondeterministic_seeded not in func.tags:
             return result
         self.drew = True
-        change = getattr(self, f"_{func.overloadpacket.__name__.rstrip('_')}", None)
+        change = vars(FixedDraws).get(f"_{func.overloadpacket.__name__.rstrip('_')}")
         if change is not None:
             asked = func._schema.arguments  # an argument that equals its default is left out of args
             values = {each.name: each.default_value for each in asked if each.has_default_value()}
             values |= {each.name: value for each, value in zip(asked, args, strict=False)}
-            change(result, values | given)
+            change(self, result, values | given)
         return result
 
     def _bernoulli(self, result: Any, given: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What a module or a loss keeps of the rows that it saw, elsewhere than in gradients."""
+"""Rows that a module or a loss keeps elsewhere than in gradients."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _attributes(module: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: Any, depth: int = _DEPTH) -> Any:
-    """Values that compare by content; of other objects the type alone."""
+    """Values that compare by content. Other objects are represented by their type."""
     if isinstance(value, torch.Tensor):
         whole = value.detach().cpu()
         kind = not (whole.dtype.is_floating_point or whole.dtype.is_complex) and whole.numel() == 1

@@ -25,7 +25,7 @@ import numpy as np
 from dpselect.errors import ArgumentError, missing_extra
 from dpselect.integrations.opacus.fixed_draws import FixedDraws
 from dpselect.integrations.opacus.kept_state import refuse_kept_rows
-from dpselect.integrations.opacus.made_up import InputFacts, Rows, benign, harsh
+from dpselect.integrations.opacus.synthetic_rows import InputFacts, Rows, benign, harsh
 
 try:
     import torch
@@ -72,7 +72,7 @@ def refuse_mixed_rows(
     Args:
         module: before Opacus wraps it; it is copied, and left as it is, like all global random states.
         loss: of outputs and targets; None for sums of the outputs.
-        facts: the public shapes and types of inputs and targets, of which rows are made up.
+        facts: the public shapes and types of inputs and targets, for synthetic rows.
         example: makes so many synthetic rows, where those of the facts do not suit; never rows of the data.
         reduction: what `loss` gives: one number a row, or their sum or mean.
 
@@ -201,7 +201,7 @@ def _first_that_runs(
     example: Callable[[int], Rows] | None,
     reduction: Reduction,
 ) -> tuple[_Subject, Rows, _Observed]:
-    """In float64 if the module can, which tells mixing from rounding; with the first synthetic rows that suit."""
+    """In float64 if the module can, which tells mixing from rounding, and with the first synthetic rows that suit."""
     failure: Exception | None = None
     for doubled in (True, False):
         try:
@@ -234,7 +234,7 @@ def _typed(rows: Rows, doubled: bool) -> Rows:
 
 
 def _refuse_company(subject: _Subject, rows: Rows, seen: _Observed) -> _Observed:
-    """Each row alone; refused if it differs from that row in one of the batches."""
+    """Each row alone. Raises if it differs from that row in one of the batches."""
     try:
         singles = [subject.run(rows, [k]) for k in range(_ROWS)]
         alone = _Observed(
@@ -258,7 +258,7 @@ def _refuse_company(subject: _Subject, rows: Rows, seen: _Observed) -> _Observed
 
 
 def _refuse_elsewhere(subject: _Subject, rows: Rows) -> bool:
-    """With moved parameters and harsh rows, if they suit; whether outputs of two rows differed."""
+    """Try moved parameters and harsh rows, if they suit. Returns whether outputs of two rows differed."""
     differ = False
     # far from the start float32 is too coarse to tell mixing from rounding
     for moved in (0.1, 1.0) if subject.dtype is torch.float64 else (0.1,):
@@ -301,7 +301,7 @@ def _refuse_contagion(subject: _Subject, rows: Rows, alone: _Observed) -> None:
 def _same(
     alone: _Observed, seen: _Observed, order: Sequence[int], subject: _Subject, at: Sequence[int] | None = None
 ) -> None:
-    """Refuse if rows `order`, each alone, differ from those at these places of a batch; all rows if `at` is None."""
+    """Raise if rows `order`, each alone, differ from those at these places of a batch (all rows if `at` is None)."""
     places = list(range(len(order)) if at is None else at)
     single = all(len(each) == 1 for each in alone.gradients.values())
     chosen = [0] if single else list(order)

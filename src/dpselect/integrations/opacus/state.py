@@ -31,9 +31,9 @@ def history_guarantee(history: History) -> Guarantee:
     """The guarantee of a training by an accountant's history: (noise multiplier, sampling rate, steps) for each phase.
 
     Under adding or removing one row. The caller must ensure `CALLER_ENSURES`. Opacus records k batches whose gradients
-    were accumulated as one batch of k times the rate; but a row may be in several of them, which costs more. Adaptive
-    clipping spends on batch sizes too. What Opacus's own accountants say about the same history (Renyi, PRV, or the
-    Gaussian approximation of its `gdp`, which is no upper bound) does not enter.
+    were accumulated as one batch of k times the rate. But a row may be in several of them, which costs more. Adaptive
+    clipping spends on batch sizes too. The values of Opacus's own accountants for the same history (Renyi, PRV, or the
+    Gaussian approximation of its `gdp`, which is no upper bound) do not enter.
 
     Raises `ArgumentError` for an empty history, noise that is not above 0, a rate outside (0, 1].
 
@@ -59,7 +59,7 @@ def read_history(path: str | Path) -> list[tuple[float, float, int]]:
     """The history in a saved accountant state, or in a checkpoint by `PrivacyEngine.save_checkpoint`.
 
     `torch.save(engine.accountant.state_dict(), path)` and checkpoints are read with `torch.load(weights_only=True)`,
-    which builds plain values and tensors only; a pickle could run any program and is refused. JSON, written by
+    which builds plain values and tensors only. A pickle could run any program and is refused. JSON, written by
     `json.dump({"history": engine.accountant.history}, file)`, needs neither torch nor Opacus.
 
     Raises `ContentError` for anything else, `MissingExtraError` when torch is needed and absent, `OSError`.

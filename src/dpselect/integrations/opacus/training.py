@@ -25,11 +25,12 @@ try:
     from opacus.optimizers.optimizer_fast_gradient_clipping import DPOptimizerFastGradientClipping
     from opacus.utils.batch_memory_manager import BatchSplittingSampler
     from opacus.validators import ModuleValidator
+    from torch.utils.data import DataLoader
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
-from dpselect.integrations.opacus.made_up import InputFacts, facts_of
 from dpselect.integrations.opacus.probe import Reduction, refuse_mixed_rows
+from dpselect.integrations.opacus.synthetic_rows import InputFacts, facts_of
 
 __all__ = ["PrivateTraining", "engine_guarantee"]
 
@@ -70,13 +71,13 @@ class PrivateTraining:
 
     def __post_init__(self) -> None:
         for name in ("noise_multiplier", "max_grad_norm", "expected_batch_size"):
-            object.__setattr__(self, name, number(name, getattr(self, name), above=0.0))
+            object.__setattr__(self, name, number(name, vars(self)[name], above=0.0))
         object.__setattr__(self, "sampling_rate", number("sampling_rate", self.sampling_rate, above=0.0, at_most=1.0))
         object.__setattr__(self, "steps", integer("steps", self.steps, at_least=1))
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of one training, under adding or removing one row; no data needed."""
+        """The guarantee of one training, under adding or removing one row. It needs no data."""
         return dp_sgd(noise_multiplier=self.noise_multiplier, sampling_rate=self.sampling_rate, steps=self.steps)
 
     def fit(
@@ -244,12 +245,11 @@ def engine_guarantee(
             f"optimizer {type(optimizer).__name__} is refused: adaptive clipping updates its bound with the true size "
             "of each batch, and distributed sampling is not Poisson sampling of all rows"
         )
-    if isinstance(getattr(data_loader, "batch_sampler", None), BatchSplittingSampler):
+    if isinstance(data_loader, DataLoader) and isinstance(data_loader.batch_sampler, BatchSplittingSampler):
         raise ArgumentError(
             "data_loader is that of a BatchMemoryManager, which cuts batches up: give the loader that make_private made"
         )
-    rate = getattr(data_loader, "sample_rate", None)
-    if not isinstance(data_loader, DPDataLoader) or rate is None or data_loader.distributed:
+    if not isinstance(data_loader, DPDataLoader) or data_loader.distributed:
         raise ArgumentError(
             "data_loader does not draw Poisson samples: the price of DP-SGD does not hold for shuffled or fixed "
             "batches; call make_private with poisson_sampling=True"
@@ -266,7 +266,7 @@ def engine_guarantee(
         reduction: Reduction = "none" if loss is None else optimizer.loss_reduction
         facts = _facts_of_first_row(data_loader.dataset) if example is None else _facts_of_example(example)
         refuse_mixed_rows(_without_hooks(module), loss, facts, example=example, reduction=reduction)
-    return dp_sgd(noise_multiplier=noise, sampling_rate=sampled_rate(rate), steps=steps)
+    return dp_sgd(noise_multiplier=noise, sampling_rate=sampled_rate(data_loader.sample_rate), steps=steps)
 
 
 def _without_hooks(module: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a past Optuna search cost, as far as its storage and what its owner declares can honestly say."""
+"""The price of a past Optuna search, from its storage and the declarations of its owner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BEST_OF_FIXED: Final = "best of a fixed number of independent runs"
 class StudyPrice:
     """A price, the rule behind it, how many runs it counts by state, what it rests on, and what was missing.
 
-    `missing` names each condition that the smaller price of the best of a fixed number still lacks; it is empty when
+    `missing` names each condition that the smaller price of the best of a fixed number still lacks. It is empty if
     that price was given.
     """
 
@@ -48,18 +48,18 @@ def price_study(
 ) -> StudyPrice:
     """The price of a whole study.
 
-    By default every run that began counts, no matter what became of it, as if its score and model had been published:
-    composition, each run chosen after seeing the earlier ones. With `fixed_beforehand` and `only_winner_seen`, which
-    only the owner can know, and a study that shows independent sampling, the best of a fixed number of runs.
+    By default every run that began counts, regardless of its end, as if its score and model had been published. That is
+    composition, each run chosen after seeing the earlier ones. Only the owner can know `fixed_beforehand` and
+    `only_winner_seen`. With both, if the study shows independent sampling, it is the best of a fixed number of runs.
 
-    `base(noise)` is the guarantee of one run, its score and reported values included, with this noise multiplier, which
-    runs hold in the parameter or user attribute `noise_parameter`; `base(None)` when there is no such parameter.
-    Noise that was chosen run by run, perhaps by earlier scores, has no composition theorem for the values that
-    occurred: all runs are then priced at the least that the study shows to have been possible.
+    `base(noise)` is the guarantee of one run, its score and reported values included, with this noise multiplier. Runs
+    hold it in the parameter or user attribute `noise_parameter`. Without such a parameter it is `base(None)`. Noise
+    that was chosen run by run, perhaps by earlier scores, has no composition theorem for the values that occurred. All
+    runs are then priced at the least that the study shows to have been possible.
 
     `planned` is a number of runs fixed in advance that the search was never to exceed, where it stopped earlier.
-    Raises `ArgumentError` for a study without runs, a noise that is not a number or that no run holds, or `planned`
-    below the number of runs or beside noise drawn at random.
+    Raises `ArgumentError` for a study without runs and for a noise that is not a number or that no run holds. So it
+    does for `planned` below the number of runs or beside noise drawn at random.
     """
     if not callable(base):
         raise refusal("base", base, "a function from noise (or None) to a Guarantee")

@@ -103,8 +103,8 @@ class PastStudy:
 def read_study(location: str, *, name: str | None = None) -> PastStudy:
     """Read a study from an SQLite file, a journal file or a database URL. Nothing is written.
 
-    Raises `ArgumentError` when there is no such study, or several and no `name`; `ContentError` when the storage is
-    not Optuna's, is damaged, or trials are missing from it; `OSError` when it cannot be read.
+    Raises `ArgumentError` if there is no such study, or several and no `name`. Raises `ContentError` if the storage is
+    not Optuna's, is damaged, or trials are missing from it. Raises `OSError` if it cannot be read.
     """
     path = Path(location)
     if "://" in location:
@@ -205,7 +205,7 @@ def _select_study(connection: sqlalchemy.Connection, name: str | None) -> PastSt
 
 @dataclass
 class _Journal:
-    """What the lines of a journal add up to; late lines about finished trials count for nothing, as in Optuna."""
+    """The state after the lines of a journal. Late lines about finished trials contribute nothing, as in Optuna."""
 
     names: dict[int, str] = field(default_factory=dict)
     directions: dict[int, int] = field(default_factory=dict)
@@ -213,7 +213,7 @@ class _Journal:
     created: int = 0
 
     def apply(self, line: Mapping[str, Any]) -> None:
-        """One operation, by Optuna's numbers; those about studies' attributes tell nothing here."""
+        """One operation, by Optuna's numbers. Those about studies' attributes tell nothing here."""
         match line["op_code"]:
             case 0 if line["study_name"] not in self.names.values():
                 self.names[self.created] = line["study_name"]
@@ -292,7 +292,7 @@ def _decoded(text: str | bytes) -> Any:
 
 
 def _external(value: float | None, law: str) -> Any:
-    """A parameter as the objective saw it; the storage holds a number, for a choice its position."""
+    """A parameter as the objective saw it. The storage holds a number, for a choice its position."""
     described = _decoded(law)
     if "choices" in described["attributes"]:
         return described["attributes"]["choices"][int(value or 0)]

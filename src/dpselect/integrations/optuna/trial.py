@@ -65,10 +65,11 @@ def _refused(name: str) -> property:
 
 
 def draw(distribution: BaseDistribution, random: RandomSource) -> Any:
-    """One draw from the law that Optuna's random sampler gives this distribution.
+    """One draw from this distribution, as Optuna's random sampler draws.
 
-    The same law up to what floating point does at the ends: a number in [low, high]; with a step, each multiple
-    equally likely; integers with `log=True` by rounding a log-uniform number between low - 1/2 and high + 1/2.
+    The distribution is the same but for floating point at the ends. It is of a number in [low, high]. With a step each
+    multiple is equally likely. Integers with `log=True` are rounded log-uniform numbers between low - 1/2 and
+    high + 1/2.
 
     Raises `ArgumentError` for a kind of distribution that it does not know.
 
@@ -199,8 +200,8 @@ class IndependentTrial(_Refusing):  # type: ignore[misc]
 def check_objective(objective: Callable[..., Any]) -> None:
     """Look for refused uses of the trial in the objective's own code, before anything is drawn or charged.
 
-    A refusal inside a run would count as a failed run and show no message. What the objective's own code does not
-    show, a refused call in a function that it passes the trial to, is found by a rehearsal only.
+    A refusal inside a run would count as a failed run and show no message. A refused call in a function
+    that the objective passes the trial to does not show in its code. Only a dry run finds it.
 
     Raises `TypeError` if it is not callable, `TrialRefusal` for a refused use.
     """

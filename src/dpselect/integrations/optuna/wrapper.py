@@ -193,11 +193,11 @@ def _silence() -> Iterator[None]:
 class IndependentSampler(BaseSampler):  # type: ignore[misc]
     """Random search for an ordinary Optuna study, with a record in its storage that it was one.
 
-    Draws come from the operating system's entropy; there is no seed, because anyone who knows the seed knows all
-    settings in advance, and a known list of settings is a grid, which is priced by composition. Each run is marked
-    before it starts and each parameter when it is drawn, so a run that someone enqueued or fixed is told apart.
+    Draws come from the operating system's entropy. There is no seed, because anyone who knows the seed knows all
+    settings in advance. A known list of settings is a grid, which is priced by composition. Each run is marked before
+    it starts and each parameter when it is drawn, so that a run that a person enqueued or fixed can be recognised.
 
-    A study sampled like this still keeps every score in its storage. Anyone who reads it pays for all runs; see
+    A study sampled like this still keeps every score in its storage. Anyone who reads it pays for all runs. See
     `dpselect account --optuna` for when the smaller price of the best of a fixed number applies.
 
     Raises `ArgumentError` when the study has a pruner: create it with `pruner=optuna.pruners.NopPruner()`.

@@ -31,7 +31,7 @@ __all__ = ["PortfolioRun", "agreement_of", "listed", "one_by_one"]
 
 
 def listed(space: Space) -> list[dict[str, Any]]:
-    """Every combination of the values that a space lists; raises `ArgumentError` where it does not list two to four."""
+    """Every combination of the values that a space lists. Raises `ArgumentError` if there are not two to four."""
     found = [each for part in spaces_of(space) for each in _combinations(part)]
     if not 2 <= len(found) <= MOST_CANDIDATES:
         raise ArgumentError(
@@ -66,8 +66,8 @@ def agreement_of(estimator: Any, scoring: Any, classes: NDArray[Any] | None) -> 
     if not is_classifier(estimator) and scoring is None:
         return Scoring(agreement(Target(bounds=label_bounds(estimator, 'design="portfolio"'))), None, 1.0)
     raise ArgumentError(
-        f'scoring={scoring!r}: design="portfolio" compares by a sum over the rows that train: leave it None (right '
-        "answers, or how near a number comes), or give a RowScore"
+        f'scoring={scoring!r}: design="portfolio" compares by a sum over the rows that train: leave it None '
+        "(correct predictions, or how near a number comes), or give a RowScore"
     )
 
 
@@ -77,7 +77,7 @@ def _size(model: Any) -> int | None:
 
 
 def _beginning(trial: TrialModel | None, noise: float) -> dict[str, Any]:
-    """What `fit` is told so that the last step continues from its trial: see `dpselect.study.portfolio.beginning`."""
+    """Arguments of `fit` to continue from the step's trial: see `dpselect.study.portfolio.beginning`."""
     if trial is None or get_config()["enable_metadata_routing"]:
         return {}  # a pipeline then passes on what its steps have asked for alone
     model = trial.model

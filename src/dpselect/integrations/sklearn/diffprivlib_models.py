@@ -5,12 +5,12 @@ replacing a row. Two were checked against proofs, and their `epsilon` is taken a
 
 - `LogisticRegression` without intercept, for `data_norm` of at most 1: Chaudhuri, Monteleoni, Sarwate (2011), Algorithm
   2 and Theorem 9, which are about exact minimisers (the caller must ensure that the solver converged). With an
-  intercept the objective is not strongly convex, as the theorem needs, for the intercept is not regularised; and beyond
+  intercept the objective is not strongly convex, as the theorem needs, for the intercept is not regularised. Beyond
   norm 1 the mechanism takes a row's curvature for data_norm/4, which is data_norm**2/4. Its classes are made public and
   what it keeps beside the minimiser is taken away: see `KnownClasses`.
 - `StandardScaler`: Laplace noise on means and variances of clipped columns.
 
-Others promise an epsilon too; anyone who takes them at their word says `base=stated_epsilon`.
+Others promise an epsilon too. If you take them at their word, pass `base=stated_epsilon`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dpselect.errors import ArgumentError, missing_extra, number
+from dpselect.learners.containers import is_pandas, without_sparsity
 from dpselect.learners.rows import class_numbers, labels_of
 from dpselect.privacy import Adjacency, Guarantee, pure_dp
 
@@ -73,7 +74,7 @@ def stated_epsilon(model: Any) -> Guarantee:
 
 
 def reviewed_epsilon(step: Any) -> Guarantee:
-    """The guarantee of a diffprivlib step whose proof was checked; raises `ArgumentError` for any other."""
+    """The guarantee of a diffprivlib step whose proof was checked. Raises `ArgumentError` for any other."""
     name = type(step).__name__
     if version("diffprivlib") != _READ:
         raise ArgumentError(f"only diffprivlib {_READ} was checked, found {version('diffprivlib')}; {_TRUST}")
@@ -120,11 +121,11 @@ class KnownClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model to rows X, shape (rows, features), with labels y, shape (rows,)."""
         classes = np.asarray(self.classes)
-        table = np.array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+        table = np.array(without_sparsity(X), dtype=np.float64)
         places = class_numbers(labels_of(y, len(table)), classes)
         table[(places < 0) | ~np.all(np.isfinite(table), axis=1)] = 0.0
         rows: Any = np.vstack([table, np.zeros((len(classes), table.shape[1]))])
-        if hasattr(X, "iloc"):
+        if is_pandas(X):
             rows = type(X)(rows, columns=X.columns)
         self.model.fit(rows, np.concatenate([classes[np.maximum(places, 0)], classes]))
         del self.model.n_iter_

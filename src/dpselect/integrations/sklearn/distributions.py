@@ -1,8 +1,8 @@
 """Search spaces as scikit-learn's random search takes them, drawn from dpselect's random source.
 
-What makes a draw sound is only that the settings of all runs are independent draws from one law that was fixed before
-the data were seen. A frozen SciPy distribution is drawn by inversion, `ppf` of one uniform double; the three that this
-package has laws of its own for become these. Any other object with an `rvs` method gets a NumPy generator seeded with
+A draw is sound if the settings of all runs are independent draws from one distribution that was fixed before the data
+were seen. A frozen SciPy distribution is drawn by inversion, `ppf` of one uniform float64. The three that dpselect has
+its own distributions for become these. Any other object with an `rvs` method gets a NumPy generator seeded with
 256 bits: equally seeded runs draw equally, and the seeds are independent.
 """
 
@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from dpselect.errors import ArgumentError
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
 from dpselect.tuning import Categorical, IntegerUniform, LogUniform, Space, Uniform
@@ -66,7 +67,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class InverseLaw:
-    """A frozen SciPy distribution, drawn as its `ppf` of one uniform double from the odd multiples of 2**-53."""
+    """A frozen SciPy distribution, drawn as its `ppf` of one uniform float64 from the odd multiples of 2**-53."""
 
     frozen: Any
 
@@ -115,7 +116,7 @@ class MixedSpace(Space):
 
 
 def search_space(distributions: Any) -> Space:
-    """The space of `param_distributions`: a dictionary, or a list of them of which each run takes one at random.
+    """The space of `param_distributions`: a dictionary, or a list of them from which each run takes one at random.
 
     A list or array of values means each of them equally likely, drawn with replacement: a dictionary for
     `GridSearchCV` makes a random search over the same values. Raises `ArgumentError` for a grid as such.
@@ -138,7 +139,7 @@ def search_space(distributions: Any) -> Space:
 
 
 def spaces_of(space: Space) -> tuple[Space, ...]:
-    """The spaces of which a run takes one; those of lists within lists too."""
+    """The spaces from which a run takes one, those of lists within lists too."""
     if not isinstance(space, MixedSpace):
         return (space,)
     return tuple(part for each in space.spaces for part in spaces_of(each))
@@ -180,11 +181,11 @@ def describe_value(value: Any) -> Any:
 
 
 def _distribution(name: Any, law: Any) -> Distribution:
-    if callable(getattr(law, "sample", None)) and callable(getattr(law, "describe", None)):
+    if has_method(law, "sample") and has_method(law, "describe"):
         return law
-    if hasattr(law, "dist") and callable(getattr(law, "ppf", None)):
+    if has_method(law, "ppf") and has_method(law, "support"):
         return _scipy_law(law)
-    if callable(getattr(law, "rvs", None)):
+    if has_method(law, "rvs"):
         return SeededLaw(law)
     if isinstance(law, np.ndarray) and law.ndim == 1:
         law = law.tolist()

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.utils.metaestimators import available_if
 
+from dpselect.integrations.sklearn.methods import answers, has_method
+
 __all__ = ["FoldClassifier", "FoldRegressor", "average_of_folds"]
 
 
 def _have_probabilities(model: FoldClassifier) -> bool:
-    return all(hasattr(each, "predict_proba") for each in model.models)
+    return all(has_method(each, "predict_proba") for each in model.models)
 
 
 class _Folds(BaseEstimator):  # type: ignore[misc]
@@ -42,10 +44,10 @@ class FoldClassifier(ClassifierMixin, _Folds):  # type: ignore[misc]
         classes = self.classes_
         found = []
         for model in self.models:
-            answers = np.asarray(getattr(model, method)(X))
-            votes = np.zeros((len(answers), len(classes)))
+            given = np.asarray(answers(model, method, X))
+            votes = np.zeros((len(given), len(classes)))
             places = np.searchsorted(classes, model.classes_)
-            votes[:, places] = answers if method == "predict_proba" else answers[:, None] == model.classes_
+            votes[:, places] = given if method == "predict_proba" else given[:, None] == model.classes_
             found.append(votes)
         return np.asarray(np.mean(found, axis=0))
 

@@ -1,8 +1,8 @@
-"""What surrounds the private steps: rows that something there fails on train nothing.
+"""The steps around the private ones: rows that one of them fails on train nothing.
 
-A step that knows nothing treats each row by itself, so failing is a fact about one row, like a missing value; inside a
-run it would make every run fail. So it is found here which rows those are, each from itself alone, and nothing is
-raised because of them. More rows than a learner takes are refused, for their number is declared.
+A data-independent step treats each row by itself, so failing is a fact about one row, like a missing value. Inside a
+run it would make every run fail. So those rows are found here, each from itself alone, and nothing is raised because
+of them. More rows than a learner takes are refused, for their number is declared.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from sklearn.utils import _safe_indexing
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.distributions import finite_choices, spaces_of, with_params
 from dpselect.integrations.sklearn.guarantee import Base, dense, is_free, parts_of, private_steps
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.rows import rows_taken
 from dpselect.integrations.sklearn.trial import Settings
 from dpselect.learners import OutputPerturbationClassifier
@@ -38,7 +39,7 @@ _MOST_VARIANTS: Final = 256
 
 @of_any_type()
 def usable_rows(estimator: Any, space: Space, X: Any, base: Base | None, columns: int) -> NDArray[np.bool_]:
-    """Which rows the steps before or beside the private ones can take, and the private ones. Shape (rows,).
+    """Whether the private steps, and those before or beside them, can take each row. Shape (rows,).
 
     Each combination of listed values for such steps is tried. `ArgumentError` if there are too many, or if polynomial
     features could make numbers overflow where that is not seen: behind a private step, or of a degree without a list.
@@ -67,7 +68,7 @@ def refuse_too_many_rows(estimator: Any, space: Space, settings: Settings, rows:
     """Raise `ArgumentError` for more rows than a learner takes for its public number: its runs would all fail."""
 
     def matters(name: str, values: Sequence[Any]) -> bool:
-        return name.split("__")[-1] == "nominal_rows" or any(hasattr(value, "get_params") for value in values)
+        return name.split("__")[-1] == "nominal_rows" or any(has_method(value, "get_params") for value in values)
 
     for variant in _variants(estimator, space, matters):
         for place in settings.steps(variant):
@@ -154,7 +155,7 @@ def _refuse_unlisted_growth(estimator: Any, unlisted: Mapping[str, Any]) -> None
 
 
 def _refuse_growth_behind_noise(node: Any, *, behind: bool = False) -> bool:
-    """Whether rows that leave a step have been through a private one; raises for polynomial features after that."""
+    """Whether rows that leave a step have been through a private one. Raises for polynomial features after that."""
     if isinstance(node, PolynomialFeatures) and behind:
         raise ArgumentError(
             "PolynomialFeatures behind a private step: whether a row overflows there cannot be seen before anything is "

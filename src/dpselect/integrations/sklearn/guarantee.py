@@ -1,8 +1,8 @@
-"""What one fit of an estimator promises, found before there is data.
+"""The guarantee of one fit of an estimator, found before there is data.
 
-An estimator, or each step of a pipeline, must be one of: private, with a guarantee that its parameters settle; without
-knowledge of its own (a row's transform depends on that row alone); declared public (`PublicTransformer`). Everything
-else is refused. The private steps of one fit see the same rows and are composed.
+An estimator, or each step of a pipeline, must be one of three things. It is private, with a guarantee that follows from
+its parameters. It is data-independent (a row's transform depends on that row alone). Or it is declared public
+(`PublicTransformer`). Everything else is refused. The private steps of one fit see the same rows and are composed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpselect.accounting import mixture
 from dpselect.errors import ArgumentError
-from dpselect.integrations.sklearn.declared import how_to_declare, is_declared
+from dpselect.integrations.sklearn.declarations import how_to_declare, is_declared
 from dpselect.integrations.sklearn.diffprivlib_models import is_diffprivlib, refuse_facts_from_data, reviewed_epsilon
 from dpselect.integrations.sklearn.distributions import MixedSpace, finite_choices, with_params
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.public import PublicTransformer
 from dpselect.learners import DPSGDClassifier
 from dpselect.preprocessing.transformers import is_known_map
@@ -67,7 +68,7 @@ class PrivateStep:
 
 
 def private_steps(estimator: Any, base: Base | None = None, *, columns: int | None = None) -> list[PrivateStep]:
-    """The private steps, in order; `base` prices the last one. Raises `ArgumentError` for a step that is not private.
+    """The private steps, in order. `base` prices the last one. Raises `ArgumentError` for a step that is not private.
 
     `columns` is the public number of columns of X, for a guarantee that depends on it.
     """
@@ -78,7 +79,7 @@ def private_steps(estimator: Any, base: Base | None = None, *, columns: int | No
 
 
 def fit_guarantee(estimator: Any, base: Base | None = None, *, columns: int | None = None) -> Guarantee:
-    """What one fit promises: the composition of its private steps."""
+    """The guarantee of one fit: the composition of its private steps."""
     guarantees = [step.guarantee() for step in private_steps(estimator, base, columns=columns)]
     return guarantees[0] if len(guarantees) == 1 else compose(*guarantees)
 
@@ -116,9 +117,9 @@ def dense(estimator: Any) -> Any:
 
 
 def _refuse_peeking(node: Any) -> None:
-    if getattr(node, "memory", None) is not None:
+    if isinstance(node, Pipeline) and node.memory is not None:
         raise ArgumentError("a Pipeline with memory keeps fitted steps from one run for the next: set memory=None")
-    for name, _, columns in getattr(node, "transformers", ()):
+    for name, _, columns in node.transformers if isinstance(node, ColumnTransformer) else ():
         # the selector reads names and types, any other function could read the rows
         if callable(columns) and type(columns) is not make_column_selector:
             raise ArgumentError(
@@ -140,18 +141,19 @@ def parts_of(node: Any) -> Iterator[tuple[str, Any, bool]]:
 
 
 def _pricing(step: Any, path: str, base: Base | None, columns: int | None) -> Callable[[], Guarantee]:
-    if not (hasattr(step, "fit") and hasattr(step, "get_params")) or isinstance(step, type):
+    if not (has_method(step, "fit") and has_method(step, "get_params")) or isinstance(step, type):
         raise ArgumentError(f"estimator{_where(path)} must be a scikit-learn estimator, got {step!r}")
     if isinstance(step, DPSGDClassifier) and step.early_stopping is not None:
         raise ArgumentError(
             "early_stopping is not searched: its scores and its budget are per fit; search over steps instead"
         )
-    if getattr(step, "spender", None) is not None:
+    parameters = step.get_params(deep=False)
+    if parameters.get("spender") is not None:
         raise ArgumentError(
             f"estimator{_where(path)} has a spender, which would be charged for every run and so show their number: "
             "give ledger= to the search"
         )
-    if hasattr(step, "param_distributions"):
+    if "param_distributions" in parameters:
         raise ArgumentError(f"estimator{_where(path)} is a search itself: give its estimator and its space to this one")
     if is_diffprivlib(step):
         refuse_facts_from_data(step)
@@ -159,7 +161,7 @@ def _pricing(step: Any, path: str, base: Base | None, columns: int | None) -> Ca
         return lambda: base
     if base is not None:
         return lambda: promise("what base returns", base(step))
-    if callable(getattr(step, "guarantee", None)):
+    if has_method(step, "guarantee"):
         takes_columns = "columns" in inspect.signature(step.guarantee).parameters
         # a step behind others sees their columns, not those of X
         known = {"columns": columns} if takes_columns and columns is not None and not path else {}
@@ -175,7 +177,7 @@ def _where(path: str) -> str:
 
 def _refusal(step: Any, path: str) -> str:
     name = type(step).__name__
-    if hasattr(step, "transform") and not hasattr(step, "predict"):
+    if has_method(step, "transform") and not has_method(step, "predict"):
         return (
             f"{name}{_where(path)} learns from the data it is fitted to, without privacy. Fit it on public data and "
             f"declare it, PublicTransformer({name}(...).fit(public)); or use a private one with a guarantee, or what "
@@ -189,11 +191,12 @@ def _refusal(step: Any, path: str) -> str:
 
 
 def searched_guarantee(estimator: Any, space: Space, make: Callable[[Any], Guarantee]) -> Guarantee:
-    """What one run promises whose parameters are drawn from `space`; `make` prices an estimator with parameters set.
+    """The guarantee of one run with parameters drawn from `space`. `make` prices an estimator with parameters set.
 
-    Parameters that the price does not read are left out. For each setting of those that it reads there is a candidate,
-    and the price is that of the mixture of the candidates: the setting is drawn by a fixed law, and released with the
-    winner. Raises `ArgumentError` for a parameter with infinitely many values that the price reads.
+    Parameters that the price does not read are left out. Each setting of those that it reads is a candidate. The price
+    is that of the mixture of the candidates: a fixed distribution draws the setting, which is released with the winner.
+
+    Raises `ArgumentError` for a parameter with infinitely many values that the price reads.
     """
     found = _merged(_candidates(estimator, space, make))
     weights, guarantees = zip(*found, strict=True)
@@ -268,9 +271,9 @@ class UnknownRows(ArgumentError):
 
 
 def mark_unknown_rows(steps: Sequence[PrivateStep]) -> None:
-    """Where the public number of rows is unknown: steps that are to be priced give away whether they read it.
+    """Let steps that are to be priced show whether they read the public number of rows, which is unknown.
 
-    A run is told a number, which may be that of the rows; a price without one would be that of something else.
+    A run gets a number, which may be that of the rows. A price without one would be that of something else.
     """
     for place in steps:
         if place.has.get("nominal_rows", 0) is None:
@@ -286,7 +289,7 @@ class _ParameterRead(Exception):
 
 
 class _Unread:
-    """Stands for a numeric parameter in an estimator that is priced; anyone who uses it gives itself away."""
+    """Represents a numeric parameter in an estimator that is priced. Code that uses it raises `_ParameterRead`."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""What a search costs and with which noise it runs, from public facts alone."""
+"""The cost of a search and the noise of its runs, from public facts alone."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class SearchPlan(DesignPrice):
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked: an estimator, a space, and how its runs are made and paid.
+    """A search as it is asked for: an estimator, a space, and how its runs are made and paid.
 
-    `final_rows` is the public number of rows of the further run, which trains on all of them; `trained` the share of
-    the rows that trains one model. With `own_scores` the rows that train score too.
+    `final_rows` is the public number of rows of the further run, which trains on all of them. `trained` is the share
+    of the rows that trains one model. With `own_scores` the rows that train score too.
     """
 
     estimator: Any
@@ -74,17 +74,17 @@ class Request:
 
     @property
     def models(self) -> int | None:
-        """How many models of a run a row trains where it scores the run as well; None where it does one of them."""
+        """How many models of a run a row trains if it scores the run as well, or None if it does one of them."""
         if self.folds is not None:
             return self.folds - 1  # it is left out by one fold's model, and scores that one
         return 1 if self.own_scores else None
 
     def fit(self, noise: float | None, combine: Callable[[Guarantee], Guarantee] = lambda g: g) -> Guarantee:
-        """What one run's training costs a row that is in it, the parameters being drawn from the space."""
+        """The cost of one run's training for a row that is in it, with parameters drawn from the space."""
         return searched_guarantee(self.estimator, self.space, lambda e: combine(self.priced(e, noise)))
 
     def final(self, noise: float | None) -> Guarantee | None:
-        """What the further run costs, whichever parameters won."""
+        """The cost of the further run, regardless of the parameters that won."""
         if not self.refit:
             return None
         found: list[Guarantee] = []
@@ -97,17 +97,17 @@ class Request:
         return found[0] if len(found) == 1 else worst_of(*found)
 
     def last(self, noise: float) -> Guarantee:
-        """What the further run costs, which there is."""
+        """The cost of the further run of a search that has one."""
         found = self.final(noise)
         assert found is not None
         return found
 
     def candidate(self, params: Mapping[str, Any], noise: float) -> Guarantee:
-        """What one fit with these parameters costs."""
+        """The cost of one fit with these parameters."""
         return self.priced(with_params(self.estimator, params), noise)
 
     def parts(self, noise: float | None, score_epsilon: float | None) -> tuple[Guarantee, ...]:
-        """What one run costs a row: one guarantee for each thing that a run can do with it."""
+        """The cost of one run for a row: one guarantee for each thing that a run can do with it."""
         if score_epsilon is None:
             return (self.fit(noise),)
         models = self.models
@@ -123,7 +123,7 @@ class Request:
     def price(
         self, law: Repetitions, parts: tuple[Guarantee, ...], noise: float | None, *, quick: bool = False
     ) -> SearchPrice:
-        """What the search and the further run cost together; `quick`: with a further run, a little more than needed."""
+        """The cost of the search with the further run. `quick`: a little more than needed with a further run."""
         return SearchPrice(parts, law, self.final(noise), bound="quick" if quick else "smallest")
 
     def refuse_unpriced(self) -> None:
@@ -157,7 +157,7 @@ class Request:
             )
 
     def as_asked(self, total: Guarantee) -> Guarantee:
-        """The price; raises `AdjacencyError` where it is under another adjacency than was asked for."""
+        """The price. Raises `AdjacencyError` if it is under another adjacency than was asked for."""
         asked = self.settings.adjacency
         if asked is not None and total.adjacency is not asked:
             raise AdjacencyError(
@@ -171,7 +171,7 @@ class Request:
         return {name for space in spaces_of(self.space) for name in space.parameters}
 
     def priced(self, estimator: Any, noise: float | None) -> Guarantee:
-        """What one fit of an estimator costs, whose steps are set for it."""
+        """The cost of one fit of an estimator. Its steps are set for it."""
         settings = replace(self.settings, noise=noise)
         steps = settings.steps(estimator)
         if settings.nominal_rows is None:
@@ -216,7 +216,7 @@ def make_search_plan(request: Request, design: Design) -> SearchPlan:
             f"above the total {epsilon:g}: raise epsilon or lower score_epsilon"
         )
     return SearchPlan(
-        **{part.name: getattr(found, part.name) for part in fields(found)},
+        **{part.name: vars(found)[part.name] for part in fields(found)},
         guarantee=total,
         note=_note(request, found.search, delta) if simple else None,
         candidates=tuple(candidates),
@@ -229,7 +229,7 @@ def _searched(
     """The noises and the price of a search with a share of the total. Below 1 it is a first stage without further run.
 
     `epsilon` with a law: the least noise that meets it. `epsilon` alone: the longest harmonic law that the estimator's
-    own noise allows. (With a further run both are chosen by a quicker bound, a per cent above.) A law alone: the
+    own noise allows. (With a further run both are chosen by a quicker bound, 1 % above.) A law alone: the
     price that results. The score's noise, unless given, is the least with which
     the held-out rows pay no more than the training rows.
     """
@@ -273,7 +273,7 @@ def _searched(
 
 
 def _note(request: Request, price: SearchPrice, delta: float) -> str | None:
-    """What one run would have, where all that is searched is what the learner chooses by a rule."""
+    """A note on what one run would have, if only parameters are searched that the learner chooses by a rule."""
     place = request.settings.steps(clone(request.estimator))[-1]
     if not isinstance(place.step, (DPSGDClassifier, DPSGDRegressor)):
         return None

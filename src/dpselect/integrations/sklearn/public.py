@@ -37,7 +37,7 @@ class PublicTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.transformer = transformer
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Learns nothing; raises `NotFittedError` if `transformer` is not fitted."""
+        """Learn nothing. Raises `NotFittedError` if `transformer` is not fitted."""
         check_is_fitted(self.transformer)
         return self
 

@@ -1,7 +1,7 @@
 """One run on synthetic rows, before anything is drawn or charged: what is wrong with the arguments shows here.
 
-Afterwards it could not be told: that a run on the data failed is part of what the guarantee protects, so that an
-estimator that always fails would cost the full price and find nothing.
+Afterwards it would be too late. The guarantee protects the fact that a run on the data failed. So an estimator that
+always fails would cost the full price and find nothing.
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ from threadpoolctl import threadpool_limits
 
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.distributions import finite_choices, numpy_source, spaces_of
-from dpselect.integrations.sklearn.made_up import made_up_beside, made_up_tables, with_holes
+from dpselect.integrations.sklearn.methods import answers, has_method
 from dpselect.integrations.sklearn.rows import sliceable
 from dpselect.integrations.sklearn.scoring import PublicScores, RowScore, Scoring
+from dpselect.integrations.sklearn.synthetic_rows import synthetic_beside, synthetic_tables, with_holes
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train
 from dpselect.learners.company import ROWS, depends_on_company
+from dpselect.learners.containers import is_frame
 from dpselect.learners.rows import column_names, table_shape
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.tuning import Space
+from dpselect.tuning import IntegerUniform, LogUniform, Space, Uniform
 
 __all__ = ["draws_by_itself", "rehearsal_rows", "rehearse", "stand_ins"]
 
 _NOTHING_CHARGED: Final = "nothing was drawn or charged"
 _MOST_LISTED: Final = 16
+_RANGES: Final = (Uniform, LogUniform, IntegerUniform)
 _MIXED: Final = (
     "the estimator's answer for a row depends on the rows beside it (a PublicTransformer that looks at the whole "
     "table?), their order or what it was asked before, so that one row could move the score by more than its own share"
@@ -79,12 +82,12 @@ def rehearse(
 def rehearsal_rows(
     X: Any, classes: NDArray[Any] | None, estimator: Any, beside: Mapping[str, Any], public: Any = None
 ) -> list[TrialRows]:
-    """Synthetic rows with labels in turn, in each style that the types of X leave open; or the `public` rows, repeated.
+    """Synthetic rows with labels in turn, in each style that the types of X leave open, or the `public` rows, repeated.
 
     Of X only the container, the names and the types of its columns are used, and of `beside` the same.
     """
     if public is None:
-        tables = list(made_up_tables(X, estimator))
+        tables = list(synthetic_tables(X, estimator))
     else:
         public = sliceable(public)
         count, columns = table_shape(public)
@@ -95,7 +98,7 @@ def rehearsal_rows(
         y = keyed_source("rehearsal").uniform(ROWS)
     else:
         y = np.asarray(classes)[np.arange(ROWS) % len(classes)]
-    return [TrialRows(table, y, made_up_beside(beside, len(X))) for table in tables]
+    return [TrialRows(table, y, synthetic_beside(beside, len(X))) for table in tables]
 
 
 def stand_ins(X: Any, tables: Sequence[TrialRows]) -> list[tuple[Any, Any]]:
@@ -104,13 +107,13 @@ def stand_ins(X: Any, tables: Sequence[TrialRows]) -> list[tuple[Any, Any]]:
     Of an array zeros, regardless of its type: one row's text gives the others another type, and they train the same.
     """
     made = [(_safe_indexing(table.X, [0]), table.y[0]) for table in tables]
-    if not made or hasattr(X, "columns"):
+    if not made or is_frame(X):
         return made
     return [(np.zeros((1, X.shape[1])), made[0][1]), *made]
 
 
 def _suitable(estimator: Any, params: Mapping[str, Any], settings: Settings, tables: Sequence[TrialRows]) -> TrialRows:
-    """The first table that it can be trained on; if there is none, raises what training on the first one raises."""
+    """The first table that it can be trained on. If there is none, raises the error of training on the first one."""
     if len(tables) == 1:
         return tables[0]
     failures: list[Exception] = []
@@ -132,10 +135,10 @@ def _suitable(estimator: Any, params: Mapping[str, Any], settings: Settings, tab
 def draws_by_itself(estimator: Any, space: Space, settings: Settings, tables: Sequence[TrialRows]) -> bool:
     """Whether the last step's `random_state` takes integers but no generator, and is to stay None.
 
-    An integer would do for such an estimator and not for privacy: there are 2**32 of them, few enough to try them
-    all, and anyone who has the model could find the noise. With None it draws from the system's entropy, which `base`
-    declares; without `base`, or where None does not do either, `ArgumentError`. Tried on synthetic rows, also without a
-    rehearsal; if the estimator can be trained on them with neither, nothing is said.
+    An integer would do for such an estimator and not for privacy. There are 2**32 of them, few enough to try them all,
+    and anyone who has the model could find the noise. With None it draws from the system's entropy, which `base`
+    declares. Raises `ArgumentError` without `base`, or if None does not do either. This is tried on synthetic rows,
+    also without a dry run. If the estimator can be trained on them with neither, the answer is False.
     """
     places = settings.steps(clone(estimator))
     if not any("random_state" in place.has and "random" not in place.has for place in places):
@@ -182,14 +185,14 @@ def _refuse_answers_by_batch(model: Any, rule: RowScore | None, rows: TrialRows)
 
 def _answers_mix(model: Any, X: Any) -> bool:
     names = ("predict_proba", "decision_function", "predict")
-    asked = getattr(model, next(name for name in names if hasattr(model, name)))
-    return depends_on_company(lambda places: asked(_safe_indexing(X, places)))
+    method = next(name for name in names if has_method(model, name))
+    return depends_on_company(lambda places: answers(model, method, _safe_indexing(X, places)))
 
 
 def _refuse_answers_by_other_rows(model: Any, tables: Sequence[TrialRows]) -> None:
     """The same for text of other styles, and for missing cells, which may be filled from other rows.
 
-    What a model cannot take tells nothing of it.
+    A table that the model cannot take tells nothing of it.
     """
     for rows in tables:
         for table in (rows.X, with_holes(rows.X)):
@@ -223,7 +226,7 @@ def _ends(space: Space) -> Iterator[dict[str, Any]]:
 
 
 def _end(law: Any, drawn: Any, end: Any) -> Any:
-    values = finite_choices(law) or [getattr(law, "low", drawn), getattr(law, "high", drawn)]
+    values = finite_choices(law) or ([law.low, law.high] if isinstance(law, _RANGES) else [drawn])
     try:
         return end(values)
     except TypeError:  # no order among them

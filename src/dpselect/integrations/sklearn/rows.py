@@ -11,13 +11,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from dpselect.errors import ArgumentError, levels_to_the_caller, number
+from dpselect.integrations.sklearn.columns import passed_through
 from dpselect.integrations.sklearn.diffprivlib_models import takes_classes_from_rows
 from dpselect.integrations.sklearn.guarantee import PrivateStep
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.learners.column_types import refuse_other_types
+from dpselect.learners.containers import is_frame, without_sparsity
 from dpselect.learners.learner import PrivateLearner
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, public_row_count, table_shape
 from dpselect.learners.rule_classifier import RuleClassifier
@@ -38,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, repr=False)
 class Labels:
-    """The labels that score a model and those that train it, what stands for each in the split, the public classes.
+    """The labels that score a model, those that train it, the value of each for the split, the public classes.
 
     `usable`: which rows have a label that the estimator can be trained with, each from its own label. For the split a
     label is its class's number, or the number itself.
@@ -53,7 +57,7 @@ class Labels:
 
 def sliceable(X: Any) -> Any:
     """A data frame as it is, anything else as an array: numbers, or cells each of which keeps its own type."""
-    if hasattr(X, "columns"):
+    if is_frame(X):
         return X
     table = np.asarray(X)
     return table if table.dtype.kind in "biuf" else np.asarray(X, dtype=object)
@@ -62,7 +66,7 @@ def sliceable(X: Any) -> Any:
 def read_labels(
     y: Any, count: int, steps: Sequence[PrivateStep], classes: Sequence[Any] | None, classifier: bool
 ) -> Labels:
-    """The labels of the rows. What is no label, and a label of no class, raises nothing."""
+    """The labels of the rows. A cell that is no label, and a label of no class, raises nothing."""
     if classifier:
         labels = labels_of(y, count)
         given = [classes, *(place.has.get("classes") for place in steps)]
@@ -80,7 +84,7 @@ def read_labels(
 def nominal_rows(
     nominal: float | None, count: int, adjacency: Adjacency, steps: Sequence[PrivateStep], *, used: bool
 ) -> float:
-    """The public number of rows. Where it is `used`, or a step needs it, `PublicRowCountWarning` if it is X's own.
+    """The public number of rows. Warns (`PublicRowCountWarning`) if it is X's own, and is `used` or needed by a step.
 
     Else 1: a score that is not released needs no scale, and one taken from the private number of rows could round
     different scores to equal ones, by that number.
@@ -107,7 +111,7 @@ def public_rows(pair: Any, columns: int) -> tuple[Any, Any] | None:
 def _needs_known_labels(place: PrivateStep) -> bool:
     """Whether it is a classifier of others, which the label of one row could make fail on all."""
     step = place.step
-    return hasattr(step, "predict") and _is_of_others(place) and not takes_classes_from_rows(step)
+    return has_method(step, "predict") and _is_of_others(place) and not takes_classes_from_rows(step)
 
 
 def _is_of_others(place: PrivateStep) -> bool:
@@ -115,13 +119,21 @@ def _is_of_others(place: PrivateStep) -> bool:
 
 
 def refuse_columns_of_other_types(estimator: Any, X: Any) -> None:
-    """Raise `ArgumentError` for a column that is not of numbers, if one of this package's steps is the first to see X.
+    """Raise `ArgumentError` for a column whose type holds no numbers that one of this package's steps gets as it is.
 
-    Other steps may turn it into numbers. A rehearsal shows whether they do.
+    A `ColumnTransformer` in front hands on some columns unchanged, but without their types, so that the step could not
+    tell dates from other objects. Other steps may turn a column into numbers. A dry run shows whether they do.
     """
-    first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else estimator
-    if isinstance(first, (PrivateLearner, RuleClassifier, MapOfRows)):
-        refuse_other_types(X)
+    steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
+    places: Set[int] | None = None
+    for step in steps:
+        if isinstance(step, (PrivateLearner, RuleClassifier, MapOfRows)):
+            refuse_other_types(X, places)
+        elif type(step) is ColumnTransformer and places is None and (is_frame(X) or isinstance(X, np.ndarray)):
+            places = passed_through(step, X, table_shape(X)[1])
+            continue
+        if step not in (None, "passthrough"):
+            return
 
 
 def warn_if_unscaled(estimator: Any, searched: Set[str], columns: int) -> None:
@@ -134,7 +146,7 @@ def warn_if_unscaled(estimator: Any, searched: Set[str], columns: int) -> None:
     path = f"{name}__row_norm" if name else "row_norm"
     if any(step not in (None, "passthrough") for _, step in front) or path in searched:
         return
-    if type(last).__module__.split(".")[0] != "dpselect" or getattr(last, "row_norm", None) != 1.0:
+    if type(last).__module__.split(".")[0] != "dpselect" or last.get_params(deep=False).get("row_norm") != 1.0:
         return
     warnings.warn(
         "nothing scales the columns of X: rows longer than row_norm=1 are scaled down to that, and a column of large "
@@ -147,13 +159,13 @@ def warn_if_unscaled(estimator: Any, searched: Set[str], columns: int) -> None:
 
 
 def rows_taken(X: Any, steps: Sequence[PrivateStep]) -> NDArray[np.bool_]:
-    """Which rows the private steps of others can take, each from its own cells; this package's take all. Shape (rows,).
+    """Whether the private steps of others can take each row, by its own cells. dpselect's take all. Shape (rows,).
 
-    Not those with a cell that is missing, infinite or so large that a product of two could be infinite; nor with one
-    that is not a number, unless the steps' tags say that they take text or categories.
+    They cannot take a cell that is missing, infinite or so large that a product of two could be infinite. They can take
+    a cell that is not a number only if the steps' tags tell that they take text or categories.
     """
     foreign = [place.step for place in steps if _is_of_others(place)]
-    cells = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    cells = np.asarray(without_sparsity(X))
     if not foreign or not cells.size:
         return np.ones(len(cells), dtype=bool)
     cells = cells.reshape(len(cells), -1)

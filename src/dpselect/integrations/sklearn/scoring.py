@@ -14,6 +14,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing
 
 from dpselect.errors import ArgumentError, number
+from dpselect.integrations.sklearn.methods import answers, has_method
 from dpselect.learners.rows import class_numbers, public_bounds
 from dpselect.randomness import RandomSource
 from dpselect.study.metrics import METRICS, Metric, RowMetric, ScoreNoise
@@ -67,7 +68,7 @@ class RowScore:
 
     def of_rows(self, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
         """The score of each row, in [lower, upper], shape (rows,)."""
-        given = np.asarray(self.function(y, getattr(model, self.response)(X)), dtype=np.float64)
+        given = np.asarray(self.function(y, answers(model, self.response, X)), dtype=np.float64)
         if given.shape != (len(y),):
             raise ArgumentError("RowScore's function must give one number for each row")
         return np.clip(np.nan_to_num(given, nan=self.lower), self.lower, self.upper)
@@ -86,8 +87,8 @@ class RowScore:
 class Scoring:
     """The scores of a search on private rows: sums of integers with noise.
 
-    `rows` is the public number of rows. `classes` stand for places where the metric is one of classes; `rule` is the
-    caller's own, if there is one.
+    `rows` is the public number of rows. For a metric of classes, labels and answers become their places in `classes`.
+    `rule` is the caller's own, if there is one.
     """
 
     metric: Metric
@@ -97,7 +98,7 @@ class Scoring:
     rule: RowScore | None = None
 
     def total(self, model: Any, X: Any, y: Any) -> NDArray[np.int64]:
-        """The sums over private rows, of which one row can move only so much.
+        """The sums over private rows. One row can move them only so much.
 
         A row that the model or the rule fails on counts as the worst, and changes nothing for the others.
         """
@@ -110,7 +111,7 @@ class Scoring:
             return np.sum(list(rows), axis=0)
 
     def strict_total(self, model: Any, X: Any, y: Any) -> NDArray[np.int64]:
-        """The same; raises what the model or the rule raises, and `ArgumentError` for answers of another shape."""
+        """The same. Raises what the model or the rule raises, and `ArgumentError` for answers of another shape."""
         if self.classes is None:
             return self.metric.cells(model, X, y)
         return self.metric.cells(_InPlaces(model, self.classes), X, class_numbers(np.asarray(y), self.classes))
@@ -130,7 +131,7 @@ class Scoring:
         return self.metric.noisy(total, self.noise, random)
 
     def score(self, sums: NDArray[np.int64]) -> float:
-        """The score that noisy sums make; larger is better."""
+        """The score that noisy sums make, larger being better."""
         return self.metric.score(sums, rows=self.rows, noise=self.noise)
 
     @property
@@ -139,10 +140,10 @@ class Scoring:
         return 256 + 8 * math.prod(self.metric.noisy_shape)
 
     def interval(self, sums: NDArray[np.int64], *, runs: float) -> tuple[float | None, float | None]:
-        """Where the winner's score lies for new rows, with probability 0.95; None for an end without a bound.
+        """An interval of the winner's score for new rows, with probability 0.95. None for an end without a bound.
 
-        Each of the runs, of which there are so many on average, has an interval that fails with probability 0.05/runs
-        at most. Their number is independent of the rows, so that all hold together with probability 0.95.
+        `runs` is the average number of runs. Each has an interval that fails with probability at most 0.05/runs. Their
+        number is independent of the rows, so that all hold together with probability 0.95.
         """
         found = self.metric.estimate(sums, noise=self.noise, failure=_FAILURE / max(1.0, runs))
         if not self.metric.loss:
@@ -213,7 +214,7 @@ def scoring_of(
     task = "regression" if classes is None else "classification"
     if METRICS.facts(name)["task"] != task:
         raise ArgumentError(f"scoring={scoring!r} is not for a {task}")
-    if name in ("log-loss", "auc") and not hasattr(estimator, "predict_proba"):
+    if name in ("log-loss", "auc") and not has_method(estimator, "predict_proba"):
         raise ArgumentError(f"scoring={scoring!r} needs an estimator with predict_proba")
     target = (
         Target(bounds=label_bounds(estimator, f"scoring={scoring!r}"))

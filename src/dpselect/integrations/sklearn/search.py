@@ -24,10 +24,11 @@ from dpselect.integrations.sklearn.designs import PortfolioRun, agreement_of, on
 from dpselect.integrations.sklearn.distributions import describe_value
 from dpselect.integrations.sklearn.free_steps import refuse_too_many_rows, usable_rows
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
 from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse, stand_ins
-from dpselect.integrations.sklearn.released import ReleasedEstimator
-from dpselect.integrations.sklearn.requested import request_of
+from dpselect.integrations.sklearn.released_estimator import ReleasedEstimator
+from dpselect.integrations.sklearn.request import request_of
 from dpselect.integrations.sklearn.rows import (
     nominal_rows,
     public_rows,
@@ -63,8 +64,8 @@ _LEAST_ROOM, _ROOM_WITHOUT_REHEARSAL = 1 << 16, 1 << 20
 class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Random search over a private estimator's parameters that releases the best run's model and nothing else.
 
-    A secret number of runs is drawn from a law; each draws its parameters afresh, trains, and is scored with noise on
-    rows that it was not trained on; the model of the best run is `best_estimator_` (Papernot and Steinke,
+    It draws a secret number of runs from a distribution. Each run draws its own parameters, trains, and is scored with
+    noise on rows that it was not trained on. The model of the best run is `best_estimator_` (Papernot and Steinke,
     "Hyperparameter tuning with Renyi differential privacy", 2022, section 3.3). `guarantee_` covers all of it, and is
     known before there is data: `plan()`.
 
@@ -77,9 +78,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     Rows. By default a public hash puts about a fifth of the rows aside for scoring: of each row's content under
     add_or_remove_one (its label included), of its position under replace_one. A row then either trains or scores, and
     the search costs it the larger of the two prices. There is no refit: the model released is the one that was scored.
-    For dpselect's learners a cell that is missing, infinite or no number counts as zero, and a row whose label is none
-    of the classes trains nothing and counts as answered wrongly. Nothing tells whether there are any: put what is to
-    stand for missing cells in front, and check the labels' spelling. Labels whose type shows that none can be a class
+    For dpselect's learners a cell that is missing, infinite or not a number counts as zero. A row whose label is none
+    of the classes trains nothing and counts as answered wrongly. Nothing tells whether there are any: fill missing
+    cells in front, and check the labels' spelling. Labels whose type shows that none can be a class
     are refused, and so are columns of dates, durations and categories that dpselect's learners or maps get: their type
     decides, no cell. A row that a learner of others, or a step in front, would fail on trains nothing either; under
     replace_one a synthetic row trains in its place.
@@ -200,14 +201,14 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     verbose: int = 0
 
     def plan(self, columns: int | None = None) -> SearchPlan:
-        """The law, the noise and the price of one `fit`, from the parameters alone; its `note` is about one run.
+        """The distribution, noise and price of one `fit`, from the parameters alone. Its `note` is about one run.
 
         `columns` is the number of columns of X, for estimators whose guarantee depends on it. Raises as `fit` does.
         """
         return self._planned(request_of(self, columns))
 
     def guarantee(self, columns: int | None = None) -> Guarantee:
-        """What one `fit` promises, from the parameters alone, before there is data."""
+        """The guarantee of one `fit`, from the parameters alone, before there is data."""
         return self.plan(columns).guarantee
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
@@ -221,7 +222,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         does. Nothing is raised because of what the rows hold: a run that fails counts as the worst.
         """
         refuse_while_starting("PrivateSearchCV.fit")
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+        if isinstance(self.estimator, type) or not has_method(self.estimator, "fit"):
             raise ArgumentError("estimator must be an estimator object, as in PrivateSearchCV(DPSGDClassifier(), ...)")
         refuse_columns_of_other_types(self.estimator, X)
         count, columns = table_shape(X)
@@ -382,7 +383,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         if self.store is None:
             return ""
         names = set(self.get_params(deep=False)) - _NOT_THE_STUDY
-        return str({name: describe_value(getattr(self, name)) for name in sorted(names)} | {"split": SPLIT})
+        return str({name: describe_value(vars(self)[name]) for name in sorted(names)} | {"split": SPLIT})
 
     def _set_outcome(self, plan: SearchPlan, result: TuneResult) -> None:
         self.best_estimator_ = result.value
@@ -430,7 +431,7 @@ def _summary(plan: SearchPlan, delta: float, classes: NDArray[Any] | None) -> st
 
 
 def _address(backend: Any) -> str | None:
-    """Of a Dask scheduler that is not that of the current client; None where the executor finds it by itself."""
+    """The address of a Dask scheduler that is not the current client's, or None if the executor finds it by itself."""
     client = getattr(backend, "client", None)
     if client is None:
         return None

@@ -28,7 +28,7 @@ class LedgerNotPickled:
 
 
 def whole_price(spender: Spender, whole: Guarantee) -> Spender:
-    """A spender that reserves `whole`, of which the guarantee that it is asked for is a part."""
+    """A spender that reserves `whole` in place of the guarantee that it is asked for, which is a part."""
     if isinstance(spender, ClaimSpender):
         return _WholePriceOnce(spender, whole)
     return _WholePrice(spender, whole)

@@ -1,4 +1,4 @@
-"""Which rows train and which score, decided for each row by itself: a public hash of the row or of its position."""
+"""The rows that train and those that score, by a public hash of each row alone or of its position."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.learners.containers import is_frame, is_pandas, numpy_kind
 from dpselect.privacy import Adjacency
 from dpselect.study.row_parts import numbered, row_digest, split_words
 
@@ -30,7 +31,7 @@ def rows_to_parts(
     own_scores: bool = False,
     y: Any = None,
 ) -> list[Part]:
-    """The parts of one run: one pair, or one for each fold; all rows train when nothing is held out.
+    """The parts of one run: one pair, or one for each fold. All rows train if nothing is held out.
 
     With `own_scores` they score as well.
 
@@ -68,7 +69,7 @@ def _digests(X: Any, labels: NDArray[Any]) -> list[bytes]:
 
 
 def _with_numbers(digests: list[bytes], same: list[bytes | None]) -> list[bytes]:
-    """Digests of rows, of those that are the same with their number among them; None is the same as no other."""
+    """Digests of rows, of those that are the same with their number among them. None is the same as no other."""
     before: Counter[bytes | None] = Counter()
     found = []
     for digest, content in zip(digests, same, strict=True):
@@ -82,20 +83,20 @@ def _same(X: Any, y: Any) -> list[bytes | None]:
 
     A type is part of the schema, as is whether there is an index with a content of its own: no row decides it.
     """
-    columns, label = _typed_columns(X), getattr(y, "dtype", None)
+    columns, label = _typed_columns(X), numpy_kind(y)
     nothing: list[bytes | None] = [None] * len(X)
-    if columns is None or not isinstance(label, np.dtype) or label.kind not in "biufUSO":
+    if columns is None or label is None or label not in "biufUSO":
         return nothing
     raw = np.hstack([np.ascontiguousarray(part).view(np.uint8) for part in columns])
     return [_with_label(row.tobytes(), cell) for row, cell in zip(raw, np.asarray(y).tolist(), strict=True)]
 
 
 def _typed_columns(X: Any) -> list[NDArray[Any]] | None:
-    """Tables of one type each; None if a column is not of numbers, or rows have names."""
-    if not hasattr(X, "columns"):
+    """Tables of one type each, or None if a column is not of numbers or rows have names."""
+    if not is_frame(X):
         numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
         return [X] if numbers else None
-    if not hasattr(X, "iloc") or not hasattr(X.index, "step"):  # a mere range of positions
+    if not is_pandas(X) or type(X.index).__name__ != "RangeIndex":  # a mere range of positions
         return None
     types = list(X.dtypes)
     if not types or not all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in types):

@@ -30,9 +30,9 @@ from dpselect.integrations.sklearn.diffprivlib_models import (
 from dpselect.integrations.sklearn.distributions import numpy_source, with_params
 from dpselect.integrations.sklearn.folds import average_of_folds
 from dpselect.integrations.sklearn.guarantee import Base, PrivateStep, dense, private_steps
-from dpselect.integrations.sklearn.made_up import with_row
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring
 from dpselect.integrations.sklearn.split import Part
+from dpselect.integrations.sklearn.synthetic_rows import one_a_row, with_row
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.learners.column_types import of_any_type
 from dpselect.privacy import Adjacency
@@ -45,11 +45,11 @@ __all__ = ["SearchRun", "Settings", "TrialRows", "noise_parameter", "pack", "tra
 
 @dataclass(frozen=True, repr=False)
 class Settings:
-    """What the search sets on every private step that has such a parameter, beside the searched ones.
+    """The parameters that the search sets on every private step that has them, beside the searched ones.
 
-    `noise` is the noise multiplier of the only private step, or one over its epsilon; with more private steps it is the
+    `noise` is the noise multiplier of the only private step, or one over its epsilon. With more private steps it is the
     common factor of theirs. `nominal_rows` is the public number of rows of one training, or None. `own_entropy`: the
-    last step, of which `base` is declared, keeps `random_state` None and draws from the system's entropy.
+    last step, which `base` is declared for, keeps `random_state` None and draws from the system's entropy.
     """
 
     adjacency: Adjacency | None
@@ -128,7 +128,7 @@ class TrialRows:
         if len(positions) == len(self.y):
             return self.X, self.y, dict(self.beside)
         aligned = {
-            name: _safe_indexing(value, positions) if _one_a_row(value, len(self.y)) else value
+            name: _safe_indexing(value, positions) if one_a_row(value, len(self.y)) else value
             for name, value in self.beside.items()
         }
         return _safe_indexing(self.X, positions), _safe_indexing(self.y, positions), aligned
@@ -139,7 +139,7 @@ class TrialRows:
         takes: Callable[[Any], NDArray[np.bool_]],
         stand_ins: Sequence[tuple[Any, Any]] | None,
     ) -> TrialRows:
-        """With the rows that a model can be trained on; the first of `stand_ins` that is taken trains for the others.
+        """With the rows that a model can be trained on. The first of `stand_ins` that is taken trains for the others.
 
         If no such row can be taken either, all rows train, and a run that fails on one counts as failed.
         """
@@ -171,10 +171,6 @@ class TrialRows:
         for part in (positions[known], positions[~known]):
             X, y, _ = self.at(part)
             yield X, y
-
-
-def _one_a_row(value: Any, rows: int) -> bool:
-    return not isinstance(value, (str, bytes)) and hasattr(value, "__len__") and len(value) == rows
 
 
 def train(
@@ -290,7 +286,7 @@ class SearchRun:
 
 class _Packer(ValuePickler):
     def reducer_override(self, obj: Any) -> Any:
-        """What must not leave with a model leaves None behind."""
+        """None in the place of an object that must not leave with a model."""
         if isinstance(obj, _SECRET):
             return type(None), ()
         if type(obj).__name__ == "BudgetAccountant" and is_diffprivlib(obj):

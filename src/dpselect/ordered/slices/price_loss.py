@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpselect.copied_by_fields import CopiedByFields
+from dpselect.caching import CopiedByFields
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array
 from dpselect.ordered.slices.synchronisation import Synchronisation, synchronisation

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpselect.copied_by_fields import CopiedByFields
+from dpselect.caching import CopiedByFields
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array, root_on_grids
 from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions, cut_to, unit_mass

@@ -22,7 +22,7 @@ import numpy as np
 from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, loss_range, trade_offs
 from dpselect.accounting.best_of_k.search_bound import search_bound
-from dpselect.copied_by_fields import CopiedByFields
+from dpselect.caching import CopiedByFields
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee

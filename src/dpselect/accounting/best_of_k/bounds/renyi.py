@@ -22,7 +22,7 @@ from dpselect.accounting.best_of_k.theorems import (
     supremum,
     with_empty_outcome,
 )
-from dpselect.copied_by_fields import CopiedByFields
+from dpselect.caching import CopiedByFields
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee

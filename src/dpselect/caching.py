@@ -1,4 +1,4 @@
-"""Frozen dataclasses that keep what they work out: copies and pickles carry the fields alone, which tell equal ones."""
+"""Values that keep what they compute: copies of them carry the fields alone, and equal arguments get a kept answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import fields
 from types import FunctionType
 from typing import Any, Final
 
-__all__ = ["CopiedByFields", "content", "remembered"]
+__all__ = ["CopiedByFields", "cache_key", "memoized"]
 
 _MODULES: Final = {
     "dpselect",
@@ -23,18 +23,18 @@ _MODULES: Final = {
     "fractions",
     "functools",
 }
-_KEPT: Final = 4096
+_MOST_KEPT: Final = 4096
 
 
 class CopiedByFields:
     """The base of a dataclass whose cached properties can be computed again from its fields."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {field.name: vars(self)[field.name] for field in fields(self)}  # type: ignore[arg-type]
 
 
-class _Content(pickle.Pickler):
-    """The bytes of what is made of numbers and of this library's own classes, whose code does not change."""
+class _KeyPickler(pickle.Pickler):
+    """Takes numbers and instances of this library's own classes, whose code does not change."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, (type, FunctionType)) and obj.__module__.partition(".")[0] not in _MODULES:
@@ -42,40 +42,40 @@ class _Content(pickle.Pickler):
         return NotImplemented
 
 
-def content(asked: Any) -> bytes | None:
-    """What tells public values apart; None where someone's own code is part of one, which no bytes stand for."""
+def cache_key(public: Any) -> bytes | None:
+    """Bytes that tell public values apart, or None if code of others is part of one."""
     buffer = io.BytesIO()
     try:
-        _Content(buffer, protocol=5).dump(asked)
+        _KeyPickler(buffer, protocol=5).dump(public)
     except (pickle.PicklingError, TypeError, AttributeError, RecursionError):
         return None
     return buffer.getvalue()
 
 
-class remembered:
-    """A function of public values whose answers, small ones, are kept by what its arguments are made of.
+class memoized:
+    """A function of public values that keeps its answers, which must be small.
 
-    Arguments without a `content` are answered again each time.
+    Arguments without a `cache_key` are answered again each time.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self._known: dict[bytes, Any] = {}
+        self._answers: dict[bytes, Any] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         """The function's answer."""
-        asked = content(arguments)
-        if asked is None:
+        key = cache_key(arguments)
+        if key is None:
             return self._function(*arguments)
-        key = hashlib.sha256(asked).digest()
-        found = self._known.get(key)
+        digest = hashlib.sha256(key).digest()
+        found = self._answers.get(digest)
         if found is None:
             found = self._function(*arguments)
-            while len(self._known) >= _KEPT:
-                self._known.pop(next(iter(self._known)), None)
-            self._known[key] = found
+            while len(self._answers) >= _MOST_KEPT:
+                self._answers.pop(next(iter(self._answers)), None)
+            self._answers[digest] = found
         return found
 
     def cache_clear(self) -> None:
         """Forget all answers."""
-        self._known.clear()
+        self._answers.clear()

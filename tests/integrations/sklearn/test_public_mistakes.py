@@ -1,55 +1,22 @@
-"""Public mistakes in a private search, on frames and arrays: refused on synthetic rows, before anything is charged."""
-
-import datetime
+"""Public mistakes in a search, on each container: refused on synthetic rows, before anything is charged."""
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder
 
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn import PrivateSearchCV, PublicTransformer, RowScore
-from dpselect.integrations.sklearn.made_up import made_up_tables, with_holes
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor, OutputPerturbationClassifier
 from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
+from tests.integrations.sklearn.tables_cases import FAST, FRAME, NUMBERS, ROWS, TABLES, front, learner, numeric, pd
 
-pd = pytest.importorskip("pandas")
-pl = pytest.importorskip("polars")
-
-ROWS = 40
-NUMBERS = keyed_source("rows").uniform((ROWS, 2))
 Y = (NUMBERS[:, 0] > 0.5).astype(int)
-CITIES = ["Ulm", "Bonn", "Kiel"]
-FRAME = pd.DataFrame(
-    {
-        "age": NUMBERS[:, 0],
-        "city": pd.Series([CITIES[k % 3] for k in range(ROWS)], dtype=object),
-        "kind": pd.Categorical([CITIES[k % 2] for k in range(ROWS)]),
-        "paid": NUMBERS[:, 1] > 0.5,
-        "since": pd.to_datetime(["2020-01-02"] * ROWS),
-        "visits": pd.array([None, 3] * (ROWS // 2), dtype="Int64"),
-        "height": [float("nan"), 1.5] * (ROWS // 2),
-    }
-)
-POLARS = pl.from_pandas(FRAME.drop(columns="kind")).with_columns(
-    day=pl.Series([datetime.date(2020, 1, 2)] * ROWS), rank=pl.Series(["a", "b"] * (ROWS // 2), dtype=pl.Enum("ab"))
-)
-TABLES = {
-    "array": NUMBERS,
-    "objects": np.array([["Ulm", x] for x in NUMBERS[:, 0]], dtype=object),
-    "pandas": FRAME,
-    "polars": POLARS,
-}
-FAST = {"steps": 2, "noise_multiplier": 4.0}
-
-
-def identity(table):
-    return table
 
 
 def centred(table):
@@ -58,23 +25,6 @@ def centred(table):
 
 def filled_with_the_mean(table):
     return table.fillna(table.mean())
-
-
-def numeric(table):
-    """The columns of numbers as an array, of any of the tables."""
-    if isinstance(table, pl.DataFrame):
-        table = table.to_pandas()
-    if isinstance(table, pd.DataFrame):
-        return table.select_dtypes("float").to_numpy(dtype=float)
-    return table[:, -1:].astype(float)
-
-
-def front(function=numeric):
-    return PublicTransformer(FunctionTransformer(function))
-
-
-def learner(**options):
-    return make_pipeline(front(), DPSGDClassifier(**{**FAST, **options}))
 
 
 class AsksForNothing(ClassifierMixin, BaseEstimator):
@@ -217,41 +167,6 @@ def test_without_a_mistake_each_table_is_searched(table, tmp_path):
     budget = Ledger.open(tmp_path / "ledger.db").create_budget("b", epsilon=1000, delta=1e-3)
     assert search(learner(), ledger=budget).fit(TABLES[table], Y).best_estimator_ is not None
     assert budget.spent().epsilon > 0
-
-
-# what rows are made of
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_made_up_rows_know_names_and_types_and_nothing_that_a_row_holds(table):
-    X = TABLES[table]
-    half = X[: ROWS // 2] if isinstance(X, np.ndarray | pl.DataFrame) else X.iloc[1 : ROWS // 2 : 2]
-    made = list(made_up_tables(X, learner()))
-    for one, other in zip(made, made_up_tables(half, learner()), strict=True):
-        assert type(one) is type(X)
-        assert len(one) == 32
-        assert "Ulm" not in str(np.asarray(one, dtype=object).tolist())
-        np.testing.assert_array_equal(np.asarray(one, dtype=object), np.asarray(other, dtype=object))
-        holed = with_holes(one)
-        assert holed is None or len(holed) == 32
-    if table == "pandas":
-        plain = [name for name in FRAME if name != "kind"]
-        assert all((one.dtypes == FRAME.dtypes)[plain].all() for one in made)
-        assert all(one["kind"].dtype == "category" for one in made)
-    if table == "polars":
-        assert all(one.drop("rank").schema == POLARS.drop("rank").schema for one in made)
-
-
-def test_words_are_those_that_an_encoder_declares():
-    encoder = PublicTransformer(OneHotEncoder().fit(np.array([["Ulm", "x"], ["Rom", "y"]], dtype=object)))
-    for estimator in (
-        make_pipeline(make_column_transformer((encoder, ["city", "kind"])), DPSGDClassifier()),
-        make_pipeline(make_column_transformer(("passthrough", ["age"]), remainder=encoder), DPSGDClassifier()),
-    ):
-        frame = FRAME[["age", "city", "kind"]]
-        (made,) = made_up_tables(frame, estimator)
-        assert set(made["city"]) == {"Ulm", "Rom"}
-        assert set(made["kind"]) == {"x", "y"}
 
 
 def test_text_that_made_up_words_do_not_stand_for_takes_public_rows(tmp_path):

@@ -1,6 +1,6 @@
 """scikit-learn's transformers that learn nothing once all is declared that they would learn.
 
-What they are is read in their parameters. Of the exact types: what inherits from them may learn.
+Their parameters tell. Only the exact types count: a subclass may learn.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _UNKNOWN: Final[dict[type, tuple[str, ...]]] = {
 def is_declared(node: Any) -> bool:
     """Whether this is an encoder with all categories listed, or an imputer with one constant, that no row changes.
 
-    An encoder must take unknown categories without an error and count none; an imputer must keep columns without a
-    value, and have no column that says where values were missing: there is one where a row has one missing.
+    An encoder must take unknown categories without an error and count none. An imputer must keep columns without a
+    value. It must have no column that shows missing values: such a column exists only if a row has one missing.
     """
     if type(node) in _UNKNOWN:
         listed = isinstance(node.categories, (list, tuple))
@@ -34,7 +34,7 @@ def is_declared(node: Any) -> bool:
 
 
 def how_to_declare(node: Any) -> str:
-    """What to type for such a transformer that is not declared, in a sentence; empty for others."""
+    """A sentence that shows how to declare such a transformer, or an empty text for others."""
     if type(node) is OneHotEncoder:
         return (
             ' Or list all categories, which are then public: OneHotEncoder(categories=[...], handle_unknown="ignore").'

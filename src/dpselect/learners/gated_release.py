@@ -1,4 +1,4 @@
-"""Train privately, test privately, release the model only if its error is small enough; else None, for less."""
+"""Train privately, test privately, release the model only if its error is small enough, else None for less."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _released(value: Any, **paid_for: Any) -> Release:
 
 
 def _on_grid(value: float, grid: float) -> int:
-    """The nearest step; what is no finite number counts as a very large error, without a word."""
+    """The nearest step. A value that is not finite counts as a very large error, without a warning."""
     return round(Fraction(float(value)) / Fraction(grid)) if math.isfinite(value) else 1 << 60
 
 
@@ -164,8 +164,7 @@ class GatedLogisticRegression(Mechanism):
     `test_epsilon`: a failed test gives the difference back. The rest of the price is the held-out rows, which the
     training does not see.
 
-    No one may be in both tables. Sizes, threshold and parameters are fixed without the data (the caller must ensure
-    it).
+    No one may be in both tables. You must fix sizes, threshold and parameters without the data.
 
     Args:
         model: an `OutputPerturbationClassifier` for two classes, with public `classes` and `nominal_rows`. A copy of it
@@ -242,8 +241,8 @@ class GatedLogisticRegression(Mechanism):
 def _score_margin(model: OutputPerturbationClassifier, features: int) -> float:
     """How far one row's score moves at most between the weights from neighbouring tables under the same noise.
 
-    The minimisers are within the problem's sensitivity, with the solver's tolerance; their rounding to the grid of the
-    noise, and of the weights before they meet the rows, is added. Source: Hartmann et al. 2022, Theorem 16.
+    The minimisers are within the problem's sensitivity, with the solver's tolerance. Two roundings are added: to the
+    grid of the noise, and of the weights before they meet the rows. Source: Hartmann et al. 2022, Theorem 16.
     """
     size = math.sqrt(1.0 + model.fit_intercept)
     problem = LogisticProblem(features, 2, float(model.nominal_rows or 1.0), model.regularization, size)
@@ -255,7 +254,7 @@ def _score_margin(model: OutputPerturbationClassifier, features: int) -> float:
 
 
 class _HeldOut:
-    """The mean error of a model over a fixed number of places; an exact sum of terms that each depend on one row."""
+    """The mean error of a model over a fixed number of places, an exact sum of terms that each depend on one row."""
 
     def __init__(
         self, X: Any, labels: NDArray[Any], classes: NDArray[Any], places: int, row_norm: float, intercept: bool

@@ -1,6 +1,6 @@
-"""The face of a finished search: the released model's methods, and why there is nothing of the other runs.
+"""The public API of a finished search: the released model's methods, and why there is nothing of the other runs.
 
-What a user of scikit-learn's searches may expect and does not find here is refused with the reason.
+An attribute that other searches of scikit-learn have and this one has not is refused with the reason.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpselect.integrations.sklearn.methods import answers
 from dpselect.integrations.sklearn.scoring import RowScore
 from dpselect.integrations.sklearn.spending import LedgerNotPickled
 from dpselect.learners.rows import same_names, table_shape
@@ -44,7 +45,7 @@ _SHARED_BY_CLONES: Final = ("ledger", "executor", "release", "random")
 
 def _winner_has(name: str) -> Callable[[Any], bool]:
     def check(search: ReleasedEstimator) -> bool:
-        model = getattr(search, "best_estimator_", None)
+        model = vars(search).get("best_estimator_")
         getattr(search.estimator if model is None else model, name)
         return True
 
@@ -107,7 +108,7 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
 
     @available_if(_winner_has("predict"))  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:
-        """What the released model predicts for rows X."""
+        """The released model's predictions for rows X."""
         return self._asked("predict", X)
 
     @available_if(_winner_has("predict_proba"))  # type: ignore[untyped-decorator]
@@ -130,10 +131,10 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
         table_shape(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         same_names(self._column_names, X)
-        return getattr(winner, method)(X)
+        return answers(winner, method, X)
 
     def score(self, X: Any, y: Any) -> float:
-        """The released model's score on these rows, without noise; on private rows no guarantee covers it."""
+        """The released model's score on these rows, without noise. On private rows no guarantee covers it."""
         winner = self._winner()
         if isinstance(self.scoring, RowScore):
             return self.scoring(winner, X, y)

@@ -1,7 +1,8 @@
-"""`PrivateSearchCV` with scikit-learn's names of metrics on private rows."""
+"""Scores of runs on private rows: scikit-learn's metrics by name, row scores, failing rows, intervals."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 from sklearn.metrics import check_scoring
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
@@ -14,6 +15,88 @@ from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 from dpselect.study.metrics import ScoreNoise
+from tests.integrations.sklearn import attacks_cases as attacks
+from tests.integrations.sklearn.plan_cases import Owned
+
+# scores
+
+
+@settings(max_examples=50, deadline=None)
+@given(values=st.lists(st.floats(), min_size=1, max_size=20), gone=st.integers(0, 19))
+def test_one_row_moves_a_row_score_by_at_most_its_steps(values, gone):
+    gone %= len(values)
+    answers = np.array(values)
+    score = RowScore(lambda y, _: y, lower=-2.0, upper=3.0)
+    scoring = scoring_of(None, score, noise=None, rows=1.0)
+    model = Owned()
+    model.predict = lambda X: X
+    whole = scoring.total(model, answers, answers)
+    less = np.delete(answers, gone)
+    moved = whole - scoring.total(model, less, less)
+    assert np.min(moved) >= 0
+    assert np.sum(moved) == 2**20
+
+
+def test_the_noise_of_a_row_score_covers_all_steps():
+    """Scale 2**20/epsilon for each of the two cells, of which the score is half the difference.
+
+    The mean of |X - Y|/2 for two Laplace variables of scale 2 is 1.5; of 400 draws it is within 20 % of that but
+    for 1 key in 10,000.
+    """
+    noise = ScoreNoise(0.5, Adjacency.ADD_OR_REMOVE_ONE)
+    scoring = scoring_of(None, RowScore(abs, lower=0.0, upper=1.0), noise=noise, rows=1.0)
+    source = keyed_source(3)
+    noisy = [scoring.score(scoring.noisy(np.zeros(2, dtype=np.int64), source)) for _ in range(400)]
+    found = np.mean([abs(score - 0.5) for score in noisy])
+    assert found == pytest.approx(1.5, rel=0.2)
+
+
+def test_predictions_of_another_shape_count_nothing():
+    """A column of answers equals every label of its class: one row would be counted many times."""
+    model = Owned()
+    model.predict = lambda X: np.ones((len(X), 1))
+    model.classes_ = np.array([0, 1])
+    scoring = scoring_of(model, "accuracy", noise=None, rows=1.0, classes=model.classes_)
+    with pytest.raises(ArgumentError, match="one label for each row"):
+        scoring.strict_total(model, np.zeros((5, 2)), np.ones(5))
+    assert scoring.total(model, np.zeros((5, 2)), np.ones(5)).tolist() == [0, 5]
+
+
+def chance_of_the_label(y, answers):
+    return answers[np.arange(len(y)), y]
+
+
+def test_a_label_that_a_row_score_does_not_know_costs_that_row_and_no_other():
+    labels = attacks.Y.copy()
+    labels[::10] = 7
+    probability = RowScore(chance_of_the_label, response="predict_proba")
+    model = OutputPerturbationClassifier(classes=[0, 1], nominal_rows=120, random=keyed_source(2))
+    model.fit(attacks.X, attacks.Y)
+    known = labels != 7
+    rule = scoring_of(model, probability, noise=None, rows=120.0)
+    good, bad = rule.total(model, attacks.X, labels)
+    assert good == rule.total(model, attacks.X[known], labels[known])[0] > 0
+    assert good + bad == 120 * 2**20
+    with pytest.raises(IndexError):
+        probability(model, attacks.X, labels)
+    assert attacks.search(scoring=probability).fit(attacks.X, labels).best_estimator_ is not None
+
+
+# scores
+
+
+@pytest.mark.parametrize("rule", [None, RowScore(lambda y, answers: y == answers)])
+def test_a_scoring_row_on_which_the_model_fails_changes_no_other(rule):
+    """Otherwise one row among those put aside makes every run fail."""
+    scoring = scoring_of(attacks.Constant(), rule or "accuracy", noise=None, rows=1.0, classes=np.unique(attacks.Y))
+    model = attacks.Constant().fit(attacks.X, attacks.Y)
+    ruined = attacks.X.copy()
+    ruined[7] = np.inf
+    expected = scoring.total(model, np.delete(attacks.X, 7, axis=0), np.delete(attacks.Y, 7))
+    worst = scoring.metric.lost(attacks.Y[7:8])
+    assert expected[0] > 0
+    np.testing.assert_array_equal(scoring.total(model, ruined, attacks.Y), expected + worst)
+
 
 CLASSES = ["accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc"]
 NUMBERS = ["neg_mean_absolute_error", "neg_mean_squared_error", "r2"]

@@ -25,7 +25,7 @@ _LABELS: Final = (3, 2, 1)
 
 @dataclass(frozen=True)
 class InputFacts:
-    """What is public of a tensor: the shape of one row, its type, its device."""
+    """The public facts of a tensor: the shape of one row, its type, its device."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -43,7 +43,7 @@ def facts_of(tensor: Any) -> InputFacts:
 
 
 def benign(module: Any, inputs: InputFacts, targets: InputFacts, count: int, *, doubled: bool) -> Iterator[Rows]:
-    """Rows to try in turn until one set suits: numbers in [0, 1); integers below one limit after another.
+    """Rows to try in turn until one set suits: numbers in [0, 1), or integers below one limit after another.
 
     The first limit of inputs is the size of the smallest embedding. `doubled` makes float64 of float32.
     """

@@ -1,27 +1,28 @@
 """Synthetic rows like those of a table, from public facts alone: its container, its columns' names and their types.
 
 No cell is read, and no category of a data frame's own: those are found in rows. Words come from the encoders that the
-estimator declares to be public. Where a type leaves open what a column holds (text, objects), rows of several styles
-are offered, and a rehearsal takes the first that the public steps take.
+estimator declares to be public. If a type leaves open what a column holds (text, objects), rows of several styles are
+offered, and a dry run uses the first that the public steps take.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any, Final
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.utils import _safe_indexing
-from sklearn.utils._indexing import _get_column_indices
 
+from dpselect.integrations.sklearn.columns import chosen_places
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.public import PublicTransformer
 from dpselect.learners.company import ROWS
+from dpselect.learners.containers import is_frame, is_pandas
 from dpselect.randomness import RandomSource, keyed_source
 
-__all__ = ["made_up_beside", "made_up_tables", "with_holes", "with_row"]
+__all__ = ["one_a_row", "synthetic_beside", "synthetic_tables", "with_holes", "with_row"]
 
 _STYLES: Final[Mapping[str, Any]] = {
     "words": lambda digit: "abcdefghij"[digit],
@@ -34,17 +35,17 @@ _BEGIN: Final = datetime.datetime(2001, 1, 1)
 _HOLES: Final = tuple(range(1, ROWS, 5))
 
 
-def made_up_tables(X: Any, estimator: Any) -> Iterator[Any]:
-    """Tables of `ROWS` rows in the container of X; more than one where the types leave styles open.
+def synthetic_tables(X: Any, estimator: Any) -> Iterator[Any]:
+    """Tables of `ROWS` rows in the container of X, more than one if the types leave styles open.
 
     Numbers are uniform in [0, 1), or whole ones from 0 to 9. None come of a container of columns that is not known.
     """
-    if hasattr(X, "columns") and not (hasattr(X, "iloc") or hasattr(X, "with_columns")):
+    if is_frame(X) and not (is_pandas(X) or has_method(X, "with_columns")):
         return
     kinds = _kinds(X)
     words = _words(estimator, X, len(kinds))
     styles = {**_STYLES, **_OBJECTS} if any(kind == "object" for kind in kinds) else _STYLES
-    if not hasattr(X, "columns") and "object" in kinds:
+    if not is_frame(X) and "object" in kinds:
         styles = {**_OBJECTS, **_STYLES}
     if not any(kind in ("text", "object") and not words[place] for place, kind in enumerate(kinds)):
         styles = {"words": _STYLES["words"]}
@@ -54,41 +55,46 @@ def made_up_tables(X: Any, estimator: Any) -> Iterator[Any]:
         yield _in_container(X, columns)
 
 
-def made_up_beside(beside: Mapping[str, Any], rows: int) -> dict[str, Any]:
-    """What goes to `fit` beside the rows: ones where there is one number a row, else as it is given."""
+def synthetic_beside(beside: Mapping[str, Any], rows: int) -> dict[str, Any]:
+    """The arguments of `fit` beside the rows: ones for a value with one number a row, any other as it is given."""
 
     def like(value: Any) -> Any:
-        if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or len(value) != rows:
+        if not one_a_row(value, rows):
             return value
-        kind = getattr(getattr(value, "dtype", None), "kind", "f")
-        return np.ones(ROWS, dtype=value.dtype if kind in "biuf" and isinstance(value, np.ndarray) else np.float64)
+        numbers = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+        return np.ones(ROWS, dtype=value.dtype if numbers else np.float64)
 
     return {name: like(value) for name, value in beside.items()}
 
 
+def one_a_row(value: Any, rows: int) -> bool:
+    """Whether a value given beside the table holds one thing a row."""
+    return isinstance(value, Sized) and not isinstance(value, (str, bytes)) and len(value) == rows
+
+
 def with_row(X: Any, row: Any) -> Any:
     """A table and below it a table of one row, made up for it: in the container of X, and of its types."""
-    if hasattr(X, "iloc"):
+    if is_pandas(X):
         import pandas as pd
 
         return pd.concat([X, row], ignore_index=True)
-    if hasattr(X, "columns"):
+    if is_frame(X):
         return X.vstack(row.cast(dict(X.schema)))
     return np.concatenate([X, row.astype(X.dtype)])
 
 
 def with_holes(X: Any) -> Any:
     """The same synthetic rows with missing cells, or None where no column can have any."""
-    if not hasattr(X, "columns"):
+    if not is_frame(X):
         if X.dtype.kind not in "fO":
             return None
         holed = X.copy()
         holed[list(_HOLES)] = np.nan
         return holed
-    if hasattr(X, "iloc"):
+    if is_pandas(X):
         holed = X.copy()
         for place, kind in enumerate(X.dtypes):
-            if getattr(kind, "kind", "O") not in "biu" or not isinstance(kind, np.dtype):
+            if not isinstance(kind, np.dtype) or kind.kind not in "biu":
                 series = holed.iloc[:, place].copy()
                 series.iloc[list(_HOLES)] = None
                 holed.isetitem(place, series)
@@ -101,10 +107,10 @@ def with_holes(X: Any) -> Any:
 
 def _kinds(X: Any) -> list[str]:
     """Of each column: bool, whole, number, time, span, text, or object, by its type."""
-    if not hasattr(X, "columns"):
+    if not is_frame(X):
         table = np.asarray(X)
         return [_by_letter(table.dtype.kind)] * table.shape[1]
-    if hasattr(X, "iloc"):
+    if is_pandas(X):
         return [_pandas_kind(kind) for kind in X.dtypes]
     return [_polars_kind(kind) for kind in X.schema.values()]
 
@@ -168,14 +174,14 @@ def _column(kind: str, words: Sequence[Any], style: Any, source: RandomSource) -
 
 
 def _in_container(X: Any, columns: Sequence[Sequence[Any]]) -> Any:
-    if not hasattr(X, "columns"):
+    if not is_frame(X):
         kind = np.asarray(X).dtype
         table = np.empty((ROWS, len(columns)), dtype=object)
         for place, cells in enumerate(columns):
             table[:, place] = cells
         # a type of text is as long as the longest cell, which is in a row
         return table.astype(kind if kind.kind in "biufMm" else kind.kind if kind.kind in "US" else object)
-    if hasattr(X, "iloc"):
+    if is_pandas(X):
         return _pandas_frame(X, columns)
     return _polars_frame(X, columns)
 
@@ -187,7 +193,7 @@ def _pandas_frame(X: Any, columns: Sequence[Sequence[Any]]) -> Any:
     for kind, cells in zip(X.dtypes, columns, strict=True):
         if isinstance(kind, pd.CategoricalDtype):
             made.append(pd.Series(pd.Categorical(cells, ordered=kind.ordered)))
-        elif getattr(kind, "tz", None) is not None:
+        elif isinstance(kind, pd.DatetimeTZDtype):
             made.append(pd.Series(cells).dt.tz_localize("UTC").astype(kind))
         else:
             made.append(pd.Series(cells, dtype=object if kind.kind == "O" else None).astype(kind))
@@ -203,8 +209,8 @@ def _polars_frame(X: Any, columns: Sequence[Sequence[Any]]) -> Any:
         if kind == polars.Enum:
             return polars.Series(name, cells, dtype=polars.Enum(sorted(set(map(str, cells)))))
         if isinstance(cells[0], datetime.datetime):
-            made = polars.Series(name, cells)
-            return made.dt.replace_time_zone(getattr(kind, "time_zone", None)).cast(kind)
+            zone = kind.time_zone if isinstance(kind, polars.Datetime) else None
+            return polars.Series(name, cells).dt.replace_time_zone(zone).cast(kind)
         return polars.Series(name, cells).cast(kind)
 
     named = zip(X.schema.items(), columns, strict=True)
@@ -212,14 +218,14 @@ def _polars_frame(X: Any, columns: Sequence[Sequence[Any]]) -> Any:
 
 
 def _words(estimator: Any, X: Any, count: int) -> list[list[Any]]:
-    """For each column the categories that the encoders of the estimator declare for it, public; none, an empty list."""
+    """For each column the public categories that the encoders of the estimator declare for it, or an empty list."""
     found: list[list[Any]] = [[] for _ in range(count)]
     _gather(estimator, list(range(count)), X, found)
     return found
 
 
 def _gather(node: Any, places: Sequence[int], X: Any, found: list[list[Any]]) -> bool:
-    """Note the categories of what sees the columns at these places first; False if the columns pass on unchanged."""
+    """Note the categories of the first step that sees these columns. False if the columns pass on unchanged."""
     if node is None or isinstance(node, str):
         return node == "drop"
     if isinstance(node, PublicTransformer):
@@ -233,7 +239,7 @@ def _gather(node: Any, places: Sequence[int], X: Any, found: list[list[Any]]) ->
     if isinstance(node, ColumnTransformer):
         rest = set(range(len(places)))
         for _, part, columns in node.transformers:
-            chosen = _chosen(columns, X, len(places))
+            chosen = chosen_places(columns, X, len(places))
             rest -= set(chosen)
             _gather(part, [places[place] for place in chosen], X, found)
         _gather(node.remainder, [places[place] for place in sorted(rest)], X, found)
@@ -244,13 +250,3 @@ def _gather(node: Any, places: Sequence[int], X: Any, found: list[list[Any]]) ->
             if not found[place]:
                 found[place] = [value for value in np.asarray(known, dtype=object).tolist() if value == value]
     return True
-
-
-def _chosen(columns: Any, X: Any, count: int) -> list[int]:
-    """The places that a column transformer's choice means. An unknown name is found when it is fitted."""
-    try:
-        if callable(columns):
-            columns = columns(_safe_indexing(X, []))
-        return [place for place in _get_column_indices(X, columns) if place < count]
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return []

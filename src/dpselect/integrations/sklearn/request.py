@@ -1,4 +1,4 @@
-"""What a `PrivateSearchCV` asks for, from its parameters alone, before there are rows."""
+"""The request of a `PrivateSearchCV`, from its parameters alone, before there are rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sklearn.base import is_classifier, is_regressor
 
 from dpselect.errors import ArgumentError, flag, integer, number
 from dpselect.integrations.sklearn.distributions import search_space
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.plan import Request
 from dpselect.integrations.sklearn.trial import Settings
 from dpselect.learners.rows import public_classes
@@ -20,20 +21,20 @@ __all__ = ["request_of"]
 
 
 def request_of(search: Any, columns: int | None) -> Request:
-    """The request of a `PrivateSearchCV`; raises `ArgumentError` or `TypeError` for what is wrong with a parameter."""
+    """The request of a `PrivateSearchCV`. Raises `ArgumentError` or `TypeError` for a wrong parameter."""
     _refuse_clashes(search)
     if not (is_classifier(search.estimator) or is_regressor(search.estimator)):
         raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(search.estimator).__name__}")
     if search.base is not None and not (isinstance(search.base, Guarantee) or callable(search.base)):
         raise refusal("base", search.base, "a Guarantee of one fit, or a function from the estimator to one")
     for name in ("refit", "release_score", "constant_runs", "resume"):
-        flag(name, getattr(search, name))
+        flag(name, vars(search)[name])
     if not hasattr(search.rehearse, "shape"):
         flag("rehearse", search.rehearse)
     public = search.public_validation is not None
     folds = None
     if search.cv is not None:
-        if hasattr(search.cv, "split"):
+        if has_method(search.cv, "split"):
             raise ArgumentError(
                 "cv must be a number of folds: a splitter that permutes, sorts or stratifies the rows puts a row "
                 "where other rows say, so that one row would move many"
@@ -82,7 +83,7 @@ def request_of(search: Any, columns: int | None) -> Request:
 
 
 def _refuse_clashes(search: Any) -> None:
-    """What does not go with the design."""
+    """Raise `ArgumentError` for a parameter that does not go with the design."""
     if search.design not in (names := design_names()):
         raise ArgumentError(f"design must be one of {', '.join(names)}, got {search.design!r}")
     kind = DESIGNS[search.design]
