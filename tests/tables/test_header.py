@@ -1,10 +1,13 @@
 """Names of columns: errors say which are there."""
 
+import re
+
 import pytest
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout.files import read_columns
 from dpselect.ordered import open_column
+from dpselect.tables.header import absent, place_of
 from tests.tables.every_format import (
     FORMATS,
 )
@@ -20,3 +23,33 @@ def test_a_column_that_is_not_there_is_named(name, tmp_path):
         pass
     with pytest.raises(ContentError, match=r"no such column: 'y'; there are 'id', 'x'"):
         read_columns(tmp_path / name, ["id", "y"], own=True)
+
+
+def test_a_name_stands_in_a_header_once():
+    assert place_of("b", ["a", "b", "c"], "t.csv") == 1
+    with pytest.raises(ArgumentError, match=r"^column: t\.csv has 2 columns 'a': give each its own name$"):
+        place_of("a", ["a", "b", "a"], "t.csv")
+    with pytest.raises(ArgumentError, match=r"^column: there is no 'd' in t\.csv; there are 'a', 'b'$"):
+        place_of("d", ["a", "b"], "t.csv")
+
+
+def test_of_many_columns_the_most_alike_are_named():
+    many = [f"column {n}" for n in range(20)]
+    assert absent(["age"], many).count("'column") == 20
+    assert absent(["age"], [*many, "Age"]) == "no such column: 'age'; there are 'Age', and others (21 in all)"
+    assert absent(["age"], [*many, "x"]).endswith("'column 19', and others (21 in all)")
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        (["sep=;"], "by delimiter that it is ';'"),
+        (["sep="], "by delimiter that it is ','"),
+        (["# 2024", "b"], "a comment, so say by skip_rows"),
+        (["a;b"], "so the delimiter may be ';'"),
+        (["a\tb"], r"so the delimiter may be '\\t'"),
+    ],
+)
+def test_a_header_that_is_none_is_recognised(header, said):
+    assert re.search(said, absent(["age"], header))
+    assert not re.search(said, absent(["age"], ["a", "b"]))
