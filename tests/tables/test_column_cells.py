@@ -11,7 +11,7 @@ from dpselect.ordered import interior_point, median
 from dpselect.ordered.sources.declared import Column as DeclaredColumn
 from dpselect.study.containers import table_columns
 from dpselect.tables.categories import category, positions
-from dpselect.tables.column_cells import text_chunks
+from dpselect.tables.column_cells import cells_in, text_chunks
 from dpselect.tables.number_blocks import block_of, present_in
 from tests.tables.csv_text_cases import numbers_of
 
@@ -60,3 +60,10 @@ def test_categories_of_short_floats_are_what_they_are_in_every_door(kind):
     names = [category(cell) for chunk in text_chunks(cells)() for cell in chunk]
     assert names == [category(cell) for cell in cells] == [category("0.1"), category(largest), "", category(3)]
     assert positions(cells, (3, 0.1, largest)).tolist() == [1, 2, -1, 0]
+
+
+def test_missing_cells_of_categories_and_of_text():
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    assert cells_in(pd.Series(["b", None, "a", "b"], dtype="category")).tolist() == ["b", None, "a", "b"]
+    assert cells_in(pa.array(["b", None, "a", "b"])).tolist() == ["b", None, "a", "b"]
+    assert cells_in(pa.array(["b", None]).dictionary_encode()).tolist() == ["b", None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 __all__ = [
+    "FLAGS",
     "commit",
     "connect",
     "create_private",
@@ -23,7 +25,11 @@ __all__ = [
     "write_atomically",
 ]
 
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+if sys.platform == "win32":
+    FLAGS = os.O_BINARY
+else:
+    FLAGS = os.O_NOFOLLOW
+"""To open a file as it is: no link in its place, and no bytes changed."""
 _LOGGED: Final = ("journal_mode=WAL", "synchronous=FULL")
 _WHOLE: Final = ("journal_mode=DELETE", "synchronous=EXTRA")
 _PAUSE: Final = 0.005
@@ -37,7 +43,10 @@ def sync(descriptor: int) -> None:
 
 def sync_content(descriptor: int) -> None:
     """Force what a file holds to disk; not its times, which `sync` does too, at twice the cost."""
-    getattr(os, "fdatasync", os.fsync)(descriptor)
+    if sys.platform == "linux":
+        os.fdatasync(descriptor)
+    else:
+        sync(descriptor)
 
 
 def commit(connection: Any) -> None:
@@ -58,7 +67,7 @@ def sync_folder(folder: Path) -> None:
 
 def create_private(path: Path, content: bytes) -> None:
     """Create a file that only its owner can read; raises `FileExistsError` if there is one."""
-    _write(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600), content)
+    _write(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FLAGS, 0o600), content)
     sync_folder(path.parent)
 
 
@@ -85,7 +94,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     Fit for the release callback of `tune`.
     """
     part = path.with_name(f".{path.name}.part")
-    _write(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o666), content)
+    _write(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | FLAGS, 0o666), content)
     os.replace(part, path)
     sync_folder(path.parent)
 
@@ -96,7 +105,7 @@ def erase(path: Path) -> None:
     Journaling and copy-on-write file systems and flash storage may keep the old blocks anyway.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | _FLAGS)
+        descriptor = os.open(path, os.O_WRONLY | FLAGS)
     except FileNotFoundError:
         return
     _write(descriptor, secrets.token_bytes(max(os.fstat(descriptor).st_size, 1)))

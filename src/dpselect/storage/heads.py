@@ -29,7 +29,6 @@ _SLOT = 1024
 _PLACES = (0, 4096)  # on two pages, so that no single torn page holds both
 _ROOM = _PLACES[1] + _SLOT
 _LONGEST_PLACE = 400
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class HeadFile:
         Raises `OSError` when it cannot be read and `ValueError` when it is damaged.
         """
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | _FLAGS)
+            descriptor = os.open(self.path, os.O_RDONLY | durable.FLAGS)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
@@ -85,11 +84,11 @@ class HeadFile:
     def _locked(self) -> Iterator[int]:
         new = False
         try:
-            descriptor = os.open(self.path, os.O_RDWR | _FLAGS)
+            descriptor = os.open(self.path, os.O_RDWR | durable.FLAGS)
         except FileNotFoundError:
             new = True
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | durable.FLAGS, 0o600)
         try:
             if fcntl is not None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -170,3 +170,16 @@ def test_the_embedding_at_cumulative_distance():
 
 def test_the_split_of_a_node_is_the_last_leaf_under_its_left_child():
     assert search_tree.heavy_path(array([0, 0, 1, 4, 6]), 3) == (0, 2, [(2, 3), (0, 1), (1, 0)])
+
+
+def test_the_binary_search_without_noise_finds_an_interior_point():
+    """More points at or below a middle turn it left, so the end has half of the points on each side."""
+
+    class Noiseless(SecretDraws):
+        def majority(self, difference, deviation):
+            return difference > 0
+
+    for points in ([3], [0, 0, 9], [1, 4, 4, 9], [15] * 3, [0, 15], [2, 3, 5, 7, 11, 13]):
+        found = draw_binary_search(array(points), 4, 1.0, Noiseless(keyed_source(1)))
+        assert 2 * min(sum(x <= found for x in points), sum(x >= found for x in points)) >= len(points) - 1
+    assert draw_binary_search(array([1, 4, 4, 9]), 4, 1.0, Noiseless(keyed_source(1))) == 4

@@ -50,3 +50,11 @@ def test_far_runs_are_still_drawn_with_their_weight():
     assert abs(far / 500 - share / (1 + share)) < 5.5 * math.sqrt(0.25 / 500)
     only = [draw_from_runs([0, 3], np.array([5.0, -1e300]), rate=Fraction(1), random=source) for _ in range(20)]
     assert set(only) == {0, 1, 2}
+
+
+def test_every_place_of_the_runs_of_a_level_is_drawn():
+    source = keyed_source(23)
+    lengths, scores = [2, 0, 1, 3], np.array([1.0, 9.0, 1.0, 1.0])
+    counts = np.bincount([draw_from_runs(lengths, scores, rate=Fraction(1), random=source) for _ in range(600)])
+    assert len(counts) == 6
+    assert counts.min() > 50  # 5.5 deviations below the mean of 100

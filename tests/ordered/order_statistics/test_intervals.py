@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpselect.ordered.domains import Grid, WholeNumbers
-from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code
+from dpselect.ordered.order_statistics.intervals import SortedColumn, _choose_fast, _choose_slow, _sizes, draw_code
 from dpselect.randomness import RandomSource, keyed_source
 from tests.ordered.order_statistics.one_cases import score
 
@@ -108,3 +108,39 @@ def test_too_narrow_windows_are_widened_without_changing_the_law():
 
 def score_fast(rows, z):
     return min(int(np.searchsorted(rows, z, "right")) - 1000, 1000 - int(np.searchsorted(rows, z, "left")))
+
+
+class Uniform:
+    """A number of 64 bits and a half."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def extend(self, bits):
+        return self.value << 1 | 1 if bits < 65 else (2 * self.value + 1) << bits - 65, max(bits, 65)
+
+
+@pytest.mark.parametrize("target", [Fraction(0), Fraction(3, 2), Fraction(5)])
+def test_both_choices_are_the_inverse_distribution_function(target):
+    rows, size, rate = [3, 3, 4, 7, 11], 12, Fraction(1, 2)
+    window = SortedColumn(np.array(rows), WholeNumbers(0, 11)).window(1, 5)
+    sizes = _sizes(window, size)
+    assert sizes.tolist() == [3, 1, 0, 1, 2, 1, 3, 1, 0]  # below 3, 3, between 3 and 4, 4, ...
+    pieces = np.repeat(np.arange(len(sizes)), sizes.astype(int))
+    with mpmath.workdps(40):
+        running = list(itertools.accumulate(mpmath.exp(float(rate * score(rows, z, target))) for z in range(size)))
+        for step in range(41):
+            value = min(step * 2**64 // 40, 2**64 - 1)
+            point = running[-1] * (2 * value + 1) / mpmath.mpf(2) ** 65
+            expected = pieces[next(z for z in range(size) if running[z] > point)]
+            assert _choose_slow(window, sizes, target, rate, Uniform(value)) == expected
+            assert _choose_fast(window, sizes, target, rate, Uniform(value)) in (expected, None)
+
+
+def test_an_undecided_piece_is_left_to_a_wider_window():
+    window = SortedColumn(np.arange(100), WholeNumbers(0, 99)).window(40, 60)
+    sizes = _sizes(window, 100)
+    for choose in (_choose_fast, _choose_slow):
+        assert choose(window, sizes, Fraction(50), Fraction(1), Uniform(0)) is None
+        assert choose(window, sizes, Fraction(50), Fraction(1), Uniform(2**64 - 1)) is None
+        assert choose(window, sizes, Fraction(50), Fraction(1), Uniform(2**63 + 2**61)) is not None

@@ -60,3 +60,12 @@ def test_ends_are_drawn_at_the_rate_of_shifted_targets(monkeypatch, call):
         released = call([1.0], epsilon=1.0, adjacency=adjacency)
         assert released.guarantee.epsilon(delta=0) == 1.0
     assert rates == [Fraction(1, 4)] * 4
+
+
+def test_ends_are_the_outer_rows_at_a_large_epsilon():
+    rows = np.arange(1.0, 1001.0)
+    low, high = private_range(rows, epsilon=4000.0, random=keyed_source(7)).value
+    assert 1 <= low <= 2
+    assert 1000 <= high <= 1024  # the ends are powers of two
+    low, high = quantile_interval(rows, q=0.25, lower=0, upper=2000, epsilon=4000.0, random=keyed_source(7)).value
+    assert 248 <= low <= high <= 252

@@ -9,17 +9,7 @@ from hypothesis import given, settings, strategies as st
 from dpselect.ordered.order_statistics.intervals import window_of
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn
 from dpselect.ordered.sources.columns import CountedColumn
-from dpselect.ordered.sources.declared import Column
 from dpselect.randomness import keyed_source
-
-
-def test_all_units_of_a_row_fall_at_one_place():
-    values, weights = np.array([3, 3, 3, 5]), np.array([1.0, 0.5, 0.25, 1.0])
-    declared = Column(values, lower=0, upper=7, weights=weights)
-    column = declared.scattered(keyed_source(1))
-    window = column.window(1, column.total)
-    assert sorted(window.counts.tolist()) == [256, 512, 1024, 1024]
-    assert sorted(int(code) >> 61 for code in window.codes) == [3, 3, 3, 5]
 
 
 @settings(max_examples=50, deadline=None)

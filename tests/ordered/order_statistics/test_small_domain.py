@@ -13,6 +13,7 @@ from dpselect.ordered import (
     open_column,
 )
 from dpselect.ordered.domains import Grid, WholeNumbers
+from dpselect.ordered.order_statistics import small_domain
 from dpselect.ordered.order_statistics.intervals import SortedColumn
 from dpselect.ordered.order_statistics.small_domain import draw_flipped, rows_below
 from dpselect.ordered.sources.adapters import read_values
@@ -70,3 +71,16 @@ def test_small_domains_are_counted_by_the_engine(database, tmp_path):
     assert rows_below(SortedColumn(np.repeat(ordered, 9000), domain), domain.size).tolist() == [
         9000 * n for n in wanted
     ]
+
+
+def test_scores_and_rate_are_those_of_a_quantile_exactly(monkeypatch):
+    """Scores are whole multiples of 1/3 here, and the rate is divided by that."""
+    given = []
+    monkeypatch.setattr(small_domain, "draw_permute_and_flip", lambda *drawn: given.append(drawn) or 0)
+    rows, rate, target = [0, 0, 3, 9], Fraction(7, 5), Fraction(4, 3)
+    column = SortedColumn(np.array(rows), WholeNumbers(0, 4))
+    assert small_domain.rows_below(column, 5).tolist() == [0, 2, 2, 2, 3, 4]
+    small_domain.draw_flipped(column, size=5, target=target, rate=rate, random=keyed_source(1))
+    ((scores, used, _),) = given
+    kept = [0, 0, 3, 4]
+    assert [Fraction(float(s)) * used for s in scores.vector()] == [rate * score(kept, z, target) for z in range(5)]

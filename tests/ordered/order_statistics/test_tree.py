@@ -10,8 +10,20 @@ import numpy as np
 import pytest
 from scipy.signal import fftconvolve
 
-from dpselect.ordered.order_statistics.tree import TreeAnswer, _below, node_counts, sum_of_noise, tree_levels
+from dpselect.ordered.domains import WholeNumbers
+from dpselect.ordered.order_statistics import tree
+from dpselect.ordered.order_statistics.intervals import SortedColumn
+from dpselect.ordered.order_statistics.tree import (
+    TreeAnswer,
+    _below,
+    _consistent,
+    node_counts,
+    sum_of_noise,
+    tree_codes,
+    tree_levels,
+)
 from dpselect.privacy import Adjacency
+from dpselect.randomness import keyed_source
 
 ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
 
@@ -72,3 +84,27 @@ def test_stated_errors_of_trees_have_the_noise_of_every_node_of_a_running_count(
     nodes = max(_below(ones, code) for code in range(size + 1))
     assert count >= nodes
     assert (scale, failure) == (3.5, 0.05 / size)
+
+
+def test_least_squares_on_a_tree():
+    """Against the normal equations: every leaf is one unknown, every node one equation of equal weight."""
+    noisy = [level + np.random.default_rng(3).normal(size=len(level)) for level in node_counts(np.arange(300))]
+    rows = [np.eye(300)]
+    for level in (1, 2):
+        rows.insert(0, np.add.reduceat(np.eye(300), np.arange(0, 300, 16**level), axis=0))
+    expected = np.linalg.lstsq(np.concatenate(rows), np.concatenate(noisy), rcond=None)[0]
+    np.testing.assert_allclose(_consistent(noisy)[-1], expected, atol=1e-8)
+
+
+def test_how_far_codes_are_off_by_the_noisy_counts(monkeypatch):
+    """Without noise: the ranks that a value misses its share by, on the side where it does."""
+    monkeypatch.setattr(tree, "discrete_laplace_array", lambda scale, count, random: np.zeros(count, dtype=np.int64))
+    column = SortedColumn(np.repeat([2, 7], [30, 10]), WholeNumbers(0, 19))
+    quarters = [Fraction(1, 4), Fraction(3, 4), Fraction(4, 5), Fraction(1)]
+    asked = {"size": 20, "epsilon": Fraction(2), "random": keyed_source(1)}
+    found = tree_codes(column, quarters, adjacency=ADD, **asked)
+    assert (found.codes, found.rows, found.off) == ([2, 2, 7, 7], 40, [0.0] * 4)
+    assert found.scale == Fraction(1)  # two levels over epsilon
+    assert tree_codes(column, quarters, adjacency=REPLACE, units=3, **asked).scale == Fraction(6)
+    monkeypatch.setattr(tree, "_not_negative", lambda estimates: np.eye(20)[5])
+    assert tree_codes(column, [Fraction(1, 4), Fraction(1)], adjacency=ADD, **asked).off == [20.0, 10.0]

@@ -47,3 +47,7 @@ def test_losses_of_a_short_run_by_enumeration(slices):
         epsilon = np.array([math.log(factor)])
         assert forward - 1e-15 <= profile.remove(epsilon)[0] <= forward + 1e-9
         assert backward - 1e-15 <= profile.add(epsilon)[0] <= backward + 1e-9
+
+
+def test_profiles_are_rounded_up_by_what_their_sums_may_lose():
+    assert SlicePairProfile._up(np.array([0.5]))[0] >= 0.5 * (1 + 1e-11)

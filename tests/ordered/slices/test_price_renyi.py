@@ -10,7 +10,9 @@ import pytest
 from dpselect.ordered.slices.price import (
     SlicePrice,
 )
-from dpselect.privacy import pure_dp
+from dpselect.ordered.slices.price_renyi import RepeatedRenyi, SliceRenyi, SmallestRenyi, curve_of
+from dpselect.ordered.slices.synchronisation import synchronisation
+from dpselect.privacy import approximate_dp, pure_dp
 from tests.ordered.slices.price_cases import equal
 
 
@@ -62,3 +64,20 @@ def test_the_curve_for_maps_that_may_turn_round(epsilon):
         assert turned == pytest.approx(expected, rel=1e-7)
         assert turned >= expected * (1 - 1e-12)
         assert turned > grown * 1.001
+
+
+def test_a_failure_of_the_components_adds_its_share():
+    """Conditioned on no failure both distributions lose the factor 1 - f, which adds a/(a-1) log(1/(1-f))."""
+    sync, insertion, swap = synchronisation(0.1), curve_of(pure_dp(epsilon=0.1)), curve_of(pure_dp(epsilon=0.2))
+    orders = np.array([1.5, 2.0, 4.0])
+    sound, failing = (SliceRenyi(sync, insertion, swap, failure, True)(orders) for failure in (0.0, 0.01))
+    assert failing - sound == pytest.approx(orders / (orders - 1.0) * math.log(1 / 0.99), rel=1e-9)
+
+
+def test_curves_of_a_guarantee_and_of_several_runs():
+    orders = np.array([2.0, 8.0])
+    one, two = curve_of(pure_dp(epsilon=0.1)), curve_of(pure_dp(epsilon=0.2))
+    assert SmallestRenyi((two, one))(orders).tolist() == one(orders).tolist()
+    assert RepeatedRenyi(one, 3)(orders).tolist() == (3 * one(orders)).tolist()
+    assert curve_of(approximate_dp(epsilon=0.1, delta=1e-6)) is not None
+    assert curve_of(approximate_dp(epsilon=0.1, delta=1e-6))(orders).tolist() == one(orders).tolist()

@@ -14,6 +14,7 @@ from dpselect.ordered import (
 from dpselect.ordered.order_statistics.intervals import window_of
 from dpselect.ordered.order_statistics.one import rank_error
 from dpselect.ordered.sources.declared import Column
+from dpselect.randomness import keyed_source
 from tests.ordered.sources import column_laws as laws
 
 
@@ -67,3 +68,12 @@ def test_weights_beside_missing_values_are_read():
     rows = pa.array([1, None, 3], pa.int64())
     found = laws.ranks(rows, lower=0, upper=9, weights=[1.0, 1.0, None])
     assert found[1] == {1: 1024}
+
+
+def test_all_units_of_a_row_fall_at_one_place():
+    values, weights = np.array([3, 3, 3, 5]), np.array([1.0, 0.5, 0.25, 1.0])
+    declared = Column(values, lower=0, upper=7, weights=weights)
+    column = declared.scattered(keyed_source(1))
+    window = column.window(1, column.total)
+    assert sorted(window.counts.tolist()) == [256, 512, 1024, 1024]
+    assert sorted(int(code) >> 61 for code in window.codes) == [3, 3, 3, 5]

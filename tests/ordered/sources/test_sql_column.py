@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 import traceback
+from contextlib import closing
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from dpselect.errors import ContentError
@@ -16,6 +19,7 @@ from dpselect.ordered import (
 )
 from dpselect.ordered.domains import Grid, WholeNumbers
 from dpselect.ordered.sources.adapters import SqlTable
+from dpselect.ordered.sources.sql_column import SqlColumn, with_parameters
 from tests.ordered.sources import column_laws as laws
 
 FLOAT_DOMAIN, WHOLE_DOMAIN = Grid(-40, 80, Fraction(1, 8)), WholeNumbers(0, 2**40)
@@ -67,3 +71,23 @@ def test_names_that_look_like_parameters(tmp_path):
     connection.close()
     with open_column(f"sqlite:///{tmp_path / 'x.db'}", "x :p0", table=":p1") as source:
         assert abs(quantile(source, q=0.5, lower=0, upper=500, epsilon=4.0).value - 250) < 50
+
+
+def test_windows_of_ranks_are_those_of_the_rows(tmp_path):
+    """Every window of a small table, against a sorted array: ties are whole, and counts outside are right."""
+    cells = [3, 1, 1, 9, None, 4, 9, 9, 12, -5]
+    with closing(sqlite3.connect(laws.sqlite_table(tmp_path / "t.db", "INTEGER", cells)[len("sqlite:///") :])) as base:
+
+        def query(statement, parameters):
+            return base.execute(with_parameters(statement, lambda place: f"?{place + 1}"), parameters).fetchall()
+
+        column = SqlColumn(query, "t", "x", WholeNumbers(0, 10), "i")
+        codes = sorted(min(max(cell, 0), 10) for cell in cells if cell is not None)
+        assert column.total == len(codes) == 9
+        assert column.rows_below(11).tolist() == [sum(code < edge for code in codes) for edge in range(12)]
+        for first, last in itertools.combinations_with_replacement(range(-1, 12), 2):
+            window = column.window(first, last)
+            low, high = (codes[min(max(rank, 1), 9) - 1] for rank in (first, last))
+            inside = [code for code in codes if low <= code <= high]
+            assert np.repeat(window.codes, window.counts).tolist() == inside
+            assert (window.before, window.after) == (codes.index(low), sum(code > high for code in codes))
