@@ -18,7 +18,7 @@ _COMPARED: Final = 5_000
 
 
 def place_of(name: str, header: Sequence[str], where: str) -> int:
-    """The place of a column. Raises `ArgumentError` that says what is there, or that it is there more than once."""
+    """Return the index of a column. Raises `ArgumentError` if it is missing or there more than once."""
     count = header.count(name)
     if count > 1:
         raise ArgumentError(f"column: {where} has {count} columns {name!r}: give each its own name")
@@ -28,7 +28,7 @@ def place_of(name: str, header: Sequence[str], where: str) -> int:
 
 
 def absent(names: Iterable[str], there: Sequence[str]) -> str:
-    """What is said of columns that a table lacks: with those that it has, or of many the most alike.
+    """Return the error for columns that a table lacks. It names those that it has, or the most similar of many.
 
     >>> absent(["age"], ["# 2024"])
     "no such column: 'age'; there are '# 2024': a comment, so say by skip_rows how many lines stand before the header"

@@ -1,4 +1,4 @@
-"""Cells as Python values, for categories: no content makes it fail, and a type that is not read is refused at once."""
+"""Cells as Python values, for categories. No content makes it fail, and an unsupported type is refused at once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def arrow_of(values: Any) -> Any:
 
 
 def cells_of(values: Any) -> list[Any]:
-    """The cells of a chunk of any type; None for what Python has no value for."""
+    """Return the cells of a chunk of any type, with None for those that have no Python value."""
     values = arrow_of(values)
     if is_chunked(values):
         return [cell for part in values.iterchunks() for cell in cells_of(part)]
