@@ -7,7 +7,7 @@ import pytest
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout.files import read_columns
 from dpselect.ordered import open_column
-from dpselect.tables.header import absent, place_of
+from dpselect.tables.header import absent
 from tests.tables.every_format import (
     FORMATS,
 )
@@ -23,14 +23,6 @@ def test_a_column_that_is_not_there_is_named(name, tmp_path):
         pass
     with pytest.raises(ContentError, match=r"no such column: 'y'; there are 'id', 'x'"):
         read_columns(tmp_path / name, ["id", "y"], own=True)
-
-
-def test_a_name_stands_in_a_header_once():
-    assert place_of("b", ["a", "b", "c"], "t.csv") == 1
-    with pytest.raises(ArgumentError, match=r"^column: t\.csv has 2 columns 'a': give each its own name$"):
-        place_of("a", ["a", "b", "a"], "t.csv")
-    with pytest.raises(ArgumentError, match=r"^column: there is no 'd' in t\.csv; there are 'a', 'b'$"):
-        place_of("d", ["a", "b"], "t.csv")
 
 
 def test_of_many_columns_the_most_alike_are_named():
