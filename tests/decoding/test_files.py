@@ -9,10 +9,13 @@ from dataclasses import replace
 import pytest
 
 from dpselect.decoding.files import lines_of, read_content, unpacked
-from dpselect.decoding.limits import LimitError
+from dpselect.decoding.limits import DecodingLimits, LimitError
 from dpselect.errors import ContentError
 from dpselect.tables.csv_text import csv_header, csv_rows
-from tests.decoding.test_limits import MIB, SMALL, cost
+from tests.decoding.limits_cases import cost
+
+MIB = 1 << 20
+SMALL = DecodingLimits(size=2 * MIB, decoded=4 * MIB, depth=20, entries=200_000)
 
 
 def test_packed_files_are_read_under_limits(tmp_path):

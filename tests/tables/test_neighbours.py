@@ -21,9 +21,9 @@ from dpselect.study.columns.column import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import cells_of
 from dpselect.tables import Written
-from dpselect.tables.number_blocks import chunk_of
 from dpselect.tables.table import open_table
 from tests.ordered.sources import column_laws as laws
+from tests.tables.object_columns import objects
 
 NUMBERS = [1.5, -2.25, 0.1, 1e300, -0.0, 7.0] * 3
 WHOLE = [1, -2, 2**53 + 1, 0, 7, -(2**40)] * 3
@@ -37,13 +37,6 @@ COLUMNS = {
     "category": Column(categories=("low", "high", "caf\u00e9", "1"), other=True, missing="indicator"),
 }
 ODD = [*laws.OBJECTS, *laws.TEXTS]
-
-
-def objects(cells):
-    found = np.empty(len(cells), dtype=object)
-    for place, cell in enumerate(cells):
-        found[place] = cell
-    return found
 
 
 def read(kind, cells):
@@ -165,18 +158,6 @@ def test_rows_of_learners():
             after = doubles(table)
             after[3, 1] = before[3, 1]
             assert before.tobytes() == after.tobytes()
-
-
-@pytest.mark.parametrize("kind", ["f8", "i4", "O", "M8[us]"])
-def test_later_chunks(kind):
-    rows = [np.datetime64(day, "us") for day in DAYS] if kind[0] == "M" else WHOLE[:1] * ROWS
-    dtype = np.dtype(kind)
-    before, _ = chunk_of(list(rows), dtype)
-    for cell in ODD:
-        for make in (list, objects):
-            values, present = chunk_of(make([*rows[:-1], cell]), dtype)
-            assert values[:-1].tolist() == before[:-1].tolist()
-            assert present is None or present[:-1].all()
 
 
 def csv_column(path, cells, fast):

@@ -70,7 +70,7 @@ def unpacked(path: Path, limits: DecodingLimits | None = None) -> IO[bytes]:
 
 
 class _Zstandard(io.RawIOBase):
-    """What a Zstandard archive holds. One that is damaged or ends early raises `EOFError`, as gzip's do."""
+    """Return the content of a Zstandard archive. One that is damaged or ends early raises `EOFError`, as gzip's do."""
 
     def __init__(self, path: Path) -> None:
         try:

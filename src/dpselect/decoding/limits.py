@@ -32,7 +32,7 @@ class LimitError(ContentError):
 
 @dataclass(frozen=True, kw_only=True)
 class DecodingLimits:
-    """What is taken of one document. It is refused before the part beyond a limit is decoded.
+    """The limits of one document. It is refused before the part beyond a limit is decoded.
 
     Args:
         size: bytes of the document as it is stored.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 __all__ = [
+    "FLAGS",
     "commit",
     "connect",
     "create_private",
@@ -23,7 +25,11 @@ __all__ = [
     "write_atomically",
 ]
 
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+if sys.platform == "win32":
+    FLAGS = os.O_BINARY
+else:
+    FLAGS = os.O_NOFOLLOW
+"""To open a file as it is: no link in its place, and no bytes changed."""
 _LOGGED: Final = ("journal_mode=WAL", "synchronous=FULL")
 _WHOLE: Final = ("journal_mode=DELETE", "synchronous=EXTRA")
 _PAUSE: Final = 0.005
@@ -36,12 +42,15 @@ def sync(descriptor: int) -> None:
 
 
 def sync_content(descriptor: int) -> None:
-    """Force what a file holds to disk; not its times, which `sync` does too, at twice the cost."""
-    getattr(os, "fdatasync", os.fsync)(descriptor)
+    """Force the content of a file to disk, without its times. `sync` does both, at twice the cost."""
+    if sys.platform == "linux":
+        os.fdatasync(descriptor)
+    else:
+        sync(descriptor)
 
 
 def commit(connection: Any) -> None:
-    """Commit a transaction of SQLite, or of a server; on disk when this returns: anyone who connects sets it so."""
+    """Commit a transaction of SQLite or of a server. It is on disk when this returns, as each connection is set so."""
     connection.execute("COMMIT")
 
 
@@ -57,14 +66,14 @@ def sync_folder(folder: Path) -> None:
 
 
 def create_private(path: Path, content: bytes) -> None:
-    """Create a file that only its owner can read; raises `FileExistsError` if there is one."""
-    _write(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600), content)
+    """Create a file that only its owner can read. Raises `FileExistsError` if there is one."""
+    _write(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FLAGS, 0o600), content)
     sync_folder(path.parent)
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield an empty file to write; it appears at `path` when the block ends, whole or not at all.
+    """Yield an empty file to write. It appears at `path` when the block ends, whole or not at all.
 
     Raises `FileExistsError` rather than replace a file. Call `sync_folder` afterwards to make the name durable.
     """
@@ -85,18 +94,18 @@ def write_atomically(path: Path, content: bytes) -> None:
     Fit for the release callback of `tune`.
     """
     part = path.with_name(f".{path.name}.part")
-    _write(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o666), content)
+    _write(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | FLAGS, 0o666), content)
     os.replace(part, path)
     sync_folder(path.parent)
 
 
 def erase(path: Path) -> None:
-    """Overwrite a file, then unlink it; does nothing if there is none.
+    """Overwrite a file, then unlink it. Does nothing if there is none.
 
     Journaling and copy-on-write file systems and flash storage may keep the old blocks anyway.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | _FLAGS)
+        descriptor = os.open(path, os.O_WRONLY | FLAGS)
     except FileNotFoundError:
         return
     _write(descriptor, secrets.token_bytes(max(os.fstat(descriptor).st_size, 1)))
@@ -121,12 +130,13 @@ def connect(
     timeout: float = 30.0,
     check: Callable[[sqlite3.Connection], None] | None = None,
 ) -> sqlite3.Connection:
-    """A connection to a SQLite file that is there, whose commits are synced; the caller begins and commits.
+    """Connect to an existing SQLite file. Its commits are synced, and the caller begins and commits.
 
-    With `logged` a write-ahead log lies beside the file, and readers do not wait for writers; without it all committed
-    content is in the one file. An exclusive connection, which is logged, keeps every other process out until it is
-    closed or its process dies. Without `synced` a power cut may undo commits to the log; a crash of the process does
-    not. `timeout` is how many seconds to wait for others. `check` may refuse the file before anything is written to it.
+    With `logged` there is a write-ahead log beside the file, and readers do not wait for writers. Without it all
+    committed content is in the one file. An exclusive connection, which is logged, keeps every other process out until
+    it is closed or its process dies. Without `synced` a power cut may undo commits to the log. A crash of the process
+    does not. `timeout` is how many seconds to wait for others. `check` may refuse the file before anything is written
+    to it.
     """
     uri = f"{path.absolute().as_uri()}?mode=rw"  # a file that was removed meanwhile is not made again
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=timeout, check_same_thread=False)

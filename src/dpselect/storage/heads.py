@@ -1,7 +1,7 @@
 """Where a chain of entries ended, kept in a small file apart from the record itself.
 
 Two slots are written in turn, so that an interrupted write leaves the other. A head is only ever replaced by a later
-one, under the file's lock; it is on disk when the call returns. Both slots have their room on the disk before the first
+one, under the file's lock. It is on disk when the call returns. Both slots have their room on the disk before the first
 of them is written, so that a disk that is full later does not keep a later head out (on file systems that copy what
 they overwrite it may).
 """
@@ -29,12 +29,11 @@ _SLOT = 1024
 _PLACES = (0, 4096)  # on two pages, so that no single torn page holds both
 _ROOM = _PLACES[1] + _SLOT
 _LONGEST_PLACE = 400
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @dataclass(frozen=True)
 class KeptHead:
-    """The last entry that is known of a chain; `place` says where the record was, for people."""
+    """The last known entry of a chain. `place` shows people where the record was."""
 
     chain: str
     sequence: int
@@ -49,12 +48,12 @@ class HeadFile:
     path: Path
 
     def read(self) -> KeptHead | None:
-        """What is kept; None when there is no file, or only one whose making was interrupted.
+        """Return the head that is kept, or None if there is no file or its creation was interrupted.
 
         Raises `OSError` when it cannot be read and `ValueError` when it is damaged.
         """
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | _FLAGS)
+            descriptor = os.open(self.path, os.O_RDONLY | durable.FLAGS)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
@@ -68,11 +67,11 @@ class HeadFile:
             os.close(descriptor)
 
     def advance(self, kept: KeptHead) -> None:
-        """Keep this head unless a later one is kept already; the next one has its room on return. Raises as `read`."""
+        """Keep this head unless a later one is kept. The next one has its room on return. Raises as `read`."""
         self.change(lambda known: None if known is not None and known.sequence >= kept.sequence else kept)
 
     def change(self, change: Callable[[KeptHead | None], KeptHead | None]) -> None:
-        """Keep the head that follows from the one that is kept, or none; nothing comes in between. Raises as `read`."""
+        """Replace the kept head by the result of `change`, under the lock. None changes nothing. Raises as `read`."""
         with self._locked() as descriptor:
             _take_room(descriptor)
             known, place = _latest(descriptor)
@@ -85,11 +84,11 @@ class HeadFile:
     def _locked(self) -> Iterator[int]:
         new = False
         try:
-            descriptor = os.open(self.path, os.O_RDWR | _FLAGS)
+            descriptor = os.open(self.path, os.O_RDWR | durable.FLAGS)
         except FileNotFoundError:
             new = True
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | durable.FLAGS, 0o600)
         try:
             if fcntl is not None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Where the key of a sealed store lies: outside the output folder, so that destroying it is what wiping means."""
+"""The key of a sealed store is outside the output folder. To wipe a store, dpselect destroys its key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class KeyPlace(ABC):
 
     @abstractmethod
     def sought(self, identifier: str) -> str:
-        """Where a key is looked for, and what to do where it is not there."""
+        """Return where a key is looked for, and what to do if it is missing."""
 
     @abstractmethod
     def check(self) -> None:
@@ -81,7 +81,7 @@ class KeyFile(KeyPlace):
             raise StudyError(f"the key folder {self.folder} cannot be used: {error.strerror}") from None
 
     def create(self, identifier: str) -> bytes:
-        """Write a fresh key; durable on return."""
+        """Write a new key. It is durable on return."""
         self.check()
         self.destroy(identifier)
         key = system_source().bytes(_KEY_BYTES)
@@ -89,7 +89,7 @@ class KeyFile(KeyPlace):
         return key
 
     def load(self, identifier: str) -> bytes | None:
-        """Read the key; None if there is none, `StudyError` if others could have read it."""
+        """Return the key, or None if there is none. Raises `StudyError` if others could have read it."""
         path = self._path(identifier)
         try:
             mode = path.lstat().st_mode
@@ -119,7 +119,7 @@ class KeyFile(KeyPlace):
 
 @dataclass(frozen=True)
 class KeyVariable(KeyPlace):
-    """An environment variable that holds 32 random bytes in base64; the study names it, the operator fills it.
+    """An environment variable with 32 random bytes in base64. The study names it, and the operator sets it.
 
     The key of one study is derived from it and from the study's identifier, so that one variable can serve several.
     """
@@ -143,14 +143,14 @@ class KeyVariable(KeyPlace):
         return key
 
     def load(self, identifier: str) -> bytes | None:
-        """The study's key; None if the variable is not set."""
+        """Return the study's key, or None if the variable is not set."""
         secret = self._secret()
         if secret is None:
             return None
         return hmac.new(secret, b"dpselect sealed store " + identifier.encode(), hashlib.sha256).digest()
 
     def destroy(self, identifier: str) -> None:  # noqa: ARG002 - the protocol's
-        """Take the variable out of this process; the operator must drop it everywhere else."""
+        """Remove the variable from this process. The operator must drop it everywhere else."""
         os.environ.pop(self.variable, None)
 
     def _secret(self) -> bytes | None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
-from dpselect.tables.text_cells import cells_of, text_type
+from dpselect.tables.text_cells import arrow_of, cells_of, is_arrow, is_chunked, text_type
 
 __all__ = ["TypedCells", "cells_in", "column_parts", "filled", "is_untyped", "text_chunks", "unmasked"]
 
@@ -49,7 +49,7 @@ def is_untyped(values: Any) -> bool:
     with suppress(TypeError):
         memoryview(values)
         return False
-    return isinstance(values, Iterable) and not _is_arrow(values)
+    return isinstance(values, Iterable) and not is_arrow(values)
 
 
 def column_parts(values: Any, what: str = "values") -> list[TypedCells]:
@@ -62,9 +62,9 @@ def column_parts(values: Any, what: str = "values") -> list[TypedCells]:
     if isinstance(values, (str, bytes, Mapping, AbstractSet)):
         raise TypeError(f"{what} must be a column, not {type(values).__name__}")
     values = _as_arrow(values, what)
-    if hasattr(values, "iterchunks"):
+    if is_chunked(values):
         return [_arrow(chunk) for chunk in values.iterchunks()] or [_arrow(values.combine_chunks())]
-    if _is_arrow(values):
+    if is_arrow(values):
         return [_arrow(values)]
     dtype = getattr(values, "dtype", None)
     if hasattr(values, "isna") and not isinstance(dtype, np.dtype):
@@ -130,10 +130,6 @@ def unmasked(values: Any) -> Any:
     return filled(TypedCells(cells, "typed", str(values.dtype), ~np.ma.getmaskarray(values)))
 
 
-def _is_arrow(values: Any) -> bool:
-    return hasattr(values, "iterchunks") or hasattr(values, "drop_null")
-
-
 def _as_arrow(values: Any, what: str) -> Any:
     """The Arrow array that a column of polars is, or a column of pandas with a type of Arrow."""
     if hasattr(values, "to_arrow"):
@@ -141,9 +137,7 @@ def _as_arrow(values: Any, what: str) -> Any:
         if name.startswith(("Int128", "UInt128", "Object", "Unknown")):  # not all can be handed over
             raise _unread(name, what)
         return values.to_arrow()
-    if hasattr(getattr(values, "dtype", None), "pyarrow_dtype"):
-        return getattr(values, "array", values).__arrow_array__()
-    return values
+    return arrow_of(values)
 
 
 def _arrow(values: Any) -> TypedCells:

@@ -1,4 +1,4 @@
-"""The names of a table's columns: blanks around them do not count, and a name that is asked for stands there once."""
+"""The error for columns that a table lacks: it shows the names that are there."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from dpselect.errors import ArgumentError
-
-__all__ = ["absent", "place_of"]
+__all__ = ["absent"]
 
 _SHOWN: Final = 20
 """More names of columns are too many to read."""
@@ -17,18 +15,8 @@ _COMPARED: Final = 5_000
 """Finding what is alike among more names takes seconds."""
 
 
-def place_of(name: str, header: Sequence[str], where: str) -> int:
-    """The place of a column. Raises `ArgumentError` that says what is there, or that it is there more than once."""
-    count = header.count(name)
-    if count > 1:
-        raise ArgumentError(f"column: {where} has {count} columns {name!r}: give each its own name")
-    if not count:
-        raise ArgumentError(f"column: there is no {name!r} in {where}; {_present([name], header)}")
-    return header.index(name)
-
-
 def absent(names: Iterable[str], there: Sequence[str]) -> str:
-    """What is said of columns that a table lacks: with those that it has, or of many the most alike.
+    """Return the error for columns that a table lacks. It names those that it has, or the most similar of many.
 
     >>> absent(["age"], ["# 2024"])
     "no such column: 'age'; there are '# 2024': a comment, so say by skip_rows how many lines stand before the header"

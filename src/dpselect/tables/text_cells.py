@@ -1,4 +1,4 @@
-"""Cells as Python values, for categories: no content makes it fail, and a type that is not read is refused at once."""
+"""Cells as Python values, for categories. No content makes it fail, and an unsupported type is refused at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError
 
-__all__ = ["arrow_texts", "cells_of", "text_type"]
+__all__ = ["arrow_of", "arrow_texts", "cells_of", "is_arrow", "is_chunked", "text_type"]
 
 
 def text_type(kind: Any, *, whole: bool = False) -> bool:
@@ -33,13 +33,29 @@ def arrow_texts(values: Any) -> list[Any]:
     return [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
 
 
+def is_chunked(values: Any) -> bool:
+    """Whether values are an Arrow array in chunks."""
+    return hasattr(values, "iterchunks")
+
+
+def is_arrow(values: Any) -> bool:
+    """Whether values are an Arrow array, in chunks or not."""
+    return is_chunked(values) or hasattr(values, "drop_null")
+
+
+def arrow_of(values: Any) -> Any:
+    """The Arrow array of a pandas column with a type of Arrow; other values as they are."""
+    if not hasattr(getattr(values, "dtype", None), "pyarrow_dtype"):
+        return values
+    return getattr(values, "array", values).__arrow_array__()
+
+
 def cells_of(values: Any) -> list[Any]:
-    """The cells of a chunk of any type; None for what Python has no value for."""
-    if hasattr(getattr(values, "dtype", None), "pyarrow_dtype"):
-        values = values.array.__arrow_array__()
-    if hasattr(values, "iterchunks"):
+    """Return the cells of a chunk of any type, with None for those that have no Python value."""
+    values = arrow_of(values)
+    if is_chunked(values):
         return [cell for part in values.iterchunks() for cell in cells_of(part)]
-    if hasattr(values, "drop_null"):
+    if is_arrow(values):
         return arrow_texts(values) if text_type(values.type, whole=True) else [None] * len(values)
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise ArgumentError("values must be one-dimensional")

@@ -14,35 +14,15 @@ import pytest
 from dpselect.errors import AdjacencyError, ArgumentError, ContentError
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.interior_point import CumulativeInteriorPoint, InteriorPoint, interior_point
-from dpselect.ordered.interior_points.rows import METHODS, binary_search_noise, plan_method
-from dpselect.ordered.interior_points.search_tree import heavy_path
+from dpselect.ordered.interior_points.rows import METHODS
 from dpselect.ordered.interior_points.tree_log_tuning import tuned_cumulative
-from dpselect.privacy import Adjacency, gaussian
+from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from tests.ordered.interior_points.small_trees import array, shapes
 from tests.root import ROOT
 
 UNIT, RATIO = math.log(2.0), Fraction(1, 2)
 ADD, SWAP = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
-
-# ---------------------------------------------------------------- calculator
-
-
-def test_rows_beside_known_numbers():
-    """Exponential mechanism and binary search (replace-one) from closed forms; the dyadic method at most these."""
-    bits = (16, 32, 64, 256, 1024)
-    rows = {
-        m: [InteriorPoint(method=m, domain_size=2**b, epsilon=1, delta=1e-6).rows for b in bits] for m in METHODS[:2]
-    }
-    for found, closed in zip(rows["exponential"], (32, 54, 98, 365, 1429), strict=True):
-        assert closed - 2 <= found <= closed
-    assert all(found <= known for found, known in zip(rows["dyadic"], (165, 169, 173, 181, 188), strict=True))
-    searched = [
-        InteriorPoint(method="binary_search", domain_size=2**b, epsilon=1, delta=1e-6, adjacency=SWAP).rows
-        for b in bits
-    ]
-    assert searched == [110, 164, 244, 535, 1155]
-    assert InteriorPoint(method="exponential", domain_size=2**64, epsilon=0.1).rows in (979, 980)
 
 
 def test_exact_failure_of_the_exponential_mechanism():
@@ -129,12 +109,6 @@ def test_guarantees_stay_within_the_budget(method, adjacency):
             assert g.epsilon(0) <= epsilon
 
 
-def test_noise_of_the_binary_search():
-    noise = binary_search_noise(1.0, 1e-6, ADD)
-    assert gaussian(noise_multiplier=noise).delta(1.0) <= 1e-6 < gaussian(noise_multiplier=noise * 0.999).delta(1.0)
-    assert binary_search_noise(1.0, 1e-6, SWAP) == 2 * noise
-
-
 # ---------------------------------------------------------------- the function
 
 
@@ -196,20 +170,6 @@ def test_the_domain_is_never_touched(method, bits):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 300 * (400 + bits) + 400 * bits
-
-
-@pytest.mark.parametrize("bits", [1, 5, 64, 70])
-def test_the_binary_search_and_the_path_look_at_one_place_a_bit(bits):
-    class Counted(list):
-        looks = 0
-
-        def __getitem__(self, place):
-            Counted.looks += 1
-            return super().__getitem__(place)
-
-    points = Counted(sorted(random.Random(1).getrandbits(bits) for _ in range(64)))
-    heavy_path(points, bits)
-    assert Counted.looks <= 8 * bits
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -343,14 +303,6 @@ def test_wrong_values_are_named_without_being_shown():
     with pytest.raises(ContentError):
         interior_point(np.array([[1], [2]]), epsilon=1, domain_size=4)
     assert repr(SecretDraws()) == "<SecretDraws>"
-
-
-def test_plans_say_no_where_there_is_none():
-    assert plan_method("dyadic", 16, 1.0, 0.0, 0.01, ADD) is None
-    assert plan_method("cumulative", 16, 1.0, 1e-6, 0.01, ADD) is None
-    assert (
-        InteriorPoint(method="tree_log", domain_size=16, epsilon=1, delta=0.01, failure_probability=0.01).rows is None
-    )
 
 
 # ---------------------------------------------------------------- statistical audit

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpselect.ordered.interior_points.stable_choice import StableChoice, SupportChoice
+from dpselect.ordered.interior_points.stable_choice import StableChoice, SupportChoice, laplace_tail_steps
 from dpselect.privacy import approximate_dp
 from tests.ordered.enumerated_draws import claims, exact_law, worst_excess
 
@@ -95,3 +95,13 @@ def test_the_stable_choice_is_not_for_cumulative_distances():
     choice = StableChoice(math.log(2), 0.01)
     pair = tuple(choice_law(w, choice, laplace_cap=20) for w in ((12, 8, 8), (8, 12, 12)))
     assert worst_excess(pair, claims(approximate_dp(epsilon=math.log(2), delta=0.01))) > 0.1
+
+
+def test_tail_of_one_noise():
+    for ratio, mass in itertools.product((0.5, 0.9), (0.2, 1e-3, 1e-9)):
+        k = laplace_tail_steps(-math.log(ratio), mass)
+        assert ratio**k / (1 + ratio) <= mass * (1 + 1e-12)
+        assert k == 0 or ratio ** (k - 1) / (1 + ratio) > mass
+    # the continuous thresholds 1 + log(1/(2 delta))/epsilon
+    for epsilon, delta, continuous in ((1.0, 1e-6, 14.1223634), (0.1, 1e-6, 132.223634), (0.5, 1e-9, 41.0602373)):
+        assert continuous - 1 < StableChoice(epsilon, delta).threshold <= continuous + 2

@@ -16,7 +16,13 @@ from dpselect.ordered.interior_points import search_tree, tree_log
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.stable_choice import StableChoice, SupportChoice, laplace_tail_steps
 from dpselect.ordered.interior_points.tree_log import one_heavy_round
-from dpselect.ordered.interior_points.tree_log_price import difference_tail, tree_log_price
+from dpselect.ordered.interior_points.tree_log_price import (
+    difference_tail,
+    difference_tail_steps,
+    iterated_logarithm,
+    printed_parameters,
+    tree_log_price,
+)
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.randomness import keyed_source
 from tests.ordered.enumerated_draws import EnumeratedDraws, Lost, claims, exact_law, noise_tail, worst_excess
@@ -32,6 +38,8 @@ from tests.ordered.interior_points.small_trees import (
 )
 
 FACTORS = tuple(4**k for k in range(11))
+
+
 # ---------------------------------------------------------------- the price
 
 
@@ -279,10 +287,6 @@ def test_every_point_is_used_once_and_the_border_alone_decides():
     assert found == 3
 
 
-def test_the_split_of_a_node_is_the_last_leaf_under_its_left_child():
-    assert search_tree.heavy_path(array([0, 0, 1, 4, 6]), 3) == (0, 2, [(2, 3), (0, 1), (1, 0)])
-
-
 def test_a_promise_that_is_not_checked_is_caught():
     """OneHeavyRound on any data: without Gamma's test below it, a tie that turns tells the new point."""
     p = replace(TWO, heavy_threshold=6, promise=9)
@@ -325,3 +329,44 @@ def test_what_a_choice_needs_beside_the_printed_one():
     assert (round(printed, 1), round(continuous, 2)) == (427.4, 18.03)
     needed = StableChoice(1.0, 1e-6).threshold + laplace_tail_steps(1.0, 0.01)
     assert continuous - 1 <= needed <= continuous + 2
+
+
+# ---------------------------------------------------------------- tails and price
+
+
+@pytest.mark.parametrize("ratio", [Fraction(1, 2), Fraction(4, 5)])
+def test_the_difference_of_two_noises(ratio):
+    at_zero, reach = (1 - ratio) / (1 + ratio), 400
+    masses = {k: float(at_zero * ratio ** abs(k)) for k in range(-reach, reach + 1)}
+    for z in (0, 1, 2, 5, 11):
+        tail = sum(masses[a] * sum(masses[b] for b in range(-reach, a - z + 1)) for a in range(z - reach, reach + 1))
+        assert difference_tail(-math.log(ratio), z) == pytest.approx(tail, rel=1e-9)
+        assert difference_tail(-math.log(ratio), z) >= tail * (1 - 1e-12)
+
+
+def test_the_difference_at_small_epsilon_is_the_continuous_one():
+    facts = {1: 0.2759095809, 5: 0.01179140725, 10: 1.361997893e-4, 15: 1.300084862e-6, 20: 1.133634492e-8}
+    for u, tail in facts.items():
+        assert difference_tail(1e-5, u * 1e5) == pytest.approx(tail, rel=2e-5)
+        assert (2 + u) / 4 * math.exp(-u) == pytest.approx(tail, rel=1e-9)
+    for mass, u in ((1e-3, 7.80428), (1e-6, 15.27869), (1e-9, 22.53716), (1e-12, 29.70108)):
+        steps = difference_tail_steps(1e-4, mass)
+        assert steps * 1e-4 == pytest.approx(u, abs=3e-4)
+        assert difference_tail(1e-4, steps) <= mass < difference_tail(1e-4, steps - 1)
+
+
+def test_printed_constants():
+    p = printed_parameters(0.99, 1e-3)
+    assert p.border == 698
+    price = tree_log_price(p, bits=64)
+    # two levels: test 2, and twice (border 1, choice 2), base 1
+    assert price.epsilon == pytest.approx(9 * 0.99)
+    assert price.delta == pytest.approx(4e-3, rel=1e-9)
+    bad = difference_tail(1e-6, 25 * math.log(1e6) / 1e-6)
+    assert bad == pytest.approx(8.7e-149, rel=0.01)
+
+
+def test_iterated_logarithms():
+    found = [iterated_logarithm(1 << bits) for bits in (0, 1, 2, 3, 4, 16, 20, 32, 64, 65536)]
+    assert found == [0, 1, 2, 3, 3, 4, 5, 5, 5, 5]
+    assert iterated_logarithm(3) == 2

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from dataclasses import replace
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from scipy import stats
 
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.ordered.domains import WholeNumbers
 from dpselect.ordered.interior_points.interior_point import InteriorPoint
 from dpselect.ordered.labelled_rows.threshold_plan import (
-    binomial_below,
-    score_margin,
     threshold_rate,
 )
 from dpselect.ordered.labelled_rows.thresholds import (
@@ -29,80 +24,25 @@ from dpselect.ordered.labelled_rows.thresholds import (
     error_runs,
     learn_threshold,
 )
-from dpselect.ordered.order_statistics.equal_scores import draw_from_runs, weight_at_least
-from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
+from tests.ordered.labelled_rows.thresholds_cases import (
+    ADD,
+    REPLACE,
+    SIZE,
+    by_errors,
+    by_interior_point,
+    check_law,
+    codes,
+    datasets,
+    depth,
+    largest_ratio,
+    neighbours,
+)
 from tests.root import ROOT
-
-ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
-SIZE = 3
-ROWS = [(x, y) for x in range(SIZE) for y in (0, 1)]
-
-
-def codes(rows, label):
-    return np.array([x for x, y in rows if y == label], dtype=np.uint64)
 
 
 def errors_of(rows, cut):
     return sum((x < cut) != bool(y) for x, y in rows)
-
-
-def depth(points, cut):
-    return min(sum(p <= cut for p in points), sum(p >= cut for p in points))
-
-
-def by_errors(rows):
-    """The score of every cut as the code has it: minus its errors."""
-    lengths, errors = error_runs(codes(rows, 1), codes(rows, 0), SIZE)
-    return [-e for e, n in zip(errors.tolist(), lengths.tolist(), strict=True) for _ in range(n)]
-
-
-def by_interior_point(rows, per_side=2):
-    points = boundary_points(codes(rows, 1), codes(rows, 0), SIZE, per_side)
-    return [depth(points, cut) for cut in range(SIZE + 1)]
-
-
-def datasets(most):
-    return [rows for n in range(most + 1) for rows in itertools.combinations_with_replacement(ROWS, n)]
-
-
-def neighbours(rows, adjacency):
-    for row in ROWS:
-        if adjacency is ADD:
-            yield tuple(sorted((*rows, row)))
-        else:
-            for place in range(len(rows)):
-                yield tuple(sorted((*rows[:place], row, *rows[place + 1 :])))
-
-
-def law(scores, base):
-    """Weights base**score with a rational base = exp(rate): every probability is a rational number."""
-    weights = [base**score for score in scores]
-    return [weight / sum(weights) for weight in weights]
-
-
-def largest_ratio(scores_of, adjacency, base, most=3):
-    return max(
-        max(p / r, r / p)
-        for rows in datasets(most)
-        for other in neighbours(rows, adjacency)
-        for p, r in zip(law(scores_of(rows), base), law(scores_of(other), base), strict=True)
-    )
-
-
-# --- privacy, exactly
-
-
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("adjacency", [ADD, REPLACE])
-@pytest.mark.parametrize(("method", "scores_of"), [("errors", by_errors), ("interior-point", by_interior_point)])
-def test_every_ratio_is_within_epsilon_in_rational_arithmetic(method, scores_of, adjacency):
-    # epsilon = k rate with a whole k, so exp(epsilon) = base**k; a large base comes close to the worst case
-    k = int(1 / threshold_rate(epsilon=Fraction(1), method=method, adjacency=adjacency))
-    for base in (Fraction(3, 2), Fraction(50)):
-        assert largest_ratio(scores_of, adjacency, base) <= base**k
-    # and a rate that is twice as large would not do (the next possible k is half of it)
-    assert k == 1 or largest_ratio(scores_of, adjacency, Fraction(50)) > Fraction(50) ** (k // 2)
 
 
 @pytest.mark.full
@@ -183,18 +123,6 @@ def drawn(rows, count, key, **options):
     return [learn_threshold(x, y, lower=0, upper=SIZE - 1, random=source, **options).value for _ in range(count)]
 
 
-def check_law(found, weights, outcomes):
-    # chi-square at 1e-6: a sound sampler fails so rarely; with 3000 draws a probability that is off by 0.08 fails
-    # with probability above 0.997
-    expected = np.array(weights) / sum(weights) * len(found)
-    observed = np.array([found.count(outcome) for outcome in outcomes])
-    assert observed.sum() == len(found)
-    kept = expected >= 5
-    assert np.all(observed[~kept] <= 40)
-    statistic = np.sum((observed[kept] - expected[kept]) ** 2 / expected[kept])
-    assert stats.chi2.sf(statistic, max(kept.sum() - 1, 1)) > 1e-6
-
-
 LAW_ROWS = [(0, 1), (1, 1), (1, 0), (2, 1), (2, 0), (2, 0)]
 
 
@@ -263,68 +191,6 @@ def test_the_shift_by_one_is_there_and_needed():
     assert Threshold(WholeNumbers(0, 7), 6).predict(np.full(7, 5)).all()  # x <= 5
 
 
-# --- the sampler over runs
-
-
-@pytest.mark.full
-@pytest.mark.statistical
-@pytest.mark.parametrize("scale", [1, 2**80])
-def test_runs_are_drawn_by_length_and_score(scale):
-    lengths = [5 * scale, 0, scale, 7 * scale, 20 * scale, 3 * scale]
-    scores = np.array([0.0, 9.0, 2.0, 1.25, -3.0, -200.0])
-    source, ends = keyed_source(21), np.cumsum(np.array(lengths, dtype=object))
-    places = [draw_from_runs(lengths, scores, rate=Fraction(7, 10), random=source) for _ in range(3000)]
-    found = [int(np.searchsorted(ends, place, side="right")) for place in places]
-    check_law(found, [n / scale * math.exp(0.7 * s) for n, s in zip(lengths, scores, strict=True)], range(6))
-    # within a run places are uniform
-    inside = [(place - 6 * scale) * 7 // (7 * scale) for place, run in zip(places, found, strict=True) if run == 3]
-    check_law(inside, [1] * 7, range(7))
-
-
-@given(exponent=st.one_of(st.floats(0, 60), st.floats(0, 50_000)), scale=st.integers(1, 70_000))
-def test_proposal_weights_are_upper_bounds_and_close(exponent, scale):
-    with mpmath.workdps(40):
-        true = mpmath.mpf(2) ** scale * mpmath.exp(-mpmath.mpf(exponent))
-        weight = weight_at_least(exponent, scale)
-        assert true <= weight <= true * (1 + mpmath.mpf(2) ** -29) + 2
-
-
-def test_far_runs_are_still_drawn_with_their_weight():
-    # the far runs hold about half of everything only because there are so many places in them
-    lengths, scores = [1, 2**200], np.array([0, -139])
-    source = keyed_source(22)
-    share = 2.0**200 * math.exp(-139)
-    far = sum(draw_from_runs(lengths, scores, rate=Fraction(1), random=source) > 0 for _ in range(500))
-    # 5.5 deviations of a binomial: 4e-8 for a sound sampler
-    assert abs(far / 500 - share / (1 + share)) < 5.5 * math.sqrt(0.25 / 500)
-    only = [draw_from_runs([0, 3], np.array([5.0, -1e300]), rate=Fraction(1), random=source) for _ in range(20)]
-    assert set(only) == {0, 1, 2}
-
-
-# --- how many rows
-
-
-@pytest.mark.parametrize(
-    ("bits", "epsilon", "error", "m", "interior", "a", "errors"),
-    [
-        (32, 1, 0.1, 53, 688, 27, 386),
-        (64, 1, 0.1, 97, 1180, 49, 642),
-        (64, 1, 0.01, 97, 11901, 49, 6497),
-        (64, 0.1, 0.1, 970, 10340, 485, 5306),
-        (64, 0.1, 0.01, 970, 103711, 485, 53279),
-    ],
-)
-def test_sizes_from_the_derivation(bits, epsilon, error, m, interior, a, errors):
-    options = {"domain_size": 2**bits, "epsilon": epsilon}
-    assert math.ceil(math.log(3 * 2**bits / 0.05) / epsilon * 2) == m
-    # the interior point is planned with 1/(1 + ...) in place of its upper bound, which may save one row in 970
-    assert m - 1 <= ThresholdLearner(method="interior-point", **options).rows_per_side <= m
-    found = ThresholdLearner(method="interior-point", **options).rows(error=error)
-    assert interior * 0.998 <= found <= interior
-    assert score_margin(2**bits, epsilon, 0.05 / 3) == a
-    assert ThresholdLearner(**options).rows(error=error) == errors
-
-
 def test_sizes_under_replace_one_and_for_other_tasks():
     def rows(realisable=True, **options):
         asked = {"domain_size": 2**32, "epsilon": 1.0} | options
@@ -365,14 +231,6 @@ def test_the_table_of_the_page():
         learners = [learner, interior, *(replace(interior, delta=1e-6, interior=m) for m in ("dyadic", "tree_log"))]
         found = [one.rows(error=0.1) for one in learners]
         assert [int(cell.replace(",", "")) for cell in shown] == found
-
-
-@pytest.mark.parametrize(("count", "probability", "limit"), [(10, 0.3, 0), (10, 0.3, 4), (500, 0.01, 7), (5, 0.5, 6)])
-def test_binomial_tails(count, probability, limit):
-    exact = sum(math.comb(count, k) * Fraction(probability) ** k * (1 - Fraction(probability)) ** (count - k)
-                for k in range(min(limit, count + 1)))  # fmt: skip
-    assert exact * (1 - Fraction(1, 10**6)) <= Fraction(binomial_below(count, probability, limit)) <= 1
-    assert Fraction(binomial_below(count, probability, limit)) >= min(exact, 1)
 
 
 @pytest.mark.cases(2)

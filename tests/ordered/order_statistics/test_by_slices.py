@@ -179,37 +179,6 @@ def test_sums_of_geometric_numbers_stay_within_the_bound(count, epsilon):
     assert law.sf(math.floor(mean + bound / 3.0)) > failure  # and it is not idle
 
 
-@pytest.mark.full
-@pytest.mark.statistical
-def test_answers_are_near_their_quantiles():
-    rows = np.random.default_rng(1).normal(size=20_000)
-    released = quantiles(
-        rows, qs=[0.1, 0.5, 0.9], lower=-9.0, upper=9.0, epsilon=2.0, method="slice", delta=1e-6, random=keyed_source(1)
-    )
-    errors = released.rank_errors(0.05)
-    for q, value, error in zip([0.1, 0.5, 0.9], released.value, errors, strict=True):
-        assert abs(np.sum(rows <= value) - q * 20_000) <= error < 2500
-    assert abs(released.noisy_rows - 20_000) < 200
-    assert quantiles([], qs=[0.2, 0.7], lower=0, upper=1, epsilon=1.0, method="slice", delta=1e-6).value[0] >= 0
-
-
-@pytest.mark.full
-@pytest.mark.statistical
-def test_slices_that_are_too_small_say_so():
-    """500 rows a slice at this price are fewer than a draw may be off by: it may lie anywhere outside its slice."""
-    count, upper = 6000, 2**40
-    rows, qs = upper - count + np.arange(count), [(k + 0.5) / 12 for k in range(12)]
-    released = quantiles(
-        rows, qs=qs, lower=0, upper=upper, epsilon=1.0, method="slice", delta=1e-6, random=keyed_source(1)
-    )
-    off = [
-        max(q * count - np.sum(rows <= v), np.sum(rows < v) - q * count)
-        for q, v in zip(qs, released.value, strict=True)
-    ]
-    assert max(off) > 5000
-    assert all(found <= error for found, error in zip(off, released.rank_errors(0.05), strict=True))
-
-
 def test_draws_in_order_share_the_worst_error():
     """The middle quantile is drawn at a higher rate, but in order its value may be one of the others."""
     plan = Quantiles(epsilon=1.0, qs=[0.01, 0.5], method="independent")

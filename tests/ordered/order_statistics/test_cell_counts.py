@@ -7,7 +7,6 @@ import importlib
 import json
 import math
 import sqlite3
-from contextlib import closing
 from fractions import Fraction
 
 import numpy as np
@@ -313,15 +312,3 @@ def test_an_epsilon_too_small_to_share_is_refused_as_it_was_typed(tmp_path, flag
     error = CliRunner().invoke(app, [*asked, "--epsilon", "5e-10", *flags]).exception
     assert f"--epsilon must be a finite number at least {least}" in str(error)
     assert "got 5e-10" in str(error)
-
-
-def test_a_database_has_the_fates_of_bounds_between_whole_numbers(tmp_path):
-    with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
-        connection.execute("CREATE TABLE t (x INTEGER)")
-        connection.executemany("INSERT INTO t VALUES (?)", [(place % 11 - 5,) for place in range(110)])
-        connection.commit()
-    public = {"lower": -3.5, "upper": 3.5, "granularity": 0.5}
-    with open_column(f"sqlite:///{tmp_path / 't.db'}", "x", table="t") as source:
-        found = Column(source, **public).fates()
-    assert found.tolist() == [70, 20, 20, 0, 0]
-    assert found.tolist() == Column(np.arange(110) % 11 - 5, **public).fates().tolist()

@@ -11,19 +11,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.signal import fftconvolve
 
 from dpselect.errors import ArgumentError
 from dpselect.ledger import InsufficientBudget, Ledger
 from dpselect.ordered import Quantiles, median, private_range, quantile, quantile_interval, quantiles
 from dpselect.ordered.order_statistics.one import quantile_rate
-from dpselect.ordered.order_statistics.tree import node_counts, sum_of_noise, tree_levels
-from dpselect.ordered.sources.declared import Column
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
+from tests.ordered.order_statistics.several_cases import BASE, SIZE, law, score
 
 ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
-SIZE, BASE = 3, Fraction(2)
 
 
 def rows_of(most, marks=(1,)):
@@ -39,18 +36,6 @@ def neighbours(rows, adjacency, marks):
     # a replaced row may also become one that is missing
     shorter = [(*rows[:i], *rows[i + 1 :]) for i in range(len(rows))]
     return [tuple(sorted((*rest, x))) for rest in shorter for x in kinds] + shorter
-
-
-def score(rows, z, target):
-    at_most = sum(u for x, u in rows if x <= z)
-    below = sum(u for x, u in rows if x < z)
-    return min(at_most - target, target - below)
-
-
-def law(rows, rate, target, power):
-    weights = [BASE ** int(power * rate * score(rows, z, target)) for z in range(SIZE)]
-    assert all((power * rate * score(rows, z, target)).denominator == 1 for z in range(SIZE))
-    return [w / sum(weights) for w in weights]
 
 
 def largest_range(rate_of, target_of, adjacency, power, marks=(1,), most=4):
@@ -130,15 +115,6 @@ def test_weighted_cuts_are_within_epsilon(adjacency):
     assert 1 < worst <= BASE**power
 
 
-def test_all_units_of_a_row_fall_at_one_place():
-    values, weights = np.array([3, 3, 3, 5]), np.array([1.0, 0.5, 0.25, 1.0])
-    declared = Column(values, lower=0, upper=7, weights=weights)
-    column = declared.scattered(keyed_source(1))
-    window = column.window(1, column.total)
-    assert sorted(window.counts.tolist()) == [256, 512, 1024, 1024]
-    assert sorted(int(code) >> 61 for code in window.codes) == [3, 3, 3, 5]
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("method", ["auto", "recursive", "tree", "independent"])
 def test_several_quantiles_with_weights(method):
@@ -155,61 +131,6 @@ def test_several_quantiles_with_weights(method):
         assert error < 1500
     with pytest.raises(ArgumentError, match="joint"):
         quantiles(values, qs=[0.2, 0.5], lower=0, upper=9, epsilon=1.0, weights=weights, method="joint")
-
-
-@pytest.mark.parametrize("size", [1, 16, 17, 40])
-@pytest.mark.parametrize(("adjacency", "factor"), [(ADD, 1), (REPLACE, 2)])
-def test_noisy_trees_are_within_epsilon(size, adjacency, factor):
-    """P(noise = k) is r^|k| up to a constant: the ratio of two laws of all counts is at most r^-(their L1 distance)."""
-    counts = np.random.default_rng(1).integers(0, 3, size)
-    most = 0
-    for place, other in itertools.product(range(size), repeat=2):
-        moved = counts.copy()
-        moved[place] += 1
-        if adjacency is REPLACE:
-            moved[other] -= 1
-        distance = sum(int(np.abs(a - b).sum()) for a, b in zip(node_counts(counts), node_counts(moved), strict=True))
-        most = max(most, distance)
-    assert most <= factor * tree_levels(size)  # which the scale of the noise is times 1/epsilon
-    assert most == factor * tree_levels(size) or size == 1
-
-
-@pytest.mark.parametrize(("count", "scale"), [(1, 3.0), (5, 0.7), (31, 20.0)])
-def test_sums_of_noise_stay_within_the_bound(count, scale):
-    decay = math.exp(-1.0 / scale)
-    reach = int(400 * scale) + 400
-    one = (1.0 - decay) / (1.0 + decay) * decay ** np.abs(np.arange(-reach, reach + 1.0))
-    law = one
-    for _ in range(count - 1):
-        law = fftconvolve(law, one, mode="same")  # good to 1e-15
-    values = np.abs(np.arange(-reach, reach + 1))
-    for failure in (0.05, 1e-4):
-        bound = sum_of_noise(count, scale, failure)
-        assert law[values > bound].sum() <= failure
-        assert law[values > bound / 2.0].sum() > failure
-
-
-@pytest.mark.parametrize("call", [private_range, lambda rows, **o: quantile_interval(rows, q=0, lower=0, upper=9, **o)])
-def test_ends_are_drawn_at_the_rate_of_shifted_targets(monkeypatch, call):
-    """Two draws at half of epsilon = 1, where one row moves all scores by one."""
-    rates = []
-
-    def draw(column, *, size, target, rate, random):
-        rates.append(rate)
-        return 0
-
-    monkeypatch.setattr(sys.modules["dpselect.ordered.order_statistics.private_range"], "draw_code", draw)
-    for adjacency in (ADD, REPLACE):
-        released = call([1.0], epsilon=1.0, adjacency=adjacency)
-        assert released.guarantee.epsilon(delta=0) == 1.0
-    assert rates == [Fraction(1, 4)] * 4
-
-
-def test_atoms_of_streams_are_counted():
-    values = np.concatenate([np.arange(100.0), np.full(200_000, 50.0), np.arange(100.0)])
-    column = Column(values, lower=0.0, upper=100.0, granularity=1.0).ranked()
-    window = column.window(100_000, 100_010)
-    assert (window.before, window.codes.tolist(), window.counts.tolist(), window.after) == (100, [50], [200_002], 98)
 
 
 # ---------------------------------------------------------------- paying
@@ -276,3 +197,52 @@ def test_a_run_that_is_killed_or_interrupted_stays_charged(tmp_path, stop, statu
     with Ledger.open(where) as record:
         assert record.budget("all").remaining().epsilon == 1
         record.verify()
+
+
+@pytest.mark.parametrize("method", ["joint", "recursive", "independent", "tree"])
+def test_values_come_in_the_order_that_was_asked_for_with_repeats(method):
+    options = {"lower": 0, "upper": 1000, "granularity": 1, "epsilon": 50.0, "random": keyed_source(4)}
+    found = quantiles(list(range(1000)), qs=[0.9, 0.1, 0.1, 0.5], method=method, **options)
+    assert found.qs == (0.9, 0.1, 0.1, 0.5)
+    assert found.value == pytest.approx([900, 100, 100, 500], abs=25)
+    assert found.value[1] == found.value[2]
+    assert len(found.rank_errors()) == 4
+
+
+def test_repeats_are_paid_for_once():
+    once = Quantiles(qs=[0.1, 0.9], epsilon=1.0, method="recursive")
+    assert Quantiles(qs=[0.9, 0.1, 0.1], epsilon=1.0, method="recursive").rates == once.rates
+
+
+def test_evenly_spaced_quantiles_are_taken():
+    found = Quantiles(qs=np.linspace(0, 1, 301)[1:-1], epsilon=1.0, method="recursive")
+    assert len(found.qs) == 299
+    assert found.qs[0] == Fraction(1, 300)
+    tiny = Quantiles(qs=[1.2345678901234567e-19], epsilon=1.0).qs[0]
+    assert tiny.denominator < 2**60
+
+
+FOUR = [0.1, 0.25, 0.5, 0.75]
+
+
+@pytest.mark.parametrize("qs", [FOUR, [0.25, 0.5, 0.75], [k / 10 for k in range(1, 10)]])
+@pytest.mark.parametrize("size", [1, 101, 1 << 49, 1 << 70])
+def test_the_least_bound_is_the_least_that_a_method_proves(qs, size):
+    """Four quantiles by the joint method are proved to be within 406 ranks, and independent ones within 277."""
+    plan = Quantiles(epsilon=1.0, qs=qs, domain_size=size)
+    method, error = plan.proved_best(size)
+    assert max(Quantiles(epsilon=1.0, qs=qs, method=method).rank_errors(size)) == error
+    for other in ("joint", "recursive", "independent") if size <= 1 << 64 else ("independent",):
+        assert error <= max(Quantiles(epsilon=1.0, qs=qs, method=other).rank_errors(size))
+    assert Quantiles(epsilon=1.0, qs=qs, domain_size=size, method="least_bound").chosen == method
+
+
+def test_the_least_bound_is_found_for_the_columns_own_domain_and_weights():
+    found = quantiles(range(100), qs=FOUR, lower=0, upper=100, granularity=1, epsilon=1.0, method="least_bound")
+    assert found.plan.chosen == found.plan.proved_best(101)[0]
+    assert max(found.rank_errors()) < 66
+    weighted = quantiles(
+        [1, 2], qs=FOUR, weights=[1.0, 0.5], lower=0, upper=100, granularity=1, epsilon=1.0, method="least_bound"
+    )
+    assert weighted.plan.chosen in ("independent", "recursive")
+    assert Quantiles(epsilon=1.0, qs=FOUR, method="least_bound").chosen == "independent"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import threading
 from fractions import Fraction
 
@@ -14,13 +13,11 @@ from scipy.stats import chi2
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, BudgetError
 from dpselect.ordered.slices.price import SlicePrice
-from dpselect.ordered.slices.price_comparison import noise_pays_from, slice_prices
 from dpselect.ordered.slices.reorder_slice_compute import EachRow, Kept, Ordered, ReorderSliceCompute, Steps
 from dpselect.privacy import approximate_dp, compose, gaussian, pure_dp, worst_of
 from dpselect.randomness import keyed_source
 from tests.ordered.enumerated_draws import EnumeratedDraws, claims, exact_law, noise_tail, worst_excess
 from tests.ordered.slices.test_reorder_slice_compute import domino_law
-from tests.root import ROOT
 
 RATIO = Fraction(1, 2)
 UNIT = math.log(2)
@@ -31,34 +28,6 @@ def session_on(rows, draws, *, kind=ReorderSliceCompute, **more):
     session = kind(list(rows), slice_epsilon=UNIT, computation=pure_dp(epsilon=UNIT), **more)
     session._draws = draws
     return session
-
-
-# ---------------------------------------------------------------- the ways of pricing
-
-
-@pytest.mark.full
-def test_every_way_is_a_guarantee_that_composes():
-    parts = {"slice_epsilon": 0.05, "insertion": pure_dp(epsilon=0.05), "slices": 16}
-    prices = slice_prices(SlicePrice(**parts), delta=1e-6)
-    totals = []
-    for way in ("paper", "basic", "renyi", "losses", "plain", "smallest"):
-        one = SlicePrice(**parts).guarantee(way=way)
-        named = prices.charged if way == "smallest" else getattr(prices, way)
-        # a chord between the table's points may be a little smaller than its next point
-        assert 0.97 * named <= one.epsilon(1e-6) <= named * (1 + 1e-9)
-        assert one.epsilon(1e-6) < compose(one, one).epsilon(1e-6) < 2.01 * one.epsilon(1e-6)
-        totals.append(one.epsilon(1e-6))
-    assert totals[-1] == min(totals)
-    assert totals[0] == max(totals)
-
-
-@pytest.mark.full
-def test_several_applications_beside_each_other():
-    parts = {"slice_epsilon": 0.05, "insertion": pure_dp(epsilon=0.05), "slices": 64}
-    one, three = (slice_prices(SlicePrice(applications=runs, **parts), delta=1e-6) for runs in (1, 3))
-    for way in ("paper", "basic", "renyi", "losses", "plain"):
-        assert getattr(one, way) < getattr(three, way) < 3 * getattr(one, way) + 1e-9
-    assert three.charged <= min(three.paper, three.basic, three.renyi, three.losses, three.plain)
 
 
 @pytest.mark.parametrize(
@@ -89,53 +58,6 @@ def test_the_table_of_the_papers_constants():
     total = SlicePrice(**leaking).guarantee(way="paper")
     assert total.epsilon(price.leak * 0.99) == math.inf
     assert total.epsilon(1e-6) < math.inf
-
-
-def test_from_how_many_slices_it_pays_by_the_guarantees_themselves():
-    parts = {"slice_epsilon": 0.025, "insertion": pure_dp(epsilon=0.05)}
-    least = noise_pays_from(SlicePrice(**parts), delta=1e-6)
-    for count, pays in ((least - 1, False), (least, True)):
-        noisy = SlicePrice(**parts, slices=count).guarantee(way="losses").epsilon(1e-6)
-        plain = SlicePrice(**parts, slices=count).guarantee(way="plain").epsilon(1e-6)
-        assert (noisy < plain) is pays
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 0.6, 1.0])
-def test_the_curve_for_maps_that_may_turn_round(epsilon):
-    """The worse direction of either factor: max(S(a), S(1-a)) R1(a) / (1 - exp(a g) F R2(a)), from the definitions."""
-    ratio = math.exp(-epsilon)
-    weights = [max(0.0, ratio**i + ratio ** (i + 1) - 1) for i in range(400)]
-    fail = (1 - ratio) * sum(weights)
-    lower = [(1 - ratio) * (ratio**i - t) for i, t in enumerate(weights)]
-    upper = [(1 - ratio) * (ratio ** (i + 1) - t / ratio) for i, t in enumerate(weights[1:])]
-    pairs = [(p, u) for p, u in zip(lower, upper, strict=False) if p > 0]
-
-    def response(order, e):
-        return (math.exp(order * e) + math.exp((1 - order) * e)) / (1 + math.exp(e))
-
-    for order in (1.01, 1.05):
-        sums = [sum(u**a * p ** (1 - a) for p, u in pairs) for a in (order, 1 - order)]
-        again = math.exp(order * epsilon) * fail * response(order, 2 * epsilon)
-        expected = math.log(max(sums) * response(order, epsilon) / (1 - again)) / (order - 1)
-        parts = {"slice_epsilon": epsilon, "insertion": pure_dp(epsilon=epsilon)}
-        turned = SlicePrice(**parts, maps_grow=False).renyi()(np.array([order]))[0]
-        grown = SlicePrice(**parts).renyi()(np.array([order]))[0]
-        assert turned == pytest.approx(expected, rel=1e-7)
-        assert turned >= expected * (1 - 1e-12)
-        assert turned > grown * 1.001
-
-
-def test_the_table_of_the_page():
-    """docs/how-to/interior-point.md: computations of epsilon 0.05, slice noise 0.025, delta 1e-6."""
-    page = (ROOT / "docs" / "how-to/interior-point.md").read_text()
-    number = r"([\d.]+) \| "
-    rows = re.findall(r"^\| (\d+) \| " + number * 5 + r"([\d.]+) \|$", page, flags=re.M)
-    assert [int(row[0]) for row in rows] == [1, 4, 8, 16, 64, 1024]
-    for row in rows[:5]:
-        price = SlicePrice(slice_epsilon=0.025, insertion=pure_dp(epsilon=0.05), slices=int(row[0]))
-        found = slice_prices(price, delta=1e-6)
-        shown = (found.paper, found.basic, found.renyi, found.losses, found.plain, found.charged)
-        assert [float(cell) for cell in row[1:]] == pytest.approx(shown, abs=6e-4)
 
 
 # ---------------------------------------------------------------- sessions

@@ -8,25 +8,15 @@ import os
 import numpy as np
 import pytest
 
-from dpselect.errors import ArgumentError
 from dpselect.ordered import median, open_column, quantile, quantiles
 from dpselect.randomness import keyed_source
+from tests.ordered.sources.kinds_cases import BOUNDS, MIDDLE, near_the_middle
 
 DAYS = np.datetime64("2024-01-01", "D") + np.arange(300)
 MOMENTS = np.repeat(DAYS.astype("datetime64[us]"), 5)
-BOUNDS = {"lower": "2024-01-01", "upper": "2024-12-31", "granularity": np.timedelta64(1, "D"), "epsilon": 4.0}
-MIDDLE = np.datetime64("2024-05-30")
 GRADES = ["low"] * 10 + ["middle"] * 300 + ["high"] * 20 + ["unheard of"] * 900
 ORDER = ["low", "middle", "high"]
 POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")
-
-
-def near_the_middle(values):
-    found = median(values, random=keyed_source(1), **BOUNDS).value
-    assert abs(found - MIDDLE) < np.timedelta64(4, "D")
-    several = quantiles(values, qs=[0.25, 0.5, 0.75], random=keyed_source(2), **BOUNDS).value
-    assert several == sorted(several)
-    assert abs(several[1] - MIDDLE) < np.timedelta64(6, "D")
 
 
 def test_moments_in_memory():
@@ -140,27 +130,6 @@ def test_postgresql():
             assert abs(found - 500) < 10
     with engine.begin() as connection:
         connection.execute(sa.text("DROP TABLE amounts"))
-
-
-def test_files_of_moments_and_text(tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
-    grades = (GRADES * 2)[: len(MOMENTS)]
-    table = pa.table({"moment": MOMENTS, "grade": grades, "list": [[1]] * len(MOMENTS)})
-    pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
-    (tmp_path / "rows.csv").write_text("grade\n" + "\n".join(GRADES))
-    with open_column(str(tmp_path / "rows.parquet"), "moment") as source:
-        near_the_middle(source)
-    for name in ("rows.parquet", "rows.csv"):
-        with open_column(str(tmp_path / name), "grade", text=True) as source:
-            assert median(source, categories=ORDER, epsilon=1.0, random=keyed_source(1)).value == "middle"
-            with pytest.raises(TypeError, match="categories"):
-                median(source, lower=0, upper=1, epsilon=1.0)
-    for column, word in (("grade", "categories"), ("list", "store its parts")):
-        where = str(tmp_path / "rows.parquet")
-        with pytest.raises(ArgumentError, match=word), open_column(where, column):
-            pass
 
 
 @pytest.mark.parametrize(

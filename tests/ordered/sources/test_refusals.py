@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import traceback
 
@@ -11,18 +10,16 @@ import numpy as np
 import pytest
 
 from dpselect.cli.app import main
-from dpselect.errors import ArgumentError, ContentError
+from dpselect.errors import ContentError
 from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.files import read_columns
 from dpselect.ledger import Ledger
-from dpselect.ordered import median, open_column, quantile
-from dpselect.ordered.sources.adapters import SqlTable
+from dpselect.ordered import median, open_column
 from dpselect.study.data import load
 from dpselect.study.schema import Data
 from dpselect.tables.table import open_table
 from tests.ordered.sources import column_laws as laws
 
-POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")
 SECRET = "s3cr3t"
 
 
@@ -48,107 +45,6 @@ def pay(tmp_path, monkeypatch, capsys):
 
 
 BOUNDS = ("--lower", "0", "--upper", "9")
-DUCKDB = {
-    "VARCHAR": "'1'", "INTERVAL": "INTERVAL 1 DAY", "STRUCT(a INTEGER)": "{'a': 1}", "BIT": "'1'",
-    "ENUM('POINT')": "'POINT'", "INTEGER[]": "[1]", "INTEGER[1]": "[1]", "UUID": "uuid()", "BLOB": "'x'", "JSON": "'1'",
-    "MAP(INTEGER, INTEGER)": "MAP {1: 1}", "TIME": "'10:00'",
-}  # fmt: skip
-
-
-@pytest.mark.cases(4)
-@pytest.mark.parametrize("kind", DUCKDB)
-def test_types_of_duckdb_are_checked_before_paying(tmp_path, pay, kind):
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
-        connection.execute(f"CREATE TABLE t (x {kind})")
-        connection.execute(f"INSERT INTO t SELECT {DUCKDB[kind]} FROM range(50)")
-        with pytest.raises(ArgumentError, match="column: 'x'"):
-            quantile(connection.table("t"), q=0.5, lower=0, upper=9, epsilon=1.0, spender=pytest.fail)
-    status, said, left = pay(f"duckdb:///{tmp_path / 'x.duckdb'}", "--table", "t", *BOUNDS)
-    assert (status, left) == (2, 3.0)
-    assert "'x'" in said
-
-
-@pytest.mark.parametrize("kind", ["INTERVAL", "POINT", "BLOB", "INTEGER[]", "TEXT", "anything", ""])
-def test_types_of_sqlite_are_checked_before_paying(tmp_path, pay, kind):
-    url = laws.sqlite_table(tmp_path / "x.db", kind if kind.isalpha() or not kind else f'"{kind}"', ["1"] * 50)
-    status, said, left = pay(url, "--table", "t", *BOUNDS)
-    assert (status, left) == (2, 3.0)
-    assert "'x'" in said
-
-
-@pytest.mark.full
-@pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")
-def test_types_of_postgresql_are_checked_before_paying(pay):
-    import sqlalchemy as sa
-
-    engine = sa.create_engine(POSTGRES)
-    odd = {
-        "TEXT": "'1'", "INTERVAL": "'1 day'", "UUID": "gen_random_uuid()", "INTEGER[]": "'{1}'",
-        "MONEY": "'1'", "JSON": "'1'", "BYTEA": "'x'", "INT4RANGE": "'[1,2)'", "POINT": "'(1,2)'", "OID": "1",
-        "TIME": "'1:00'",
-    }  # fmt: skip
-    for kind, cell in odd.items():
-        with engine.begin() as connection:
-            connection.execute(sa.text("DROP TABLE IF EXISTS refused"))
-            connection.execute(sa.text(f"CREATE TABLE refused (x {kind})"))
-            connection.execute(sa.text(f"INSERT INTO refused VALUES ({cell.replace(':', chr(92) + ':')})"))
-        status, said, left = pay(POSTGRES, "--table", "refused", *BOUNDS)
-        assert (kind, status, left) == (kind, 2, 3.0), said
-        assert "'x'" in said, (kind, said)
-    with engine.begin() as connection:
-        connection.execute(sa.text("DROP TABLE refused"))
-    engine.dispose()
-
-
-def test_a_driver_is_never_quoted():
-    def query(statement, parameters):
-        raise RuntimeError(f"cannot cast {SECRET}")
-
-    table = SqlTable(query, "t", "x")
-    for ask in (
-        lambda: median(table, lower=0.0, upper=9.0, epsilon=1.0),
-        lambda: median(table, lower=0.0, upper=9.0, granularity=1.0, epsilon=1.0),
-        lambda: median(table, categories=["a"], epsilon=1.0),
-    ):
-        with pytest.raises(ContentError) as caught:
-            ask()
-        assert SECRET not in "".join(traceback.format_exception(caught.value))
-        assert caught.value.__context__ is None
-
-
-def test_bounds_beyond_what_a_database_holds(tmp_path):
-    url = laws.sqlite_table(tmp_path / "x.db", "INTEGER", [*range(500), 2**63 - 1, -(2**63)])
-    with open_column(url, "x", table="t") as source:
-        for lower, upper in ((0, 2**70), (-(2**70), 600), (2**65, 2**66)):
-            assert lower <= quantile(source, q=0.5, lower=lower, upper=upper, epsilon=4.0).value <= upper
-
-
-def test_names_that_look_like_parameters(tmp_path):
-    import sqlite3
-
-    with sqlite3.connect(tmp_path / "x.db") as connection:
-        connection.execute('CREATE TABLE ":p1" ("x :p0" INTEGER)')
-        connection.executemany('INSERT INTO ":p1" VALUES (?)', [[k] for k in range(500)])
-    connection.close()
-    with open_column(f"sqlite:///{tmp_path / 'x.db'}", "x :p0", table=":p1") as source:
-        assert abs(quantile(source, q=0.5, lower=0, upper=500, epsilon=4.0).value - 250) < 50
-
-
-def test_a_text_column_of_a_csv_file_is_not_charged(tmp_path, pay):
-    path = laws.csv_file(tmp_path / "people.csv", ["north", "south", "", "nan", "east"] * 400)
-    status, said, left = pay(path, *BOUNDS)
-    assert (status, left) == (1, 3.0)
-    assert "'x'" in said
-    assert "north" not in said
-    assert pay(path, *BOUNDS, "--range-epsilon", "1")[2] == 3.0
-    assert pay(path, "--category", "north", "--category", "south", "--category", "east")[::2] == (0, 2.0)
-    assert pay(path, *BOUNDS, "--kind", "number")[::2] == (5, 1.0)  # as was declared, and withheld
-    assert pay(path, *BOUNDS, "--kind", "text")[::2] == (2, 1.0)
-    mixed = laws.csv_file(tmp_path / "mixed.csv", ["1", "x", "y", "", "-"] * 40)
-    assert pay(mixed, *BOUNDS, "--no-count")[::2] == (0, 0.0)
-
-
 ODD_FILES = {
     "utf-16": "other,x\n1,2\n".encode("utf-16"),
     "utf-16-be": b"\xfe\xff" + "other,x\n1,2\n".encode("utf-16-be"),
@@ -240,17 +136,3 @@ def test_the_status_of_a_holdout_by_its_name(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("values", [[1.0, None, 2**64], (1, 10**400), [True, "x", 2.5, [1, 2]]])
 def test_lists_with_odd_numbers_are_read(values):
     assert 0 <= median(values, lower=0, upper=9, epsilon=1.0).value <= 9
-
-
-def test_weights_beside_missing_values_are_read():
-    pa = pytest.importorskip("pyarrow")
-    rows = pa.array([1, None, 3], pa.int64())
-    found = laws.ranks(rows, lower=0, upper=9, weights=[1.0, 1.0, None])
-    assert found[1] == {1: 1024}
-
-
-def test_the_collation_of_a_column_counts_nobody_twice(tmp_path):
-    """Grouped under NOCASE, the one row 'A' could stand for a thousand rows 'a'."""
-    for rows in (["A"] + ["a"] * 5, ["a"] * 5 + ["A"]):
-        url = laws.sqlite_table(tmp_path / "x.db", "TEXT COLLATE NOCASE", rows)
-        assert laws.ranks_of_table(url, {"lower": None, "upper": None, "categories": ["a", "A"]})[1] == {0: 5, 1: 1}

@@ -1,8 +1,6 @@
 """Declared cells through every door: a study's column, `open_column` and `dpselect quantile` read them alike."""
 
 import json
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime
 
 import numpy as np
@@ -16,6 +14,7 @@ from dpselect.study.columns.column import Column
 from dpselect.study.data import cells_of
 from dpselect.tables import Declared, Written
 from dpselect.tables.table import open_table
+from tests.tables.kinds.doors_cases import of_quantile
 
 BERLIN = "Europe/Berlin"
 CASES = {
@@ -43,19 +42,6 @@ def files_of(folder, cells):
     return ["t.csv", "t.tsv", "t.parquet"]
 
 
-def seconds(values):
-    """Time stamps as a study has them."""
-    if values.dtype.kind != "M":
-        return values.astype(float)
-    return np.where(np.isnat(values), np.nan, values.astype("M8[us]").astype(np.int64) / 1e6)
-
-
-def of_quantile(path, **declared):
-    with open_column(str(path), "x", **declared) as source:
-        blocks = [(seconds(values), present) for values, present in source.blocks()]
-        return np.concatenate([v if there is None else np.where(there, v, np.nan) for v, there in blocks])
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_every_door_reads_declared_cells_alike(name, tmp_path):
     keys, cells = CASES[name]
@@ -72,76 +58,6 @@ def test_every_door_reads_declared_cells_alike(name, tmp_path):
             assert "another form" in str(error)  # noqa: PT017
         else:
             np.testing.assert_array_equal(found, expected)
-
-
-def test_what_is_missing_in_a_column_with_a_type(tmp_path):
-    pa, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
-    whole = [1, -99, None, 3]
-    for kind, words, absent in (
-        (pa.int64(), whole, -99),
-        (pa.uint8(), [1, 99, None, 3], 99),
-        (pa.float64(), [1.0, -99.0, None, 3.0], -99),
-        (pa.float32(), [1.0, -99.9, None, 3.0], -99.9),
-        (pa.decimal128(5, 1), whole, "-99.0"),
-        (pa.date32(), [1, 2_932_896, None, 3], "9999-12-31"),
-        (pa.timestamp("ns"), [10, 20, None, 30], "1970-01-01T00:00:00.000000020"),
-    ):
-        parquet.write_table(pa.table({"x": pa.array(words, kind)}), tmp_path / "t.parquet")
-        found = of_quantile(tmp_path / "t.parquet", missing_values=[absent, 2.5, "NA"])
-        assert np.isnan(found).tolist() == [False, True, True, False], kind
-        assert np.isnan(of_quantile(tmp_path / "t.parquet")).tolist() == [False, False, True, False], kind
-    with pytest.raises(ArgumentError, match="kind, time_zone: only for a column without a type"):
-        of_quantile(tmp_path / "t.parquet", kind="date", time_zone=BERLIN)
-
-
-@pytest.mark.parametrize("kind", ["REAL", "INTEGER", "DATE"])
-def test_what_is_missing_in_a_database(kind, tmp_path):
-    path = tmp_path / "t.db"
-    rows = ["2024-01-01", "9999-12-31", None, "2024-01-03"] if kind == "DATE" else [1, -99, None, 3]
-    with closing(sqlite3.connect(path)) as database:
-        database.execute(f"CREATE TABLE t (x {kind})")
-        database.executemany("INSERT INTO t VALUES (?)", [(row,) for row in rows])
-        database.commit()
-    bounds = {"lower": "1900-01-01", "upper": "9999-12-31"} if kind == "DATE" else {"lower": -100, "upper": 100}
-    with open_column(f"sqlite:///{path}", "x", table="t", missing_values=["9999-12-31", -99, "NA"]) as source:
-        assert OrderedColumn(source, **bounds).ranked().total == 2
-    with open_column(f"sqlite:///{path}", "x", table="t") as source:
-        assert OrderedColumn(source, **bounds).ranked().total == 3
-    with (
-        pytest.raises(ArgumentError, match="kind: only for a column without a type"),
-        open_column(f"sqlite:///{path}", "x", table="t", kind="duration"),
-    ):
-        pass
-
-
-def test_what_is_missing_in_duckdb(tmp_path):
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
-        database.execute("CREATE TABLE t (a INTEGER, b DOUBLE, c DATE, d DECIMAL(5, 1), e UBIGINT)")
-        days = ("2024-01-01", "9999-12-31", "2024-01-03")
-        database.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", [(k, k, days[k % 3], k, k) for k in (3, 1, 2)])
-    for column, absent in (("a", 1), ("b", "1.0"), ("c", "9999-12-31"), ("d", 1), ("e", 1)):
-        bounds = ("1900-01-01", "9999-12-31") if column == "c" else (0, 9)
-        where = f"duckdb:///{tmp_path / 't.duckdb'}"
-        with open_column(where, column, table="t", missing_values=[absent, "NA", -7]) as source:
-            assert OrderedColumn(source, lower=bounds[0], upper=bounds[1]).ranked().total == 2
-
-
-def test_an_undeclared_form_of_dates_is_refused_by_the_look(tmp_path):
-    path = tmp_path / "t.csv"
-    there = ["2024-01-02"] * 30
-    path.write_text("id,x\n" + "".join(f"1,{cell}\n" for cell in [*there, *["01/02/2024"] * 4]))
-    with pytest.raises(ContentError, match=r"'x' of .* holds dates in another form"):
-        of_quantile(path, kind="date", look=True)
-    path.write_text("id,x\n" + "".join(f"1,{cell}\n" for cell in [*there, "01/02/2024"]))
-    assert np.isnan(of_quantile(path, kind="date", look=True)).sum() == 1  # one row decides nothing
-    path.write_text("id,x\n" + "1,J\n1,N\n" * 9)
-    with pytest.raises(ContentError, match="look like booleans; other words are declared by true_values"):
-        of_quantile(path, kind="boolean", look=True)
-    with pytest.raises(ArgumentError, match="two_digit_years_from = 1920"):
-        of_quantile(path, kind="date", format="%d.%m.%y")
-    with pytest.raises(ArgumentError, match="unicode"):
-        open_column(str(path), "x", kind="category", unicode="exact")
 
 
 def asked(path, column, *flags):

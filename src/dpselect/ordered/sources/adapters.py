@@ -54,6 +54,19 @@ class ColumnSource(Protocol):
         ...
 
 
+@runtime_checkable
+class CategorySource(Protocol):
+    """A column whose rows are counted by category: text of a file, or a table."""
+
+    def counted(self, named: Categories) -> Callable[[], NDArray[np.int64]]:
+        """Counts the rows of each category."""
+        ...
+
+    def category_fates(self, named: Categories) -> NDArray[np.int64]:
+        """How many cells have each of `FATES`: a cell that is none of the categories is missing or unreadable."""
+        ...
+
+
 @dataclass(frozen=True, repr=False)
 class DataColumn:
     """A column in memory, or in chunks that can be read again. Objects are Python integers of any size.
@@ -239,11 +252,11 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
     # the protocol last: it would ask a column of text for its type
     if isinstance(values, (SqlTable, TextColumn, ColumnSource)):
         source: ColumnSource = values
-    elif hasattr(values, "fetchall") and hasattr(values, "query"):
+    elif _is_relation(values):
         source = _relation(values)
     elif callable(values):
         source = _readable(values)
-    elif hasattr(values, "__next__"):
+    elif isinstance(values, Iterator):
         (kept,) = tee(values, 1)  # a copy of it starts over, and what was taken from the iterator is kept
         source = _readable(lambda: copy(kept))
     else:
@@ -278,6 +291,11 @@ def _readable(chunks: Callable[[], Iterator[Any]]) -> DataColumn:
     return DataColumn(dtype, lambda: (chunk_of(chunk, dtype) for chunk in chunks()))
 
 
+def _is_relation(values: Any) -> bool:
+    """Whether values are a relation of DuckDB."""
+    return hasattr(values, "fetchall") and hasattr(values, "query")
+
+
 def _relation(relation: Any) -> SqlTable:
     if len(relation.columns) != 1:
         raise ArgumentError("values: a relation must have one column; project it first")
@@ -294,18 +312,18 @@ def typed_table(engine: str, query: Query, table: str, column: str, name: str) -
     return SqlTable(query, table, column, kind.whole, kind.number, kind.unit, kind.text, kind.place, loose)
 
 
-def text_source(values: Any) -> Any:
-    """What counts rows by category: `counted(named)`. Raises for a type that is not read."""
-    if hasattr(values, "fetchall") and hasattr(values, "query"):
+def text_source(values: Any) -> CategorySource:
+    """A source that counts rows by category. Raises for a type that is not read."""
+    if _is_relation(values):
         return _relation(values)
-    if hasattr(values, "counted"):  # text of a file has it, and a table
+    if isinstance(values, CategorySource):
         return values
     if isinstance(values, ColumnSource) or callable(values):
         raise TypeError("values: categories need values in memory, or a column of text")
     return TextColumn(text_chunks(values))
 
 
-def categorical_column(source: Any, named: Categories) -> Callable[[], RankedColumn]:
+def categorical_column(source: CategorySource, named: Categories) -> Callable[[], RankedColumn]:
     """Counts rows of a `text_source` by category; those outside the declared list are missing."""
     count = source.counted(named)
 

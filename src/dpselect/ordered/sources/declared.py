@@ -76,7 +76,7 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
                     "categories take the place of domain_size, lower, upper and granularity, and have no weights"
                 )
             domain = named = Categories(tuple(self.categories))
-            source = text_source(self.values)
+            source: Any = text_source(self.values)
             read: Callable[[], Any] = categorical_column(source, named)
         else:
             source = read_values(self.values, assume_sorted=self.assume_sorted)

@@ -1,4 +1,4 @@
-"""What is asked of a source of columns."""
+"""A request for one column of a source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ColumnRequest"]
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnRequest:
-    """What is asked of a source: see `open_column`. `declared` is None if nothing is declared of the cells."""
+    """A request for a column, see `open_column`. `declared` is None if nothing is declared about its cells."""
 
     column: str
     table: str | None = None

@@ -102,7 +102,7 @@ def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any] | 
 
     Raises `ArgumentError` for a type that does not fit.
     """
-    named = f"column: {request.column!r} of {where} holds {getattr(empty, 'type', getattr(empty, 'dtype', None))}"
+    named = f"column: {request.column!r} of {where} holds {_type_of(empty)}"
     try:
         text_chunks(empty)
         fits = True
@@ -129,9 +129,14 @@ def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any] | 
     return found
 
 
+def _type_of(empty: Any) -> Any:
+    """The type of a column of Arrow or NumPy."""
+    return getattr(empty, "type", getattr(empty, "dtype", None))
+
+
 def _zone(empty: Any) -> str | None:
     """The time zone in the type of an Arrow column."""
-    found = getattr(getattr(empty, "type", None), "tz", None)
+    found = getattr(_type_of(empty), "tz", None)
     return None if found is None else str(found)
 
 

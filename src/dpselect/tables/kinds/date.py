@@ -1,4 +1,4 @@
-"""Dates and times, as seconds since 1970 in UTC; those without an offset are in the declared time zone, or in UTC."""
+"""Dates and times, as seconds since 1970 in UTC. Without an offset they are in the declared time zone, or in UTC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading the cells of a column one by one; no cell makes it fail."""
+"""Read the cells of a column one by one. No cell makes it fail."""
 
 from __future__ import annotations
 

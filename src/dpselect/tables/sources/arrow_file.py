@@ -22,7 +22,7 @@ _ROWS = 1 << 17
 
 @SOURCES.register(".parquet")
 def open_parquet(origin: Origin) -> Table:
-    """A Parquet file, or a folder of them; needs pyarrow.
+    """A Parquet file, or a folder of them. Needs pyarrow.
 
     The first file of a folder has the columns and their types. Time stamps of 96 bits, as Spark and Impala write them,
     are in microseconds.
@@ -52,7 +52,7 @@ def open_parquet(origin: Origin) -> Table:
 
 @SOURCES.register(".feather")
 def open_feather(origin: Origin) -> Table:
-    """A Feather file (version 2, which is the file format of Arrow); needs pyarrow."""
+    """A Feather file (version 2, the file format of Arrow). Needs pyarrow."""
     try:
         import pyarrow as pa
     except ImportError:

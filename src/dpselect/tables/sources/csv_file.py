@@ -22,7 +22,7 @@ _TEXT: Final[Any] = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType")
 
 
 def open_csv(origin: Origin) -> Table:
-    """A file with a header; blanks around cells are stripped. Of `.tsv` the delimiter is a tab."""
+    """A file with a header. Blanks around cells are stripped. The delimiter of `.tsv` is a tab."""
     form = csv_form(origin.form, named=origin.option, tabs=has_tabs(origin.source))
     names = tuple(csv_header(origin.path, form, limits=origin.limits))
     if not names:

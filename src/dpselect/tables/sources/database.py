@@ -57,7 +57,7 @@ _PREFIXES: Final = {"sqlite": "sqlite:///", "duckdb": "duckdb:///", "postgresql"
 @SOURCES.register("duckdb:", form=("table",))
 @SOURCES.register("postgresql:", form=("table",))
 def open_database(origin: Origin) -> Table:
-    """A table or a view, `schema.table` where it has a schema; read in one statement."""
+    """A table or a view, `schema.table` if it has a schema. It is read in one statement."""
     engine = origin.source.partition(":")[0]
     if not origin.source.startswith(_PREFIXES[engine]):
         raise ArgumentError(f"{origin} must begin with {_PREFIXES[engine]}")
@@ -100,7 +100,7 @@ def _there(origin: Origin, engine: str) -> str:
 
 
 def why_not(error: BaseException) -> str | None:
-    """Why a database cannot be read, as far as it is no secret; None where nothing may be said.
+    """Return why a database cannot be read, or None if the reason may be secret.
 
     >>> import sqlite3
     >>> why_not(sqlite3.OperationalError("database is locked"))
@@ -115,7 +115,7 @@ def why_not(error: BaseException) -> str | None:
 
 
 def _quiet(origin: Origin, steps: Iterator[_Step]) -> Iterator[_Step]:
-    """The same steps. What a driver says is not passed on: it may quote a cell or a password.
+    """The same steps. The driver's message is not passed on, because it may quote a cell or a password.
 
     The error is raised when that of the driver is over, so that it is not its context. A context manager would keep it.
     """

@@ -26,9 +26,9 @@ _MOST: Final = 1 << 20
 
 @SOURCES.register(".xlsx", form=("sheet",))
 def open_excel(origin: Origin) -> Table:
-    """The first sheet of a workbook, or the one that `sheet` names; its first row that is not blank holds the names.
+    """The first sheet of a workbook, or the one that `sheet` names. Its first row that is not blank holds the names.
 
-    Cells are numbers, texts, dates or booleans, as Excel has them; one that shows an error is missing. A formula
+    Cells are numbers, texts, dates or booleans, as Excel has them. A cell that shows an error is missing. A formula
     counts as the value that was saved with it. Needs openpyxl.
     """
     try:

@@ -46,10 +46,3 @@ def test_rates_spend_the_stated_epsilon(qs, epsilon, spent, adjacency):
     amount = spent(plan, adjacency)
     assert Fraction(999, 1000) * Fraction(epsilon) < amount <= Fraction(epsilon)
     assert float(amount) <= plan.guarantee.epsilon(delta=0) <= epsilon
-
-
-@pytest.mark.parametrize("epsilon", [0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0])
-def test_slices_cost_the_epsilon_that_is_asked_at_most(epsilon):
-    plan = Quantiles(epsilon=epsilon, qs=QS[1], method="slice", delta=1e-5)
-    assert 0.9 * epsilon < plan.guarantee.epsilon(delta=1e-5) <= epsilon
-    assert plan.slicing.guarantee(Adjacency.ADD_OR_REMOVE_ONE).epsilon(1e-5) == plan.guarantee.epsilon(delta=1e-5)

@@ -1,0 +1,87 @@
+"""Types of SQL columns: how each is read, and which are refused."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+import pytest
+
+from dpselect.errors import ArgumentError
+from dpselect.ordered import (
+    open_column,
+    quantile,
+)
+from dpselect.ordered.sources.sql_types import sql_type
+from tests.ordered.sources import column_laws as laws
+
+FLOATS = np.array([3.5, np.nan, -2.0, 3.5, 1e300, np.inf, -np.inf, 0.1, 7.25, 7.25, 7.25, 2.0])
+WHOLE = np.array([5, 1, 1, 9, 2**62, -(2**63), 9, 9, 4], dtype=np.int64)
+
+
+@pytest.fixture
+def database(tmp_path):
+    path = tmp_path / "rows.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute('CREATE TABLE "the rows" ("a ""b""" REAL, whole INTEGER)')
+        rows = [(None if x != x else float(x), None) for x in FLOATS] + [(None, int(x)) for x in WHOLE]
+        connection.executemany("INSERT INTO [the rows] VALUES (?, ?)", rows)
+    connection.close()
+    return f"sqlite:///{path}"
+
+
+def test_a_sqlite_column_may_hold_text_without_an_error(database):
+    with sqlite3.connect(database.removeprefix("sqlite:///")) as connection:
+        connection.execute("INSERT INTO [the rows] VALUES ('text', 'text')")
+    connection.close()
+    for column in ('a "b"', "whole"):
+        with open_column(database, column, table="the rows") as source:
+            assert 0 <= quantile(source, q=0.5, lower=0, upper=10, epsilon=1.0).value <= 10
+
+
+def test_the_collation_of_a_column_counts_nobody_twice(tmp_path):
+    """Grouped under NOCASE, the one row 'A' could stand for a thousand rows 'a'."""
+    for rows in (["A"] + ["a"] * 5, ["a"] * 5 + ["A"]):
+        url = laws.sqlite_table(tmp_path / "x.db", "TEXT COLLATE NOCASE", rows)
+        assert laws.ranks_of_table(url, {"lower": None, "upper": None, "categories": ["a", "A"]})[1] == {0: 5, 1: 1}
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "whole", "unit", "text"),
+    [
+        ("sqlite", " integer ", True, None, True),
+        ("sqlite", "NUMERIC(10, 2)", False, None, False),
+        ("sqlite", "TIMESTAMP", True, "s", False),
+        ("postgresql", "DOUBLE_PRECISION", False, None, False),
+        ("postgresql", "TIMESTAMP", True, "us", False),
+        ("duckdb", "DECIMAL(18,3)", False, None, False),
+        ("duckdb", "ENUM('a', 'b(1)')", False, None, True),
+        ("duckdb", "TIMESTAMP_MS", True, "us", False),
+    ],
+)
+def test_types_by_the_name_of_the_engine(engine, name, whole, unit, text):
+    found = sql_type(engine, name, "x")
+    assert (found.whole, found.unit, found.text is not None) == (whole, unit, text)
+    assert (found.number is None) == (text and not whole)
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "said"),
+    [
+        ("duckdb", "INTERVAL", r"'x' is of the type INTERVAL, .* EXTRACT\(EPOCH FROM it\)"),
+        ("postgresql", "JSONB", "JSONB, which is not read; cast it in a view to a number, a date"),
+        ("sqlite", "", "of the type none"),
+        ("sqlite", "A" * 60, "A{57}[.]{3},"),
+        ("mysql", "INTEGER", "not read"),
+    ],
+)
+def test_other_types_are_refused(engine, name, said):
+    with pytest.raises(ArgumentError, match=said):
+        sql_type(engine, name, "x")
+
+
+def test_cells_of_sqlite_that_are_no_integers_are_missing(tmp_path):
+    cells = [1, 2.0, 2.5, "3", 1e19, -1e19, None]
+    url = laws.sqlite_table(tmp_path / "t.db", "INTEGER", cells)
+    found = laws.ranks_of_table(url, {"lower": 0, "upper": 9})[1]
+    assert found == {0: 1, 1: 1, 2: 1, 3: 1, 9: 1}
