@@ -16,7 +16,6 @@ import pytest
 
 from dpselect.adaptive import explicit_grid, plan_blocks
 from dpselect.adaptive.choosing import choice_epsilon, summed_ranks
-from dpselect.adaptive.grids import float_grid
 from dpselect.adaptive.means import AdaptiveMeans
 from dpselect.adaptive.multiplicative_weights import MultiplicativeWeights, plan_multiplicative_weights
 from dpselect.adaptive.subsamples import cut_into_blocks, evaluate

@@ -12,14 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import beta, binom
 
-from dpselect.adaptive import (
-    ExponentialMedian,
-    SearchMedian,
-    plan_blocks,
-    splitting_blocks,
-    uniform_grid,
-)
+from dpselect.adaptive import plan_blocks, splitting_blocks, uniform_grid
 from dpselect.adaptive.blocks import BlockPlan
+from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
 from dpselect.randomness import RandomSource, keyed_source
 from tests.adaptive.adaptive_analysts import Answer, Outcome, expected_claim, holdout, random_walk, sign_aggregation
 

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from dpselect.adaptive import ExponentialMedian, plan_blocks, uniform_grid
+from dpselect.adaptive import plan_blocks, uniform_grid
 from dpselect.adaptive.generalisation import paper_blocks, transfer_blocks
 from dpselect.adaptive.median_bounds import advanced_composition, exponential_median_blocks
 from dpselect.adaptive.medians import ExponentialMedian

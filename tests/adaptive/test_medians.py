@@ -11,16 +11,10 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import chisquare
 
-from dpselect.adaptive import (
-    ExponentialMedian,
-    SearchMedian,
-    SearchNoise,
-    explicit_grid,
-    float_grid,
-    integer_grid,
-    uniform_grid,
-)
-from dpselect.adaptive.grids import read_grid
+from dpselect.adaptive import explicit_grid, integer_grid, uniform_grid
+from dpselect.adaptive.grids import float_grid, read_grid
+from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
+from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.errors import ArgumentError
 from dpselect.randomness import keyed_source
 from tests.adaptive.adaptive_laws import data_sets, exponential_law, neighbours, search_law

@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.special import ndtr
 
-from dpselect.adaptive import (
-    SearchNoise,
-)
 from dpselect.adaptive.blocks import normal_loss
-from dpselect.adaptive.search_noise import best_sharing, search_cost
+from dpselect.adaptive.search_noise import SearchNoise, best_sharing, search_cost
 from dpselect.randomness import keyed_source
 from tests.adaptive.adaptive_laws import data_sets, search_law
 from tests.privacy.test_statements import within_one_per_cent

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpselect.accounting.stopping.gated import logistic_error_shift
+from dpselect.accounting.stopping.gate import logistic_error_shift
 from dpselect.learners import GatedLogisticRegression, GatedRelease, OutputPerturbationClassifier
 from dpselect.learners.gated_release import _ERROR_STEP, _HeldOut, _score_margin
 from dpselect.ledger import Ledger

@@ -12,7 +12,6 @@ from dpselect.accounting.candidates.sampled_search import sampled_sparse_vector,
 from dpselect.accounting.candidates.search_price import first_positive_price
 from dpselect.ledger import Ledger
 from dpselect.ledger.accounting import digest
-from dpselect.mechanisms import sparse_vector_guarantee
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_losses
 from dpselect.mechanisms.sparse_vector_game.query_pairs import laplace_pairs
 from dpselect.mechanisms.sparse_vector_game.values import game_values

@@ -11,11 +11,8 @@ from dpselect.mechanisms import NoisyCount
 from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Geometric
-from dpselect.selection import (
-    SelectHyperparameters,
-    two_set_guarantee,
-)
-from dpselect.selection.hyperparameters import tuning_candidate
+from dpselect.selection import SelectHyperparameters
+from dpselect.selection.hyperparameters import tuning_candidate, two_set_guarantee
 
 BASE = pure_dp(epsilon=0.5)
 

@@ -1,6 +1,6 @@
 """Asking the same data again and again: adaptive estimators, verification, and bounds for generalisation.
 
-`docs/adaptive.md` says which class to use when. `docs/theory/generalisation.md` has the proofs.
+`docs/how-to/adaptive.md` says which class to use when. `docs/theory/generalisation.md` has the proofs.
 """
 
 from dpselect.public_api import attach_public

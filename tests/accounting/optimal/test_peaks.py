@@ -17,6 +17,7 @@ from dpselect.accounting.candidates.threshold import threshold_stopping
 from dpselect.accounting.optimal import direction
 from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.best_of import optimal_best_of
+from dpselect.accounting.optimal.cut_slopes import Masses, n_growth, nothing
 from dpselect.accounting.optimal.cuts import Cuts
 from dpselect.accounting.optimal.peaks import find_peaks
 from dpselect.accounting.optimal.problem import Problem

@@ -11,15 +11,19 @@ import pytest
 
 from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.columns import column_bounds
+from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile
 from dpselect.accounting.optimal.recursion import attained, certified
+from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure
 from dpselect.privacy.losses.pairs import GaussianPairs
 from dpselect.repetitions import (
+    Binomial,
     Fixed,
     Geometric,
     Harmonic,
     Logarithmic,
     Poisson,
     Repetitions,
+    Uniform,
 )
 from tests.accounting.optimal.recursion_cases import brute_force, random_law, random_pair, split
 

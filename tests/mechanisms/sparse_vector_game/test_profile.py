@@ -10,10 +10,11 @@ import pytest
 
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.ledger import Ledger, fold
-from dpselect.mechanisms import SparseRelease, SparseVector, balanced_split, plan_sparse_vector, sparse_vector_guarantee
+from dpselect.mechanisms import SparseRelease, SparseVector, balanced_split, plan_sparse_vector
 from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
 from dpselect.mechanisms.sparse_vector_game.profile import _deltas
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi, GameUsed
+from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.privacy import OutputGuarantee, laplace, pure_dp
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.randomness import keyed_source

@@ -15,6 +15,7 @@ from scipy import stats
 
 from dpselect.errors import ArgumentError
 from dpselect.ordered import (
+    QuasiConcave,
     QuasiConcaveByInteriorPoint,
     RisingAndFalling,
     ScoreRuns,
