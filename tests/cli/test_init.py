@@ -158,7 +158,7 @@ def test_wrong_input_names_its_argument(folder, arguments, said):
 
 
 def test_no_name_is_guessed_by_parts_of_words_or_by_a_bare_time():
-    from dpselect.study.drafted import guessed_columns
+    from dpselect.study.draft import guessed_columns
 
     names = [
         "day",

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import dpselect.study.priced
-import dpselect.study.written
+import dpselect.study.price
+import dpselect.study.write
 from dpselect.cli import progress
 from dpselect.cli.app import app, main
 from dpselect.ledger import Ledger
@@ -35,7 +35,7 @@ def own_folder(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def price_once(monkeypatch):
-    original = dpselect.study.priced.price_study
+    original = dpselect.study.price.price_study
 
     def remembered(study, recipe, law, purchase):
         elsewhere = {"output": True, "runs": True, "privacy": {"ledger", "budget"}}
@@ -44,15 +44,15 @@ def price_once(monkeypatch):
             PRICES[facts] = original(study, recipe, law, purchase)
         return PRICES[facts]
 
-    facts_of = dpselect.study.written.search_facts
+    facts_of = dpselect.study.write.search_facts
 
     def remembered_facts(*, search, **public):
         if id(search) not in FACTS:
             FACTS[id(search)] = facts_of(search=search, **public)
         return FACTS[id(search)]
 
-    monkeypatch.setattr("dpselect.study.priced.price_study", remembered)
-    monkeypatch.setattr("dpselect.study.written.search_facts", remembered_facts)
+    monkeypatch.setattr("dpselect.study.price.price_study", remembered)
+    monkeypatch.setattr("dpselect.study.write.search_facts", remembered_facts)
 
 
 PRICES = {}
@@ -80,9 +80,9 @@ def refuse(*_, **__):
 @pytest.fixture
 def nothing_runs(monkeypatch):
     """No rows, no number of runs, no charge."""
-    monkeypatch.setattr("dpselect.study.opened.load", refuse)
-    monkeypatch.setattr("dpselect.study.searched.tune", refuse)
-    monkeypatch.setattr("dpselect.study.searched._spender", refuse)
+    monkeypatch.setattr("dpselect.study.load.load", refuse)
+    monkeypatch.setattr("dpselect.study.search.tune", refuse)
+    monkeypatch.setattr("dpselect.study.search._spender", refuse)
     monkeypatch.setattr(Harmonic, "sample", refuse)
     monkeypatch.setattr("dpselect.ledger.budget.Budget.reserve", refuse)
 

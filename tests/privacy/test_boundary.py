@@ -12,7 +12,7 @@ import pytest
 from dpselect.accounting.candidates.sampled_search import SmoothedCount, SmoothedOdds
 from dpselect.learners import GatedRelease
 from dpselect.privacy import pure_dp
-from dpselect.privacy.boundary import result_of, silence
+from dpselect.privacy.boundary import run_confined, silence
 from dpselect.repetitions import Fixed
 from dpselect.selection import (
     SampledSparseVector,
@@ -223,5 +223,5 @@ def test_threads_that_overlap_leave_the_streams_as_they_were():
 
 
 def test_the_result_is_what_the_run_returns():
-    assert result_of(lambda: None, 1) is None
-    assert result_of(lambda: {}["missing"], 1) == 1
+    assert run_confined(lambda: None, 1) is None
+    assert run_confined(lambda: {}["missing"], 1) == 1

@@ -17,7 +17,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from dpselect.errors import ArgumentError, ForkedSourceError
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.randomness import keyed_source, process, resolve, source as source_module, system_source
 from dpselect.randomness.session import Session, answers
 
@@ -244,7 +244,7 @@ class TestFork:
             return child
 
         read, write = os.pipe()
-        result_of(forks, None)
+        run_confined(forks, None)
         os.write(write, b"x")  # by the parent only
         assert os.read(read, 10) == b"x"
         os.close(read)

@@ -18,7 +18,7 @@ from dpselect.repetitions import Harmonic, TruncatedNegativeBinomial
 from dpselect.report.facts import search_facts
 from dpselect.report.page import render_page
 from dpselect.report.plots import check_plot_path, picture, plotting, save_plot
-from dpselect.study.written import remake_report
+from dpselect.study.write import remake_report
 from tests.report.pages import BUDGET, FACTS, LAW, PARTS, RELEASE, SEARCH, page, toy_release
 
 

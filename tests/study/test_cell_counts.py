@@ -16,10 +16,10 @@ from dpselect.study import check_study, parse_study, run_study
 from dpselect.study.cell_counts import CellPrice, cell_price
 from dpselect.study.columns.column import Column
 from dpselect.study.data import load
-from dpselect.study.opened import open_rows
-from dpselect.study.priced import price
-from dpselect.study.settled import Place, settle
+from dpselect.study.load import open_rows
+from dpselect.study.price import price
 from dpselect.study.split import NothingToTrain, prepared
+from dpselect.study.validate import StudyPaths, validate
 from dpselect.tables.fates import FATES
 from dpselect.testing.learner_contract import unpriced
 from tests.budgets import charges
@@ -66,7 +66,7 @@ def study(data=None, **tables):
 def counts(folder, rows, asked=None):
     written(folder, rows)
     asked = study() if asked is None else asked
-    settled = settle(asked, Place(folder, folder / "out"))
+    settled = validate(asked, StudyPaths(folder, folder / "out"))
     return load(asked.data, settled.table, settled.columns, counted=True)
 
 
@@ -178,7 +178,7 @@ def test_with_other_cells_the_key_is_another(tmp_path):
 
 def opened(folder, rows, **tables):
     written(folder, rows)
-    return open_rows(price(settle(study(**tables), Place(folder, folder / "out"))))
+    return open_rows(price(validate(study(**tables), StudyPaths(folder, folder / "out"))))
 
 
 def test_counts_are_the_same_for_the_same_key_and_apart_from_bounds(tmp_path):

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-import dpselect.study.priced
+import dpselect.study.price
 from dpselect.errors import StudyError
 from dpselect.randomness import keyed_source
 from dpselect.study import parse_study, run_study
@@ -32,9 +32,9 @@ def price_once():
             found.append(original(*arguments))
         return found[0]
 
-    original = dpselect.study.priced.price_study
+    original = dpselect.study.price.price_study
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dpselect.study.priced, "price_study", remembered)
+        patch.setattr(dpselect.study.price, "price_study", remembered)
         yield
 
 

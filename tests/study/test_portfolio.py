@@ -15,12 +15,12 @@ from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
 from dpselect.searching.portfolio import TrialModel
 from dpselect.study import check_study, load_model, parse_study, run_study
-from dpselect.study.designed import designed
+from dpselect.study.design import designed
 from dpselect.study.portfolio import fitted
-from dpselect.study.priced import price
-from dpselect.study.settled import Place, settle
+from dpselect.study.price import price
+from dpselect.study.validate import StudyPaths, validate
 from tests.budgets import charges
-from tests.study.test_designed import assert_that_an_interrupted_one_goes_on
+from tests.study.test_design import assert_that_an_interrupted_one_goes_on
 from tests.study.test_schema import STUDY
 
 MAPS = {"map": {"law": "categorical", "choices": ["cos4", "centered", "bins"]}}
@@ -42,7 +42,7 @@ def parsed(**tables):
 
 
 def priced(**tables):
-    return price(settle(parsed(**tables), Place(Path(), Path("out"))))
+    return price(validate(parsed(**tables), StudyPaths(Path(), Path("out"))))
 
 
 # When a study is one
@@ -154,7 +154,7 @@ def test_a_candidate_with_more_weights_is_put_back(tmp_path, monkeypatch):
 def test_the_last_run_of_a_linear_model_begins_at_a_part_of_its_trial(told):
     """As large a part as its noise is of the trial's; a network and noisy sums begin again."""
     study = parsed(learner=told, space={}, search={"design": "one-run"})
-    recipe = settle(study, Place(Path(), Path("out"))).recipe
+    recipe = validate(study, StudyPaths(Path(), Path("out"))).recipe
     rows = np.linspace(0.0, 1.0, 24).reshape(6, 4), np.array([0, 1, 2, 0, 1, 2])
     trial = fitted(recipe, 40.0, keyed_source(1), rows, None)
     last = fitted(recipe, 10.0, keyed_source(2), rows, TrialModel(trial, 40.0))

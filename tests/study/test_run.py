@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import dpselect
-import dpselect.study.priced
-import dpselect.study.written
+import dpselect.study.price
+import dpselect.study.write
 from dpselect.errors import BudgetError, ContentError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.report.card import shown
 from dpselect.study import load_study, parse_study, run_study
-from dpselect.study.settled import law_of
+from dpselect.study.validate import law_of
 from tests.budgets import charges
 from tests.root import ROOT
 from tests.study.test_schema import STUDY, changed
@@ -28,7 +28,7 @@ def own_state(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def price_once(monkeypatch):
     """Prices are functions of public facts; building loss distributions again for every test would take minutes."""
-    original = dpselect.study.priced.price_study
+    original = dpselect.study.price.price_study
 
     def remembered(study, recipe, law, purchase):
         facts = study.model_dump_json(include={"privacy", "validation", "learner", "repetitions", "data"})
@@ -36,15 +36,15 @@ def price_once(monkeypatch):
             PRICES[facts] = original(study, recipe, law, purchase)
         return PRICES[facts]
 
-    facts_of = dpselect.study.written.search_facts
+    facts_of = dpselect.study.write.search_facts
 
     def remembered_facts(*, search, **public):
         if id(search) not in FACTS or public["budget"] is not None:
             FACTS[id(search)] = facts_of(search=search, **public)
         return FACTS[id(search)]
 
-    monkeypatch.setattr("dpselect.study.priced.price_study", remembered)
-    monkeypatch.setattr("dpselect.study.written.search_facts", remembered_facts)
+    monkeypatch.setattr("dpselect.study.price.price_study", remembered)
+    monkeypatch.setattr("dpselect.study.write.search_facts", remembered_facts)
 
 
 PRICES = {}
@@ -184,14 +184,14 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
 
 
 def test_an_impossible_budget_is_refused_before_a_row_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpselect.study.opened.load", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr("dpselect.study.load.load", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(BudgetError):
         run(tmp_path, changed("privacy", {"epsilon": 3.0, "delta": 0.0, "nominal_rows": 150}))
 
 
 @pytest.mark.full
 def test_content_errors_come_before_anything_is_drawn_or_charged(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpselect.study.searched.tune", lambda *_, **__: pytest.fail("the search began"))
+    monkeypatch.setattr("dpselect.study.search.tune", lambda *_, **__: pytest.fail("the search began"))
     (tmp_path / "d.csv").write_text("a,target\n1,0\nx,1\n")
     with pytest.raises(ContentError, match="'a'"):
         run(tmp_path, changed("data", {"source": "d.csv", "classes": [0, 1], "bounds": [0, 1]}))
@@ -210,7 +210,7 @@ def test_every_run_failing_looks_like_no_run(tmp_path, monkeypatch):
 
 def run_price(tmp_path):
     from dpselect.study.learners.recipe import recipe_of
-    from dpselect.study.priced import price_study
+    from dpselect.study.price import price_study
 
     study = inline(STUDY)
     priced = price_study(study, recipe_of(study, nominal_rows=120.0), law_of(study), None)
@@ -241,7 +241,7 @@ def test_a_changed_study_is_found_before_a_row_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr("dpselect.study.run.write", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run(tmp_path)
-    monkeypatch.setattr("dpselect.study.opened.load", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr("dpselect.study.load.load", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(StudyError, match=r"the study has changed .* was begun: learner.steps; it"):
         run(tmp_path, changed("learner.steps", 21), resume=True)
     with pytest.raises(StudyError, match="by --resume"):

@@ -13,11 +13,11 @@ from dpselect.errors import StudyError
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic, Poisson
-from dpselect.study import load_model, run_study
-from dpselect.study.designed import designed
-from dpselect.study.priced import price
+from dpselect.study import load_model, refit, run_study
+from dpselect.study.design import designed
+from dpselect.study.price import price
 from dpselect.study.second_stage import SecondStage
-from dpselect.study.settled import Place, settle
+from dpselect.study.validate import StudyPaths, validate
 from dpselect.testing.exact import best_of_masses, finite_guarantee
 from tests.budgets import charges
 from tests.study.test_portfolio import MANY, parsed
@@ -35,7 +35,7 @@ def two_stages(**tables):
 
 
 def priced(**tables):
-    return price(settle(two_stages(**tables), Place(Path(), Path("out"))))
+    return price(validate(two_stages(**tables), StudyPaths(Path(), Path("out"))))
 
 
 # The price, on finite outputs: a run of the search shows a score and one of two settings, worst first
@@ -99,7 +99,7 @@ def test_a_price_without_one_of_the_stages_is_refuted(law):
 @pytest.mark.full
 def test_the_price_is_the_composition_and_uses_the_total():
     found = priced().price
-    search = SearchPrice(found.parts, settle(two_stages(), Place(Path(), Path("out"))).law)
+    search = SearchPrice(found.parts, validate(two_stages(), StudyPaths(Path(), Path("out"))).law)
     assert 0.999 * 3.0 <= found.epsilon <= 3.0
     assert search.epsilon(1e-6) == pytest.approx(0.9, rel=5e-3)
     mu = found.second.guarantee.gaussian_mu
@@ -212,15 +212,13 @@ def test_a_second_stage_that_fails_looks_like_nothing_found(tmp_path, monkeypatc
 @pytest.mark.full
 def test_the_winning_model_of_the_search_does_not_leave(tmp_path, monkeypatch):
     values = []
-    from dpselect.study import refitted
-
-    original = refitted._last_run
+    original = refit._last_run
 
     def noting(opened, params, value):
         values.append(value)
         return original(opened, params, value)
 
-    monkeypatch.setattr(refitted, "_last_run", noting)
+    monkeypatch.setattr(refit, "_last_run", noting)
     asked = two_stages()
     asked = asked.model_copy(update={"data": asked.data.model_copy(update={"count_cells": False})})
     run_study(asked, base_folder=tmp_path, random=keyed_source(3))

@@ -20,10 +20,10 @@ from dpselect.privacy import Adjacency, compose, pure_dp, worst_of
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic, Poisson
 from dpselect.study import check_study, load_model, run_study
-from dpselect.study.opened import open_rows
-from dpselect.study.priced import price
-from dpselect.study.settled import Place, settle
+from dpselect.study.load import open_rows
+from dpselect.study.price import price
 from dpselect.study.split import split
+from dpselect.study.validate import StudyPaths, validate
 from dpselect.testing.exact import best_of_masses, finite_guarantee
 from tests.study.test_portfolio import MANY, parsed
 
@@ -43,7 +43,7 @@ def searched(**tables):
 
 
 def priced(**tables):
-    return price(settle(searched(**tables), Place(Path(), Path("out"))))
+    return price(validate(searched(**tables), StudyPaths(Path(), Path("out"))))
 
 
 # The price, on finite outputs: a run shows one of two models and the noisy number of rows that it predicts rightly
@@ -102,7 +102,7 @@ def test_a_price_without_one_of_them_or_of_the_larger_alone_is_refuted(law):
 @pytest.mark.full
 def test_every_row_pays_for_training_and_scores():
     found = priced().price
-    settled = settle(searched(), Place(Path(), Path("out")))
+    settled = validate(searched(), StudyPaths(Path(), Path("out")))
     score = NoisyCount(epsilon=found.score_epsilon, adjacency=Adjacency.ADD_OR_REMOVE_ONE).guarantee
     assert len(found.parts) == 1
     both = compose(settled.recipe.guarantee(found.noise), score)
@@ -157,7 +157,7 @@ def test_scores_that_leave_nothing_for_training_are_refused_by_name(design):
 
 
 def objective(**tables):
-    return split(open_rows(price(settle(searched(**tables), Place(Path(), Path("out"))))))
+    return split(open_rows(price(validate(searched(**tables), StudyPaths(Path(), Path("out"))))))
 
 
 def test_all_rows_train_and_score():

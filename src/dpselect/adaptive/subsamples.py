@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, integer
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.randomness import RandomSource
 
 __all__ = ["Blocks", "cut_into_blocks", "evaluate", "row_count", "row_values"]
@@ -151,4 +151,4 @@ def _quietly(compute: Callable[[], _Found]) -> _Found | None:
     SystemExit and the like as well, by which one block could end the process; only the keyboard interrupts.
     """
     with np.errstate(all="ignore"):
-        return result_of(compute, None)
+        return run_confined(compute, None)

@@ -24,7 +24,7 @@ from dpselect.mechanisms import Mechanism, discrete_laplace
 from dpselect.mechanisms.grid import grid_at_most
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Release
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.privacy.output.amounts import noise_epsilon
 from dpselect.randomness import RandomSource
 
@@ -125,11 +125,11 @@ class GatedRelease(Mechanism):
         scale = most / noise_epsilon(float(self.test_epsilon))
 
         def run(random: RandomSource) -> Any:
-            model = result_of(lambda: copy.deepcopy(train(random)), _FAILED)
+            model = run_confined(lambda: copy.deepcopy(train(random)), _FAILED)
             if model is _FAILED:
                 return _FAILED
             # the test gets a copy: it sees rows that what is released must not depend on
-            found = result_of(lambda: _on_grid(error(copy.deepcopy(model)), grid), _FAILED)
+            found = run_confined(lambda: _on_grid(error(copy.deepcopy(model)), grid), _FAILED)
             if found is _FAILED:
                 return _FAILED
             passed = found + discrete_laplace(scale, random) <= math.floor(Fraction(self.max_error) / Fraction(grid))

@@ -27,7 +27,7 @@ from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, OutputGuarantee, Release, Spender
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.privacy.output.amounts import charged_amount, charged_price, epsilon_used
 from dpselect.privacy.paying import PaidSession, Payment
 from dpselect.privacy.promises import output_promise
@@ -419,7 +419,7 @@ class ReleaseUntilAbove(Mechanism):
             )
             while not (session.exhausted or test.halted):
                 asked = partial(query, session.release())
-                test.above(result_of(lambda: float(asked()), -math.inf), self.threshold)  # noqa: B023 - at once
+                test.above(run_confined(lambda: float(asked()), -math.inf), self.threshold)  # noqa: B023 - at once
             return session.released, test.halted
 
         return run

@@ -2,7 +2,7 @@
 
 The code of a user runs many times inside of one private mechanism, and the mechanism releases at most one result. What
 the other runs print, warn, log or raise, and what they do to an object that an earlier run returned, is covered by no
-guarantee. Every mechanism that runs such code does so through `result_of`.
+guarantee. Every mechanism that runs such code does so through `run_confined`.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from typing import Any, Final, TextIO, TypeVar
 
 from dpselect.randomness.process import this_process
 
-__all__ = ["Surroundings", "result_of", "silence"]
+__all__ = ["SharedPatch", "run_confined", "silence"]
 
 _Result = TypeVar("_Result")
-_Otherwise = TypeVar("_Otherwise")
+_Default = TypeVar("_Default")
 
 
-def result_of(run: Callable[[], _Result], otherwise: _Otherwise, *, quiet: bool = True) -> _Result | _Otherwise:
-    """What `run()` returns, or `otherwise` if it raised anything but `KeyboardInterrupt`.
+def run_confined(function: Callable[[], _Result], default: _Default, *, quiet: bool = True) -> _Result | _Default:
+    """Return `function()`, or `default` if it raised anything but `KeyboardInterrupt`.
 
     Whether and how a run failed is part of its private output, so the exception goes no further, with its traceback;
     `SystemExit` and `asyncio.CancelledError` are no exceptions to that. Ctrl-C is the operator's. With `quiet` the run
-    is silenced as by `silence`. A result that the run may still change is for the caller to copy inside of `run`.
+    is silenced as by `silence`. A result that the run may still change is for the caller to copy inside of `function`.
     A child process that the run forked and did not end is ended here: it would continue the mechanism with its parent's
     keys.
 
-    >>> result_of(lambda: 1 / 0, None) is None
+    >>> run_confined(lambda: 1 / 0, None) is None
     True
     """
     if quiet:
         with silence():
-            return result_of(run, otherwise, quiet=False)
+            return run_confined(function, default, quiet=False)
     process = this_process()  # copies: ends a child that a run forked and did not end
     try:
-        return run()
+        return function()
     except KeyboardInterrupt:
         raise
     except BaseException:
-        return otherwise
+        return default
     finally:
         if this_process() is not process:  # copies: ends a child that a run forked and did not end
             os._exit(1)
 
 
-class Surroundings:
+class SharedPatch:
     """What a process shares among its threads: changed by the first that asks, restored by the last that is done.
 
     `change(...)` makes the change, and returns what takes it back.
@@ -119,7 +119,7 @@ def _discard_output() -> Callable[[], None]:
     return show_output
 
 
-_silence: Final = Surroundings(_discard_output)
+_silence: Final = SharedPatch(_discard_output)
 
 
 def silence(*, descriptors: bool = False) -> AbstractContextManager[None]:

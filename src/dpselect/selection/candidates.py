@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from dpselect.mechanisms import Mechanism
 from dpselect.privacy import Guarantee, Release
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
@@ -143,4 +143,4 @@ def run_once(candidate: Candidate, random: RandomSource) -> Outcome | None:
         score, output = candidate(random)
         return Outcome(float(score), tag, copy.deepcopy(output))
 
-    return result_of(run, None, quiet=False)
+    return run_confined(run, None, quiet=False)

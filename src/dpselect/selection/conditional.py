@@ -13,7 +13,7 @@ from typing import Any
 from dpselect.accounting import conditional_sampling
 from dpselect.errors import number
 from dpselect.privacy import Guarantee
-from dpselect.privacy.boundary import result_of, silence
+from dpselect.privacy.boundary import run_confined, silence
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Geometric, Repetitions
@@ -82,4 +82,4 @@ def first_acceptable_run(
 
 def _accepted(acceptable: Callable[[float, Any], bool], outcome: Outcome) -> bool:
     # what goes wrong is a function of a private output that is not released
-    return result_of(lambda: bool(acceptable(outcome.score, outcome.output)), False)
+    return run_confined(lambda: bool(acceptable(outcome.score, outcome.output)), False)

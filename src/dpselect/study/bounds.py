@@ -79,10 +79,10 @@ class Purchase:
             "share": self.share,
             "epsilon": self.guarantee.epsilon(delta),
             "rows_needed": self.rows,
-            "warning": self.too_few(rows),
+            "warning": self.too_few_rows_warning(rows),
         }
 
-    def too_few(self, rows: float | None) -> str | None:
+    def too_few_rows_warning(self, rows: float | None) -> str | None:
         """What is to be said where so many rows are too few; None where they are not, or are not known."""
         if rows is None or rows >= self.rows:
             return None
@@ -126,7 +126,7 @@ def purchase_of(study: Study, columns: Mapping[str, Column]) -> Purchase | None:
         bought(_of_share(share, privacy.epsilon, privacy.delta, len(names)), share)
         for share in (SHARES if asked.share is None else (asked.share,))
     ]
-    return next((one for one in offers if one.too_few(privacy.nominal_rows or 0) is None), offers[-1])
+    return next((one for one in offers if one.too_few_rows_warning(privacy.nominal_rows or 0) is None), offers[-1])
 
 
 def buy(purchase: Purchase, columns: Mapping[str, Column], numbers: Mapping[str, Array], random: RandomSource) -> Array:

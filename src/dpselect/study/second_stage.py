@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.randomness import keyed_source
 from dpselect.study.learners import LEARNERS
 from dpselect.study.learners.recipe import Recipe
@@ -53,4 +53,4 @@ class SecondStage:
                 model = self.recipe.estimator(self.noise, settings, keyed_source(key)).fit(*rows)
                 return [np.asarray(weights) for weights in model.weights_]
 
-        return result_of(run, None)
+        return run_confined(run, None)

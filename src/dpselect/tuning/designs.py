@@ -21,7 +21,7 @@ from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
 from dpselect.errors import ArgumentError, BudgetError, PromiseError, flag, number
 from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import Adjacency, Guarantee
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.privacy.promises import promise, promises, refusal
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Repetitions
@@ -34,7 +34,7 @@ from dpselect.tuning.limits import Limits, counting
 from dpselect.tuning.options import Execution, SearchRequest, SearchStore, TuneResult
 from dpselect.tuning.rehearsal import rehearse_objective
 from dpselect.tuning.space import Categorical, Space
-from dpselect.tuning.trial import Followed, Objective, Preparation, TrialOutput, decode_value, encode_value
+from dpselect.tuning.trial import Objective, SharedRelease, TrialOutput, TwoStageObjective, decode_value, encode_value
 
 __all__ = ["AnyDesign", "NoisyRun", "PortfolioDesign", "TwoStageDesign", "designed_search"]
 
@@ -150,7 +150,7 @@ AnyDesign = str | TwoStageDesign | PortfolioDesign
 class DesignedSearch:
     """The search in one stage that a design is, and how its result reads: as parameters and a value."""
 
-    objective: Objective | Followed
+    objective: Objective | TwoStageObjective
     request: SearchRequest
     store: SearchStore
     shown: Shown | None = None
@@ -215,8 +215,8 @@ def _kind(design: AnyDesign) -> Design:
 
 def _checked(objective: Any, kind: Design, request: SearchRequest, execution: Execution) -> tuple[Base, float, float]:
     """What a run promises at a noise, and the total."""
-    if isinstance(objective, Preparation):
-        raise ArgumentError("a Preparation goes with a search in one stage alone")
+    if isinstance(objective, SharedRelease):
+        raise ArgumentError("a SharedRelease goes with a search in one stage alone")
     if not callable(request.base) or isinstance(request.base, Guarantee):
         raise refusal("base", request.base, "a function from the noise to a Guarantee: a design chooses the noise")
     given = {
@@ -277,7 +277,7 @@ def _choice(base: Base, design: AnyDesign, epsilon: float) -> ExponentialMechani
 
 def _runs(
     objective: NoisyRun, design: AnyDesign, space: Space, price: DesignPrice, limits: Limits | None
-) -> tuple[Objective | Followed, Space, Shown | None, list[Any]]:
+) -> tuple[Objective | TwoStageObjective, Space, Shown | None, list[Any]]:
     """The objective and the space of the search, how its result reads, and what must not change before a resume.
 
     The price alone need not tell of a change: a guarantee may be unnamed.
@@ -295,7 +295,7 @@ def _runs(
     first = FirstStage(partial(_at, objective, price.noise, "search"), "last")
     run_last = partial(_last_run, objective if last is None else last, last is None, price.final_noise)
     described = ["two stages", price.noise, price.final_noise, last is None]
-    return Followed(first, run_last), space, None, described
+    return TwoStageObjective(first, run_last), space, None, described
 
 
 def _at(objective: NoisyRun, noise: float, stream: str | None, params: dict[str, Any], random: RandomSource) -> Any:
@@ -385,20 +385,20 @@ class _PortfolioObjective:
                 found = self.objective(dict(candidate), random, noise)
             return decode_value(encode_value(found))  # a copy, which later runs do not change
 
-        return result_of(run, _FAILED)
+        return run_confined(run, _FAILED)
 
     def _score(self, value: Any, *_: Any) -> Any:
         """A trial that failed is not chosen: that it did is its private output, which is paid for."""
         if value is _FAILED:
             return np.array([-math.inf])
-        found = result_of(lambda: float(self.design.score(value)), 0.0)
+        found = run_confined(lambda: float(self.design.score(value)), 0.0)
         return np.array([_in_steps(found, self.price.choice.sensitivity) if math.isfinite(found) else 0.0])
 
     def _size(self, value: Any) -> float | None:
         count = self.design.weights
         if count is None or value is _FAILED:
             return None
-        found = result_of(lambda: float(count(value)), math.nan)
+        found = run_confined(lambda: float(count(value)), math.nan)
         return found if found >= 0.0 else None
 
 

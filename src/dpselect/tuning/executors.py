@@ -142,7 +142,7 @@ class ProcessExecutor:
     arguments. A worker that dies loses its trial, which the tuner replays. A new worker replaces it.
 
     A script that calls `tune` needs the usual `if __name__ == "__main__":` guard. Without it `tune` raises
-    `StartingProcessError`, in each worker and here, before anything is drawn or charged (with a `Preparation`, after
+    `StartingProcessError`, in each worker and here, before anything is drawn or charged (with a `SharedRelease`, after
     that). `JoblibExecutor` needs no guard.
 
     Args:

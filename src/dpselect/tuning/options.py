@@ -90,7 +90,7 @@ class Execution:
         operator_progress: `operator_progress(done, total)` gets counts that reveal K, for the operator's eyes only. A
             search with it warns with `OperatorProgressWarning`.
         reads: files and folders that the objective reads by itself. Every worker must hold the same content. A search
-            whose workers do not is refused before it is charged (one with a `Preparation`, after that). By default
+            whose workers do not is refused before it is charged (one with a `SharedRelease`, after that). By default
             dpselect looks for names of files in the objective, and workers must have those. With `()` it does not.
 
     Raises:
@@ -124,7 +124,7 @@ class Execution:
 class SearchRequest:
     """What is searched and what it may cost: the arguments of these names that `tune` takes.
 
-    `beside` is what else is promised about the same rows and paid for with the search: a `Preparation`'s guarantee.
+    `beside` is what else is promised about the same rows and paid for with the search: a `SharedRelease`'s guarantee.
     """
 
     space: Space | Mapping[str, Any]

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from dpselect.accounting.best_of_k.adaptive_proposals import Ratio
 from dpselect.errors import ArgumentError, integer
 from dpselect.numerics.search import Array, root_between
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Repetitions
 from dpselect.tuning.machine import Candidate, Search
@@ -141,7 +141,7 @@ class AdaptiveProposal:
     def _pick(self, space: Space, key: bytes, history: Sequence[Observation]) -> int:
         pool = pool_settings(space, key, self.pool)
         with np.errstate(all="ignore"):  # what a proposer says of scores is as secret as they are
-            wanted = result_of(lambda: np.array(self.proposer(history, pool), dtype=np.float64), np.ones(self.pool))
+            wanted = run_confined(lambda: np.array(self.proposer(history, pool), dtype=np.float64), np.ones(self.pool))
         weights = project(wanted, self.pool, lower_ratio=self.lower_ratio, upper_ratio=self.upper_ratio)
         drawn = keyed_source(key).spawn("pick").below(self.pool * _UNIT)
         for place, weight in enumerate(weights):

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from dpselect.privacy.boundary import Surroundings, silence
+from dpselect.privacy.boundary import SharedPatch, silence
 from dpselect.randomness.process import this_process
 from dpselect.tuning.executors import Attempt, limited_threads
 from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
@@ -155,7 +155,7 @@ def _behave(manners: Manners) -> Callable[[], None]:
     return undo.close
 
 
-_surroundings: Final = Surroundings(_behave)
+_patch: Final = SharedPatch(_behave)
 _settled: Final = threading.Event()
 
 
@@ -165,11 +165,11 @@ def quietly(manners: Manners) -> Iterator[None]:
     if manners.own and _settled.is_set():
         yield
         return
-    _surroundings.begin(manners)
+    _patch.begin(manners)
     if manners.own:
         _settled.set()
     try:
         yield
     finally:
         if not manners.own:
-            _surroundings.end()
+            _patch.end()

@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from dpselect.privacy import Guarantee
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning.limits import Limits, counting
@@ -23,11 +23,11 @@ from dpselect.tuning.machine import Candidate
 from dpselect.tuning.space import Space
 
 __all__ = [
-    "Followed",
     "Job",
     "Objective",
-    "Preparation",
+    "SharedRelease",
     "TrialOutput",
+    "TwoStageObjective",
     "ValuePickler",
     "attempt",
     "decode_value",
@@ -55,7 +55,7 @@ Objective = Callable[[dict[str, Any], RandomSource], "TrialOutput | tuple[float,
 
 
 @dataclass(frozen=True, repr=False)
-class Preparation:
+class SharedRelease:
     """A private release that all runs of a search share, such as bounds, with the objective that uses it.
 
     It takes the place of an objective. `tune` calls it once the whole price is reserved and the search's key is sealed,
@@ -74,7 +74,7 @@ class Preparation:
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Fixed
     >>> from dpselect.tuning import Categorical, tune
-    >>> noisy_sum = Preparation(
+    >>> noisy_sum = SharedRelease(
     ...     lambda random: lambda params, _, total=3 + random.laplace(1)[0]: (0.0, total), pure_dp(epsilon=1.0)
     ... )
     >>> run = {"space": {"x": Categorical([1])}, "base": pure_dp(epsilon=0.5), "repetitions": Fixed(count=1)}
@@ -90,7 +90,7 @@ class Preparation:
 
 
 @dataclass(frozen=True, repr=False)
-class Followed:
+class TwoStageObjective:
     """An objective, and one run more with its winner, of which `last(params, value)` is released in the value's place.
 
     It is run before the reservation is settled, and sealed, so that a resume after that writes the same release again.
@@ -98,7 +98,7 @@ class Followed:
     Where it raises, nothing is found.
     """
 
-    objective: Objective | Preparation
+    objective: Objective | SharedRelease
     last: Callable[[Mapping[str, Any], Any], Any]
     guarantee: Guarantee | None = None
 
@@ -157,7 +157,7 @@ def attempt(job: Job, index: int, key: bytes) -> Candidate | None:
         decode_value(payload)
         return Candidate(index=index, score=float(score), tag=tag, payload=payload)
 
-    return result_of(run, None, quiet=False)  # the executor silences it
+    return run_confined(run, None, quiet=False)  # the executor silences it
 
 
 def encode_value(value: Any) -> bytes:

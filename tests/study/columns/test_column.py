@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dpselect
-import dpselect.study.opened
-import dpselect.study.written
+import dpselect.study.load
+import dpselect.study.write
 from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
@@ -146,14 +146,14 @@ def test_public_validation_rows_may_have_their_columns_in_another_order(tmp_path
 def test_public_validation_rows_without_a_column_are_refused_before_anything_is_read(tmp_path, monkeypatch):
     rows_with(["c", "a", "b", "target"], tmp_path, "d.csv")
     rows_with(["c", "b", "target"], tmp_path, "public.csv")
-    monkeypatch.setattr(dpselect.study.opened, "load", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr(dpselect.study.load, "load", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(StudyError, match=r"validation.source 'public.csv': no such column: 'a'"):
         run(study_of(validation={"data": "public", "source": "public.csv"}), tmp_path)
 
 
 def interrupted(study, tmp_path, monkeypatch, name):
     """A search that ends where `name` is to be written."""
-    original = dpselect.study.written.write_atomically
+    original = dpselect.study.write.write_atomically
 
     def stop(path, content):
         if path.name == name:
@@ -161,7 +161,7 @@ def interrupted(study, tmp_path, monkeypatch, name):
         original(path, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(dpselect.study.written, "write_atomically", stop)
+        patch.setattr(dpselect.study.write, "write_atomically", stop)
         with pytest.raises(KeyboardInterrupt):
             run(study, tmp_path)
 

@@ -25,7 +25,7 @@ from dpselect.holdout.gate.terms import GateRules, GateTerms
 from dpselect.holdout.record import Snapshot, WriteTurn
 from dpselect.holdout.shared_record import AnyRecord, create_record, open_record
 from dpselect.numerics.search import Array
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.boundary import run_confined
 from dpselect.randomness import system_source
 from dpselect.randomness.session import Session, answers
 
@@ -272,11 +272,11 @@ class Gate(Session):
         nothing = np.zeros(len(self._layout.units))
         if callable(outcomes):
             grade = outcomes
-            return lambda: result_of(lambda: self._layout.means(by_text(grade())), nothing)
+            return lambda: run_confined(lambda: self._layout.means(by_text(grade())), nothing)
         expect(name, outcomes, Mapping)
         given = by_text(outcomes)
         self._layout.check(given)
-        return lambda: result_of(lambda: self._layout.means(given), nothing)
+        return lambda: run_confined(lambda: self._layout.means(given), nothing)
 
     def _answered(self, state: GateState, candidate: Array, regraded: Array | None, turn: WriteTurn) -> GateState:
         """The state with the answer, on record. Everything is done and written regardless of the answer."""

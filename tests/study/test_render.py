@@ -10,14 +10,14 @@ from typer.testing import CliRunner
 
 import dpselect
 import dpselect.study
-import dpselect.study.refitted
-import dpselect.study.searched
+import dpselect.study.refit
+import dpselect.study.search
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.report.page import render_page
 from dpselect.study import check_study, load_study, parse_study, run_study
-from dpselect.study.shown import Constant, PublicTest
+from dpselect.study.render import Constant, PublicTest
 from dpselect.study.target import Target
 from dpselect.tables.table import open_table
 from dpselect.testing.learner_contract import unpriced
@@ -65,12 +65,12 @@ def test_a_model_that_was_scrambled_on_its_way_to_the_file_shows(tmp_path, monke
     rows_with(ORDER, tmp_path, "d.csv", count=400)
     study = study_of(test={"source": "d.csv"}, learner={"name": "dp-sgd", "sampling_rate": 0.5, "steps": 60})
     whole = run(study, tmp_path, folder="whole").release["test"]["accuracy"]
-    original = dpselect.study.refitted.model_bytes
+    original = dpselect.study.refit.model_bytes
 
     def reversed_weights(recipe, *, weights, **rest):
         return original(recipe, weights=[-w for w in weights], **rest)
 
-    monkeypatch.setattr(dpselect.study.refitted, "model_bytes", reversed_weights)
+    monkeypatch.setattr(dpselect.study.refit, "model_bytes", reversed_weights)
     scrambled = run(study, tmp_path).release["test"]["accuracy"]
     assert whole > 0.8
     assert scrambled < 0.2
@@ -107,7 +107,7 @@ def test_test_rows_that_cannot_be_read_are_found_before_anything_is_drawn(tmp_pa
     rows_with(ORDER, tmp_path, "d.csv")
     if text is not None:
         (tmp_path / "test.csv").write_text(text)
-    monkeypatch.setattr(dpselect.study.searched, "tune", lambda *_, **__: pytest.fail("the search began"))
+    monkeypatch.setattr(dpselect.study.search, "tune", lambda *_, **__: pytest.fail("the search began"))
     with pytest.raises(error, match=said):
         run(study_of(test={"source": "test.csv"}), tmp_path)
     if error is StudyError:

@@ -18,7 +18,7 @@ from dpselect.cli import main
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.study import export_model, parse_study, run_study
-from dpselect.study.exported import ExportedModel
+from dpselect.study.export import ExportedModel
 from dpselect.study.learners import LEARNERS
 from dpselect.testing import learner_contract
 from dpselect.testing.learner_contract import narrow, unpriced

@@ -17,12 +17,12 @@ from dpselect.report.cells import withheld_in_words
 from dpselect.report.facts import search_facts
 from dpselect.storage.durable import write_atomically
 from dpselect.study.columns.column import Column
-from dpselect.study.opened import Opened
-from dpselect.study.priced import Priced
-from dpselect.study.refitted import Refitted, Withheld
+from dpselect.study.load import Opened
+from dpselect.study.price import Priced
+from dpselect.study.refit import Refitted, Withheld
+from dpselect.study.render import accuracy_warning, figures
 from dpselect.study.schema import Study
-from dpselect.study.settled import RELEASE, Settled, budget_of
-from dpselect.study.shown import figures, misleading
+from dpselect.study.validate import RELEASE, Settled, budget_of
 from dpselect.tables.table import source_name
 from dpselect.tuning import TuneResult
 
@@ -121,7 +121,7 @@ def _release(
     study, price = priced.settled.study, priced.price
     chosen = None if found is None else found.chosen
     validation = None if found is None or found.cells is None else figures(priced, found.cells)
-    note = misleading(study, None if validation is None else validation["rows_by_class"])
+    note = accuracy_warning(study, None if validation is None else validation["rows_by_class"])
     named = study.privacy.ledger is not None
     return {
         "study": study.name,

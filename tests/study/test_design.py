@@ -11,11 +11,11 @@ from dpselect.errors import StudyError
 from dpselect.learners import DPSGDClassifier
 from dpselect.randomness import keyed_source
 from dpselect.study import check_study, load_model, parse_study, run_study
-from dpselect.study.designed import designed
-from dpselect.study.opened import open_rows
-from dpselect.study.priced import price
-from dpselect.study.settled import Place, settle
+from dpselect.study.design import designed
+from dpselect.study.load import open_rows
+from dpselect.study.price import price
 from dpselect.study.split import StudyObjective, split
+from dpselect.study.validate import StudyPaths, validate
 from tests.study.test_schema import STUDY
 
 ONE = {key: copy.deepcopy(STUDY[key]) for key in ("name", "data", "privacy", "output")}
@@ -37,7 +37,7 @@ def check(**tables):
 
 
 def objective(tmp_path, **tables):
-    return split(open_rows(price(settle(parsed(**tables), Place(tmp_path, tmp_path / "out")))))
+    return split(open_rows(price(validate(parsed(**tables), StudyPaths(tmp_path, tmp_path / "out")))))
 
 
 UNCOUNTED = {**ONE["data"], "count_cells": False}

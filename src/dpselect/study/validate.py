@@ -22,7 +22,7 @@ from dpselect.storage.keys import key_place
 from dpselect.study.candidates import PortfolioCandidate, candidates_of
 from dpselect.study.columns.column import Column
 from dpselect.study.data import plan_columns, study_table
-from dpselect.study.designed import ONE_RUN, designed, signals
+from dpselect.study.design import ONE_RUN, designed, signals
 from dpselect.study.learners.recipe import Recipe, recipe_of
 from dpselect.study.like import check_like
 from dpselect.study.metrics import METRICS, Metric
@@ -35,7 +35,7 @@ from dpselect.tuning import Execution, Executor, InlineExecutor, Limits, Process
 from dpselect.tuning.space import parse_space
 from dpselect.tuning.trial import encode_value
 
-__all__ = ["RELEASE", "Place", "Settled", "budget_of", "law_of", "settle", "space_of", "unsettled"]
+__all__ = ["RELEASE", "Settled", "StudyPaths", "budget_of", "law_of", "problems", "space_of", "validate"]
 
 RELEASE: Final = "release.json"
 _SPARE_BYTES: Final = 256
@@ -44,7 +44,7 @@ _CELL_BYTES: Final = 8 * len(FATES)
 
 
 @dataclass(frozen=True)
-class Place:
+class StudyPaths:
     """Where a study's data and ledger are (`base`), where its release goes (`folder`), and whether it continues."""
 
     base: Path
@@ -52,7 +52,7 @@ class Place:
     resume: bool = False
 
     @classmethod
-    def of(cls, study: Study, base: Path, folder: Path | None, *, resume: bool = False) -> Place:
+    def of(cls, study: Study, base: Path, folder: Path | None, *, resume: bool = False) -> StudyPaths:
         """The study's own folder, unless there is another one for it."""
         return cls(base, Path(study.output.folder) if folder is None else folder, resume)
 
@@ -72,7 +72,7 @@ class Settled:
     """
 
     study: Study
-    place: Place
+    place: StudyPaths
     space: Space
     law: Repetitions
     executor: Executor
@@ -123,7 +123,7 @@ class Settled:
         return replace(self, columns=columns, recipe=recipe, candidates=tuple(candidates))
 
 
-def settle(study: Study, place: Place) -> Settled:
+def validate(study: Study, place: StudyPaths) -> Settled:
     """Check all that needs neither a price nor a row, the quickest first. Makes nothing and draws nothing.
 
     Raises `StudyError` (or `ArgumentError`) that names what is wrong.
@@ -137,8 +137,8 @@ def settle(study: Study, place: Place) -> Settled:
     return replace(settled, signals=size, unsearched=unsearched)
 
 
-def unsettled(study: Study, place: Place, wrong: Sequence[str]) -> list[str]:
-    """What `settle` would refuse of a study without its wrong keys, and does not depend on them."""
+def problems(study: Study, place: StudyPaths, wrong: Sequence[str]) -> list[str]:
+    """What `validate` would refuse of a study without its wrong keys, and does not depend on them."""
     check = Problems(wrong)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a figure may be among the wrong keys
@@ -147,7 +147,7 @@ def unsettled(study: Study, place: Place, wrong: Sequence[str]) -> list[str]:
     return check.lines
 
 
-def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
+def _settled(study: Study, place: StudyPaths, check: Problems) -> Settled | None:
     data, tested = study.data, None if study.test is None else study.test.source
     check.of(lambda: _check_folder(place), "output.folder")
     left = check.of(lambda: _left(study, place), "privacy.ledger", "privacy.budget", "privacy.adjacency")
@@ -210,7 +210,7 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
 
 
 @contextmanager
-def budget_of(study: Study, place: Place) -> Iterator[tuple[Ledger, Budget] | None]:
+def budget_of(study: Study, place: StudyPaths) -> Iterator[tuple[Ledger, Budget] | None]:
     """The ledger and the budget that the study names, None where it names none.
 
     Raises `LedgerError` or `ArgumentError` if one of them is not there.
@@ -301,7 +301,7 @@ def _trained_rows(study: Study) -> float | None:
     return None if nominal is None else nominal * (1.0 - private_share)
 
 
-def _left(study: Study, place: Place) -> Amounts | None:
+def _left(study: Study, place: StudyPaths) -> Amounts | None:
     """What the budget has left, None where none is named.
 
     It must count under the study's adjacency: a search that is refused later has made its store.
@@ -318,7 +318,7 @@ def _left(study: Study, place: Place) -> Amounts | None:
         return named[1].remaining()
 
 
-def _check_key(study: Study, place: Place) -> None:
+def _check_key(study: Study, place: StudyPaths) -> None:
     if study.output.key_variable is not None and not (place.resume and place.store.exists()):
         try:
             key_place(study.output.key_variable).check()  # a search that is done needs it no longer
@@ -326,7 +326,7 @@ def _check_key(study: Study, place: Place) -> None:
             raise StudyError(f"output.key_variable: {error}") from None
 
 
-def _check_folder(place: Place) -> None:
+def _check_folder(place: StudyPaths) -> None:
     """The folder can be made and written to, and holds neither a release nor, unless it continues, a search."""
     folder, shown = place.folder, f"output.folder {str(place.folder)!r}"
     there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())

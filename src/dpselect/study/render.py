@@ -15,12 +15,12 @@ from dpselect.study.learners.recipe import learner_keys
 from dpselect.study.metrics import Metric
 from dpselect.study.metrics.metric import metrics_for
 from dpselect.study.model_file import load_model
-from dpselect.study.priced import Priced
+from dpselect.study.price import Priced
 from dpselect.study.schema import DEFAULT_METRICS, Data, Study
 from dpselect.study.target import Target
 from dpselect.tables.categories import category
 
-__all__ = ["Constant", "PublicTest", "figures", "misleading", "unweighted"]
+__all__ = ["Constant", "PublicTest", "accuracy_warning", "class_weights_warning", "figures"]
 
 _FAILURE: Final = 0.05
 _RARE: Final = 0.1
@@ -65,7 +65,7 @@ def _constant(study: Study, metric: Metric, counts: list[float] | None) -> dict[
     return None
 
 
-def misleading(study: Study, counts: list[float] | None = None) -> str | None:
+def accuracy_warning(study: Study, counts: list[float] | None = None) -> str | None:
     """What is to be said where one answer for all rows has a high accuracy, as far as is public; None where nothing is.
 
     `counts`: released numbers of rows by class, with noise.
@@ -83,7 +83,7 @@ def misleading(study: Study, counts: list[float] | None = None) -> str | None:
     return f"{said}: compare the accuracy of any model with that"
 
 
-def unweighted(study: Study) -> str | None:
+def class_weights_warning(study: Study) -> str | None:
     """What is to be said where classes count alike when a model is judged, and rows alike when it is trained."""
     if study.metric != "balanced-accuracy" or "class_weights" not in learner_keys(LEARNERS[study.learner.name]):
         return None

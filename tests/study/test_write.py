@@ -6,9 +6,9 @@ import pytest
 
 from dpselect.errors import StudyError
 from dpselect.study import parse_study
-from dpselect.study.priced import _fingerprint
-from dpselect.study.settled import Place, settle
-from dpselect.study.written import described
+from dpselect.study.price import _fingerprint
+from dpselect.study.validate import StudyPaths, validate
+from dpselect.study.write import described
 from tests.study.test_schema import STUDY, changed
 
 
@@ -38,7 +38,7 @@ def test_nobody_learns_where_the_rows_are():
 
 def test_public_facts_of_columns_are_json(tmp_path):
     study = parse_study(STUDY)
-    columns = settle(study, Place(tmp_path, tmp_path / "out")).columns
+    columns = validate(study, StudyPaths(tmp_path, tmp_path / "out")).columns
     found = described(study, columns)
     assert json.loads(json.dumps(found)) == found
     assert list(found["data"]["columns"]) == list(columns)
@@ -48,7 +48,7 @@ def test_public_facts_of_columns_are_json(tmp_path):
 def test_other_words_do_not_stop_a_resume(tmp_path):
     """They are no part of what is searched; another total is."""
     marks = [
-        _fingerprint(settle(study, Place(tmp_path, tmp_path / "out")))
+        _fingerprint(validate(study, StudyPaths(tmp_path, tmp_path / "out")))
         for study in (study_of(), study_of(card={"purpose": "Another."}), parse_study(changed("privacy.epsilon", 2.5)))
     ]
     assert marks[0] == marks[1]

@@ -12,10 +12,10 @@ from dpselect.ledger import Budget, Ledger, LedgerMissingError
 from dpselect.privacy import Spender
 from dpselect.privacy.output.amounts import charged_amount
 from dpselect.randomness import RandomSource
-from dpselect.study.priced import Priced
-from dpselect.study.settled import budget_of
-from dpselect.tuning import Execution, Preparation, TuneResult, tune
-from dpselect.tuning.trial import Followed, Objective
+from dpselect.study.price import Priced
+from dpselect.study.validate import budget_of
+from dpselect.tuning import Execution, SharedRelease, TuneResult, tune
+from dpselect.tuning.trial import Objective, TwoStageObjective
 
 __all__ = ["search"]
 
@@ -25,7 +25,7 @@ _LOG = logging.getLogger("dpselect.study")
 
 def search(
     priced: Priced,
-    run: Objective | Preparation | Followed,
+    run: Objective | SharedRelease | TwoStageObjective,
     *,
     rows_digest: bytes,
     execution: Execution,

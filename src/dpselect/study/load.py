@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from dpselect.errors import StudyError
 from dpselect.privacy import Adjacency
 from dpselect.study.data import Rows, cells_of, load, of_numbers
-from dpselect.study.priced import Priced
-from dpselect.study.shown import PublicTest
+from dpselect.study.price import Priced
+from dpselect.study.render import PublicTest
 from dpselect.tables.table import source_name
 
 __all__ = ["Opened", "open_rows"]
@@ -44,7 +44,7 @@ def open_rows(priced: Priced) -> Opened:
         test = PublicTest(source_name(settled.study.test.source, data.table), cells, labels, data.target)
     # the number of rows is a declared figure, or public by the adjacency; nothing was drawn or charged
     known = len(rows.labels) if privacy.adjacency is Adjacency.REPLACE_ONE else privacy.nominal_rows
-    said = None if purchase is None else purchase.too_few(known)
+    said = None if purchase is None else purchase.too_few_rows_warning(known)
     if said is not None:
         _LOG.warning("warning: %s", said)
     return Opened(priced, rows, public, test)

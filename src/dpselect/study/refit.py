@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from dpselect.study.bounds import known_columns
 from dpselect.study.candidates import PortfolioCandidate
+from dpselect.study.load import Opened
 from dpselect.study.model_file import model_bytes
-from dpselect.study.opened import Opened
-from dpselect.study.priced import Priced
+from dpselect.study.price import Priced
 from dpselect.study.second_stage import SecondStage
-from dpselect.study.settled import Settled
-from dpselect.tuning import Preparation, TuneResult
-from dpselect.tuning.trial import Followed, Objective
+from dpselect.study.validate import Settled
+from dpselect.tuning import SharedRelease, TuneResult
+from dpselect.tuning.trial import Objective, TwoStageObjective
 
 __all__ = ["Refitted", "Withheld", "followed", "refit"]
 
@@ -47,9 +47,9 @@ class Withheld:
     counts: NDArray[np.int64]
 
 
-def followed(opened: Opened, run: Objective | Preparation) -> Objective | Preparation | Followed:
+def followed(opened: Opened, run: Objective | SharedRelease) -> Objective | SharedRelease | TwoStageObjective:
     """The runs of a study, and where its design has one the run on all rows after them."""
-    return run if opened.priced.price.second is None else Followed(run, partial(_last_run, opened))
+    return run if opened.priced.price.second is None else TwoStageObjective(run, partial(_last_run, opened))
 
 
 def _last_run(opened: Opened, params: Mapping[str, Any], value: Any) -> tuple[Any, ...]:

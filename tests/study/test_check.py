@@ -11,7 +11,7 @@ from dpselect.study import check_study, checked, parse_study, run, run_study
 from dpselect.testing.learner_contract import unpriced
 from tests.study.test_schema import STUDY
 
-STEPS = ("settle", "price", "admit", "open_rows", "prepared", "search")
+STEPS = ("validate", "price", "check_budget", "open_rows", "prepared", "search")
 QUICK = {"noise_multiplier": 1.0, "delta": 1e-5, "nominal_rows": 150}
 
 
@@ -107,7 +107,7 @@ def test_public_facts_refuse_before_a_price_is_worked_out(walked, before, tables
     there = left()
     with pytest.raises(Exception, match=said):
         start(parse_study(document(**tables)), base_folder=Path())
-    assert walked == ["settle"]
+    assert walked == ["validate"]
     assert left() == there
 
 
@@ -115,7 +115,7 @@ def test_public_facts_refuse_before_a_price_is_worked_out(walked, before, tables
 def test_a_price_refuses_before_a_row_is_read(walked, start):
     with pytest.raises(BudgetError):
         start(parse_study(document(privacy={**QUICK, "delta": 0.0})), base_folder=Path())
-    assert walked == ["settle", "price"]
+    assert walked == ["validate", "price"]
     assert left() == []
 
 
@@ -126,7 +126,7 @@ def test_a_budget_refuses_before_a_row_is_read(walked, start):
     there = left()
     with pytest.raises(BudgetError, match="left"):
         start(parse_study(document(privacy={**LEDGER, "budget": "small"})), base_folder=Path())
-    assert walked == ["settle", "price", "admit"]
+    assert walked == ["validate", "price", "check_budget"]
     assert left() == there
 
 
@@ -135,7 +135,7 @@ def test_rows_refuse_before_anything_is_charged_and_leave_no_folder(walked):
     study = parse_study(document(data={**STUDY["data"], "classes": ["setosa", "versicolor"]}))
     with pytest.raises(ContentError, match="target"):
         run_study(study, base_folder=Path())
-    assert walked == ["settle", "price", "admit", "open_rows"]
+    assert walked == ["validate", "price", "check_budget", "open_rows"]
     assert left() == []
 
 

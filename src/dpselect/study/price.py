@@ -27,12 +27,12 @@ from dpselect.study.portfolio import agreement, the_choice
 from dpselect.study.row_parts import SPLIT
 from dpselect.study.schema import Study
 from dpselect.study.second_stage import SecondStage
-from dpselect.study.settled import Settled
+from dpselect.study.validate import Settled
 from dpselect.tuning import SearchStore
 from dpselect.tuning.options import SearchRequest
 from dpselect.tuning.tuner import check_store
 
-__all__ = ["Price", "Priced", "admit", "price", "price_study"]
+__all__ = ["Price", "Priced", "check_budget", "price", "price_study"]
 
 _SCORES: Final = 0.1
 """The share of epsilon that scores of rows that train would cost by themselves. See docs/study-file.md."""
@@ -122,7 +122,7 @@ def price(settled: Settled) -> Priced:
     return Priced(settled, found)
 
 
-def admit(priced: Priced) -> Priced:
+def check_budget(priced: Priced) -> Priced:
     """The same, once the budget has room for it and a store to continue with is that of this search.
 
     Raises `BudgetError` or `StudyError`; nothing is charged, and no row is read.

@@ -8,11 +8,11 @@ from typing import Any, Final
 from dpselect.accounting.planning.search_prices import SearchPrice
 from dpselect.numerics.digits import rounded_up
 from dpselect.storage.keys import key_place
-from dpselect.study.forecast import left_unsearched, lost_by_searching
-from dpselect.study.priced import Price, admit, price
+from dpselect.study.forecast import search_loss_warning, unsearched_warning
+from dpselect.study.price import Price, check_budget, price
+from dpselect.study.render import accuracy_warning, class_weights_warning
 from dpselect.study.schema import Study
-from dpselect.study.settled import Place, Settled, settle
-from dpselect.study.shown import misleading, unweighted
+from dpselect.study.validate import Settled, StudyPaths, validate
 
 __all__ = ["check_study"]
 
@@ -39,18 +39,18 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         ArgumentError: for values out of range.
         BudgetError: when a total cannot be met or the ledger has too little left.
     """
-    settled = settle(study, Place.of(study, base_folder, folder, resume=resume))
-    priced = admit(price(settled))
+    settled = validate(study, StudyPaths.of(study, base_folder, folder, resume=resume))
+    priced = check_budget(price(settled))
     settled, found = priced.settled, priced.price
     if study.output.key_variable is not None:
         key_place(study.output.key_variable).check()
     recipe, law, bought = settled.recipe, settled.law, found.purchase
     notes = (
-        misleading(settled.study),
-        unweighted(settled.study),
-        left_unsearched(settled),
+        accuracy_warning(settled.study),
+        class_weights_warning(settled.study),
+        unsearched_warning(settled),
         _pays(settled, found),
-        lost_by_searching(settled),
+        search_loss_warning(settled),
         _unmeasured(settled),
     )
     return {
