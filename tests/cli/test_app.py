@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.study.test_schema import STUDY
+from tests.study.schema_cases import STUDY
 
 
 def dpselect(*arguments, cwd=None, state=None):

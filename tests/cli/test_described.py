@@ -13,10 +13,12 @@ from typer.testing import CliRunner
 import dpselect
 from dpselect.cli.app import app
 from dpselect.cli.commands import COMMANDS as LINES, EXAMPLES, Later
-from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of, law_of
+from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of, law_of, parse_settings
 from dpselect.errors import ArgumentError
+from dpselect.privacy.bases import base_named
+from dpselect.repetitions.by_name import law_named
 from tests.cli.test_app import toml
-from tests.study.test_schema import STUDY
+from tests.study.schema_cases import STUDY
 
 
 def commands(group, words=()):
@@ -148,3 +150,55 @@ def test_an_unknown_law_or_base_is_answered_with_the_list_that_the_help_has():
     for error, text in ((law, LAW_HELP), (base, BASE_HELP)):
         listed = str(error.value).partition("one of ")[2].split(", ")
         assert listed == sorted(re.findall(r"([a-z-]+):", text.partition(": ")[2]))
+
+
+def test_settings_parse():
+    assert parse_settings("gaussian:noise-multiplier=4") == ("gaussian", {"noise_multiplier": 4})
+    assert parse_settings("harmonic") == ("harmonic", {})
+    for text in ("a:b", "a:b=", "a:b=c", "a:b=1,b=2", "a:=1"):
+        with pytest.raises(ArgumentError):
+            parse_settings(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "mean"),
+    [
+        ("negative-binomial:eta=0,mean=10", 10),
+        ("negative-binomial:eta=1,gamma=0.1", 10),
+        ("geometric:gamma=0.1", 10),
+        ("geometric:mean=10", 10),
+        ("logarithmic:mean=10", 10),
+        ("poisson:mean=10", 10),
+        ("binomial:trials=20,probability=0.5", 10),
+        ("uniform:limit=20", 10),
+        ("fixed:count=10", 10),
+        ("beta-binomial:trials=20,shape=1", 10),
+        ("harmonic:limit=3", 3 / (1 + 1 / 2 + 1 / 3)),
+    ],
+)
+def test_laws_by_name(text, mean):
+    assert law_named(*parse_settings(text)).mean == pytest.approx(mean, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["grid:count=10", "nonsense", "geometric", "geometric:gamma=0.1,mean=10", "poisson:mu=3", "poisson:mean=-1"],
+)
+def test_wrong_laws_are_refused(text):
+    with pytest.raises((ArgumentError, TypeError)):
+        law_named(*parse_settings(text))
+
+
+def test_a_hard_limit_conditions_the_law():
+    law = law_named(*parse_settings("geometric:mean=10,at_most=20"))
+    assert law.limit == 20
+    assert law.mean < 10
+
+
+def test_bases_by_name():
+    base = base_named(*parse_settings("laplace:scale=2"), adjacency="replace_one")
+    assert base.epsilon(0) == 0.5
+    assert base.adjacency.value == "replace_one"
+    for text in ("gauss:noise_multiplier=1", "gaussian", "gaussian:sigma=1"):
+        with pytest.raises(ArgumentError, match="base"):
+            base_named(*parse_settings(text), adjacency="add_or_remove_one")

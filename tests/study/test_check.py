@@ -7,9 +7,9 @@ import pytest
 
 from dpselect.errors import BudgetError, ContentError
 from dpselect.ledger import Ledger
-from dpselect.study import check_study, checked, parse_study, run, run_study
+from dpselect.study import check, check_study, parse_study, run, run_study
 from dpselect.testing.learner_contract import unpriced
-from tests.study.test_schema import STUDY
+from tests.study.schema_cases import STUDY
 
 STEPS = ("validate", "price", "check_budget", "open_rows", "prepared", "search")
 QUICK = {"noise_multiplier": 1.0, "delta": 1e-5, "nominal_rows": 150}
@@ -32,7 +32,7 @@ def walked(monkeypatch):
             names.append(step)
             return original(*arguments, **named)
 
-        for module in (run, checked):
+        for module in (run, check):
             if hasattr(module, step):
                 monkeypatch.setattr(module, step, noted)
     return names

@@ -1,6 +1,5 @@
 """A study says one run or a search; what it leaves open follows from public facts."""
 
-import copy
 import re
 from pathlib import Path
 
@@ -10,26 +9,20 @@ import pytest
 from dpselect.errors import StudyError
 from dpselect.learners import DPSGDClassifier
 from dpselect.randomness import keyed_source
-from dpselect.study import check_study, load_model, parse_study, run_study
+from dpselect.study import check_study, load_model, run_study
 from dpselect.study.design import designed
 from dpselect.study.load import open_rows
 from dpselect.study.price import price
 from dpselect.study.split import StudyObjective, split
 from dpselect.study.validate import StudyPaths, validate
-from tests.study.test_schema import STUDY
-
-ONE = {key: copy.deepcopy(STUDY[key]) for key in ("name", "data", "privacy", "output")}
-ONE["privacy"] = {**ONE["privacy"], "nominal_rows": 120}
+from tests.study.design_cases import ONE, parsed
+from tests.study.schema_cases import STUDY
 
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-
-
-def parsed(**tables):
-    return parse_study({**copy.deepcopy(ONE), **tables, "runs": {"executor": "inline"}})
 
 
 def check(**tables):
@@ -115,23 +108,6 @@ def assert_that_an_interrupted_one_goes_on(parsed, tmp_path, monkeypatch):
 @pytest.mark.full
 def test_a_run_that_is_interrupted_goes_on(tmp_path, monkeypatch):
     assert_that_an_interrupted_one_goes_on(parsed, tmp_path, monkeypatch)
-
-
-@pytest.mark.parametrize(
-    ("tables", "named"),
-    [
-        ({"search": {"design": "one-run"}, "space": STUDY["space"]}, "space: goes with a search"),
-        ({"search": {"design": "one-run"}, "repetitions": STUDY["repetitions"]}, "repetitions: goes with a search"),
-        ({"search": {"design": "one-stage"}}, "space: needed for a search"),
-        ({"repetitions": STUDY["repetitions"]}, "space: needed for a search"),
-        ({"space": STUDY["space"], "validation": {"data": "none"}}, "validation.data: a search compares runs"),
-        ({"search": {"design": "three-stage"}}, "search.design"),
-    ],
-)
-def test_what_does_not_go_together_is_named(tables, named):
-    with pytest.raises(StudyError) as refused:
-        parsed(**tables)
-    assert named in str(refused.value)
 
 
 def test_a_space_alone_is_a_search_of_a_harmonic_number_of_runs():

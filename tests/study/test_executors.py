@@ -14,7 +14,7 @@ from dpselect.study import parse_study, run_study
 from tests.budgets import charges
 from tests.clusters import ray_cluster
 from tests.root import ROOT
-from tests.study.test_schema import STUDY
+from tests.study.schema_cases import STUDY
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """A study that is a portfolio: when it is one, what it costs, what it releases, and what is refused."""
 
-import copy
 import csv
 import json
 import math
@@ -10,23 +9,20 @@ import numpy as np
 import pytest
 
 from dpselect.accounting.planning.portfolio import HEAD_START, OPTIMISM, TRIALS, PortfolioPrice, trial_shares
-from dpselect.errors import BudgetError, StudyError
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
 from dpselect.searching.portfolio import TrialModel
-from dpselect.study import check_study, load_model, parse_study, run_study
+from dpselect.study import check_study, load_model, run_study
 from dpselect.study.design import designed
 from dpselect.study.portfolio import fitted
 from dpselect.study.price import price
 from dpselect.study.validate import StudyPaths, validate
 from tests.budgets import charges
+from tests.study.portfolio_cases import BASE, MANY, MAPS, parsed
+from tests.study.schema_cases import STUDY
 from tests.study.test_design import assert_that_an_interrupted_one_goes_on
-from tests.study.test_schema import STUDY
 
-MAPS = {"map": {"law": "categorical", "choices": ["cos4", "centered", "bins"]}}
 LEARNERS = {"learner": {"law": "categorical", "choices": ["dp-sgd", "ridge"]}}
-BASE = {key: copy.deepcopy(STUDY[key]) for key in ("name", "data", "output")}
-MANY = {"epsilon": 3.0, "delta": 1e-6, "nominal_rows": 5000}
 FEW = 800
 
 
@@ -34,11 +30,6 @@ FEW = 800
 def own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-
-
-def parsed(**tables):
-    given = {"privacy": MANY, "space": MAPS, "search": {"design": "portfolio"}, **tables}
-    return parse_study({**copy.deepcopy(BASE), **given, "runs": {"executor": "inline"}})
 
 
 def priced(**tables):
@@ -94,33 +85,6 @@ def test_a_few_unlike_candidates_are_a_portfolio(tables, expected):
 def test_a_portfolio_that_names_no_candidates_has_the_default_and_another(tables, space):
     study = designed(parsed(**{"space": {}, **tables}))
     assert {key: law["choices"] for key, law in study.space.items()} == space
-
-
-@pytest.mark.parametrize(
-    ("tables", "said"),
-    [
-        ({"repetitions": {"law": "fixed", "count": 2}}, "repetitions: a portfolio tries each candidate once"),
-        ({"validation": {"data": "public", "source": "sklearn:iris"}}, "a portfolio chooses by the rows that train"),
-        ({"space": STUDY["space"]}, 'each law must be "categorical"'),
-        ({"space": {"map": {"law": "categorical", "choices": ["cos4"]}}}, "2 to 4 candidates, and this space has 1"),
-        ({"space": {**MAPS, **LEARNERS}}, "2 to 4 candidates, and this space has 6"),
-        ({"space": {"map": {"law": "categorical", "choices": ["cos4", "cos5"]}}}, "no such map"),
-        ({"space": {"learner": {"law": "categorical", "choices": ["dp-sgd", "forest"]}}}, "no such learner: 'forest'"),
-        ({"space": {"steps": {"law": "categorical", "choices": [50, -1]}}}, "the candidate with steps = -1"),
-        ({"space": {**MAPS}, "learner": {"map": "cos4"}}, "space.map: is under \\[learner\\] too"),
-        ({"learner": {"depth": 3}}, "learner.depth: unknown key"),
-        ({"space": {"map": {"law": "categorical", "choices": ["cos4", "cos4"]}}}, "two candidates are the same"),
-        ({"space": LEARNERS, "search": {"design": "one-stage"}}, "space.learner: only a portfolio"),
-        ({"space": LEARNERS, "search": {}, "refit": {}}, "space.learner: only a portfolio"),
-        ({"space": LEARNERS, "search": {}, "repetitions": {"law": "fixed", "count": 2}}, "space.learner: only a portf"),
-        ({"privacy": {"noise_multiplier": 3.0, "delta": 1e-6, "nominal_rows": 5000}}, "give epsilon"),
-        ({"space": {"map": {"law": "categorical", "choices": ["cos4", ["bins"]]}}}, "space"),
-        ({"space": {"map": {"law": "categorical", "choices": "cos4"}}}, "space"),
-    ],
-)
-def test_what_is_no_portfolio_is_refused_before_a_row_is_read(tables, said):
-    with pytest.raises((StudyError, BudgetError), match=said):
-        check_study(parsed(**tables), base_folder=Path())
 
 
 # What it costs

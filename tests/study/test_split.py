@@ -15,7 +15,7 @@ from dpselect.study.load import open_rows
 from dpselect.study.price import price
 from dpselect.study.split import _public_rows, split
 from dpselect.study.validate import StudyPaths, validate
-from tests.study.test_schema import STUDY
+from tests.study.schema_cases import STUDY
 
 ADD = {"privacy": {"noise_multiplier": 8.0, "delta": 1e-6, "nominal_rows": 120}}  # named, so that none is sought
 REPLACE = {

@@ -6,14 +6,10 @@ import pytest
 
 from dpselect.errors import StudyError
 from dpselect.study import parse_study
-from dpselect.study.price import _fingerprint
 from dpselect.study.validate import StudyPaths, validate
 from dpselect.study.write import described
-from tests.study.test_schema import STUDY, changed
-
-
-def study_of(**tables):
-    return parse_study({**STUDY, **tables})
+from tests.study.schema_cases import STUDY
+from tests.study.write_cases import study_of
 
 
 def test_the_words_of_the_study_come_first():
@@ -43,13 +39,3 @@ def test_public_facts_of_columns_are_json(tmp_path):
     assert json.loads(json.dumps(found)) == found
     assert list(found["data"]["columns"]) == list(columns)
     assert found["data"]["nominal_rows"] == study.privacy.nominal_rows
-
-
-def test_other_words_do_not_stop_a_resume(tmp_path):
-    """They are no part of what is searched; another total is."""
-    marks = [
-        _fingerprint(validate(study, StudyPaths(tmp_path, tmp_path / "out")))
-        for study in (study_of(), study_of(card={"purpose": "Another."}), parse_study(changed("privacy.epsilon", 2.5)))
-    ]
-    assert marks[0] == marks[1]
-    assert {name for name in marks[0] if marks[0][name] != marks[2][name]} == {"privacy.epsilon"}

@@ -35,7 +35,7 @@ from dpselect.study.row_parts import row_digest, validation_mask
 from dpselect.tuning import LogUniform, tune
 from tests.documentation import python_blocks
 from tests.root import ROOT
-from tests.study.test_schema import STUDY
+from tests.study.schema_cases import STUDY
 
 RATES = {"regularization": stats.loguniform(1e-3, 1.0)}
 LEARNER = OutputPerturbationClassifier(epsilon=2.0)

@@ -21,7 +21,7 @@ from dpselect.testing.learner_contract import unpriced
 from dpselect.tuning import Execution, LogUniform, SearchStore, Space
 from dpselect.tuning.options import SearchRequest
 from dpselect.tuning.plan import make_plan
-from tests.study.test_schema import STUDY, changed
+from tests.study.schema_cases import STUDY, changed
 
 
 @pytest.fixture(autouse=True)
