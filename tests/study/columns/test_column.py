@@ -9,18 +9,13 @@ import dpselect
 import dpselect.study.load
 import dpselect.study.write
 from dpselect.errors import ArgumentError, ContentError, StudyError
-from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Fixed
 from dpselect.study import parse_study, run_study
 from dpselect.study.columns.column import Column
 from dpselect.study.data import load
 from dpselect.study.schema import Data
 from dpselect.tables.table import open_table
 from dpselect.testing.learner_contract import unpriced
-from dpselect.tuning import Execution, LogUniform, SearchStore, Space
-from dpselect.tuning.options import SearchRequest
-from dpselect.tuning.plan import make_plan
 from tests.study.schema_cases import STUDY, changed
 
 
@@ -196,19 +191,6 @@ def test_a_space_in_another_order_is_refused_on_resume(tmp_path, monkeypatch):
     interrupted(study_of(space={"learning_rate": law, "row_norm": law}), tmp_path, monkeypatch, "model.npz")
     with pytest.raises(StudyError, match="the study has changed"):
         run(study_of(space={"row_norm": law, "learning_rate": law}), tmp_path, resume=True)
-
-
-def test_the_order_of_a_space_is_part_of_what_tune_compares():
-    law = LogUniform(0.1, 1.0)
-
-    def fingerprint(space):
-        request = SearchRequest(space=Space(space), base=pure_dp(epsilon=1.0), repetitions=Fixed(count=2))
-        return make_plan(request, SearchStore(), Execution(), has_ledger=True).fingerprint
-
-    orders = ({"a": law, "b": law}, {"b": law, "a": law}, {"a": law, "b": law})
-    first, other, again = map(fingerprint, orders)
-    assert first == again
-    assert first != other
 
 
 def test_an_early_stopping_that_no_file_can_hold_is_an_unknown_key(tmp_path):

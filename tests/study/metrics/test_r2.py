@@ -17,9 +17,7 @@ class Same:
 
 
 def test_a_row_gives_its_error_and_three_parts_that_add_up():
-    cells = METRIC.cells(
-        Same(), np.array([2.0]), np.array([1.0])
-    )  # quarter and half of the way
+    cells = METRIC.cells(Same(), np.array([2.0]), np.array([1.0]))  # quarter and half of the way
     assert cells.tolist() == [A // 16, B * 9 // 16, B * 6 // 16, B // 16]
     assert METRIC.lost(np.array([1.0])).tolist() == [A, B * 9 // 16, B * 6 // 16, B // 16]
     assert METRIC.cells(Same(), np.empty(0), np.empty(0)).tolist() == [0, 0, 0, 0]
