@@ -7,49 +7,17 @@ import subprocess
 import sys
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import dpselect
 from dpselect.cli.app import app
-from dpselect.cli.commands import COMMANDS as LINES, EXAMPLES, Later
+from dpselect.cli.commands import EXAMPLES
 from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of, law_of, parse_settings
 from dpselect.errors import ArgumentError
 from dpselect.privacy.bases import base_named
 from dpselect.repetitions.by_name import law_named
 from tests.cli.test_app import toml
 from tests.study.schema_cases import STUDY
-
-
-def commands(group, words=()):
-    for name, known in group.commands.items():
-        command = known.loaded if isinstance(known, Later) else known
-        if hasattr(command, "commands"):
-            yield from commands(command, (*words, name))
-        else:
-            yield " ".join((*words, name)), command
-
-
-COMMANDS = dict(commands(typer.main.get_command(app)))
-
-
-@pytest.mark.cases(11)
-@pytest.mark.parametrize("words", COMMANDS)
-def test_every_command_shows_its_examples(words):
-    shown = CliRunner().invoke(app, [*words.split(), "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).stdout
-    assert EXAMPLES[words]
-    for example in EXAMPLES[words]:
-        assert example.startswith(f"dpselect {words} ")
-        assert example in shown
-
-
-@pytest.mark.parametrize("name", LINES)
-def test_the_line_of_a_command_is_the_first_of_its_help(name):
-    assert typer.main.get_command(app).commands[name].loaded.help.splitlines()[0] == LINES[name]
-
-
-def test_no_example_is_of_a_command_that_does_not_exist():
-    assert set(EXAMPLES) <= set(COMMANDS)
 
 
 @pytest.fixture(scope="module")
@@ -94,12 +62,6 @@ def test_every_example_runs(folder, monkeypatch):
         assert result.exit_code == 0, (example, result.output, result.exception)
         assert result.stdout.strip() or "export" in example
     assert {"found", "budget.db", "record.jsonl", "copy.db", "pets.holdout"} <= {path.name for path in folder.iterdir()}
-
-
-def test_reproduce_is_answered_with_the_command_to_type_now():
-    with pytest.raises(ArgumentError, match="python -m papers PAPER"):
-        CliRunner().invoke(app, ["reproduce", "tuning-rdp", "--quick"], catch_exceptions=False)
-    assert "reproduce" not in CliRunner().invoke(app, ["--help"]).stdout
 
 
 def test_version():

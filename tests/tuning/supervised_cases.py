@@ -1,4 +1,4 @@
-"""Cases that several tests share."""
+"""Objectives that count, and searches under limits."""
 
 from __future__ import annotations
 

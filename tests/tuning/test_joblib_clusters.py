@@ -1,4 +1,4 @@
-"""Tests of `dpselect.tuning.joblib_clusters`."""
+"""Clusters of joblib: options and resources that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of `dpselect.tuning.joblib_executor`."""
+"""Trials through joblib: workers end, and a scheduler sees only names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of `dpselect.tuning.limits`."""
+"""Limits of one trial: counts, and what seconds and bytes need."""
 
 from __future__ import annotations
 

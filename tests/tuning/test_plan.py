@@ -1,4 +1,4 @@
-"""Tests of `dpselect.tuning.plan`."""
+"""The plan of a search: its slots, and what a resume compares."""
 
 from __future__ import annotations
 

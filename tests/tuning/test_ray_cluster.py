@@ -1,4 +1,4 @@
-"""Tests of `dpselect.tuning.ray_cluster`."""
+"""Trials on Ray: its folder, its sockets and its resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of `dpselect.tuning.remote_trial`."""
+"""Trials in other processes: what travels shows nothing, and a job stays away from its sender."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases that several tests share."""
+"""A small search in memory."""
 
 from __future__ import annotations
 
