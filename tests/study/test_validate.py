@@ -7,7 +7,7 @@ import pytest
 from dpselect.errors import StudyError
 from dpselect.ledger import Ledger
 from dpselect.study import check_study, load_study, parse_study
-from dpselect.study.validate import law_of
+from dpselect.study.validate import StudyPaths, law_of, validate
 from tests.root import ROOT
 from tests.study.schema_cases import changed
 
@@ -81,3 +81,22 @@ def test_the_example_studies_are_valid(name):
 
     study = load_study(ROOT / "examples" / f"{name}.toml")
     assert law_of(study).limit is not None
+
+
+@pytest.mark.parametrize("metric", ["absolute-error", "r2"])
+def test_a_regression_behind_a_map_may_be_scored_on_private_rows(metric, tmp_path):
+    """Its estimator has the method `predict_proba` of every mapped learner, and no probabilities."""
+    document = {
+        "name": "toy",
+        "data": {
+            "source": "rows.csv", "label": "y", "task": "regression", "label_bounds": [0, 10],
+            "columns": {"a": {"bounds": [0, 1]}},
+        },
+        "privacy": {"epsilon": 3.0, "delta": 1e-6, "nominal_rows": 2000},
+        "learner": {"name": "dp-sgd", "map": "bins"},
+        "validation": {"data": "private", "metric": metric},
+        "output": {"folder": "out"},
+    }  # fmt: skip
+    (tmp_path / "rows.csv").write_text("a,y\n0.5,3\n")
+    settled = validate(parse_study(document), StudyPaths(tmp_path, tmp_path / "out"))
+    assert settled.releases_score

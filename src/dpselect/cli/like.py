@@ -30,7 +30,7 @@ def check_like(
     the share `most` of its cells that hold something cannot be read.
     """
     written = None if form == Written() or not like.lower().endswith(CSV_ENDS) else form
-    keys = {key: getattr(declared, key) for key in declared.keys}
+    keys = {key: value for key, value in vars(declared).items() if key in declared.keys}
     try:
         with open_column(like, column, text=bool(categories), form=written, **keys) as source:
             if categories:

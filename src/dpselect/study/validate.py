@@ -272,8 +272,8 @@ def _check_company(study: Study, recipe: Recipe, metric: Metric) -> None:
     if study.validation.data != "private":
         return
     model, X, y = recipe.made_up_fit()
-    asked = model.predict_proba if hasattr(model, "predict_proba") else model.predict
     try:
+        asked = model.predict if study.data.task == "regression" else model.predict_proba
         mixed = depends_on_company(lambda places: asked(X[places])) or sum_depends_on_company(
             lambda places: metric.cells(model, X[places], y[places])
         )

@@ -12,7 +12,7 @@ from typing import Any
 from dpselect.errors import ArgumentError
 from dpselect.selection.rehearsal import Rehearsal, made_up, output_of, rehearsal_source, uncharged
 from dpselect.selection.unresolved import missing_key
-from dpselect.tuning.space import Space
+from dpselect.tuning.space import Categorical, IntegerUniform, LogUniform, Space, Uniform
 from dpselect.tuning.trial import decode_value, encode_value
 
 __all__ = ["ends", "rehearse_objective"]
@@ -76,7 +76,8 @@ def ends(space: Space) -> Iterator[dict[str, Any]]:
 
 
 def _end(law: Any, drawn: Any, first: bool) -> Any:
-    choices = getattr(law, "choices", None)
-    if choices is not None:
-        return choices[0 if first else -1]
-    return getattr(law, "low" if first else "high", drawn)
+    if isinstance(law, Categorical):
+        return law.choices[0 if first else -1]
+    if isinstance(law, (Uniform, LogUniform, IntegerUniform)):
+        return law.low if first else law.high
+    return drawn

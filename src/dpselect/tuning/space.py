@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.randomness import RandomSource, resolve
@@ -32,6 +32,7 @@ GRID_REFUSAL: Final = (
 Scalar = str | int | float | bool | None
 
 
+@runtime_checkable
 class Distribution(Protocol):
     """The law of one parameter: how it is drawn, and a JSON description that settles the law completely."""
 
@@ -207,7 +208,7 @@ class Space:
         for name, law in self.parameters.items():
             if not isinstance(name, str) or not name:
                 raise TypeError(f"space must name its parameters with strings, got {name!r}")
-            if not (callable(getattr(law, "sample", None)) and callable(getattr(law, "describe", None))):
+            if not isinstance(law, Distribution):
                 raise ArgumentError(f"space parameter {name!r} needs a distribution: {GRID_REFUSAL}")
         object.__setattr__(self, "parameters", dict(self.parameters))
 
