@@ -21,7 +21,7 @@ __all__ = ["PortfolioCandidate", "candidates_of"]
 
 @dataclass(frozen=True)
 class PortfolioCandidate:
-    """What tells a candidate from the others, and how it is trained; public."""
+    """The parameters that tell a candidate from the others, and how it is trained. Public."""
 
     parameters: Mapping[str, Any]
     recipe: Recipe

@@ -84,7 +84,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
 
 
 def _declared(study: Study) -> list[str]:
-    """What cells must say to count, in words: a row that says otherwise is no error, and nothing tells of it."""
+    """The declared texts of cells, in words. A row with another text raises no error, and nothing tells of it."""
     said = []
     if study.data.classes:
         classes = ", ".join(map(repr, study.data.classes))
@@ -105,7 +105,7 @@ def _candidates(settled: Settled, found: Price) -> list[dict[str, Any]]:
 
 
 def _stages(settled: Settled, found: Price) -> list[dict[str, Any]] | None:
-    """What each of two stages costs by itself; together they cost less than the sum."""
+    """The cost of each of two stages by itself. Together they cost less than the sum."""
     if found.second is None:
         return None
     first, second = SearchPrice(found.parts, settled.law).epsilon(found.delta), found.second
@@ -123,7 +123,7 @@ def _unmeasured(settled: Settled) -> str | None:
 
 
 def _pays(settled: Settled, found: Price) -> str | None:
-    """What a search pays beside one run, where a rule knows what it looks for: rates and strengths, but not maps."""
+    """Compare a search with one run, if a rule knows its parameters: rates and strengths, but not maps."""
     if settled.design != "one-stage" or set(settled.space.describe()) & _UNLIKE:
         return None
     data = settled.study.validation.data

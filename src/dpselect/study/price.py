@@ -43,10 +43,10 @@ _WHERE: Final = {"executor", "workers", "address", "resources"}
 class Price:
     """The noise and the guarantees of a study.
 
-    `parts` are the guarantees of one run towards a row that trains and towards a row that validates: a row is in one
-    part only, so one run costs it the larger, and the whole search the larger of the two finished curves. Where rows
-    that train also score there is one part, with both composed.
-    `purchase` are bounds that every row pays for first, `cells` counts of its cells; `search` has their price too.
+    `parts` are the guarantees of one run for a row that trains and for a row that validates. A row is in one part only,
+    so one run costs it the larger, and the whole search the larger of the two finished curves. If the rows that train
+    also score, there is one part with both composed.
+    `purchase` are bounds that every row pays for first, `cells` counts of its cells. `search` has their price too.
     `portfolio` are the noises of candidates, the first of which is `noise`, and the price of the choice. `second` is a
     second stage.
     """
@@ -64,12 +64,12 @@ class Price:
 
     @property
     def single(self) -> Guarantee:
-        """What one run costs a row, whichever part it is in."""
+        """The cost of one run for a row in any part."""
         return worst_of(*self.parts)
 
     @property
     def beside(self) -> Guarantee | None:
-        """What every row pays beside the runs: for bounds, for counts of cells, and for a run on all rows."""
+        """The cost for every row beside the runs: for bounds, for counts of cells, and for a run on all rows."""
         return _paid(self.purchase, self.cells, self.second)
 
 
@@ -82,13 +82,13 @@ class Priced:
 
     @property
     def score_noise(self) -> ScoreNoise | None:
-        """The noise of a score; None where public rows validate."""
+        """The noise of a score, None if public rows validate."""
         epsilon = self.price.score_epsilon
         return None if epsilon is None else ScoreNoise(epsilon, self.settled.study.privacy.adjacency)
 
     @property
     def request(self) -> SearchRequest:
-        """What is searched, as the tuner asks for it."""
+        """The search as the tuner asks for it."""
         settled = self.settled
         scored, beside = settled.releases_score, self.price.beside
         base, law = self.price.parts, settled.law
@@ -96,7 +96,7 @@ class Priced:
 
     @property
     def store(self) -> SearchStore:
-        """Where the search is kept."""
+        """The place of the search."""
         settled = self.settled
         return SearchStore(
             path=settled.place.store,
@@ -113,7 +113,7 @@ class Priced:
 
 
 def price(settled: Settled) -> Priced:
-    """Settle noise and price; raises `BudgetError` when no noise meets the total."""
+    """Choose the noise and return the price. Raises `BudgetError` if no noise meets the total."""
     study, law, purchase = settled.study, settled.law, purchase_of(settled.study, settled.columns)
     if not settled.candidates and settled.second is None:
         return Priced(settled, price_study(study, settled.recipe, law, purchase))
@@ -123,9 +123,9 @@ def price(settled: Settled) -> Priced:
 
 
 def check_budget(priced: Priced) -> Priced:
-    """The same, once the budget has room for it and a store to continue with is that of this search.
+    """Return the same if the budget has room for it, and if a store to continue with is that of this search.
 
-    Raises `BudgetError` or `StudyError`; nothing is charged, and no row is read.
+    Raises `BudgetError` or `StudyError`. Charges nothing and reads no row.
     """
     settled, found = priced.settled, priced.price
     left = None if settled.place.resume else settled.left
@@ -140,7 +140,7 @@ def check_budget(priced: Priced) -> Priced:
 
 
 def price_study(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:
-    """Calibrate the noise of training and of the score; raises `BudgetError` when no noise meets the total."""
+    """Calibrate the noise of training and of the score. Raises `BudgetError` if no noise meets the total."""
     cells = cell_price(study, recipe.columns, pure=recipe.pure)
     return _finished(study, recipe, law, (purchase, cells))
 
@@ -176,7 +176,7 @@ def _searched(
 
 
 def _scores_of_training(study: Study, law: Repetitions, total: float | None) -> float | None:
-    """Epsilon of the noisy count by which a run scores the rows that trained it; None where others score.
+    """Epsilon of the noisy count by which a run scores the rows that trained it, None if others score.
 
     By default a search of such counts alone would cost a share of the total.
     """
@@ -199,7 +199,7 @@ def _scores_of_training(study: Study, law: Repetitions, total: float | None) -> 
 
 
 def _run(study: Study, recipe: Recipe, scores: float | None) -> Callable[[float], Guarantee]:
-    """What one run costs a row that trains, by its noise.
+    """The cost of one run for a row that trains, by its noise.
 
     Claim: a run that trains on rows and then scores the same rows by a noisy count keeps the composition of both.
     Source: docs/theory/portfolio.md, Theorem 3.
@@ -213,9 +213,9 @@ def _run(study: Study, recipe: Recipe, scores: float | None) -> Callable[[float]
 def _parts(
     study: Study, law: Repetitions, training: Guarantee, scores: float | None, total: float, beside: Guarantee | None
 ) -> tuple[tuple[Guarantee, ...], float | None]:
-    """What one run costs a row, part by part, and epsilon of its score, where rows aside score what the total allows.
+    """The cost of one run for a row, part by part, and epsilon of its score.
 
-    `scores` is that of rows that train.
+    Rows aside score with what the total allows. `scores` is the epsilon of rows that train.
     """
     privacy, validation = study.privacy, study.validation
     if validation.data != "private":

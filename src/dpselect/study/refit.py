@@ -29,7 +29,7 @@ __all__ = ["Refitted", "Withheld", "followed", "refit"]
 
 @dataclass(frozen=True, repr=False)
 class Refitted:
-    """What is released: which way of training, with the columns as they were trained, the file, a figure's cells.
+    """The released model: its candidate with the columns as they were trained, its file, and the counts of its score.
 
     `counts` are the noisy counts of the table's cells.
     """
@@ -42,7 +42,7 @@ class Refitted:
 
 @dataclass(frozen=True, repr=False)
 class Withheld:
-    """What is released of a study whose cells cannot be read: the counts that show it."""
+    """The release of a study whose cells cannot be read: the counts that show it."""
 
     counts: NDArray[np.int64]
 
@@ -89,7 +89,7 @@ def _second(priced: Priced, settled: Settled) -> SecondStage:
 
 
 def refit(opened: Opened, result: TuneResult) -> Refitted | Withheld | None:
-    """The model that the value of a search stands for; None where nothing was found."""
+    """The model in the value of a search, None if nothing was found."""
     if result.value is None:
         return None
     price, weights, cells, counts = opened.priced.price, list(result.value), None, None

@@ -1,4 +1,4 @@
-"""What a release says of how good its model is: figures that were paid for, and what they are to be compared with."""
+"""The quality of a released model: scores that were paid for, and baselines to compare them with."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _RARE: Final = 0.1
 
 
 def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
-    """The winner's figure with its interval, from the noisy cells that were released with it; JSON-able.
+    """The winner's score with its interval, JSON-able, from the noisy counts that were released with it.
 
-    The interval holds with probability 0.95 for new rows like those that validated, although the winner is the best
-    of many noisy ones: each run has its own interval, which fails with probability 0.05/E[K] at most, and K runs, K
-    being independent of the rows, have 0.05 in all.
+    The interval holds with probability 0.95 for new rows like those that validated, although the winner is the best of
+    many noisy runs. The interval of each run fails with probability at most 0.05/E[K]. K does not depend on the rows,
+    so the intervals of all K runs fail with probability at most 0.05 together.
     """
     settled, noise = priced.settled, priced.score_noise
     failure = _FAILURE / max(1.0, settled.law.mean)
@@ -49,10 +49,10 @@ def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _constant(study: Study, metric: Metric, counts: list[float] | None) -> dict[str, Any] | None:
-    """What one answer for all rows reaches, where that is public or was paid for; free, since nothing else is used.
+    """The baseline of a constant prediction, if it is public or was paid for. It costs nothing more.
 
-    `from`: "counts", noisy ones that were released with the figure, "declared" shares, or "metric", where it is so for
-    any rows.
+    `from` is "counts" for noisy counts that were released with the score, "declared" for declared shares, or "metric"
+    if the metric alone decides it.
     """
     sources = [("metric", None), *([("counts", _counted_shares(counts))] if counts is not None else [])]
     for name, found in (*sources, ("declared", _declared_shares(study.data))):
@@ -66,7 +66,7 @@ def _constant(study: Study, metric: Metric, counts: list[float] | None) -> dict[
 
 
 def accuracy_warning(study: Study, counts: list[float] | None = None) -> str | None:
-    """What is to be said where one answer for all rows has a high accuracy, as far as is public; None where nothing is.
+    """Warn if a constant prediction has a high accuracy by public facts. None if there is nothing to warn of.
 
     `counts`: released numbers of rows by class, with noise.
     """
@@ -84,7 +84,7 @@ def accuracy_warning(study: Study, counts: list[float] | None = None) -> str | N
 
 
 def class_weights_warning(study: Study) -> str | None:
-    """What is to be said where classes count alike when a model is judged, and rows alike when it is trained."""
+    """Warn if a metric counts classes alike and training counts rows alike. None if there is nothing to warn of."""
     if study.metric != "balanced-accuracy" or "class_weights" not in learner_keys(LEARNERS[study.learner.name]):
         return None
     shares = _declared_shares(study.data)
@@ -99,7 +99,7 @@ def class_weights_warning(study: Study) -> str | None:
 
 
 def _declared_shares(data: Data) -> list[float | None]:
-    """Of each class; what one that is not named must have follows from the others."""
+    """The declared share of each class. The share of one class that is not named follows from the others."""
     declared = {category(name): share for name, share in (data.class_shares or {}).items()}
     shares = [declared.get(category(name)) for name in data.classes or ()]
     rest = max(0.0, 1.0 - sum(declared.values()))
@@ -152,7 +152,7 @@ class PublicTest:
     target: Target
 
     def of(self, model: Path) -> dict[str, Any]:
-        """What release.json says of the model in this file, which is loaded as by anyone: free, as both are public.
+        """Return the entry of release.json for the model in this file. It costs nothing, because both are public.
 
         All metrics that the label admits, and by itself the accuracy or the absolute error. `constant` is what one
         answer for all rows reaches, the commonest class of these rows or the mean of their labels.

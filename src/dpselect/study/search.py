@@ -34,7 +34,7 @@ def search(
 ) -> TuneResult:
     """Reserve the price, run the trials, have the winner written, settle, and destroy the key of the store.
 
-    `write` is called again after a crash, so it must be idempotent. Raises what `tune` raises; `StudyError` for a
+    `write` is called again after a crash, so it must be idempotent. Raises the errors of `tune`, and `StudyError` for a
     folder that cannot be made.
     """
     settled = priced.settled
@@ -77,7 +77,7 @@ def _spender(priced: Priced) -> Iterator[Spender]:
 
 
 def _own_budget(ledger: Ledger, priced: Priced) -> Budget:
-    """One that has room for this search; raises `BudgetError` where another study was charged."""
+    """A budget that has room for this search. Raises `BudgetError` if another study was charged."""
     price, name = priced.price, priced.mark
     try:
         there = {budget.name: budget for budget in ledger.budgets()}

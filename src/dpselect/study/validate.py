@@ -45,7 +45,7 @@ _CELL_BYTES: Final = 8 * len(FATES)
 
 @dataclass(frozen=True)
 class StudyPaths:
-    """Where a study's data and ledger are (`base`), where its release goes (`folder`), and whether it continues."""
+    """The folder of a study's data and ledger (`base`), that of its release, and whether the search continues."""
 
     base: Path
     folder: Path
@@ -66,7 +66,7 @@ class StudyPaths:
 class Settled:
     """A study whose names, laws, tables and places are found good.
 
-    `payload_bytes` is the room that a model needs. `candidates` are those of a portfolio; `recipe` is the first one's.
+    `payload_bytes` is the room that a model needs. `candidates` are those of a portfolio, `recipe` is the first one's.
     `second` is how a second stage trains, on all rows. `left` is what the budget that the study names had left,
     `signals` its n mu, `unsearched` are keys of the space that the rule does not search.
     """
@@ -97,7 +97,7 @@ class Settled:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What all runs share: of the learner's table, and steps that the price settled."""
+        """The settings that all runs share: of the learner's table, and steps that follow from the price."""
         named = self.study.learner.parameters
         return named if self.candidates else {**self.recipe.shared, **named}
 
@@ -138,7 +138,7 @@ def validate(study: Study, place: StudyPaths) -> Settled:
 
 
 def problems(study: Study, place: StudyPaths, wrong: Sequence[str]) -> list[str]:
-    """What `validate` would refuse of a study without its wrong keys, and does not depend on them."""
+    """List the problems that `validate` finds and that do not depend on these wrong keys."""
     check = Problems(wrong)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a figure may be among the wrong keys
@@ -211,7 +211,7 @@ def _settled(study: Study, place: StudyPaths, check: Problems) -> Settled | None
 
 @contextmanager
 def budget_of(study: Study, place: StudyPaths) -> Iterator[tuple[Ledger, Budget] | None]:
-    """The ledger and the budget that the study names, None where it names none.
+    """The ledger and the budget that the study names, None if it names none.
 
     Raises `LedgerError` or `ArgumentError` if one of them is not there.
     """
@@ -224,7 +224,7 @@ def budget_of(study: Study, place: StudyPaths) -> Iterator[tuple[Ledger, Budget]
 
 
 def space_of(study: Study) -> Space:
-    """The space that parameters are drawn from; raises `StudyError`. Of a portfolio nothing is drawn."""
+    """The space that parameters are drawn from. Raises `StudyError`. A portfolio draws none."""
     problems = []
     for name, law in study.space.items():
         try:
@@ -237,7 +237,7 @@ def space_of(study: Study) -> Space:
 
 
 def law_of(study: Study) -> Repetitions:
-    """The law of the number of runs; raises `StudyError`."""
+    """The distribution of the number of runs. Raises `StudyError`."""
     return _law(designed(study))
 
 
@@ -253,7 +253,7 @@ def _law(study: Study) -> Repetitions:
 
 
 def _candidates(study: Study, columns: Mapping[str, Column] | None) -> tuple[PortfolioCandidate, ...]:
-    """Those of a portfolio; of all others the one way to train."""
+    """The candidates of a portfolio. Other designs have one way to train."""
     rows = _trained_rows(study)
     if study.search.kind.tries:
         return candidates_of(study, nominal_rows=rows, columns=columns)
