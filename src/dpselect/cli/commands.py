@@ -137,7 +137,7 @@ def group(name: str) -> typer.Typer:
 
 
 def _examples(words: str) -> str | None:
-    """What stands below the help of the command of these words."""
+    """The text below the help of the command of these words."""
     shown = EXAMPLES.get(words, ())
     # an empty line between lines, or the help would run them together
     return "\n\n".join(["Example:" if len(shown) == 1 else "Examples:", *shown]) if shown else None

@@ -26,8 +26,8 @@ def predict_table(
     Its columns are those of the source that `keep` names, `prediction`, and with `probabilities` one for each class,
     `probability_CLASS`. `source` is a file, relative to the working directory, or a URL, as in a study.
 
-    Raises `StudyError` for a model or a table that cannot be read. Raises `ContentError` for a column that is missing or
-    cannot be read, or whose numbers are written with other separators. Neither shows a cell.
+    Raises `StudyError` for a model or a table that cannot be read. Raises `ContentError` for a column that is missing
+    or cannot be read, or whose numbers are written with other separators. Neither shows a cell.
     """
     loaded = load_model(model)
     if probabilities and loaded.label_bounds is not None:

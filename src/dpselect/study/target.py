@@ -43,7 +43,7 @@ class Target:
         return self.bounds[1] - self.bounds[0]
 
     def read(self, name: str, cells: Any) -> NDArray[Any]:
-        """The labels in these cells, shape (cells,): positions of classes (-1 for another), or numbers within the bounds.
+        """The labels in these cells, shape (cells,): positions of classes (-1: another), or numbers within the bounds.
 
         Raises `ContentError` that names the column for a label of a regression that is missing or no number.
         """

@@ -43,7 +43,7 @@ _UNLOADABLE: Final = (
 
 @dataclass(frozen=True, repr=False)
 class Attempt:
-    """What came of one attempt at a trial: done, with a candidate or with none (a failed run), or lost."""
+    """The result of one attempt at a trial: done, with a candidate or with none (a failed run), or lost."""
 
     index: int
     candidate: Candidate | None = None

@@ -1,7 +1,7 @@
-"""One run of an objective on made-up or public rows, before anything is drawn or charged.
+"""One run of an objective on synthetic or public rows, before anything is drawn or charged.
 
-What would make every run fail silently shows here: a name or a parameter that does not exist, an exception, a return
-value of another shape, a value that cannot be pickled or has no room.
+It shows mistakes that would make every run fail without an error: a name or a parameter that does not exist, an
+exception, or a return value of another shape. It also shows a value that cannot be pickled or has no room.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def rehearse_objective(
     noise: float | None = None,
     scored: bool = True,
 ) -> None:
-    """Try an objective on synthetic rows, with parameters at both ends of the space; see `Rehearsal`.
+    """Try an objective on synthetic rows, with parameters at both ends of the space (see `Rehearsal`).
 
-    `noise` is told to objectives that take one. One that is not `scored` returns its value alone.
+    Objectives that take a noise get `noise`. One that is not `scored` returns its value alone.
 
     Raises `ArgumentError` or `TypeError` for what would make runs fail, and what the objective raises.
     """

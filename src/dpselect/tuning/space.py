@@ -1,4 +1,4 @@
-"""The search space: one fixed, data-independent law from which every trial draws its parameters, with replacement."""
+"""The search space: one fixed, data-independent distribution. Every trial draws its parameters from it."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ class StudyLearner:
 
     `estimator` is a classifier that keeps `dpselect.testing.learner_contract`. It learns only the tuple of arrays
     `weights_`, and `guarantee()` is the guarantee of one fit. `regressor` takes its place if the label is a number
-    (None: there is none), and takes `label_bounds` in place of `classes`. `noise_name` is the parameter that decides the
-    noise of both. With `inverse`, more noise means a smaller value of it. `priced` are other parameters that enter the
+    (None: there is none), and takes `label_bounds` in place of `classes`. `noise_name` is the parameter that decides
+    the noise of both. With `inverse`, more noise means a smaller value of it. `priced` are other parameters of the
     guarantee: all runs share them, and none is searched. `carry` adapts settings that won a search to another noise. It
     takes the settings, and an estimator's parameters before and after.
     """

@@ -123,7 +123,7 @@ class Metric(ABC):
         return 0.0 if noise is None else noise.most(count, self.moved(noise.adjacency), failure)
 
     def smallest_count(self, noise: ScoreNoise | None) -> float:
-        """The least number to divide by in place of a noisy count of rows. Below it there is hardly anything but noise."""
+        """The least number to divide by in place of a noisy count of rows. Below it is hardly anything but noise."""
         return 1.0 if noise is None else 4.0 / float(noise.a_step(self.moved(noise.adjacency)))
 
     def rows_by_class(self, cells: Cells) -> list[float] | None:  # noqa: ARG002
@@ -146,8 +146,8 @@ class Metric(ABC):
 METRICS: Final = Registry[Callable[[Target], Metric]]("metric", room="dpselect.study.metrics")
 """Functions that make a metric from the public facts about a label, by the name that a study gives it.
 
-`METRICS.register("name", task="regression")(function)` adds one. Without `task` it is for both kinds of label. The function raises
-`ArgumentError` for a label that the metric is not for.
+`METRICS.register("name", task="regression")(function)` adds one. Without `task` it is for both kinds of label.
+The function raises `ArgumentError` for a label that the metric is not for.
 """
 
 
