@@ -12,7 +12,7 @@ from typing import Any
 from dpselect.errors import ArgumentError
 from dpselect.selection.rehearsal import Rehearsal, made_up, output_of, rehearsal_source, uncharged
 from dpselect.selection.unresolved import missing_key
-from dpselect.tuning.space import Categorical, IntegerUniform, LogUniform, Space, Uniform
+from dpselect.tuning.space import INTERVALS, Categorical, Space
 from dpselect.tuning.trial import decode_value, encode_value
 
 __all__ = ["ends", "rehearse_objective"]
@@ -72,12 +72,12 @@ def ends(space: Space) -> Iterator[dict[str, Any]]:
     """The setting with every parameter at its lower end or first choice, and the one at the others."""
     drawn = space.sample(rehearsal_source())
     for first in (True, False):
-        yield {name: _end(law, drawn[name], first) for name, law in space.parameters.items()}
+        yield {name: _end(each, drawn[name], first) for name, each in space.parameters.items()}
 
 
-def _end(law: Any, drawn: Any, first: bool) -> Any:
-    if isinstance(law, Categorical):
-        return law.choices[0 if first else -1]
-    if isinstance(law, (Uniform, LogUniform, IntegerUniform)):
-        return law.low if first else law.high
+def _end(distribution: Any, drawn: Any, first: bool) -> Any:
+    if isinstance(distribution, Categorical):
+        return distribution.choices[0 if first else -1]
+    if isinstance(distribution, INTERVALS):
+        return distribution.low if first else distribution.high
     return drawn

@@ -13,6 +13,7 @@ from dpselect.randomness import RandomSource, resolve
 
 __all__ = [
     "GRID_REFUSAL",
+    "INTERVALS",
     "LAW_NAMES",
     "Categorical",
     "Distribution",
@@ -176,6 +177,10 @@ class IntegerUniform:
     def describe(self) -> dict[str, Any]:
         """A JSON-able description."""
         return {"law": "integer_uniform", "low": self.low, "high": self.high, "log": self.log}
+
+
+INTERVALS: Final = (Uniform, LogUniform, IntegerUniform)
+"""The distributions of numbers between two ends, `low` and `high`."""
 
 
 @dataclass(frozen=True)
