@@ -9,6 +9,12 @@ from dpselect.study import check_study
 from tests.study.portfolio_cases import MAPS, parsed
 from tests.study.schema_cases import STUDY
 
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch, state, no_page):
+    monkeypatch.chdir(tmp_path)
+
+
 LEARNERS = {"learner": {"law": "categorical", "choices": ["dp-sgd", "ridge"]}}
 
 

@@ -7,6 +7,11 @@ from tests.study.run_cases import run
 from tests.study.schema_cases import STUDY, changed
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch, state, no_page):
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.full
 def test_content_errors_come_before_anything_is_drawn_or_charged(tmp_path, monkeypatch):
     monkeypatch.setattr("dpselect.study.search.tune", lambda *_, **__: pytest.fail("the search began"))

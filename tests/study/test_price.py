@@ -19,6 +19,11 @@ from tests.study.write_cases import study_of
 # The price of a study
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch, state, no_page):
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.full
 def test_every_row_pays_for_training_and_scores():
     found = priced().price

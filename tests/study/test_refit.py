@@ -11,6 +11,11 @@ from dpselect.study import refit, run_study
 from tests.study.second_stage_cases import two_stages
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch, state, no_page):
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.full
 def test_a_second_stage_that_fails_looks_like_nothing_found(tmp_path, monkeypatch):
     monkeypatch.setattr("dpselect.study.second_stage.SecondStage.trained", lambda *_: None)

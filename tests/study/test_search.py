@@ -10,6 +10,11 @@ from tests.study.run_cases import run
 from tests.study.schema_cases import STUDY, changed
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch, state, no_page):
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.full
 def test_a_search_spends_from_the_ledger_that_the_study_names(tmp_path):
     from dpselect.ledger import Ledger

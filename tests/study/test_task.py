@@ -7,6 +7,11 @@ from tests.study.design_cases import parsed
 from tests.study.schema_cases import STUDY
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch, state, no_page):
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("tables", "named"),
     [

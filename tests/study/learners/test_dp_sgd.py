@@ -7,6 +7,11 @@ from tests.study.second_stage_cases import priced
 # What is trained and released
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch, state, no_page):
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.full
 def test_a_rate_that_was_searched_changes_as_the_rule_does_and_nothing_else():
     stage = priced().price.second

@@ -6,6 +6,11 @@ from tests.study.run_cases import run
 from tests.study.schema_cases import STUDY
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch, state, no_page):
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.full
 def test_pure_privacy_by_output_perturbation_under_replace_one(tmp_path):
     document = {
