@@ -11,7 +11,7 @@ from tests.study.schema_cases import STUDY, changed
 
 
 @pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch, state, no_page):
+def own_folder(tmp_path, monkeypatch, state):
     monkeypatch.chdir(tmp_path)
 
 
