@@ -172,7 +172,7 @@ def by_default(case: Case) -> float:
     return score(study(case, "default", **({"learner": dict(case.table.image)} if case.table.image else {})))
 
 
-def by_design(design: str, case: Case, **parts: Any) -> float:
+def run_design(design: str, case: Case, **parts: Any) -> float:
     """A search for the map, as this design has it."""
     parts |= {"space": space_of(case.table), "search": {"design": design}}
     if case.table.image:
@@ -283,13 +283,13 @@ def boosted(case: Case) -> Any:
 def ways(table: ModelTable, source: Path | None = None) -> Iterator[tuple[str, Callable[[Case], float]]]:
     """Ways to come by a model of this table, by the name of their row; `source` is where commit 2c97310 is."""
     yield DEFAULT, by_default
-    yield f"{TOLD}auto", partial(by_design, "auto")
+    yield f"{TOLD}auto", partial(run_design, "auto")
     for design in design_names()[1:]:
-        yield f"{FOR_MAPS}{design}", partial(by_design, design)
+        yield f"{FOR_MAPS}{design}", partial(run_design, design)
         if design != "portfolio":  # which is of what a list names
             yield f"{FOR_RATES}{design}", partial(for_rates, design)
     scored = {"validation": {"data": "training"}}
-    yield f"{FOR_MAPS}one-stage, all rows score", partial(by_design, "one-stage", **scored)
+    yield f"{FOR_MAPS}one-stage, all rows score", partial(run_design, "one-stage", **scored)
     yield "ten runs by composition", by_composition
     if source is not None and not table.regression:
         yield FORERUNNER, partial(by_its_forerunner, source)

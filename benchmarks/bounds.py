@@ -85,7 +85,9 @@ def one_run(table: str, seed: int, epsilon: float, column: Way) -> tuple[float, 
         for part in (X, held)
     ]
     learner.fit(cosines.fit_transform(features[0]), y)
-    return learner.score(cosines.transform(features[1]), answers), bool(purchase and purchase.too_few(len(y)))
+    return learner.score(cosines.transform(features[1]), answers), bool(
+        purchase and purchase.too_few_rows_warning(len(y))
+    )
 
 
 def _study(epsilon: float, rows: int) -> Any:

@@ -29,8 +29,8 @@ from dpselect.study import load_study, run_study
 from dpselect.study.data import load, plan_columns
 from dpselect.study.learners.recipe import recipe_of
 from dpselect.study.schema import Study, Test
-from dpselect.study.settled import law_of, space_of
 from dpselect.study.split import validation_mask
+from dpselect.study.validate import law_of, space_of
 from dpselect.tables.table import open_table
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "digits.toml"

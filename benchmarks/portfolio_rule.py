@@ -39,7 +39,7 @@ from benchmarks.model_tables import ModelTable, tables
 from benchmarks.planner import signals
 from benchmarks.unseen_tables import tailed
 from dpselect.accounting.planning import portfolio
-from dpselect.study import designed
+from dpselect.study import design
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def main(arguments: list[str] | None = None) -> None:
                     rows = [list(gains(Case(table, epsilon, seed, Path()))) for seed in range(seeds)]
                     found[table.name, epsilon] = SHIPPED.signals(table, epsilon), rows
     print("trials' share, times another's that the first has, head start, rows a weight; the first rule is shipped")
-    print(f"a portfolio from n mu of the first trial {designed._TRIAL_SIGNALS:g}\n")
+    print(f"a portfolio from n mu of the first trial {design._TRIAL_SIGNALS:g}\n")
     print(*lines(found), sep="\n")
 
 

@@ -126,7 +126,7 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as place,
         patch.dict(os.environ, XDG_STATE_HOME=place),
-        patch("dpselect.study.written.search_facts", lambda **_: {}),
+        patch("dpselect.study.write.search_facts", lambda **_: {}),
         patch("dpselect.report.page.render_page", lambda *_: ""),
     ):
         found: dict[str, list[dict[str, float]]] = {way: [] for way in (AT_FIRST, *WAYS)}

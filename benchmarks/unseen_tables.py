@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.better_models import EPSILONS, Case, by_default, by_design, gained, state_of_its_own, without_reports
+from benchmarks.better_models import EPSILONS, Case, by_default, gained, run_design, state_of_its_own, without_reports
 from benchmarks.model_tables import AMOUNTS, ModelTable, classes_of, numbers_of, of_second, table_of
 
 QUICK = "bent"
@@ -200,7 +200,7 @@ def lines(table: ModelTable, epsilons: tuple[float, ...], seeds: int) -> Iterato
         for seed in range(seeds):
             with TemporaryDirectory() as folder:
                 case = Case(table, epsilon, seed, Path(folder))
-                differences.append(1000.0 * (by_design("auto", case) - by_default(case)))
+                differences.append(1000.0 * (run_design("auto", case) - by_default(case)))
         found.append(gained(differences))
     yield f"| {table.name}, {len(table.answers):,} rows | {' | '.join(found)} | {seeds} |"
 

@@ -22,7 +22,7 @@ def state(tmp_path, monkeypatch):
 @pytest.fixture
 def no_page(monkeypatch):
     """Without the report, which takes seconds."""
-    monkeypatch.setattr("dpselect.study.written.search_facts", lambda **_: {})
+    monkeypatch.setattr("dpselect.study.write.search_facts", lambda **_: {})
     monkeypatch.setattr("dpselect.report.page.render_page", lambda *_: "")
     monkeypatch.setattr("dpselect.report.model_card.render_model_card", lambda *_: "")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import dpselect
+from dpselect import tuning
 
 SOURCE = Path(dpselect.__file__).parent
 REFERENCE = Path(__file__).parent.parent / "docs" / "api"
@@ -28,6 +29,13 @@ def test_a_former_public_name_loads_with_a_warning(package, name, module):
     with pytest.warns(DeprecationWarning, match=f"import it from dpselect.{module}"):
         found = getattr(room, name)
     assert found is getattr(importlib.import_module(f"dpselect.{module}"), name)
+
+
+def test_a_renamed_public_name_loads_with_a_warning_that_names_the_new_one():
+    with pytest.warns(DeprecationWarning, match=r"type dpselect\.tuning\.SharedRelease"):
+        found = tuning.Preparation
+    assert found is tuning.SharedRelease
+    assert "Preparation" not in tuning.__all__
 
 
 @pytest.mark.parametrize(

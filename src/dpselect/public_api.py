@@ -26,6 +26,9 @@ _PACKAGE: Final = "dpselect"
 _ANSWERED: Final = "_dpselect_answered"
 _OPTIONS: Final = "_dpselect_options"
 
+_RENAMED: Final = {"dpselect.tuning.Preparation": "SharedRelease"}
+"""Public names with other names until 0.2: the old ones still load, with a warning, until the version after next."""
+
 
 def attach_public(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """As `lazy_loader.attach_stub`, for a package whose names users call: each is `answered` when it is loaded.
@@ -38,6 +41,10 @@ def attach_public(package: str, file: str) -> tuple[Callable[[str], Any], Callab
     seen: set[str] = set()
 
     def loaded(name: str) -> Any:
+        if name not in exported and (present := _RENAMED.get(inside + name)):
+            text = f"{inside}{name} has another name, and this one will go: type {inside}{present}"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            return loaded(present)
         if name not in exported and (former := _module_of(package, Path(file).parent, name)):
             text = f"{package}.{name} is not public any more: import it from {former}, or do without it"
             warnings.warn(text, DeprecationWarning, stacklevel=2)

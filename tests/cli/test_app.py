@@ -1,28 +1,11 @@
 """The command line as a user meets it: output, JSON and exit statuses."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-from tests.study.test_schema import STUDY
-
-
-def dpselect(*arguments, cwd=None, state=None):
-    import os
-
-    environment = dict(os.environ)
-    if state is not None:
-        environment["XDG_STATE_HOME"] = str(state)
-    return subprocess.run(
-        [sys.executable, "-c", "from dpselect.cli import main; main()", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=environment,
-        check=False,
-    )
+from tests.cli.app_cases import dpselect
+from tests.study.schema_cases import STUDY
 
 
 def toml(document):
@@ -40,32 +23,6 @@ def inline(value):
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k} = {inline(v)}" for k, v in value.items()) + "}"
     return json.dumps(value)
-
-
-@pytest.mark.full
-def test_account_prints_one_json_object():
-    done = dpselect(
-        "account", "--base", "gaussian:noise_multiplier=4", "--repetitions", "negative-binomial:eta=0,mean=10",
-        "--delta", "1e-6", "--json",
-    )  # fmt: skip
-    assert done.returncode == 0
-    result = json.loads(done.stdout)
-    assert done.stdout.count("\n") == 1
-    assert result["single_run_epsilon"] == pytest.approx(1.0607, abs=1e-4)
-    # Papernot, Steinke 2022 give 1.902; nothing valid is below 1.474
-    assert 1.4735 < result["epsilon"] <= 1.9021
-    assert result["epsilon_lower"] <= result["epsilon"]
-
-
-@pytest.mark.full
-def test_a_grid_is_priced_by_composition():
-    done = dpselect("account", "--base", "pure:epsilon=1", "--repetitions", "grid:count=3", "--delta", "0", "--json")
-    assert json.loads(done.stdout)["epsilon"] == pytest.approx(3.0, rel=1e-9)
-    refused = dpselect(
-        "account", "--base", "pure:epsilon=1", "--repetitions", "grid:count=3", "--delta", "0", "--bound", "renyi"
-    )
-    assert refused.returncode == 2
-    assert "composition" in refused.stderr
 
 
 @pytest.mark.full

@@ -7,47 +7,17 @@ import subprocess
 import sys
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import dpselect
 from dpselect.cli.app import app
-from dpselect.cli.commands import COMMANDS as LINES, EXAMPLES, Later
-from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of, law_of
+from dpselect.cli.commands import EXAMPLES
+from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of, law_of, parse_settings
 from dpselect.errors import ArgumentError
+from dpselect.privacy.bases import base_named
+from dpselect.repetitions.by_name import law_named
 from tests.cli.test_app import toml
-from tests.study.test_schema import STUDY
-
-
-def commands(group, words=()):
-    for name, known in group.commands.items():
-        command = known.loaded if isinstance(known, Later) else known
-        if hasattr(command, "commands"):
-            yield from commands(command, (*words, name))
-        else:
-            yield " ".join((*words, name)), command
-
-
-COMMANDS = dict(commands(typer.main.get_command(app)))
-
-
-@pytest.mark.cases(11)
-@pytest.mark.parametrize("words", COMMANDS)
-def test_every_command_shows_its_examples(words):
-    shown = CliRunner().invoke(app, [*words.split(), "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).stdout
-    assert EXAMPLES[words]
-    for example in EXAMPLES[words]:
-        assert example.startswith(f"dpselect {words} ")
-        assert example in shown
-
-
-@pytest.mark.parametrize("name", LINES)
-def test_the_line_of_a_command_is_the_first_of_its_help(name):
-    assert typer.main.get_command(app).commands[name].loaded.help.splitlines()[0] == LINES[name]
-
-
-def test_no_example_is_of_a_command_that_does_not_exist():
-    assert set(EXAMPLES) <= set(COMMANDS)
+from tests.study.schema_cases import STUDY
 
 
 @pytest.fixture(scope="module")
@@ -92,12 +62,6 @@ def test_every_example_runs(folder, monkeypatch):
         assert result.exit_code == 0, (example, result.output, result.exception)
         assert result.stdout.strip() or "export" in example
     assert {"found", "budget.db", "record.jsonl", "copy.db", "pets.holdout"} <= {path.name for path in folder.iterdir()}
-
-
-def test_reproduce_is_answered_with_the_command_to_type_now():
-    with pytest.raises(ArgumentError, match="python -m papers PAPER"):
-        CliRunner().invoke(app, ["reproduce", "tuning-rdp", "--quick"], catch_exceptions=False)
-    assert "reproduce" not in CliRunner().invoke(app, ["--help"]).stdout
 
 
 def test_version():
@@ -148,3 +112,55 @@ def test_an_unknown_law_or_base_is_answered_with_the_list_that_the_help_has():
     for error, text in ((law, LAW_HELP), (base, BASE_HELP)):
         listed = str(error.value).partition("one of ")[2].split(", ")
         assert listed == sorted(re.findall(r"([a-z-]+):", text.partition(": ")[2]))
+
+
+def test_settings_parse():
+    assert parse_settings("gaussian:noise-multiplier=4") == ("gaussian", {"noise_multiplier": 4})
+    assert parse_settings("harmonic") == ("harmonic", {})
+    for text in ("a:b", "a:b=", "a:b=c", "a:b=1,b=2", "a:=1"):
+        with pytest.raises(ArgumentError):
+            parse_settings(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "mean"),
+    [
+        ("negative-binomial:eta=0,mean=10", 10),
+        ("negative-binomial:eta=1,gamma=0.1", 10),
+        ("geometric:gamma=0.1", 10),
+        ("geometric:mean=10", 10),
+        ("logarithmic:mean=10", 10),
+        ("poisson:mean=10", 10),
+        ("binomial:trials=20,probability=0.5", 10),
+        ("uniform:limit=20", 10),
+        ("fixed:count=10", 10),
+        ("beta-binomial:trials=20,shape=1", 10),
+        ("harmonic:limit=3", 3 / (1 + 1 / 2 + 1 / 3)),
+    ],
+)
+def test_laws_by_name(text, mean):
+    assert law_named(*parse_settings(text)).mean == pytest.approx(mean, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["grid:count=10", "nonsense", "geometric", "geometric:gamma=0.1,mean=10", "poisson:mu=3", "poisson:mean=-1"],
+)
+def test_wrong_laws_are_refused(text):
+    with pytest.raises((ArgumentError, TypeError)):
+        law_named(*parse_settings(text))
+
+
+def test_a_hard_limit_conditions_the_law():
+    law = law_named(*parse_settings("geometric:mean=10,at_most=20"))
+    assert law.limit == 20
+    assert law.mean < 10
+
+
+def test_bases_by_name():
+    base = base_named(*parse_settings("laplace:scale=2"), adjacency="replace_one")
+    assert base.epsilon(0) == 0.5
+    assert base.adjacency.value == "replace_one"
+    for text in ("gauss:noise_multiplier=1", "gaussian", "gaussian:sigma=1"):
+        with pytest.raises(ArgumentError, match="base"):
+            base_named(*parse_settings(text), adjacency="add_or_remove_one")

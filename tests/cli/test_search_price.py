@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from typer.testing import CliRunner
 
 from dpselect.accounting import adaptive_best_of, best_of, tune_on_subset
-from dpselect.cli.app import app
-from dpselect.errors import ArgumentError, BoundUnavailableError
+from dpselect.errors import ArgumentError
 from dpselect.privacy import laplace
 from dpselect.repetitions import Harmonic
+from tests.cli.search_price_cases import DELTA, account, printed
 
-DELTA = 1e-6
 LAW = Harmonic(limit=20)
-
-
-def printed(*arguments):
-    done = CliRunner().invoke(app, [*arguments, "--delta", str(DELTA), "--json"], catch_exceptions=False)
-    assert done.exit_code == 0
-    return json.loads(done.stdout)
-
-
-def account(*arguments):
-    return printed("account", "--base", "laplace:scale=2", "--repetitions", "harmonic:limit=20", *arguments)
 
 
 @pytest.mark.full
@@ -61,25 +47,6 @@ def test_the_noise_for_proposals_that_learn():
     total = adaptive_best_of(laplace(scale=found["scale"]), LAW, lower_ratio=0.8, upper_ratio=1.25).epsilon(DELTA)
     assert found["epsilon"] == total
     assert 1.99 < total <= 2.0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--proposal-ratio", "0.8"], "proposal_ratio"),
-        (["--proposal-ratio", "1.1:1.2"], "lower_ratio"),
-        (["--proposal-ratio", "0.8:nan"], "upper_ratio"),
-        (["--proposal-ratio", "0.8:1.25", "--bound", "optimal"], "bound"),
-        (["--subset", "rest"], "sampling_rate"),
-        (["--sampling-rate", "0.3"], "subset"),
-        (["--subset", "half", "--sampling-rate", "0.3"], "subset"),
-        (["--subset", "rest", "--sampling-rate", "0"], "sampling_rate"),
-        (["--subset", "all", "--sampling-rate", "0.3", "--adjacency", "replace_one"], "add_or_remove_one"),
-    ],
-)
-def test_bad_options_of_account(arguments, message):
-    with pytest.raises((ArgumentError, BoundUnavailableError), match=message):
-        account(*arguments)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,7 @@ import warnings
 import pytest
 from hypothesis import given, strategies as st
 
-from dpselect.cli.progress import showing
-from dpselect.cli.terminal import bars, plain, shown_warnings
-from dpselect.repetitions import Fixed
+from dpselect.cli.terminal import plain, shown_warnings
 
 ESCAPES = "\x1b[31mred\x1b[0m\x07\u202ereversed\x9b2J [red]"
 
@@ -100,23 +98,6 @@ def in_process(*words, capsys, monkeypatch):
         status = left.code or 0
     found = capsys.readouterr()
     return status, found.out, found.err
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_a_bar_takes_nothing_for_markup(monkeypatch):
-    stream = Terminal()
-    with bars(stream) as bar:
-        bar.add_task(plain(f"drawing: {ESCAPES} [/nothing]"), total=1.0)
-    assert "\x1b[31m" not in stream.getvalue()
-    assert "[red] [/nothing]" in stream.getvalue()
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    with showing(Fixed(count=3), quiet=False, operator=False) as shown:
-        shown.stage("[/nothing] searching \x07")
-    assert "\x07" not in sys.stderr.getvalue()
 
 
 def test_warnings_are_written_by_the_same_function():

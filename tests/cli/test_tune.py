@@ -11,20 +11,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import dpselect.study.priced
-import dpselect.study.written
-from dpselect.cli import progress
+import dpselect.study.price
+import dpselect.study.write
 from dpselect.cli.app import app, main
 from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Harmonic, Poisson
+from dpselect.repetitions import Harmonic
 from dpselect.study import check_study, parse_study, run_study
-from dpselect.study.schema_json import study_schema
 from dpselect.tuning import LogUniform, tune
 from tests.cli.test_app import toml
-from tests.root import ROOT
-from tests.study.test_schema import STUDY, changed
+from tests.study.schema_cases import STUDY, changed
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +32,7 @@ def own_folder(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def price_once(monkeypatch):
-    original = dpselect.study.priced.price_study
+    original = dpselect.study.price.price_study
 
     def remembered(study, recipe, law, purchase):
         elsewhere = {"output": True, "runs": True, "privacy": {"ledger", "budget"}}
@@ -44,15 +41,15 @@ def price_once(monkeypatch):
             PRICES[facts] = original(study, recipe, law, purchase)
         return PRICES[facts]
 
-    facts_of = dpselect.study.written.search_facts
+    facts_of = dpselect.study.write.search_facts
 
     def remembered_facts(*, search, **public):
         if id(search) not in FACTS:
             FACTS[id(search)] = facts_of(search=search, **public)
         return FACTS[id(search)]
 
-    monkeypatch.setattr("dpselect.study.priced.price_study", remembered)
-    monkeypatch.setattr("dpselect.study.written.search_facts", remembered_facts)
+    monkeypatch.setattr("dpselect.study.price.price_study", remembered)
+    monkeypatch.setattr("dpselect.study.write.search_facts", remembered_facts)
 
 
 PRICES = {}
@@ -80,9 +77,9 @@ def refuse(*_, **__):
 @pytest.fixture
 def nothing_runs(monkeypatch):
     """No rows, no number of runs, no charge."""
-    monkeypatch.setattr("dpselect.study.opened.load", refuse)
-    monkeypatch.setattr("dpselect.study.searched.tune", refuse)
-    monkeypatch.setattr("dpselect.study.searched._spender", refuse)
+    monkeypatch.setattr("dpselect.study.load.load", refuse)
+    monkeypatch.setattr("dpselect.study.search.tune", refuse)
+    monkeypatch.setattr("dpselect.study.search._spender", refuse)
     monkeypatch.setattr(Harmonic, "sample", refuse)
     monkeypatch.setattr("dpselect.ledger.budget.Budget.reserve", refuse)
 
@@ -177,86 +174,6 @@ def test_a_check_of_arrays_reads_their_headers_only(nothing_runs):
         archive["X"]
     document = {**STUDY, "data": data, "runs": {"executor": "inline"}}
     assert check_study(parse_study(document), base_folder=Path())["feature_columns"] == 2
-
-
-def test_the_published_schema_is_in_step():
-    result = CliRunner().invoke(app, ["tune", "--schema"])
-    assert result.exit_code == 0
-    assert json.loads(result.stdout) == study_schema()
-    # made by: dpselect tune --schema > docs/study.schema.json
-    assert (ROOT / "docs" / "study.schema.json").read_text() == result.stdout
-
-
-def test_the_schema_takes_what_the_parser_takes():
-    """By an independent validator: the example studies pass, studies with a wrong key or type do not."""
-    jsonschema = pytest.importorskip("jsonschema")
-    import tomllib
-
-    schema = study_schema()
-    jsonschema.Draft202012Validator.check_schema(schema)
-    validator = jsonschema.Draft202012Validator(schema)
-    for name in ("digits", "breast_cancer", "tumours"):
-        validator.validate(tomllib.loads((ROOT / "examples" / f"{name}.toml").read_text()))
-    for path, value in [
-        ("privacy.epsilonn", 1.0),
-        ("privacy.epsilon", 0.0),
-        ("privacy.adjacency", "neighbours"),
-        ("data.classes", [0]),
-        ("data.bounds", [0]),
-        ("learner.name", "deep"),
-        ("space.learning_rate", {"law": "grid"}),
-        ("repetitions.distribution", "grid"),
-        ("runs", {"executor": "threads"}),
-        ("extra", {}),
-    ]:
-        assert not validator.is_valid(changed(path, value)), path
-
-
-def test_every_key_of_the_schema_is_described():
-    schema = study_schema()
-    tables = [schema, *(table for name, table in schema["$defs"].items() if name != "Adjacency")]
-    for table in tables:
-        for name, key in table["properties"].items():
-            assert key.get("description"), (table["title"], name)
-
-
-class Terminal(io.StringIO):
-    """Standard error as a terminal."""
-
-    def isatty(self):
-        return True
-
-
-def shown(monkeypatch, law, *, quiet=False, operator=False, terminal=True, stages=()):
-    stream = Terminal() if terminal else io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stream)
-    with progress.showing(law, quiet=quiet, operator=operator) as callbacks:
-        for stage in stages:
-            callbacks.stage(stage)
-        if operator:
-            callbacks.operator_progress(2, 7)
-    return callbacks, stream.getvalue()
-
-
-def test_the_bars_speak_of_stages_and_the_law_only(monkeypatch):
-    """No matter what has passed, the only words are the stages', the public law's and the time's."""
-    _, text = shown(monkeypatch, Harmonic(limit=20), stages=("reading the rows", "searching"))
-    said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[━╸╺]|\d:\d\d:\d\d|-:--:--", "", text)
-    words = {line.strip() for line in re.split(r"[\r\n]", said)} - {""}
-    assert words == {"reading the rows", "searching: 5.56 runs on average, at most 20"}
-    assert progress.law_in_words(Poisson(mean=3)) == "3 runs on average, no hard limit"
-
-
-def test_nothing_is_shown_where_nobody_looks(monkeypatch):
-    for options in ({"terminal": False}, {"quiet": True}):
-        callbacks, text = shown(monkeypatch, Harmonic(limit=20), **options)
-        assert callbacks == progress.Shown(None, None)
-        assert text == ""
-
-
-def test_trial_counts_are_for_the_operator_who_asks(monkeypatch):
-    _, text = shown(monkeypatch, Harmonic(limit=20), operator=True)
-    assert "operator only: 2 of 7 trials" in text
 
 
 def test_quiet_and_operator_progress_exclude_each_other(monkeypatch, capsys):

@@ -246,7 +246,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             check_store,
             {**tuned, **store, "store": tmp_path / "store.db", "has_ledger": False},
         ),
-        "tuning.Preparation": (tuning.Preparation, {"objective": never}),
+        "tuning.SharedRelease": (tuning.SharedRelease, {"objective": never}),
         "tuning.TwoStageDesign": (partial(two_stages, never), {}),
         "tuning.tune": (tuning.tune, {**tuned, "objective": never, "ledger": Unspent()}),
     }

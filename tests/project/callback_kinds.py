@@ -77,7 +77,7 @@ ELSEWHERE: dict[str, str] = {
             "integrations.optuna.tune:objective",
             "integrations.sklearn.PrivateSearchCV:base",
             "integrations.sklearn.RowScore:function",
-            "tuning.Preparation:objective",
+            "tuning.SharedRelease:objective",
             "tuning.tune:base",
             "tuning.tune:objective",
             "tuning.PortfolioDesign:score",

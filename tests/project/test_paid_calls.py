@@ -425,7 +425,7 @@ UNPAID: dict[str, str] = {
     r"selection\.\w+\.(above|first|__call__)": _SESSION,
     r"selection\.(\w+_mixture|\w+_candidate|log_odds)": _PART,
     r"(study|integrations|report)\..*": "a study pays for a whole search",
-    r"tuning\.(tune|encode_value|split_rows|Preparation)": "`tune(ledger=)` pays for a whole search",
+    r"tuning\.(tune|encode_value|split_rows|SharedRelease)": "`tune(ledger=)` pays for a whole search",
     r"tuning\.\w+\.sample": _PUBLIC,
 }
 """Public callables that take private data, or draw, without a spender: patterns, each with the reason."""

@@ -18,7 +18,7 @@ from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source, system_source
 from dpselect.repetitions import Fixed
-from dpselect.tuning import JoblibExecutor, Preparation, ProcessExecutor, Uniform, tune
+from dpselect.tuning import JoblibExecutor, ProcessExecutor, SharedRelease, Uniform, tune
 from dpselect.tuning.trial import decode_value, encode_value
 from tests.budgets import budget_at, charges
 
@@ -280,7 +280,7 @@ def test_what_was_charged_for_a_preparation_is_not_denied_when_workers_end_while
     from dpselect.tuning import executors
 
     budget = budget_at(tmp_path / "budget.db")
-    prepared = Preparation(lambda random: objective, pure_dp(epsilon=0.25))
+    prepared = SharedRelease(lambda random: objective, pure_dp(epsilon=0.25))
     options = {"space": {"x": Uniform(0.0, 1.0)}, "base": pure_dp(epsilon=0.25), "repetitions": Fixed(count=2)}
     receive = executors._Pool._receive
     monkeypatch.setattr(executors._Pool, "_receive", staticmethod(lambda worker: None))

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from dpselect.report.model_card import render_model_card
-from dpselect.study.written import remake_report
+from dpselect.study.write import remake_report
 from tests.report.pages import FACTS, released, toy_release
 
 HOSTILE = "a: \"b\" 'c' #d {e} [f]\\ | <b>*g*</b> é 😀 `h` $i$ - 1e5 \u2028\x7f\x85"

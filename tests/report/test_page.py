@@ -1,7 +1,5 @@
 """The report: what it says, that it holds nothing else, that a person and a screen reader can use it."""
 
-import json
-import math
 import re
 from decimal import Decimal
 from html.parser import HTMLParser
@@ -10,16 +8,14 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from dpselect.accounting import best_of
-from dpselect.errors import ArgumentError, StudyError
+from dpselect.errors import StudyError
 from dpselect.numerics.digits import rounded, rounded_down, rounded_up
-from dpselect.privacy import compose, gaussian, pure_dp
-from dpselect.repetitions import Harmonic, TruncatedNegativeBinomial
+from dpselect.privacy import gaussian, pure_dp
+from dpselect.repetitions import Harmonic
 from dpselect.report.facts import search_facts
 from dpselect.report.page import render_page
-from dpselect.report.plots import check_plot_path, picture, plotting, save_plot
-from dpselect.study.written import remake_report
-from tests.report.pages import BUDGET, FACTS, LAW, PARTS, RELEASE, SEARCH, page, toy_release
+from dpselect.study.write import remake_report
+from tests.report.pages import BUDGET, FACTS, LAW, RELEASE, page, toy_release
 
 
 class Outline(HTMLParser):
@@ -44,40 +40,6 @@ class Outline(HTMLParser):
 
     def named(self, tag):
         return [attributes for name, attributes in self.tags if name == tag]
-
-
-def test_the_costs_are_those_of_the_accountant():
-    """Of this search, of one run, of the published bound, and of compositions of numbers that the law names."""
-    delta = 1e-6
-    costs = {cost["label"]: cost["epsilon"] for cost in FACTS["costs"]}
-    runs = math.ceil(LAW.mean)
-    high = LAW.quantile(0.99)
-    assert costs == {
-        "one run alone": max(part.epsilon(delta) for part in PARTS),
-        "this search": SEARCH.epsilon(delta),
-        "the same search, by the published Renyi bound": max(
-            best_of(part, LAW, bound="renyi").epsilon(delta) for part in PARTS
-        ),
-        f"{runs} runs one by one, the law's mean": compose(*[PARTS[0]] * runs).epsilon(delta),
-        f"{high} runs one by one, the law's 99th percentile": compose(*[PARTS[0]] * high).epsilon(delta),
-    }
-    assert costs["this search"] < costs["the same search, by the published Renyi bound"]
-
-
-def test_the_stated_point_lies_on_the_curve():
-    at = FACTS["curve"]["epsilon"].index(FACTS["epsilon"])
-    assert FACTS["curve"]["search"][at] <= 1e-6 * (1 + 1e-9)
-    assert all(a >= b for a, b in pairwise(FACTS["curve"]["search"]))
-
-
-@pytest.mark.full
-def test_facts_are_json_for_laws_without_a_limit_and_pure_privacy():
-    law = TruncatedNegativeBinomial.with_mean(eta=1, mean=30)
-    base = pure_dp(epsilon=0.1)
-    facts = search_facts(parts=(base,), search=best_of(base, law), law=law, delta=0.0)
-    assert json.loads(json.dumps(facts, allow_nan=False)) == facts
-    assert len(facts["law"]["probabilities"]) <= 121
-    assert "no hard limit" in page(facts=facts)
 
 
 @pytest.mark.full
@@ -253,36 +215,3 @@ def test_plots_stay_finite_at_the_ends():
     text = page(facts={**FACTS, "epsilon": 0.0, "costs": costs, "law": law, "curve": curve})
     assert not re.search(r'[ "](nan|inf)\b', text)
     assert render_page(RELEASE, FACTS) == render_page(RELEASE, FACTS)
-
-
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("suffix", ["svg", "png", "pdf", "html"])
-def test_the_same_figure_gives_the_same_file(tmp_path, suffix):
-    for name in ("one", "two"):
-        with plotting() as axes:
-            axes.plot([1, 2], [3, 4])
-            save_plot(axes, tmp_path / f"{name}.{suffix}")
-    assert (tmp_path / f"one.{suffix}").read_bytes() == (tmp_path / f"two.{suffix}").read_bytes()
-
-
-def test_a_plot_that_could_not_be_written_is_refused_beforehand(tmp_path):
-    with pytest.raises(ArgumentError, match=r"--plot: the name must end in one of .*\.svg.*, got 'plot.txt'"):
-        check_plot_path("--plot", tmp_path / "plot.txt")
-    with pytest.raises(ArgumentError, match="--plot: there is no folder"):
-        check_plot_path("--plot", tmp_path / "no" / "plot.svg")
-
-
-def test_identifiers_of_two_pictures_do_not_meet():
-    drawn = []
-    for label in ("The first picture <&>", "Another picture"):
-        with plotting() as axes:
-            axes.plot([1, 2], [3, 4], gid="note")
-            drawn.append(picture(axes, label, {"note": "<here> & there"}))
-    first, second = (set(re.findall(r'id="([^"]*)"', text)) for text in drawn)
-    assert first
-    assert second
-    assert not first & second
-    assert all(
-        f'"#{used}"' in text or f"#{used})" in text for text in drawn for used in re.findall(r"#([\w-]+-[mp]\w+)", text)
-    )
-    assert "<title>&lt;here&gt; &amp; there</title>" in drawn[0]

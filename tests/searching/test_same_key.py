@@ -21,12 +21,12 @@ from dpselect.repetitions import Fixed, Harmonic
 from dpselect.searching.design import DESIGNS, DesignPrice, design_names
 from dpselect.searching.stages import FirstStage
 from dpselect.study import load_model, parse_study, run_study
+from dpselect.study.load import open_rows
 from dpselect.study.metrics import METRICS, ScoreNoise
-from dpselect.study.opened import open_rows
-from dpselect.study.priced import price
-from dpselect.study.settled import Place, settle
+from dpselect.study.price import price
+from dpselect.study.validate import StudyPaths, validate
 from dpselect.tuning import Categorical, PortfolioDesign, TwoStageDesign, tune
-from dpselect.tuning.trial import Followed
+from dpselect.tuning.trial import TwoStageObjective
 from tests.registered import only_in_this_file
 
 pytestmark = pytest.mark.filterwarnings("ignore:nothing scales the columns")
@@ -98,7 +98,7 @@ class Doors:
     def __init__(self, design):
         self.design = design
         self.study = parsed(design)
-        self.priced = price(settle(self.study, Place(Path(), Path("out"))))
+        self.priced = price(validate(self.study, StudyPaths(Path(), Path("out"))))
         rows = open_rows(self.priced).rows
         self.X, self.y = rows.features, rows.labels
         self.metric = METRICS["accuracy"](self.study.data.target)
@@ -209,7 +209,7 @@ def followed(doors, run, stream):
         return doors.model(params, keyed_source(key), found.second.noise)
 
     return doors.tune(
-        Followed(FirstStage(run, stream), last, found.second.guarantee),
+        TwoStageObjective(FirstStage(run, stream), last, found.second.guarantee),
         "one-stage",
         base=doors.base(found.noise),
         repetitions=LAW,
@@ -262,7 +262,7 @@ def test_no_door_lets_a_design_cost_more_than_the_total():
     doors = Doors("one-run")
     doors.design = "careless"
     with pytest.raises(BudgetError):
-        price(settle(parsed("careless"), Place(Path(), Path("out"))))
+        price(validate(parsed("careless"), StudyPaths(Path(), Path("out"))))
     with pytest.raises(BudgetError):
         doors.search().plan()
     with pytest.raises(BudgetError):
@@ -276,7 +276,7 @@ def test_the_number_of_runs_is_the_one_that_is_priced(monkeypatch):
     doors = Doors("one-stage")
     doors.design = "two-runs"
     with pytest.raises(StudyError, match=r"repetitions: must be .*'count': 2"):
-        price(settle(parsed("two-runs"), Place(Path(), Path("out"))))
+        price(validate(parsed("two-runs"), StudyPaths(Path(), Path("out"))))
     search = doors.search()
     assert search.plan().repetitions == Fixed(count=2)
     drawn = []

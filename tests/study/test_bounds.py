@@ -20,10 +20,10 @@ from dpselect.study.bounds import QUANTILES, Purchase, buy, known_columns, purch
 from dpselect.study.columns.column import Column
 from dpselect.study.data import load
 from dpselect.study.learners.recipe import recipe_of
-from dpselect.study.priced import price_study
-from dpselect.study.settled import Place, law_of, settle
+from dpselect.study.price import price_study
+from dpselect.study.validate import StudyPaths, law_of, validate
 from dpselect.testing.learner_contract import unpriced
-from dpselect.tuning import Categorical, Preparation, SearchStore, tune
+from dpselect.tuning import Categorical, SearchStore, SharedRelease, tune
 from tests.budgets import budget_at, charges
 
 PRIVATE = {"bounds": "private"}
@@ -142,9 +142,9 @@ def test_epsilon_is_that_of_all_columns_together():
 def test_the_rule_takes_the_larger_share_where_the_smaller_finds_nothing_and_warns_where_neither_does():
     found = {rows: purchase_of(study(privacy=privacy(nominal_rows=rows)), private(10)) for rows in (90_000, 1300, 100)}
     assert [one.share for one in found.values()] == [0.1, 0.2, 0.2]
-    assert [one.too_few(rows) is not None for rows, one in found.items()] == [False, False, True]
-    assert "which takes about" in found[100].too_few(100)
-    assert found[100].too_few(None) is None  # not known
+    assert [one.too_few_rows_warning(rows) is not None for rows, one in found.items()] == [False, False, True]
+    assert "which takes about" in found[100].too_few_rows_warning(100)
+    assert found[100].too_few_rows_warning(None) is None  # not known
     assert found[100].rows < purchase_of(study(privacy=privacy(nominal_rows=100)), private(90)).rows
     narrow = purchase_of(study(privacy=privacy(nominal_rows=100)), private(10, within=(0, 9)))
     assert narrow.rows < found[100].rows
@@ -272,12 +272,12 @@ def test_a_row_stays_in_its_part_whatever_is_bought(tmp_path, table):
     """Its digest is a matter of that row alone, and tells rows apart whose cells differ by little."""
     written(tmp_path, table)
     asked = study({"Alpha": PRIVATE})
-    settled = settle(asked, Place(tmp_path, tmp_path / "out"))
+    settled = validate(asked, StudyPaths(tmp_path, tmp_path / "out"))
     digests = load(asked.data, settled.table, settled.columns).digests
     assert len(set(digests)) == ROWS
     table["Alpha"][1:] = [1e9] * (ROWS - 1)
     written(tmp_path, table)
-    again = settle(asked, Place(tmp_path, tmp_path / "out"))
+    again = validate(asked, StudyPaths(tmp_path, tmp_path / "out"))
     assert load(asked.data, again.table, again.columns).digests[0] == digests[0]
 
 
@@ -310,7 +310,7 @@ def test_a_kill_draws_and_charges_nothing_again(tmp_path):
 
     def search(*, resume=False, dies=False, run_dies=False):
         return tune(
-            Preparation(partial(objective, dies=dies, run_dies=run_dies), pure_dp(epsilon=0.75)),
+            SharedRelease(partial(objective, dies=dies, run_dies=run_dies), pure_dp(epsilon=0.75)),
             space={"x": Categorical([1])},
             base=pure_dp(epsilon=0.5),
             repetitions=Fixed(count=1),
@@ -338,7 +338,7 @@ def test_a_preparation_that_fails_finds_nothing_and_says_nothing(capsys, caplog)
 
     with pytest.warns(NothingFoundWarning) as warned:
         result = tune(
-            Preparation(failing, pure_dp(epsilon=0.75)),
+            SharedRelease(failing, pure_dp(epsilon=0.75)),
             space={"x": Categorical([1])},
             base=pure_dp(epsilon=0.5),
             repetitions=Fixed(count=2),
@@ -350,7 +350,7 @@ def test_a_preparation_that_fails_finds_nothing_and_says_nothing(capsys, caplog)
 def test_a_search_is_not_resumed_with_another_preparation(tmp_path):
     def search(epsilon, *, resume):
         return tune(
-            Preparation(lambda random: failing, pure_dp(epsilon=epsilon)),
+            SharedRelease(lambda random: failing, pure_dp(epsilon=epsilon)),
             space={"x": Categorical([1])},
             base=pure_dp(epsilon=0.5),
             repetitions=Fixed(count=1),
@@ -370,7 +370,7 @@ def test_a_budget_that_allows_the_search_but_not_the_bounds_refuses(tmp_path):
     budget = budget_at(tmp_path / "ledger.db", epsilon=1, delta=0)
     with pytest.raises(BudgetError):
         tune(
-            Preparation(lambda random: pytest.fail("was drawn"), pure_dp(epsilon=0.75)),
+            SharedRelease(lambda random: pytest.fail("was drawn"), pure_dp(epsilon=0.75)),
             space={"x": Categorical([1])},
             base=pure_dp(epsilon=0.5),
             repetitions=Fixed(count=1),

@@ -18,8 +18,8 @@ from dpselect.accounting.planning.search_prices import SearchPrice
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.study import parse_study, run_study
-from dpselect.study.priced import Price, price
-from dpselect.study.settled import Place, settle
+from dpselect.study.price import Price, price
+from dpselect.study.validate import StudyPaths, validate
 from tests.budgets import budget_at, charges
 from tests.tuning.kill_search import Killer, append, lines
 
@@ -102,7 +102,7 @@ def fresh(folder, name):
 def killed_everywhere(folder, instants):
     """Killed at each of these writes, and resumed; one of five is killed once more on the way."""
     whole = fresh(folder, "whole")
-    price(settle(study(), Place(whole, whole / "out")))  # remembered, and children have the memory of their parent
+    price(validate(study(), StudyPaths(whole, whole / "out")))  # remembered: children have the memory of their parent
     assert attempt(whole) == 0, lines(whole / "errors")
     expected, writes = released(whole), int(lines(whole / "writes")[0])
     killed = 0
@@ -138,7 +138,7 @@ def share_is_counted(folder, name):
     """
     here = fresh(folder, name)
     asked = study()
-    found = price(settle(asked, Place(here, here / "out"))).price
+    found = price(validate(asked, StudyPaths(here, here / "out"))).price
     together = 2 * found.purchase.epsilon + max(part.epsilon(0.0) for part in found.parts)
     assert found.search.epsilon(0.0) >= together * (1 - 1e-12)
     assert found.epsilon >= together * (1 - 1e-12)
@@ -160,7 +160,7 @@ def test_zoo_a_share_that_is_left_out_is_caught(folder, monkeypatch, mutation):
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
     if mutation == "price":
         monkeypatch.setattr(
-            "dpselect.study.priced.SearchPrice", lambda parts, law, beside=None, **more: SearchPrice(parts, law, **more)
+            "dpselect.study.price.SearchPrice", lambda parts, law, beside=None, **more: SearchPrice(parts, law, **more)
         )
     elif mutation == "charge":
         monkeypatch.setattr(Price, "beside", pure_dp(epsilon=1e-9))

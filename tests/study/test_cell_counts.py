@@ -12,26 +12,20 @@ from dpselect.errors import StudyError
 from dpselect.privacy import Adjacency, gaussian
 from dpselect.randomness import keyed_source
 from dpselect.report.cells import cells_in_words
-from dpselect.study import check_study, parse_study, run_study
+from dpselect.study import check_study, run_study
 from dpselect.study.cell_counts import CellPrice, cell_price
 from dpselect.study.columns.column import Column
 from dpselect.study.data import load
-from dpselect.study.opened import open_rows
-from dpselect.study.priced import price
-from dpselect.study.settled import Place, settle
+from dpselect.study.load import open_rows
+from dpselect.study.price import price
 from dpselect.study.split import NothingToTrain, prepared
+from dpselect.study.validate import StudyPaths, validate
 from dpselect.tables.fates import FATES
 from dpselect.testing.learner_contract import unpriced
 from tests.budgets import charges
+from tests.study.cell_counts_cases import COLUMNS, ROW, base, study, written
 
 pytestmark = pytest.mark.usefixtures("state", "no_page")
-
-COLUMNS = {
-    "age": {"bounds": [18, 100], "missing": "indicator"},
-    "day": {"kind": "date", "bounds": ["2020-01-01", "2025-01-01"], "missing": "2022-01-01"},
-    "grade": {"categories": ["low", "high"]},
-}
-ROW = ("40", "2021-05-06", "low", "yes")
 ODD = [
     ("", "", "", "yes"),
     ("unknown", "soon", "medium", "no"),
@@ -45,33 +39,11 @@ COLUMNS_READ = {name: Column(**facts) for name, facts in COLUMNS.items()}
 WITH_DELTA = {"epsilon": 2.0, "delta": 1e-5, "nominal_rows": 400}
 
 
-def written(folder, rows, name="rows.csv"):
-    lines = ["age,day,grade,y", *(",".join(row) for row in rows)]
-    (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def study(data=None, **tables):
-    return parse_study(
-        {
-            "data": {"source": "rows.csv", "label": "y", "classes": ["yes", "no"], "columns": COLUMNS, **(data or {})},
-            "privacy": {"epsilon": 2.0, "adjacency": "replace_one"},
-            "learner": {"name": "output-perturbation"},
-            "runs": {"executor": "inline"},
-            "output": {"folder": "out"},
-            **tables,
-        }
-    )
-
-
 def counts(folder, rows, asked=None):
     written(folder, rows)
     asked = study() if asked is None else asked
-    settled = settle(asked, Place(folder, folder / "out"))
+    settled = validate(asked, StudyPaths(folder, folder / "out"))
     return load(asked.data, settled.table, settled.columns, counted=True)
-
-
-def base():
-    return [ROW] * 5 + [("50", "2022-02-02", "high", "no")] * 5
 
 
 def test_each_cell_has_one_fate(tmp_path):
@@ -178,7 +150,7 @@ def test_with_other_cells_the_key_is_another(tmp_path):
 
 def opened(folder, rows, **tables):
     written(folder, rows)
-    return open_rows(price(settle(study(**tables), Place(folder, folder / "out"))))
+    return open_rows(price(validate(study(**tables), StudyPaths(folder, folder / "out"))))
 
 
 def test_counts_are_the_same_for_the_same_key_and_apart_from_bounds(tmp_path):
@@ -281,21 +253,3 @@ def test_a_study_that_counts_nothing_says_under_which_condition(tmp_path):
 def test_a_share_is_a_share():
     with pytest.raises(StudyError, match="most_unreadable"):
         study({"most_unreadable": 1.5})
-
-
-def test_a_public_sample_is_read_before_anything_is_charged(tmp_path):
-    written(tmp_path, base() * 40)
-    written(
-        tmp_path, [ROW, ("unknown", "2021-05-06", "LOW", "no"), ("about 40", "2021-05-06", "low", "no")], "like.csv"
-    )
-    asked = study({"like": "like.csv"})
-    with pytest.raises(StudyError, match=r"data.like 'like.csv': 2 of 3 cells of column 'age' .*row 2 has 'unknown'"):
-        check_study(asked, base_folder=tmp_path, folder=tmp_path / "out")
-    with pytest.raises(StudyError, match="1 of 3 cells of column 'grade'"):
-        run_study(asked, base_folder=tmp_path, folder=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-    written(tmp_path, base(), "like.csv")
-    assert check_study(asked, base_folder=tmp_path)["cells"] is not None
-    (tmp_path / "like.csv").write_text("age,day,y\n1,2,3\n")
-    with pytest.raises(StudyError, match=r"data.like 'like.csv': no such column: 'grade'"):
-        check_study(asked, base_folder=tmp_path)

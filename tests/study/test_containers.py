@@ -11,7 +11,7 @@ from dpselect.study.columns.column import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import encode_columns
 from dpselect.tables.categories import category
-from tests.study.test_model import COLUMNS, loaded, written
+from tests.study.model_cases import COLUMNS, loaded, written
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")

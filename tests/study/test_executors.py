@@ -7,14 +7,14 @@ import re
 import numpy as np
 import pytest
 
-import dpselect.study.priced
+import dpselect.study.price
 from dpselect.errors import StudyError
 from dpselect.randomness import keyed_source
 from dpselect.study import parse_study, run_study
 from tests.budgets import charges
 from tests.clusters import ray_cluster
 from tests.root import ROOT
-from tests.study.test_schema import STUDY
+from tests.study.schema_cases import STUDY
 
 
 @pytest.fixture(autouse=True)
@@ -32,9 +32,9 @@ def price_once():
             found.append(original(*arguments))
         return found[0]
 
-    original = dpselect.study.priced.price_study
+    original = dpselect.study.price.price_study
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dpselect.study.priced, "price_study", remembered)
+        patch.setattr(dpselect.study.price, "price_study", remembered)
         yield
 
 

@@ -14,7 +14,7 @@ from dpselect.errors import ArgumentError, StudyError
 from dpselect.searching.design import design_names
 from dpselect.study import check_study, forecast_study, parse_study
 from dpselect.study.forecast import SIGNALS, SIGNALS_A_WEIGHT
-from tests.study.test_schema import STUDY
+from tests.study.schema_cases import STUDY
 
 ONE = {key: copy.deepcopy(STUDY[key]) for key in ("name", "data", "privacy", "output")}
 MAPS = {"map": {"law": "categorical", "choices": ["cos4", "direction"]}}

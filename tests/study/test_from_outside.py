@@ -1,6 +1,5 @@
 """A learner, a metric and a source written outside of the package are named by a study file; nothing is edited."""
 
-import importlib
 from contextlib import ExitStack
 from unittest.mock import patch
 
@@ -77,14 +76,6 @@ def registered():
 @pytest.fixture(autouse=True)
 def own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-def test_an_opener_of_version_02_is_warned(tmp_path):
-    with pytest.warns(FutureWarning, match=r"import SOURCES from dpselect\.tables"):
-        assert importlib.import_module("dpselect.study.sources").SOURCES is SOURCES
-    with pytest.warns(FutureWarning, match="read in chunks"):
-        table = importlib.import_module("dpselect.study.sources").Table(("a",), lambda names: {"a": np.arange(3)})
-    assert table.read(["a"])["a"].tolist() == [0, 1, 2]
 
 
 def test_a_study_file_names_all_three(tmp_path):

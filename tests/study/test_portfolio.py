@@ -1,6 +1,5 @@
 """A study that is a portfolio: when it is one, what it costs, what it releases, and what is refused."""
 
-import copy
 import csv
 import json
 import math
@@ -10,23 +9,20 @@ import numpy as np
 import pytest
 
 from dpselect.accounting.planning.portfolio import HEAD_START, OPTIMISM, TRIALS, PortfolioPrice, trial_shares
-from dpselect.errors import BudgetError, StudyError
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
 from dpselect.searching.portfolio import TrialModel
-from dpselect.study import check_study, load_model, parse_study, run_study
-from dpselect.study.designed import designed
+from dpselect.study import check_study, load_model, run_study
+from dpselect.study.design import designed
 from dpselect.study.portfolio import fitted
-from dpselect.study.priced import price
-from dpselect.study.settled import Place, settle
+from dpselect.study.price import price
+from dpselect.study.validate import StudyPaths, validate
 from tests.budgets import charges
-from tests.study.test_designed import assert_that_an_interrupted_one_goes_on
-from tests.study.test_schema import STUDY
+from tests.study.portfolio_cases import BASE, MANY, MAPS, parsed
+from tests.study.schema_cases import STUDY
+from tests.study.test_design import assert_that_an_interrupted_one_goes_on
 
-MAPS = {"map": {"law": "categorical", "choices": ["cos4", "centered", "bins"]}}
 LEARNERS = {"learner": {"law": "categorical", "choices": ["dp-sgd", "ridge"]}}
-BASE = {key: copy.deepcopy(STUDY[key]) for key in ("name", "data", "output")}
-MANY = {"epsilon": 3.0, "delta": 1e-6, "nominal_rows": 5000}
 FEW = 800
 
 
@@ -36,13 +32,8 @@ def own_state(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def parsed(**tables):
-    given = {"privacy": MANY, "space": MAPS, "search": {"design": "portfolio"}, **tables}
-    return parse_study({**copy.deepcopy(BASE), **given, "runs": {"executor": "inline"}})
-
-
 def priced(**tables):
-    return price(settle(parsed(**tables), Place(Path(), Path("out"))))
+    return price(validate(parsed(**tables), StudyPaths(Path(), Path("out"))))
 
 
 # When a study is one
@@ -96,33 +87,6 @@ def test_a_portfolio_that_names_no_candidates_has_the_default_and_another(tables
     assert {key: law["choices"] for key, law in study.space.items()} == space
 
 
-@pytest.mark.parametrize(
-    ("tables", "said"),
-    [
-        ({"repetitions": {"law": "fixed", "count": 2}}, "repetitions: a portfolio tries each candidate once"),
-        ({"validation": {"data": "public", "source": "sklearn:iris"}}, "a portfolio chooses by the rows that train"),
-        ({"space": STUDY["space"]}, 'each law must be "categorical"'),
-        ({"space": {"map": {"law": "categorical", "choices": ["cos4"]}}}, "2 to 4 candidates, and this space has 1"),
-        ({"space": {**MAPS, **LEARNERS}}, "2 to 4 candidates, and this space has 6"),
-        ({"space": {"map": {"law": "categorical", "choices": ["cos4", "cos5"]}}}, "no such map"),
-        ({"space": {"learner": {"law": "categorical", "choices": ["dp-sgd", "forest"]}}}, "no such learner: 'forest'"),
-        ({"space": {"steps": {"law": "categorical", "choices": [50, -1]}}}, "the candidate with steps = -1"),
-        ({"space": {**MAPS}, "learner": {"map": "cos4"}}, "space.map: is under \\[learner\\] too"),
-        ({"learner": {"depth": 3}}, "learner.depth: unknown key"),
-        ({"space": {"map": {"law": "categorical", "choices": ["cos4", "cos4"]}}}, "two candidates are the same"),
-        ({"space": LEARNERS, "search": {"design": "one-stage"}}, "space.learner: only a portfolio"),
-        ({"space": LEARNERS, "search": {}, "refit": {}}, "space.learner: only a portfolio"),
-        ({"space": LEARNERS, "search": {}, "repetitions": {"law": "fixed", "count": 2}}, "space.learner: only a portf"),
-        ({"privacy": {"noise_multiplier": 3.0, "delta": 1e-6, "nominal_rows": 5000}}, "give epsilon"),
-        ({"space": {"map": {"law": "categorical", "choices": ["cos4", ["bins"]]}}}, "space"),
-        ({"space": {"map": {"law": "categorical", "choices": "cos4"}}}, "space"),
-    ],
-)
-def test_what_is_no_portfolio_is_refused_before_a_row_is_read(tables, said):
-    with pytest.raises((StudyError, BudgetError), match=said):
-        check_study(parsed(**tables), base_folder=Path())
-
-
 # What it costs
 
 
@@ -154,7 +118,7 @@ def test_a_candidate_with_more_weights_is_put_back(tmp_path, monkeypatch):
 def test_the_last_run_of_a_linear_model_begins_at_a_part_of_its_trial(told):
     """As large a part as its noise is of the trial's; a network and noisy sums begin again."""
     study = parsed(learner=told, space={}, search={"design": "one-run"})
-    recipe = settle(study, Place(Path(), Path("out"))).recipe
+    recipe = validate(study, StudyPaths(Path(), Path("out"))).recipe
     rows = np.linspace(0.0, 1.0, 24).reshape(6, 4), np.array([0, 1, 2, 0, 1, 2])
     trial = fitted(recipe, 40.0, keyed_source(1), rows, None)
     last = fitted(recipe, 10.0, keyed_source(2), rows, TrialModel(trial, 40.0))

@@ -14,7 +14,7 @@ from tests.budgets import charges
 from tests.cli.test_app import toml
 from tests.clusters import wait_until
 from tests.root import ROOT
-from tests.study.test_schema import STUDY
+from tests.study.schema_cases import STUDY
 
 PATIENCE = 300  # seconds, for a loaded machine; nothing here depends on how long anything takes
 PRIVACY = {"noise_multiplier": 1.0, "delta": 1e-5, "nominal_rows": 150}  # quick to price

@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 
 import dpselect
-import dpselect.study.priced
-import dpselect.study.written
-from dpselect.errors import BudgetError, ContentError, StudyError
+import dpselect.study.price
+import dpselect.study.write
+from dpselect.errors import BudgetError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.report.card import shown
-from dpselect.study import load_study, parse_study, run_study
-from dpselect.study.settled import law_of
-from tests.budgets import charges
-from tests.root import ROOT
-from tests.study.test_schema import STUDY, changed
+from dpselect.study import parse_study, run_study
+from dpselect.study.validate import law_of
+from tests.study.run_cases import inline, run
+from tests.study.schema_cases import STUDY, changed
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +27,7 @@ def own_state(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def price_once(monkeypatch):
     """Prices are functions of public facts; building loss distributions again for every test would take minutes."""
-    original = dpselect.study.priced.price_study
+    original = dpselect.study.price.price_study
 
     def remembered(study, recipe, law, purchase):
         facts = study.model_dump_json(include={"privacy", "validation", "learner", "repetitions", "data"})
@@ -36,32 +35,20 @@ def price_once(monkeypatch):
             PRICES[facts] = original(study, recipe, law, purchase)
         return PRICES[facts]
 
-    facts_of = dpselect.study.written.search_facts
+    facts_of = dpselect.study.write.search_facts
 
     def remembered_facts(*, search, **public):
         if id(search) not in FACTS or public["budget"] is not None:
             FACTS[id(search)] = facts_of(search=search, **public)
         return FACTS[id(search)]
 
-    monkeypatch.setattr("dpselect.study.priced.price_study", remembered)
-    monkeypatch.setattr("dpselect.study.written.search_facts", remembered_facts)
+    monkeypatch.setattr("dpselect.study.price.price_study", remembered)
+    monkeypatch.setattr("dpselect.study.write.search_facts", remembered_facts)
 
 
 PRICES = {}
 FACTS = {}
-
-
-def inline(document, **runs):
-    return parse_study({**document, "runs": {"executor": "inline", **runs}})
-
-
 KEPT = changed("validation", {"release_score": False})
-
-
-def run(tmp_path, document=STUDY, *, folder="out", key=1, **options):
-    return run_study(
-        inline(document), base_folder=tmp_path, folder=tmp_path / folder, random=keyed_source(key), **options
-    )
 
 
 @pytest.mark.full
@@ -184,17 +171,9 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
 
 
 def test_an_impossible_budget_is_refused_before_a_row_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpselect.study.opened.load", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr("dpselect.study.load.load", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(BudgetError):
         run(tmp_path, changed("privacy", {"epsilon": 3.0, "delta": 0.0, "nominal_rows": 150}))
-
-
-@pytest.mark.full
-def test_content_errors_come_before_anything_is_drawn_or_charged(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpselect.study.searched.tune", lambda *_, **__: pytest.fail("the search began"))
-    (tmp_path / "d.csv").write_text("a,target\n1,0\nx,1\n")
-    with pytest.raises(ContentError, match="'a'"):
-        run(tmp_path, changed("data", {"source": "d.csv", "classes": [0, 1], "bounds": [0, 1]}))
 
 
 @pytest.mark.full
@@ -210,7 +189,7 @@ def test_every_run_failing_looks_like_no_run(tmp_path, monkeypatch):
 
 def run_price(tmp_path):
     from dpselect.study.learners.recipe import recipe_of
-    from dpselect.study.priced import price_study
+    from dpselect.study.price import price_study
 
     study = inline(STUDY)
     priced = price_study(study, recipe_of(study, nominal_rows=120.0), law_of(study), None)
@@ -229,19 +208,12 @@ def test_public_validation_costs_nothing_and_scores_exactly(tmp_path):
     assert release["score"] * 60 == pytest.approx(round(release["score"] * 60), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["digits", "breast_cancer", "tumours"])
-def test_the_example_studies_are_valid(name):
-
-    study = load_study(ROOT / "examples" / f"{name}.toml")
-    assert law_of(study).limit is not None
-
-
 @pytest.mark.full
 def test_a_changed_study_is_found_before_a_row_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr("dpselect.study.run.write", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run(tmp_path)
-    monkeypatch.setattr("dpselect.study.opened.load", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr("dpselect.study.load.load", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(StudyError, match=r"the study has changed .* was begun: learner.steps; it"):
         run(tmp_path, changed("learner.steps", 21), resume=True)
     with pytest.raises(StudyError, match="by --resume"):
@@ -281,66 +253,6 @@ def test_constant_runs_release_the_same(tmp_path):
     study = inline(STUDY, constant=True)
     finished = run_study(study, base_folder=tmp_path, folder=tmp_path / "constant", random=keyed_source(1))
     assert finished.release["parameters"] == run(tmp_path).release["parameters"]
-
-
-@pytest.mark.full
-def test_pure_privacy_by_output_perturbation_under_replace_one(tmp_path):
-    document = {
-        **STUDY,
-        "privacy": {"epsilon": 2.0, "adjacency": "replace_one"},
-        "learner": {"name": "output-perturbation"},
-        "space": {"regularization": {"law": "log_uniform", "low": 0.01, "high": 0.1}},
-    }
-    guarantee = run(tmp_path, document).release["guarantee"]
-    assert guarantee["delta"] == 0.0
-    assert 1.99 < guarantee["epsilon"] <= 2.0
-    assert guarantee["adjacency"] == "replace_one"
-
-
-@pytest.mark.full
-def test_delta_is_checked_against_the_public_row_count_under_replace_one(tmp_path):
-    document = {
-        **STUDY,
-        "privacy": {"epsilon": 2.0, "delta": 0.5, "adjacency": "replace_one"},
-        "learner": {"name": "output-perturbation"},
-        "space": {"regularization": {"law": "log_uniform", "low": 0.01, "high": 0.1}},
-    }
-    with pytest.raises(StudyError, match="number of rows"):
-        run(tmp_path, document)
-
-
-@pytest.mark.full
-def test_a_search_spends_from_the_ledger_that_the_study_names(tmp_path):
-    from dpselect.ledger import Ledger
-
-    with Ledger.open(tmp_path / "budget.db") as ledger:
-        ledger.create_budget("iris", epsilon=4, delta=1e-4)
-    privacy = {**STUDY["privacy"], "ledger": "budget.db", "budget": "iris"}
-    release = run(tmp_path, changed("privacy", privacy)).release
-    with Ledger.open(tmp_path / "budget.db") as ledger:
-        spent = ledger.budget("iris").spent()
-        assert float(spent.epsilon) == pytest.approx(release["guarantee"]["epsilon"], rel=1e-9)
-        assert ledger.verify()
-    assert release["receipt"]["sequence"] >= 1
-    assert release["receipt"]["head"]
-    moved = json.loads((tmp_path / "out" / "facts.json").read_text())["budget"]
-    assert moved["before"] == {"epsilon": 0.0, "delta": 0.0}
-    assert moved["after"]["epsilon"] == pytest.approx(release["guarantee"]["epsilon"], rel=1e-9)
-    assert moved["epsilon"] == 4.0
-    with pytest.raises(BudgetError, match="left"):
-        run(tmp_path, changed("privacy", privacy), folder="second")
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("epsilon", [3.0, 9.0])
-def test_a_folder_pays_for_one_search(tmp_path, epsilon):
-    """Also when all but the charge was removed, and no matter what another study may spend."""
-    run(tmp_path)
-    for name in ("release.json", "search.sealed"):
-        (tmp_path / "out" / name).unlink()
-    with pytest.raises(BudgetError, match=r"paid for another search|0 remains"):
-        run(tmp_path, changed("privacy", {**STUDY["privacy"], "epsilon": epsilon}))
-    assert charges(tmp_path / "out" / "budget.db") == [True]
 
 
 def test_ledger_and_budget_go_together():

@@ -1,7 +1,5 @@
 """A search in two stages: its price covers the exact law of what leaves; what it trains, releases and refuses."""
 
-import itertools
-import math
 from pathlib import Path
 
 import numpy as np
@@ -14,28 +12,18 @@ from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic, Poisson
 from dpselect.study import load_model, run_study
-from dpselect.study.designed import designed
-from dpselect.study.priced import price
+from dpselect.study.design import designed
 from dpselect.study.second_stage import SecondStage
-from dpselect.study.settled import Place, settle
+from dpselect.study.validate import StudyPaths, validate
 from dpselect.testing.exact import best_of_masses, finite_guarantee
 from tests.budgets import charges
-from tests.study.test_portfolio import MANY, parsed
-
-SPACE = {"learning_rate": {"law": "log_uniform", "low": 0.1, "high": 10.0}}
+from tests.study.portfolio_cases import parsed
+from tests.study.second_stage_cases import SPACE, priced, two_stages
 
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch, state, no_page):
     monkeypatch.chdir(tmp_path)
-
-
-def two_stages(**tables):
-    return parsed(**{"search": {}, "space": SPACE, "refit": {}, "privacy": {**MANY, "nominal_rows": 150}, **tables})
-
-
-def priced(**tables):
-    return price(settle(two_stages(**tables), Place(Path(), Path("out"))))
 
 
 # The price, on finite outputs: a run of the search shows a score and one of two settings, worst first
@@ -99,7 +87,7 @@ def test_a_price_without_one_of_the_stages_is_refuted(law):
 @pytest.mark.full
 def test_the_price_is_the_composition_and_uses_the_total():
     found = priced().price
-    search = SearchPrice(found.parts, settle(two_stages(), Place(Path(), Path("out"))).law)
+    search = SearchPrice(found.parts, validate(two_stages(), StudyPaths(Path(), Path("out"))).law)
     assert 0.999 * 3.0 <= found.epsilon <= 3.0
     assert search.epsilon(1e-6) == pytest.approx(0.9, rel=5e-3)
     mu = found.second.guarantee.gaussian_mu
@@ -145,20 +133,6 @@ def test_a_study_names_two_stages_by_refit_or_by_the_design():
         assert designed(found) == found
 
 
-# What is trained and released
-
-
-@pytest.mark.full
-def test_a_rate_that_was_searched_changes_as_the_rule_does_and_nothing_else():
-    stage = priced().price.second
-    drawn = {"learning_rate": 2.0, "map": "cos4"}
-    found = stage.carried(drawn)
-    before, after = stage.searched.estimator(stage.first, {}, None), stage.recipe.estimator(stage.noise, {}, None)
-    rates = [one._schedule(1.0).learning_rate for one in (before, after)]
-    assert found == {"learning_rate": pytest.approx(2.0 * rates[1] / rates[0]), "map": "cos4"}
-    assert stage.carried({"map": "cos4"}) == {"map": "cos4"}
-
-
 @pytest.mark.full
 def test_the_model_is_that_of_all_rows_and_of_its_key(tmp_path, monkeypatch):
     given = []
@@ -198,31 +172,3 @@ def test_one_that_is_interrupted_in_either_stage_goes_on_and_is_charged_once(tmp
     assert charges(tmp_path / "out" / "budget.db") == [True]
     models = [load_model(tmp_path / name / "model.npz").estimator.weights_ for name in ("out", "whole")]
     assert all(np.array_equal(a, b) for a, b in zip(*models, strict=True))
-
-
-@pytest.mark.full
-def test_a_second_stage_that_fails_looks_like_nothing_found(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpselect.study.second_stage.SecondStage.trained", lambda *_: None)
-    release = run_study(two_stages(), base_folder=tmp_path, random=keyed_source(3)).release
-    assert not release["found"]
-    assert release["parameters"] is None
-    assert not (tmp_path / "out" / "model.npz").exists()
-
-
-@pytest.mark.full
-def test_the_winning_model_of_the_search_does_not_leave(tmp_path, monkeypatch):
-    values = []
-    from dpselect.study import refitted
-
-    original = refitted._last_run
-
-    def noting(opened, params, value):
-        values.append(value)
-        return original(opened, params, value)
-
-    monkeypatch.setattr(refitted, "_last_run", noting)
-    asked = two_stages()
-    asked = asked.model_copy(update={"data": asked.data.model_copy(update={"count_cells": False})})
-    run_study(asked, base_folder=tmp_path, random=keyed_source(3))
-    assert [[each.dtype for each in value] for value in values] == [[np.dtype(np.uint8)]]
-    assert math.prod(itertools.chain.from_iterable(each.shape for each in values[0])) == 32

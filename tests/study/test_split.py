@@ -11,11 +11,11 @@ import pytest
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from dpselect.study import parse_study
-from dpselect.study.opened import open_rows
-from dpselect.study.priced import price
-from dpselect.study.settled import Place, settle
+from dpselect.study.load import open_rows
+from dpselect.study.price import price
 from dpselect.study.split import _public_rows, split
-from tests.study.test_schema import STUDY
+from dpselect.study.validate import StudyPaths, validate
+from tests.study.schema_cases import STUDY
 
 ADD = {"privacy": {"noise_multiplier": 8.0, "delta": 1e-6, "nominal_rows": 120}}  # named, so that none is sought
 REPLACE = {
@@ -41,7 +41,7 @@ def objectives(*sizes, validation, tables=ADD):
     priced, found = None, []
     for rows in sizes:
         Path("rows.csv").write_text("\n".join(["a,b,kind", *lines[:rows]]) + "\n")
-        priced = priced or price(settle(study, Place(Path(), Path("out"))))  # without a look at the rows
+        priced = priced or price(validate(study, StudyPaths(Path(), Path("out"))))  # without a look at the rows
         found.append(split(open_rows(priced)))
     return found
 

@@ -4,7 +4,7 @@ import gzip
 import os
 import sqlite3
 from contextlib import closing
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -17,21 +17,11 @@ from dpselect.study.data import load
 from dpselect.study.schema import Data
 from dpselect.tables import Written
 from dpselect.tables.table import open_table
+from tests.study.tables_cases import NAMES, ROWS, cells, encoded, rows_of, text_of
 from tests.study.test_from_outside import DOCUMENT
 
 DAY = 86400.0
 POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")
-
-
-def cells(*values):
-    found = np.empty(len(values), dtype=object)
-    for place, value in enumerate(values):
-        found[place] = value
-    return found
-
-
-def encoded(facts, *values):
-    return Column(**facts).encode("c", cells(*values)).tolist()
 
 
 @pytest.mark.parametrize("gone", [None, float("nan"), "", "?", "NA", "1_0", "1,5", "two", [1], {"a": 1}, 1j, b"\xff"])
@@ -76,39 +66,6 @@ def test_numbers_beyond_the_bounds_are_clipped_and_truth_values_are_one_and_zero
 
 
 @pytest.mark.parametrize(
-    "noon",
-    [
-        "2013-01-01T12:00:00",
-        "2013-01-01 12:00",
-        "2013-01-01 12:00:00+00",
-        "2013-01-01T14:00:00+02:00",
-        "20130101T120000Z",
-        b"2013-01-01 12:00",
-        datetime(2013, 1, 1, 12),
-        datetime(2013, 1, 1, 12, tzinfo=UTC),
-        datetime(2013, 1, 1, 14, tzinfo=timezone(timedelta(hours=2))),
-        np.datetime64("2013-01-01T12:00"),
-    ],
-)
-def test_a_moment_is_itself_however_it_is_written(noon):
-    assert encoded({"kind": "date", "bounds": ("2013-01-01", "2013-01-03")}, noon) == [[-0.5]]
-
-
-def test_dates_in_columns_of_their_own_type_and_in_a_declared_format():
-    column = Column(kind="date", bounds=("2000-01-01", "2000-01-05"), missing="indicator")
-    days = np.array(["2000-01-02", "NaT", "1600-01-01"], dtype="datetime64[D]")
-    expected = [[-0.5, 0.0], [0.0, 1.0], [-1.0, 0.0]]
-    for unit in ("D", "s", "ms", "us"):
-        assert column.encode("c", days.astype(f"datetime64[{unit}]")).tolist() == expected
-    assert column.encode("c", cells(date(2000, 1, 2), None, date(1600, 1, 1))).tolist() == expected
-    german = {"kind": "date", "format": "%d.%m.%Y", "bounds": ("01.01.2000", "05.01.2000"), "missing": "02.01.2000"}
-    assert encoded(german, "04.01.2000", "2000-01-04") == [[0.5], [-0.5]]
-    pandas = pytest.importorskip("pandas")
-    zoned = pandas.Series(pandas.to_datetime(["2000-01-02T01:00", None]).tz_localize("Europe/Paris"))
-    assert column.encode("c", np.asarray(zoned)).tolist() == [[-0.5, 0.0], [0.0, 1.0]]
-
-
-@pytest.mark.parametrize(
     "hour", [3600, 3600.0, "3600", "1:00:00", "01:00", "0 days 01:00:00", "0 days, 1:00:00", timedelta(hours=1)]
 )
 def test_a_duration_is_itself_however_it_is_written(hour):
@@ -120,18 +77,6 @@ def test_durations_of_days():
     assert encoded(facts, "1 day", "1 day 12:00:00", "-1 day, 12:00:00", "-12:00") == [[0.5], [0.75], [-0.25], [-0.25]]
     spans = np.array([1, -1], dtype="timedelta64[D]")
     assert Column(**facts).encode("c", spans).tolist() == [[0.5], [-0.5]]
-
-
-def test_scales():
-    assert encoded({"bounds": (1, 100), "scale": "log"}, 1, 10, 100) == [[-1.0], [0.0], [1.0]]
-    (low,), (middle,), (high,) = encoded({"bounds": (0, 99), "scale": "log"}, 0, 9, 99)
-    assert (low, high) == (-1.0, 1.0)
-    assert middle == pytest.approx(0.0, abs=1e-12)
-    bins = {"bounds": (0, 4), "scale": "bins:4"}
-    assert encoded(bins, -1, 0.99, 1, 4, 5) == [[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 1]]
-    assert encoded({**bins, "missing": "indicator"}, 3, None) == [[0, 0, 0, 1, 0], [0, 0, 0, 0, 1]]
-    wide = {"bounds": (-1.7e308, 1.7e308)}
-    assert encoded(wide, -1.7e308, 0, 1.7e308) == [[-1.0], [0.0], [1.0]]
 
 
 def test_categories_with_an_other_and_a_missing():
@@ -199,45 +144,6 @@ def test_public_facts_that_make_no_sense_name_their_column(facts, said):
     document = {**DOCUMENT, "data": {**DOCUMENT["data"], "columns": {"age": facts}}}
     with pytest.raises(ArgumentError, match=f"data.columns.age.*{said}"):
         parse_study(document)
-
-
-FACTS = {
-    "zeit": {"kind": "date", "bounds": ("2000-01-01", "2001-01-01"), "missing": "indicator"},
-    "alter": {"bounds": (0, 100), "missing": 40},
-    "dauer": {"kind": "duration", "bounds": (0, 7200), "missing": "indicator"},
-    "beruf": {"categories": ("arzt", "koch"), "other": True, "missing": "indicator"},
-    "betrag": {"bounds": (0, 1000), "scale": "log", "missing": "indicator"},
-    "aktiv": {"bounds": (0, 1), "missing": "indicator"},
-}
-ROWS = [  # zeit, alter, dauer, beruf, betrag, aktiv, label
-    (datetime(2000, 7, 1, 12), 30, timedelta(hours=1), "koch", Decimal("12.50"), True, "ja"),
-    (None, None, None, None, None, None, "nein"),
-    (datetime(1999, 1, 1), 101, timedelta(seconds=5), "pilot\nim Flug", Decimal("999.99"), False, "ja"),
-    (datetime(2000, 1, 2), 0, timedelta(0), "arzt", Decimal("0.00"), True, "vielleicht"),
-]
-NAMES = (*FACTS, "label")
-
-
-def facts(source, **form):
-    return Data.model_validate(
-        {"source": source, "label": "label", "classes": ("ja", "nein"), "columns": FACTS, **form}
-    )
-
-
-def text_of(rows, separator=",", comma=False):
-    def shown(cell):
-        text = "" if cell is None else str(cell)
-        text = text.replace(".", ",") if comma and isinstance(cell, Decimal) else text
-        return f'"{text}"' if "\n" in text or separator in text else text
-
-    return (
-        "\n".join(separator.join(map(shown, row)) for row in [("unbenutzt", *NAMES), *((1, *r) for r in rows)]) + "\n"
-    )
-
-
-def rows_of(tmp_path, source, **form):
-    data = facts(source, **form)
-    return load(data, open_table(source, tmp_path, form=data.form))
 
 
 @pytest.fixture

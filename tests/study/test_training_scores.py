@@ -10,7 +10,7 @@ import scipy.stats
 
 from dpselect.accounting.planning.search_prices import SearchPrice
 from dpselect.audit import FiniteSubject, exact_audit
-from dpselect.errors import ArgumentError, BudgetError, StudyError
+from dpselect.errors import ArgumentError, StudyError
 from dpselect.integrations.sklearn import PrivateSearchCV, search
 from dpselect.integrations.sklearn.scoring import scoring_of
 from dpselect.integrations.sklearn.split import rows_to_parts
@@ -20,30 +20,19 @@ from dpselect.privacy import Adjacency, compose, pure_dp, worst_of
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic, Poisson
 from dpselect.study import check_study, load_model, run_study
-from dpselect.study.opened import open_rows
-from dpselect.study.priced import price
-from dpselect.study.settled import Place, settle
+from dpselect.study.load import open_rows
+from dpselect.study.price import price
 from dpselect.study.split import split
+from dpselect.study.validate import StudyPaths, validate
 from dpselect.testing.exact import best_of_masses, finite_guarantee
-from tests.study.test_portfolio import MANY, parsed
+from tests.study.training_scores_cases import priced, searched
 
 TRAINED, SCORED = 0.8, 0.5
-SPACE = {"learning_rate": {"law": "log_uniform", "low": 0.1, "high": 10.0}}
-HARMONIC = {"law": "harmonic", "limit": 4}
 
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch, state, no_page):
     monkeypatch.chdir(tmp_path)
-
-
-def searched(**tables):
-    given = {"search": {"design": "one-stage"}, "space": SPACE, "repetitions": HARMONIC, **tables}
-    return parsed(**{"validation": {"data": "training"}, "privacy": {**MANY, "nominal_rows": 150}, **given})
-
-
-def priced(**tables):
-    return price(settle(searched(**tables), Place(Path(), Path("out"))))
 
 
 # The price, on finite outputs: a run shows one of two models and the noisy number of rows that it predicts rightly
@@ -96,24 +85,6 @@ def test_a_price_without_one_of_them_or_of_the_larger_alone_is_refuted(law):
         assert refuted(law, base)
 
 
-# The price of a study
-
-
-@pytest.mark.full
-def test_every_row_pays_for_training_and_scores():
-    found = priced().price
-    settled = settle(searched(), Place(Path(), Path("out")))
-    score = NoisyCount(epsilon=found.score_epsilon, adjacency=Adjacency.ADD_OR_REMOVE_ONE).guarantee
-    assert len(found.parts) == 1
-    both = compose(settled.recipe.guarantee(found.noise), score)
-    assert found.parts[0].epsilon(1e-6) == both.epsilon(1e-6) > settled.recipe.guarantee(found.noise).epsilon(1e-6)
-    runs = SearchPrice(found.parts, settled.law).guarantee
-    assert found.search.epsilon(1e-6) == compose(runs, found.cells.guarantee).epsilon(1e-6)
-    assert 0.999 * MANY["epsilon"] <= found.epsilon <= MANY["epsilon"]
-    alone = SearchPrice((score,), settled.law).epsilon(1e-6)
-    assert 0.99 * 0.1 * MANY["epsilon"] <= alone <= 0.1 * MANY["epsilon"]
-
-
 def test_where_a_row_is_replaced_both_are_added_too():
     """Output perturbation and a score are pure, so that their epsilons add up exactly."""
     privacy = {"epsilon": 3.0, "delta": 0.0, "adjacency": "replace_one"}
@@ -125,39 +96,11 @@ def test_where_a_row_is_replaced_both_are_added_too():
     assert split(open_rows(found)).score_rows == 150.0
 
 
-@pytest.mark.full
-def test_a_score_epsilon_of_ones_own_and_with_a_noise_multiplier():
-    told = {"data": "training", "score_epsilon": 0.02}
-    assert priced(validation=told).price.score_epsilon == 0.02
-    noisy = {"noise_multiplier": 8.0, "delta": 1e-6, "nominal_rows": 150}
-    found = priced(validation=told, privacy=noisy).price
-    aside = priced(validation={"score_epsilon": 0.02}, privacy=noisy).price
-    assert found.epsilon > aside.epsilon
-    with pytest.raises(StudyError, match=r"validation.score_epsilon: needed where \[privacy\]"):
-        priced(privacy=noisy)
-
-
-@pytest.mark.full
-def test_with_a_second_stage_the_whole_uses_the_total():
-    found = priced(search={"design": "two-stage"})
-    stage = found.price.second
-    assert stage is not None
-    both = compose(stage.searched.guarantee(stage.first), NoisyCount(epsilon=found.price.score_epsilon).guarantee)
-    assert [part.epsilon(1e-6) for part in found.price.parts] == [both.epsilon(1e-6)]
-    assert 0.999 * MANY["epsilon"] <= found.price.epsilon <= MANY["epsilon"]
-
-
-@pytest.mark.parametrize("design", ["one-stage", "two-stage"])
-def test_scores_that_leave_nothing_for_training_are_refused_by_name(design):
-    with pytest.raises(BudgetError, match=r"validation\.score_epsilon: scores alone cost epsilon"):
-        priced(search={"design": design}, validation={"data": "training", "score_epsilon": 50.0})
-
-
 # All rows train, and all rows score
 
 
 def objective(**tables):
-    return split(open_rows(price(settle(searched(**tables), Place(Path(), Path("out"))))))
+    return split(open_rows(price(validate(searched(**tables), StudyPaths(Path(), Path("out"))))))
 
 
 def test_all_rows_train_and_score():

@@ -22,8 +22,8 @@ from dpselect.tuning import (
     GaussianProcessProposer,
     Limits,
     PortfolioDesign,
-    Preparation,
     SearchStore,
+    SharedRelease,
     TwoStageDesign,
     Uniform,
     count,
@@ -364,8 +364,8 @@ def test_functions_of_another_kind_are_refused():
         two_stages(lambda params, random: (0.0, None), **ONE)
     with pytest.raises(ArgumentError, match="misspelt"):
         two_stages(Runs(), design=TwoStageDesign(last=lambda params, random, noise: misspelt), **ONE)  # noqa: F821
-    with pytest.raises(ArgumentError, match="a Preparation goes with a search in one stage"):
-        two_stages(Preparation(never, pure_dp(epsilon=1.0)))
+    with pytest.raises(ArgumentError, match="a SharedRelease goes with a search in one stage"):
+        two_stages(SharedRelease(never, pure_dp(epsilon=1.0)))
     with pytest.raises(TypeError, match="last must be callable"):
         TwoStageDesign(last=3)
     with pytest.raises(TypeError, match="score must be callable"):

@@ -24,7 +24,7 @@ from tests.budgets import charges
 from tests.cli.test_app import toml
 from tests.clusters import dask_cluster, wait_until
 from tests.root import ROOT
-from tests.study.test_schema import STUDY
+from tests.study.schema_cases import STUDY
 from tests.tuning.waiting_study import KEY, waiting_objective
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")

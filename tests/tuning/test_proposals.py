@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 
 import numpy as np
@@ -13,21 +12,18 @@ from hypothesis import given, strategies as st
 from dpselect.accounting.best_of_k.adaptive_proposals import adaptive_best_of
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.privacy import pure_dp, worst_of
-from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Geometric, Harmonic, Uniform as UniformRuns
 from dpselect.tuning import (
     AdaptiveProposal,
     Categorical,
     GaussianProcessProposer,
-    IntegerUniform,
-    LogUniform,
     ProcessExecutor,
     Space,
     tune,
 )
 from dpselect.tuning.machine import Search
-from dpselect.tuning.proposals import Observation, project, trial_token
-from dpselect.tuning.trial import pool_settings, trial_key, trial_params
+from dpselect.tuning.proposals import project, trial_token
+from dpselect.tuning.trial import trial_params
 from tests.tuning.proposers import BASE, SPACE, Greedy, Says, greedy, noisy, run
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -214,65 +210,3 @@ class TestRefusals:
         with pytest.raises(ArgumentError, match="as many slots"):
             run(greedy(), Fixed(count=6), slots=5)
         assert run(greedy(), Geometric(gamma=0.2).at_most(10)).guarantee.epsilon(0.0) < math.inf
-
-
-class TestSurrogate:
-    def history(self, count, score):
-        settings = [Space(WIDE).sample(keyed_source(i)) for i in range(count)]
-        return [Observation(params, score(params)) for params in settings]
-
-    @pytest.mark.parametrize("name", ["rate", "layers", "kind"])
-    def test_prefers_what_scored_well(self, name):
-        target = {"rate": lambda p: -abs(math.log(p["rate"]) + 4), "layers": lambda p: p["layers"], "kind": score_kind}
-        candidates = pool_settings(Space(WIDE), trial_key(bytes(32), 0), 64)
-        weights = GaussianProcessProposer()(self.history(40, target[name]), candidates)
-        scores = np.array([target[name](candidate) for candidate in candidates])
-        assert np.mean(scores[np.argsort(weights)[-16:]]) > np.mean(scores) + 0.4 * np.std(scores)
-
-    def test_failures_repel(self):
-        candidates = pool_settings(SPACE, trial_key(bytes(32), 0), 64)
-        history = [Observation(c, -math.inf if c["x"] > 0.5 else 0.0) for c in pool_settings(SPACE, b"k" * 32, 30)]
-        weights = GaussianProcessProposer()(history, candidates)
-        low = np.array([candidate["x"] < 0.5 for candidate in candidates])
-        assert np.mean(weights[low]) > 2 * np.mean(weights[~low])
-
-    @pytest.mark.filterwarnings("error")
-    def test_no_warning_tells_of_scores(self, capfd):
-        """A proposer whose arithmetic overflows, or that warns, is as quiet as another."""
-
-        class Loud(Greedy):
-            def __call__(self, history, candidates):
-                warnings.warn("secret", stacklevel=1)
-                return np.array([1e308] * len(candidates)) * 10
-
-        run(greedy(proposer=Loud()))
-        assert capfd.readouterr() == ("", "")
-
-    def test_too_little_to_learn_from(self):
-        candidates = pool_settings(SPACE, trial_key(bytes(32), 0), 8)
-        proposer = GaussianProcessProposer()
-        for scores in ([], [1.0], [-math.inf, -math.inf, 2.0], [math.inf, 1.0]):
-            history = [Observation(candidates[0], score) for score in scores]
-            assert np.all(proposer(history, candidates) == 1.0)
-
-    @pytest.mark.parametrize("scores", [[1.0, 1.0, 1.0], [1e308, -1e308, 0.0], [0.0, 1e-320, 5.0]])
-    def test_odd_scores_never_break_it(self, scores):
-        candidates = pool_settings(SPACE, trial_key(bytes(32), 0), 8)
-        history = [Observation(c, s) for c, s in zip(candidates, scores, strict=False)]
-        weights = project(
-            np.asarray(GaussianProcessProposer()(history, candidates)), 8, lower_ratio=0.5, upper_ratio=2.0
-        )
-        assert sum(weights) == 8 * 2**32
-
-    def test_wrong_settings(self):
-        with pytest.raises(ArgumentError, match="length_scale"):
-            GaussianProcessProposer(length_scale=0)
-        with pytest.raises(ArgumentError, match="greed"):
-            GaussianProcessProposer(greed=-1)
-
-
-WIDE = {"rate": LogUniform(1e-4, 1.0), "layers": IntegerUniform(1, 9), "kind": Categorical(["a", "b", None])}
-
-
-def score_kind(params):
-    return {"a": 0.0, "b": 1.0, None: 0.3}[params["kind"]]

@@ -15,7 +15,7 @@ from dpselect.tuning import (
 )
 from dpselect.tuning.supervised import perform
 from tests.budgets import budget_at
-from tests.tuning.test_tuner import LIMIT, noisy, search
+from tests.tuning.tuner_cases import LIMIT, noisy, search
 
 pytestmark = pytest.mark.usefixtures("state")
 

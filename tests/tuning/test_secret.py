@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import pickle
 import sqlite3
 from dataclasses import replace
@@ -12,13 +11,11 @@ from dataclasses import replace
 import pytest
 
 from dpselect.errors import ArgumentError
-from dpselect.repetitions import Geometric, Harmonic
+from dpselect.repetitions import Geometric
 from dpselect.storage import durable
-from dpselect.tuning import Execution, SearchStore, sealed_store
+from dpselect.tuning import sealed_store
 from dpselect.tuning.machine import Search
-from dpselect.tuning.options import SearchRequest
-from dpselect.tuning.plan import make_plan
-from tests.tuning.test_tuner import BASE, LIMIT, SPACE, noisy, search
+from tests.tuning.tuner_cases import LIMIT, noisy, search
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -145,19 +142,3 @@ def test_zoo_released_k_is_caught(drawn):
 
     assert not shows_k(lambda result, count: result)
     assert shows_k(lambda result, count: replace(result, params={**result.params, "runs": count}))
-
-
-@pytest.mark.parametrize(
-    ("law", "expected"),
-    [
-        (Harmonic(limit=6), 6),
-        # Geometric: the smallest k with 1 - 0.8**k >= 0.999
-        (Geometric(gamma=0.2), math.ceil(math.log(0.001) / math.log(0.8))),
-        # Harmonic above 10,000: the smallest k with H_k >= 0.999 H_20000, by mpmath's harmonic numbers
-        (Harmonic(limit=20_000), 19_792),
-    ],
-)
-def test_slots_are_a_public_quantile_of_the_law(law, expected):
-    request = SearchRequest(space=SPACE, base=BASE, repetitions=law)
-    plan = make_plan(request, SearchStore(), Execution(), has_ledger=False)
-    assert plan.shape.slots == expected

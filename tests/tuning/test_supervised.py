@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -14,8 +13,7 @@ import pytest
 
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.privacy import pure_dp
-from dpselect.randomness import keyed_source
-from dpselect.repetitions import Fixed, Harmonic
+from dpselect.repetitions import Harmonic
 from dpselect.testing.executor_contract import SPACE, Unloadable, noisy
 from dpselect.tuning import (
     Execution,
@@ -23,47 +21,15 @@ from dpselect.tuning import (
     JoblibExecutor,
     Limits,
     ProcessExecutor,
-    clock,
-    count,
     supervised,
     tune,
 )
 from dpselect.tuning.supervised import perform, stop_children
 from dpselect.tuning.trial import Job
 from tests.clusters import wait_until
-from tests.grouped import grouped
+from tests.tuning.supervised_cases import parameters, stepping, tuned
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="limits in seconds and bytes need POSIX")
-
-
-def tuned(objective, *, trials=6, key=1, **options):
-    return tune(
-        objective, space=SPACE, base=pure_dp(epsilon=1.0), repetitions=Fixed(count=trials), random=keyed_source(key),
-        **grouped(**options),
-    )  # fmt: skip
-
-
-def parameters(key, trials=6):
-    """The `x` of every trial."""
-    found = []
-    tuned(lambda params, random: (found.append(params["x"]), (0.0, None))[1], trials=trials, key=key)
-    return sorted(found)
-
-
-def stepping(params, random):
-    """Takes 10 x steps, and prefers large x."""
-    for _ in range(int(10 * params["x"])):
-        count("steps")
-        count("others")
-    return params["x"], params["x"]
-
-
-def swallowing(params, random):
-    """Tries to continue after its limit."""
-    for _ in range(int(10 * params["x"])):
-        with contextlib.suppress(Exception):
-            count("steps")
-    return params["x"], params["x"]
 
 
 class Hungry:
@@ -86,27 +52,6 @@ class Hungry:
             else:
                 bytearray(6 << 30)
         return params["x"], params["x"]
-
-
-@pytest.mark.parametrize("objective", [stepping, swallowing])
-def test_a_count_beyond_its_limit_is_a_failed_run(objective):
-    limit = 5
-    expected = max(x for x in parameters(3) if int(10 * x) <= limit)
-    assert tuned(objective, key=3, limits=Limits(counts={"steps": limit})).value == expected
-    assert tuned(objective, key=3, limits=Limits(counts={"nothing": 0})).value == max(parameters(3))
-    assert tuned(objective, key=3).value == max(parameters(3))
-
-
-@pytest.mark.full
-def test_a_count_limit_is_the_same_in_workers():
-    limits = Limits(counts={"steps": 5})
-    expected = tuned(stepping, key=3, limits=limits).value
-    assert tuned(Stepping(), key=3, limits=limits, executor=ProcessExecutor(workers=1)).value == expected
-
-
-class Stepping:
-    def __call__(self, params, random):
-        return stepping(params, random)
 
 
 @pytest.mark.full
@@ -270,33 +215,6 @@ def test_limits_must_not_change_before_a_resume(tmp_path, monkeypatch):
         tuned(stepping, limits=Limits(counts={"steps": 3}), release=interrupted, store=tmp_path / "s.db")
     with pytest.raises(StudyError, match="changed"):
         tuned(stepping, limits=Limits(counts={"steps": 4}), resume=True, store=tmp_path / "s.db")
-
-
-@pytest.mark.parametrize(
-    "limits",
-    [{"seconds": 5}, {"memory_bytes": 1 << 30}, {"seconds": 5, "failure_is_private": 1}],
-)
-def test_seconds_and_bytes_need_a_statement(limits):
-    with pytest.raises(ArgumentError, match="failure_is_private"):
-        Limits(**limits)
-
-
-@pytest.mark.parametrize(
-    ("limits", "name"),
-    [({"seconds": 0}, "seconds"), ({"counts": {"steps": -1}}, "steps"), ({"memory_bytes": 0}, "memory_bytes")],
-)
-def test_bad_limits(limits, name):
-    with pytest.raises((ArgumentError, TypeError), match=name):
-        Limits(failure_is_private=True, **limits)
-
-
-@pytest.mark.parametrize(("elapsed", "wait"), [(0.0, 10.0), (3.0, 7.0), (10.0, 0.0), (10.5, 9.5), (39.0, 1.0)])
-def test_the_release_waits_for_a_multiple(elapsed, wait, monkeypatch):
-    slept = []
-    monkeypatch.setattr(clock.time, "monotonic", lambda: 100.0 + elapsed)
-    monkeypatch.setattr(clock.time, "sleep", slept.append)
-    clock.wait_for_a_multiple(10.0, since=100.0)
-    assert slept == [pytest.approx(wait, abs=1e-9)]
 
 
 def test_padding_comes_before_the_release_is_written():

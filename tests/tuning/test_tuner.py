@@ -9,7 +9,6 @@ import contextlib
 import logging
 import math
 import sys
-import time
 import warnings
 
 import numpy as np
@@ -17,40 +16,22 @@ import pytest
 
 from dpselect.errors import ArgumentError, BudgetError, NothingFoundWarning
 from dpselect.ledger import Budget
-from dpselect.privacy import Release, pure_dp
+from dpselect.privacy import Release
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic
 from dpselect.tuning import (
     Categorical,
     InlineExecutor,
     OperatorProgressWarning,
-    Space,
-    Uniform,
     sealed_store,
-    tune,
-    tuner,
 )
 from dpselect.tuning.executors import Attempt
 from dpselect.tuning.machine import Candidate
 from dpselect.tuning.supervised import perform
-from dpselect.tuning.trial import TrialOutput, trial_key
 from tests.budgets import budget_at, charges
-from tests.grouped import grouped
+from tests.tuning.tuner_cases import BASE, LIMIT, noisy, search
 
 pytestmark = pytest.mark.usefixtures("state")
-
-SPACE = Space({"x": Uniform(0.0, 1.0)})
-BASE = pure_dp(epsilon=0.5)
-LIMIT = 6
-
-
-def noisy(params, random):
-    return TrialOutput(params["x"] + 0.1 * float(random.laplace(1)[0]), {"x": params["x"]})
-
-
-def search(objective=noisy, **options):
-    options = {"space": SPACE, "base": BASE, "repetitions": Harmonic(limit=LIMIT), "random": keyed_source(1)} | options
-    return tune(objective, **grouped(**options))
 
 
 # What is returned
@@ -358,21 +339,6 @@ def test_trials_print_nothing(capfd, caplog, drawn):
     assert len(caplog.records) == 1
 
 
-def test_progress_tells_seconds_by_the_clock(drawn, monkeypatch):
-    real = tuner.ticking
-    monkeypatch.setattr(tuner, "ticking", lambda progress: real(progress, interval=0.02))
-    drawn(1)
-    seconds = []
-
-    def slow(params, random):
-        time.sleep(0.2)
-        return noisy(params, random)
-
-    search(slow, progress=seconds.append)
-    assert len(seconds) >= 2  # within one trial: not by the trial
-    assert seconds == sorted(seconds)
-
-
 def test_operator_progress_counts_and_warns(drawn, tmp_path):
     drawn(3)
     counts = []
@@ -407,8 +373,3 @@ def test_bad_arguments_are_named_before_anything_is_drawn(options, error, word, 
     with pytest.raises(error, match=word):
         search(**options)
     assert list(tmp_path.glob("*.db")) == []
-
-
-def test_trial_keys_are_distinct():
-    keys = {trial_key(bytes(32), index) for index in range(1000)} | {trial_key(b"m" * 32, 0)}
-    assert len(keys) == 1001

@@ -12,6 +12,7 @@ import sys
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from dpselect import __version__
 from dpselect.cli.commands import Commands, Later
@@ -72,7 +73,7 @@ def in_flags(message: str, arguments: list[str]) -> str:
     """
     command: Any = typer.main.get_command(app)
     for word in arguments:
-        inner = getattr(command, "commands", {}).get(word)
+        inner = command.commands.get(word) if isinstance(command, TyperGroup) else None
         if inner is None:
             break
         command = inner.loaded if isinstance(inner, Later) else inner

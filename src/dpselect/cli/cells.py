@@ -1,4 +1,4 @@
-"""What is printed of the cells of a column that an answer is from."""
+"""Words for the cells of a column that an answer is from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNCOUNTED: Final = "if every cell can be read as declared"
 
 
 def described_cells(counts: CellCounts, found: CountedCells) -> dict[str, Any]:
-    """The counts, JSON-able; none is below 0."""
+    """The counts, JSON-able. None is below 0."""
     held = {name: max(0, count) for name, count in found._asdict().items()}
     return {**held, "margin_95": counts.margin(), "epsilon": counts.epsilon}
 

@@ -100,14 +100,16 @@ class Later(TyperCommand):
         """The command itself, or the group, with examples below its help."""
         assert self.name is not None
         room = import_module(f"dpselect.cli.{self.name}")
-        app = getattr(room, f"{self.name}_app", None)
+        public = vars(room)
+        app = public.get(f"{self.name}_app")
         if app is None:
             app = typer.Typer(add_completion=False)
-            app.command()(getattr(room, self.name))
+            app.command()(public[self.name])
         found: Any = typer.main.get_command(app)
         found.epilog = _examples(self.name)
-        for inner, command in getattr(found, "commands", {}).items():
-            command.epilog = _examples(f"{self.name} {inner}")
+        if isinstance(found, TyperGroup):
+            for inner, command in found.commands.items():
+                command.epilog = _examples(f"{self.name} {inner}")
         return found
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
@@ -135,7 +137,7 @@ def group(name: str) -> typer.Typer:
 
 
 def _examples(words: str) -> str | None:
-    """What stands below the help of the command of these words."""
+    """The text below the help of the command of these words."""
     shown = EXAMPLES.get(words, ())
     # an empty line between lines, or the help would run them together
     return "\n\n".join(["Example:" if len(shown) == 1 else "Examples:", *shown]) if shown else None

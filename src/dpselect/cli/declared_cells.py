@@ -30,7 +30,7 @@ _LIKE: Final = {
 def bound_in(flag: str, text: str | None, code: str, declared: Declared) -> Any:
     """The bound that someone typed, for a column whose values have a type of this code.
 
-    A date may be written in the declared format or in ISO 8601; without an offset it is in the declared time zone.
+    A date may be written in the declared format or in ISO 8601. Without an offset it is in the declared time zone.
     Raises `ArgumentError`.
     """
     if text is None:
@@ -54,7 +54,7 @@ def bound_in(flag: str, text: str | None, code: str, declared: Declared) -> Any:
 
 
 def in_zone(declared: Declared, zone: str | None) -> Declared:
-    """What is declared of a column, with the time zone of its type if none is declared.
+    """The declaration of a column, with the time zone of its type if none is declared.
 
     A zone that this machine does not know is shown in UTC.
     """
@@ -67,7 +67,7 @@ def in_zone(declared: Declared, zone: str | None) -> Declared:
 
 
 def refuse_grouped(flag: str, text: str | None, form: Written) -> None:
-    """Raise `ArgumentError` for a bound such as 20.000, which is 20, beside cells of which 20.000 is 20000."""
+    """Raise `ArgumentError` for a bound such as 20.000 (which is 20) if 20.000 is 20000 in the cells."""
     grouped = text is not None and re.fullmatch(r"\s*-?\d{1,3}(\.\d{3})+\s*", text)
     if text is not None and grouped and (form.decimal == "," or form.thousands == "."):
         whole = text.strip().replace(".", "")

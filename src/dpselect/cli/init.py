@@ -14,7 +14,7 @@ from dpselect.cli.terminal import ask, say, warn, write_data
 from dpselect.errors import ArgumentError, number
 
 if TYPE_CHECKING:
-    from dpselect.study.drafted import DraftedColumn, Facts
+    from dpselect.study.draft import DraftedColumn, Facts
 
 __all__ = ["init"]
 
@@ -52,7 +52,7 @@ def init(
     `dpselect tune --check` names.
     """
     from dpselect.study.dictionary import described_columns, described_label, read_dictionary
-    from dpselect.study.drafted import Facts, draft_study, guessed_columns
+    from dpselect.study.draft import Facts, draft_study, guessed_columns
     from dpselect.tables import Written
     from dpselect.tables.header import absent
     from dpselect.tables.table import open_table

@@ -24,13 +24,13 @@ _SHOWN: Final = 3
 def check_like(
     like: str, column: str, *, most: float, categories: Sequence[str], declared: Declared, form: Written
 ) -> None:
-    """Read the sample's column; a sample is public, so that errors may quote it.
+    """Read the sample's column. A sample is public, so errors may quote it.
 
-    Raises `ArgumentError` for a sample without the column or of a type that is not read, `ContentError` if more than
-    the share `most` of its cells that hold something cannot be read.
+    Raises `ArgumentError` for a sample without the column, or of a type that is not read. Raises `ContentError` if more
+    than the share `most` of its non-empty cells cannot be read.
     """
     written = None if form == Written() or not like.lower().endswith(CSV_ENDS) else form
-    keys = {key: getattr(declared, key) for key in declared.keys}
+    keys = {key: value for key, value in vars(declared).items() if key in declared.keys}
     try:
         with open_column(like, column, text=bool(categories), form=written, **keys) as source:
             if categories:

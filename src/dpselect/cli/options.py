@@ -49,7 +49,7 @@ SkipRows = Annotated[int | None, typer.Option(help="So many lines stand before t
 
 
 def number_in(text: str) -> int | float:
-    """The number that a text says, whole where it can be; `ValueError`."""
+    """The number in a text, an integer if possible. Raises `ValueError`."""
     try:
         return int(text)
     except ValueError:
@@ -57,7 +57,7 @@ def number_in(text: str) -> int | float:
 
 
 def stake_of(text: str | None) -> float | Literal["all"] | None:
-    """What is staked of a gate's purse: a number or "all"; `ArgumentError` for anything else."""
+    """The stake of a question to a gate: a number or "all". Raises `ArgumentError` for anything else."""
     if text is None:
         return None
     try:

@@ -42,7 +42,7 @@ def predict(
     Columns are found by their names, in any order; further ones, such as the label, are left alone.
     """
     from dpselect.storage.durable import write_atomically
-    from dpselect.study.predicted import predict_table
+    from dpselect.study.predict import predict_table
     from dpselect.tables import Written
 
     if to is not None and to.resolve() == Path(data).resolve():

@@ -15,7 +15,7 @@ __all__ = ["Shown", "law_in_words", "showing"]
 
 @dataclass(frozen=True)
 class Shown:
-    """The callbacks for a study: `stage` for everyone, or `operator_progress`; both None when nothing is shown."""
+    """The callbacks for a study: `stage` for everyone, or `operator_progress`. Both are None if nothing is shown."""
 
     stage: Callable[[str], None] | None = None
     operator_progress: Callable[[int, int], None] | None = None
@@ -25,8 +25,9 @@ class Shown:
 def showing(law: Repetitions, *, quiet: bool, operator: bool) -> Iterator[Shown]:
     """Show progress on standard error, as long as that is a terminal and `quiet` is not asked for.
 
-    By default a line for each stage with the time that it has taken, and what is public about the number of runs: bars
-    without an end, as the end would tell of K. With `operator`, counts of trials, wherever standard error goes.
+    By default there is a line for each stage with the time that it has taken, and the public facts about the number of
+    runs. Bars have no end, because the end would tell of K. With `operator` it shows counts of trials, even without a
+    terminal.
     """
     stream = sys.stderr  # trials run with the standard streams pointed elsewhere
     if operator:
@@ -54,7 +55,7 @@ def showing(law: Repetitions, *, quiet: bool, operator: bool) -> Iterator[Shown]
 
 
 def law_in_words(law: Repetitions) -> str:
-    """What everybody may know about the number of runs.
+    """The public facts about the number of runs.
 
     >>> from dpselect.repetitions import Harmonic
     >>> law_in_words(Harmonic(limit=20))

@@ -20,7 +20,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Make report.html and model-card.md again, from what was released: no data are read, nothing is spent."""
-    from dpselect.study.written import remake_report  # scikit-learn takes a second to import
+    from dpselect.study.write import remake_report  # scikit-learn takes a second to import
 
     place = remake_report(folder, output)
     print_result({"report": str(place)}, as_json, f"look at {place}")

@@ -50,5 +50,5 @@ def terminable() -> Iterator[None]:
 
 
 def status_of(interruption: KeyboardInterrupt) -> int:
-    """What shells say of a program that a signal has stopped: 128 and the signal's number."""
+    """The exit status of a program that a signal has stopped: 128 and the signal's number."""
     return 128 + (signal.SIGTERM if isinstance(interruption, TerminatedError) else signal.SIGINT)

@@ -67,7 +67,7 @@ def tune(
 ) -> None:
     """Search privately for the best model and write one release: the model, its report and its card."""
     from dpselect.study import load_study  # learners and ledgers take longer to import than --help to print
-    from dpselect.study.settled import law_of
+    from dpselect.study.validate import law_of
 
     if quiet and operator_progress:
         raise ArgumentError("--quiet and --operator-progress exclude each other")

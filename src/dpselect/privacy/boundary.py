@@ -1,8 +1,8 @@
 """The boundary of a private run: only its result may be released.
 
-The code of a user runs many times inside one private mechanism, and the mechanism releases at most one result. No
-guarantee covers what the other runs print, warn, log or raise, or how they change an object that an earlier run
-returned. Every mechanism that runs such code does so through `run_confined`.
+The code of a user runs many times inside of one private mechanism, and the mechanism releases at most one result. What
+the other runs print, warn, log or raise, and what they do to an object that an earlier run returned, is covered by no
+guarantee. Every mechanism that runs such code does so through `run_confined`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _Default = TypeVar("_Default")
 def run_confined(function: Callable[[], _Result], default: _Default, *, quiet: bool = True) -> _Result | _Default:
     """Return `function()`, or `default` if it raised anything but `KeyboardInterrupt`.
 
-    Whether and how a run failed is part of its private output, so neither the exception nor its traceback goes further.
-    That includes `SystemExit` and `asyncio.CancelledError`. Ctrl-C is the operator's. With `quiet` the run is silenced
-    as by `silence`. If the run may still change its result, copy the result inside `function`. A child process that the
-    run forked and did not end is ended here, because it would continue the mechanism with its parent's keys.
+    Whether and how a run failed is part of its private output, so the exception goes no further, with its traceback;
+    `SystemExit` and `asyncio.CancelledError` are no exceptions to that. Ctrl-C is the operator's. With `quiet` the run
+    is silenced as by `silence`. A result that the run may still change is for the caller to copy inside of `function`.
+    A child process that the run forked and did not end is ended here: it would continue the mechanism with its parent's
+    keys.
 
     >>> run_confined(lambda: 1 / 0, None) is None
     True
@@ -52,7 +53,7 @@ def run_confined(function: Callable[[], _Result], default: _Default, *, quiet: b
 
 
 class SharedPatch:
-    """A change to state that all threads share: the first that needs it makes it, the last that is done takes it back.
+    """What a process shares among its threads: changed by the first that asks, restored by the last that is done.
 
     `change(...)` makes the change, and returns a function that takes it back.
     """

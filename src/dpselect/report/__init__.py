@@ -1,4 +1,4 @@
-"""What a person looks at: plots and one self-contained HTML page, made from public facts and the release only."""
+"""Pages for people: plots and one self-contained HTML page, made from public facts and the release only."""
 
 from dpselect.public_api import attach_public
 

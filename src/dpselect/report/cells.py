@@ -1,4 +1,4 @@
-"""What a release says of its table's cells, in words: noisy counts of those that are clipped, missing or unreadable."""
+"""Words for the cells of a released table: noisy counts of those that are clipped, missing or unreadable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS: Final = {
 
 
 def cells_in_words(release: Mapping[str, Any]) -> Iterator[str]:
-    """One text for each column of which more cells are lost or clipped than noise explains, and one for the others.
+    """One text for each column with more lost or clipped cells than noise explains, and one for the others.
 
     Releases of versions that counted no cells have nothing to say.
     """
@@ -54,7 +54,7 @@ def cells_in_words(release: Mapping[str, Any]) -> Iterator[str]:
 
 
 def withheld_in_words(release: Mapping[str, Any]) -> str | None:
-    """Why there is no model, and what would help; None if none is withheld."""
+    """The reason for a withheld model, and what would help. None if none is withheld."""
     cells = release.get("cells")
     if cells is None or not cells["withheld"]:
         return None

@@ -1,7 +1,7 @@
 """The public facts about a search that a report shows, as JSON-able numbers.
 
-Everything here is a function of the guarantees, the public law and the record of a budget, fixed before a run begins:
-nothing can depend on the number of runs that was drawn.
+Everything here is a function of the guarantees, the public distribution and the record of a budget. All are fixed
+before a run begins, so nothing can depend on the number of runs that was drawn.
 """
 
 from __future__ import annotations
@@ -39,12 +39,11 @@ def search_facts(
     final: Guarantee | None = None,
     budget: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What is guaranteed, what other ways would cost, and what the law is good for.
+    """The guarantee, the cost of other ways, and the quality of the distribution of the number of runs.
 
-    `parts` are the guarantees of one run, training first, one for each part of the data; `search` is that of the whole
-    search. `bounds` is what of it paid for bounds of columns, if they were bought, `cells` what for counts of cells,
-    `final` what for a second stage.
-    `budget` is the ledger's before and after, if there is one. Where nothing finite is guaranteed stands None.
+    `parts` are the guarantees of one run, training first, one for each part of the data. `search` is that of the whole
+    search. Its parts for private bounds of columns, counts of cells and a second stage are `bounds`, `cells` and
+    `final`. `budget` is the ledger's before and after, if there is one. An infinite epsilon is None.
     """
     parts = promises("parts", parts)
     search = promise("search", search)
@@ -78,7 +77,7 @@ def _of_rows(search: Guarantee, rows: int, delta: float) -> float:
 
 
 def _curve(single: Guarantee, search: Guarantee, *, epsilon: float, delta: float) -> dict[str, Any]:
-    """Delta at each epsilon for one run and for the search; the stated point is on it.
+    """Delta at each epsilon for one run and for the search. The stated point is on the curve.
 
     A point of the optimal bound takes about 0.1 s, more for laws of hundreds of runs: as many as the eye needs.
     """

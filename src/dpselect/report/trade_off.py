@@ -20,7 +20,7 @@ _LIMITS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 def write_trade_off(path: Path, base: Guarantee, families: Sequence[Family], goal: Goal, *, delta: float) -> None:
-    """Write the plot to `path`; its suffix says how (.png, .svg, .html ...). Raises `ArgumentError` for another."""
+    """Write the plot to `path`. Its suffix says how (.png, .svg, .html ...). Raises `ArgumentError` for another."""
     check_plot_path("plot", path)
     with plotting() as axes:
         colours = mpl.colormaps["tab20"]

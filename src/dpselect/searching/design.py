@@ -1,8 +1,8 @@
-"""What a design of a search is: a name, a price, and what follows from the price.
+"""Designs of a search: each has a name and a price, and the price decides what is run.
 
-`tune`, studies and `PrivateSearchCV` say in public facts what their runs cost (`PriceRequest`). The design chooses the
-noises (`DesignPrice`), and these say what is run: a last run if there is a `final_noise`, trials of listed candidates
-if there is a `portfolio`, else runs that draw their settings.
+`tune`, studies and `PrivateSearchCV` give the costs of their runs in public facts (`PriceRequest`). The design chooses
+the noises (`DesignPrice`). A `final_noise` means a last run, and a `portfolio` means trials of listed candidates.
+Without a portfolio, runs draw their settings.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class DesignPrice:
-    """What the runs of a design cost and with which noise they run; public.
+    """The cost and the noise of the runs of a design. Public.
 
     - `repetitions`: the distribution of the number of runs. `noise`: of one run, None if it is the caller's own.
-    - `parts`: the guarantees of one run, by what it does with a row. `score_epsilon`: what of them is the score's.
+    - `parts`: the guarantees of one run, by what it does with a row. `score_epsilon`: the score's share of them.
     - `final`, `final_noise`: the guarantee and the noise of a last run on all rows.
     - `portfolio`: the noises of listed candidates that are tried once each. `noise` is then the first one's last run's.
     """
@@ -66,7 +66,7 @@ def _unscored(portfolio: Guarantee) -> tuple[tuple[Guarantee, ...], None]:
 
 @dataclass(frozen=True, kw_only=True)
 class PriceRequest:
-    """What a front door says about its runs, in public facts.
+    """The public facts of a caller about its runs.
 
     - `epsilon`, `delta`: the total for everything that is released. Without epsilon the runs have a noise already.
     - `repetitions`: the distribution of the number of runs, if the caller gives one.
@@ -115,7 +115,7 @@ class Design(ABC):
 
     @classmethod
     def of(cls, share: SupportsFloat | None = None) -> Design:
-        """The design with this share of epsilon for its last run, if it has one; None takes the design's own."""
+        """The design with this share of epsilon for its last run, if it has one. None takes the design's own."""
         return cls(share=share) if cls.follows and share is not None else cls()  # type: ignore[call-arg]
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""One stage: a secret number of runs that draw their settings, of which the best is released."""
+"""One stage: a secret number of runs draw their settings, and the best run is released."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A portfolio: a few unlike candidates, each tried once on the same rows; what fits best is trained further."""
+"""A portfolio: a few unlike candidates are tried once each on the same rows, and the best is trained further."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Portfolio(Design):
 
 @dataclass(frozen=True, repr=False)
 class TrialModel:
-    """What a last run may continue from: the model of its candidate's trial, and the noise of that."""
+    """The trial from which a last run may continue: its model and its noise."""
 
     model: Any
     noise: float
@@ -59,8 +59,8 @@ Fit = Callable[[float, RandomSource, Rows, TrialModel | None], Any]
 class CandidateTrials:
     """Tries every candidate on the rows, chooses, and trains that one. Nothing is drawn but from the source.
 
-    `fits` train the candidates; `agreement` gives first, of a model, rows and labels, the sum that is compared. `size`
-    says of a trial's model alone how many weights it has, if that is known, and `rows` is the public number of rows.
+    `fits` train the candidates. The first number of `agreement(model, rows, labels)` is the sum that is compared.
+    `size` returns the number of weights of a trial's model, if it is known. `rows` is the public number of rows.
     """
 
     fits: Sequence[Fit]

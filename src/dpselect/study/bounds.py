@@ -1,8 +1,8 @@
-"""Bounds that no one knows, bought: private quantiles of the columns, as public facts alone decide them.
+"""Bounds that no one knows are estimated privately, by quantiles of the columns.
 
-Of a column, two quantiles are drawn by one exponential mechanism, and what lies around their middle by a little more
-than half their distance becomes its bounds. The domain is a fine grid on a symmetric logarithm of the values, so that
-bounds of any magnitude are found; rows beyond the bounds are clipped.
+One exponential mechanism draws two quantiles of a column. The bounds are a little more than half their distance below
+and above their middle. The domain is a fine grid on a symmetric logarithm of the values, so bounds of any magnitude are
+found. Values beyond the bounds are clipped.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _NARROWEST: Final = 1e-6
 
 @dataclass(frozen=True)
 class Purchase:
-    """Which bounds are bought, and what they cost altogether; public.
+    """The bounds that are estimated privately, and their cost in all. Public.
 
-    `epsilon` is that of one column's quantiles, `share` the part of the total that it comes from, None where the study
-    says an epsilon. `enough`: from which number of rows times `epsilon` bounds are found.
+    `epsilon` is that of one column's quantiles. `share` is the part of the total that it comes from, None if the study
+    gives an epsilon. Bounds are found once the number of rows times `epsilon` reaches `enough`.
     """
 
     columns: tuple[str, ...]
@@ -56,7 +56,7 @@ class Purchase:
 
     @property
     def mechanism(self) -> Quantiles:
-        """What is run on each column."""
+        """The mechanism that is run on each column."""
         from dpselect.ordered import Quantiles  # which other studies need not load
 
         return Quantiles(qs=QUANTILES, epsilon=self.epsilon, method="joint", adjacency=self.adjacency)
@@ -72,18 +72,18 @@ class Purchase:
         return math.ceil(self.enough / self.epsilon)
 
     def describe(self, rows: float | None, delta: float) -> dict[str, Any]:
-        """What is bought, and what it takes; `rows` is the public number of rows."""
+        """A JSON-able description, with the rows that it takes. `rows` is the public number of rows."""
         return {
             "columns": list(self.columns),
             "column_epsilon": self.epsilon,
             "share": self.share,
             "epsilon": self.guarantee.epsilon(delta),
             "rows_needed": self.rows,
-            "warning": self.too_few(rows),
+            "warning": self.too_few_rows_warning(rows),
         }
 
-    def too_few(self, rows: float | None) -> str | None:
-        """What is to be said where so many rows are too few; None where they are not, or are not known."""
+    def too_few_rows_warning(self, rows: float | None) -> str | None:
+        """Warn if so many rows are too few. None if they are enough, or not known."""
         if rows is None or rows >= self.rows:
             return None
         price = f"bounds of {len(self.columns)} columns are bought at epsilon {rounded_up(self.epsilon, digits=2)} each"
@@ -95,7 +95,7 @@ class Purchase:
 
 
 def purchase_of(study: Study, columns: Mapping[str, Column]) -> Purchase | None:
-    """What is bought of these columns, None where all bounds are public.
+    """Return the private bounds of these columns, None if all bounds are public.
 
     Raises `StudyError` for a [preparation] that does not fit, `BudgetError` for a total that cannot be had.
     """
@@ -126,7 +126,7 @@ def purchase_of(study: Study, columns: Mapping[str, Column]) -> Purchase | None:
         bought(_of_share(share, privacy.epsilon, privacy.delta, len(names)), share)
         for share in (SHARES if asked.share is None else (asked.share,))
     ]
-    return next((one for one in offers if one.too_few(privacy.nominal_rows or 0) is None), offers[-1])
+    return next((one for one in offers if one.too_few_rows_warning(privacy.nominal_rows or 0) is None), offers[-1])
 
 
 def buy(purchase: Purchase, columns: Mapping[str, Column], numbers: Mapping[str, Array], random: RandomSource) -> Array:
@@ -159,8 +159,8 @@ def known_columns(purchase: Purchase, columns: Mapping[str, Column], limits: Arr
 def _of_share(share: float, epsilon: float, delta: float, count: int) -> float:
     """Epsilon of one column of so many that together have this share.
 
-    A mechanism of bounded range e is about as private as a Gaussian one with parameter e/2, and squares add up; without
-    delta epsilons do.
+    A mechanism of bounded range e is about as private as a Gaussian one with parameter e/2, and squares add up. Without
+    delta epsilons add up.
     """
     if delta == 0.0:
         return share * epsilon / count

@@ -10,7 +10,7 @@ from dpselect.accounting.planning.portfolio import MOST_CANDIDATES
 from dpselect.errors import StudyError
 from dpselect.preprocessing import MAPS
 from dpselect.study.columns.column import Column
-from dpselect.study.designed import combinations, default_map
+from dpselect.study.design import combinations, default_map
 from dpselect.study.learners import LEARNERS
 from dpselect.study.learners.mapped import map_parameters
 from dpselect.study.learners.recipe import Recipe, learner_keys, recipe_of
@@ -21,7 +21,7 @@ __all__ = ["PortfolioCandidate", "candidates_of"]
 
 @dataclass(frozen=True)
 class PortfolioCandidate:
-    """What tells a candidate from the others, and how it is trained; public."""
+    """The parameters that tell a candidate from the others, and how it is trained. Public."""
 
     parameters: Mapping[str, Any]
     recipe: Recipe

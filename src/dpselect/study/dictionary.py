@@ -10,7 +10,7 @@ from typing import Final
 
 from dpselect.decoding.limits import STUDY
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.study.drafted import DraftedColumn, Facts
+from dpselect.study.draft import DraftedColumn, Facts
 from dpselect.tables.csv_text import csv_header, csv_rows
 from dpselect.tables.header import absent
 

@@ -19,14 +19,14 @@ import numpy as np
 from dpselect.errors import StudyError
 from dpselect.searching.design import design_names
 from dpselect.study.schema import Study
-from dpselect.study.settled import Place, Settled, settle
+from dpselect.study.validate import Settled, StudyPaths, validate
 
 __all__ = [
     "SIGNALS",
     "SIGNALS_A_WEIGHT",
     "forecast_study",
-    "left_unsearched",
-    "lost_by_searching",
+    "search_loss_warning",
+    "unsearched_warning",
 ]
 
 SIGNALS: Final = (200.0, 800.0, 5000.0)
@@ -69,7 +69,7 @@ def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = Non
             of rows: no measurement applies then.
         ArgumentError: for values out of range, as in `check_study`.
     """
-    settled = settle(study, Place.of(study, base_folder, folder))
+    settled = validate(study, StudyPaths.of(study, base_folder, folder))
     privacy, size, weights = study.privacy, settled.signals, _weights(settled)
     if size is None:
         raise StudyError(
@@ -96,7 +96,7 @@ def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = Non
     }
 
 
-def left_unsearched(settled: Settled) -> str | None:
+def unsearched_warning(settled: Settled) -> str | None:
     """What is to be said of parts of a space that the rule does not search; None where it leaves none out."""
     if not settled.unsearched:
         return None
@@ -106,7 +106,7 @@ def left_unsearched(settled: Settled) -> str | None:
     )
 
 
-def lost_by_searching(settled: Settled) -> str | None:
+def search_loss_warning(settled: Settled) -> str | None:
     """What is to be said before anything is spent, where searches like this one lost; None where they did not."""
     found = {} if settled.signals is None else _gain(settled.study, settled.design, settled.signals)
     if found.get("median") is None or found["median"] >= -_NOISE:

@@ -26,8 +26,8 @@ _KEY: Final = "data.like"
 def check_like(data: Data, folder: Path, columns: Mapping[str, Column]) -> None:
     """Read the sample that the study names, if it names one. It is public, so that errors may quote its cells.
 
-    Raises `StudyError` for a sample without the study's columns, with a column of another type, or with one of which
-    more than `most_unreadable` of the cells that hold something cannot be read.
+    Raises `StudyError` for a sample without the study's columns or with a column of another type. It also raises this
+    if more than `most_unreadable` of the non-empty cells of a column cannot be read.
     """
     if data.like is None:
         return
@@ -59,7 +59,7 @@ def check_like(data: Data, folder: Path, columns: Mapping[str, Column]) -> None:
 
 
 def _problem(data: Data, name: str, cells: Any, read: NDArray[np.bool_], declared: Declared) -> list[str]:
-    """What is wrong with a column of which these cells can be read; nothing is the rule."""
+    """The problem of a column with these readable cells, usually none."""
     lost = [row for row in np.flatnonzero(~read).tolist() if not declared.is_missing(cells[row])]
     held = len(lost) + int(np.count_nonzero(read))
     if len(lost) <= data.most_unreadable * held:

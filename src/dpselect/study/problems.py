@@ -1,4 +1,4 @@
-"""What is wrong with a study, collected so that all of it is said at once."""
+"""Problems of a study, collected so that all of them are reported at once."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Value = TypeVar("Value")
 
 
 class Problems:
-    """Steps that may refuse, and what they said."""
+    """Steps that may refuse, and their errors."""
 
     def __init__(self, wrong: Sequence[str] = ()) -> None:
-        """`wrong` are keys that are known to be wrong: what depends on one of them is not looked at."""
+        """`wrong` are keys that are known to be wrong: steps that depend on one of them are not taken."""
         self._wrong = tuple(wrong)
         self._found: list[Exception] = []
 
     def of(self, step: Callable[[], Value], *keys: str) -> Value | None:
-        """What a step returns that depends on these keys or tables; None for one that refuses, which is kept."""
+        """Return the result of a step that depends on these keys or tables, None if it refuses. Its error is kept."""
         if any(
             f"{key}.".startswith(f"{wrong}.") or wrong.startswith(f"{key}.") for key in keys for wrong in self._wrong
         ):
@@ -35,11 +35,11 @@ class Problems:
 
     @property
     def lines(self) -> list[str]:
-        """What was kept, each once."""
+        """The kept errors, each once."""
         return list(dict.fromkeys(map(str, self._found)))
 
     def none(self) -> None:
-        """Raise what was kept: one as it is, several as a `StudyError`."""
+        """Raise the kept errors: one as it is, several as a `StudyError`."""
         if len(self._found) == 1:
             raise self._found[0] from None
         if self._found:

@@ -84,10 +84,10 @@ def load_study(path: Path, *, folder: Path | None = None, resume: bool = False) 
     read = _Reading.of(document)
     if not read.wrong:
         return read.study
-    from dpselect.study.settled import Place, unsettled  # loads learners and ledgers, which keys do not need
+    from dpselect.study.validate import StudyPaths, problems  # loads learners and ledgers, which keys do not need
 
-    place = Place.of(read.study, path.resolve().parent, folder, resume=resume)
-    raise _invalid([*read.lines, *unsettled(read.study, place, tuple(read.wrong))])
+    place = StudyPaths.of(read.study, path.resolve().parent, folder, resume=resume)
+    raise _invalid([*read.lines, *problems(read.study, place, tuple(read.wrong))])
 
 
 def _invalid(lines: Sequence[str]) -> StudyError:

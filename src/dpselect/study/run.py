@@ -1,7 +1,7 @@
 """A study from its file to its release, as one pass: every step takes what the one before returned.
 
-`settle` and `price` know public facts alone, so their refusals come before a row is read. Refusals of `open_rows` come
-before anything is charged. `dpselect tune --check` is the first three steps (`checked`).
+`validate` and `price` know public facts only, so they refuse before a row is read. `open_rows` refuses before anything
+is charged. `dpselect tune --check` takes the first three steps (`check.py`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.randomness import RandomSource
-from dpselect.study.forecast import left_unsearched, lost_by_searching
-from dpselect.study.opened import open_rows
-from dpselect.study.priced import admit, price
-from dpselect.study.refitted import followed, refit
+from dpselect.study.forecast import search_loss_warning, unsearched_warning
+from dpselect.study.load import open_rows
+from dpselect.study.price import check_budget, price
+from dpselect.study.refit import followed, refit
+from dpselect.study.render import class_weights_warning
 from dpselect.study.schema import Study
-from dpselect.study.searched import search
-from dpselect.study.settled import Place, settle
-from dpselect.study.shown import unweighted
+from dpselect.study.search import search
 from dpselect.study.split import prepared
-from dpselect.study.written import read_release, write
+from dpselect.study.validate import StudyPaths, validate
+from dpselect.study.write import read_release, write
 from dpselect.tuning import TuneResult
 
 __all__ = ["StudyRun", "run_study"]
@@ -80,10 +80,10 @@ def run_study(
     """
     begins = stage or (lambda _: None)
     begins("finding the price")
-    settled = settle(study, Place.of(study, base_folder, folder, resume=resume))
-    priced = admit(price(settled))
+    settled = validate(study, StudyPaths.of(study, base_folder, folder, resume=resume))
+    priced = check_budget(price(settled))
     _LOG.info("study %r costs epsilon %.6g at delta %g", study.name, priced.price.epsilon, priced.price.delta)
-    for said in (unweighted(settled.study), left_unsearched(settled), lost_by_searching(settled)):
+    for said in (class_weights_warning(settled.study), unsearched_warning(settled), search_loss_warning(settled)):
         if said is not None:
             _LOG.warning("note: %s", said)
     begins("reading the rows")

@@ -149,7 +149,7 @@ class Data(_Strict):
     @property
     def form(self) -> Written:
         """How the source is to be read."""
-        return Written(**{part.name: getattr(self, part.name) for part in fields(Written)})
+        return Written(**self.model_dump(include={part.name for part in fields(Written)}))
 
     @property
     def target(self) -> Target:
@@ -171,12 +171,11 @@ class Data(_Strict):
 
     def _written_clashes(self) -> Clashes:
         """Declared texts that are numbers by the separators of the file: cells are compared with a decimal point."""
-        declared = {
-            "classes": self.classes,
-            "label_cells.missing_values": getattr(self.label_cells, "missing_values", ()),
-        }
+        missing = None if self.label_cells is None else self.label_cells.missing_values
+        declared = {"classes": self.classes, "label_cells.missing_values": missing}
         for name, column in self.columns.items():
-            declared |= {f"columns.{name}.{key}": getattr(column, key) for key in ("categories", "missing_values")}
+            declared[f"columns.{name}.categories"] = column.categories
+            declared[f"columns.{name}.missing_values"] = column.missing_values
         for key, values in declared.items():
             texts = [value for value in values or () if isinstance(value, str)]
             plain = restated(texts, self.decimal or ".", self.thousands or "", strict=False)

@@ -20,13 +20,13 @@ from dpselect.searching.stages import FirstStage
 from dpselect.study.bounds import buy, known_columns
 from dpselect.study.cell_counts import with_bounds
 from dpselect.study.learners.recipe import Recipe
+from dpselect.study.load import Opened
 from dpselect.study.metrics import Metric, ScoreNoise
-from dpselect.study.opened import Opened
 from dpselect.study.portfolio import agreement, fitted, size
-from dpselect.study.priced import Priced
+from dpselect.study.price import Priced
 from dpselect.study.row_parts import validation_mask
 from dpselect.study.schema import Study
-from dpselect.tuning import Preparation
+from dpselect.tuning import SharedRelease
 from dpselect.tuning.trial import Objective, TrialOutput
 
 __all__ = ["NothingToTrain", "StudyObjective", "prepared", "split"]
@@ -97,10 +97,10 @@ class NothingToTrain:
         return TrialOutput(0.0, self.beside)
 
 
-def prepared(opened: Opened) -> Objective | Preparation:
+def prepared(opened: Opened) -> Objective | SharedRelease:
     """One run of the search, or where bounds or counts are bought what buys them first; with the price of all else."""
     beside = opened.priced.price.beside
-    return split(opened) if beside is None else Preparation(partial(_bought, opened), beside)
+    return split(opened) if beside is None else SharedRelease(partial(_bought, opened), beside)
 
 
 def _bought(opened: Opened, random: RandomSource) -> Objective:

@@ -1,4 +1,4 @@
-"""What is public about the label: the classes it may have, or the bounds of the number that it is."""
+"""Public facts about the label: its classes, or its bounds if it is a number."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Target:
         return self.bounds[1] - self.bounds[0]
 
     def read(self, name: str, cells: Any) -> NDArray[Any]:
-        """The labels in these cells, shape (cells,): places of classes, -1 for another; or numbers within the bounds.
+        """The labels in these cells, shape (cells,): positions of classes (-1: another), or numbers within the bounds.
 
         Raises `ContentError` that names the column for a label of a regression that is missing or no number.
         """
@@ -64,7 +64,7 @@ class Target:
         return np.clip(numbers, *self.bounds)
 
     def shares(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Where labels stand between the bounds: from 0 to 1, each from its own label; shape as that of `labels`."""
+        """The position of each label between the bounds, from 0 to 1, in the shape of `labels`."""
         assert self.bounds is not None
         low, high = self.bounds
         inside = np.clip(np.nan_to_num(labels, nan=high), low, high)

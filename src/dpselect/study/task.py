@@ -16,8 +16,8 @@ def task_clashes(study: Study) -> Iterator[tuple[str, str]]:
     """What does not go with the task of a study, key by key: (the key, what is wrong with it)."""
     data = study.data
     if data.task == "regression":
-        for key in ("classes", "class_shares"):
-            if getattr(data, key) is not None:
+        for key, declared in (("classes", data.classes), ("class_shares", data.class_shares)):
+            if declared is not None:
                 yield f"data.{key}", 'goes with task = "classification"'
         if "class_weights" in study.learner.parameters:
             yield "learner.class_weights", 'goes with task = "classification"'
@@ -37,7 +37,7 @@ def task_clashes(study: Study) -> Iterator[tuple[str, str]]:
 def design_clashes(study: Study) -> Iterator[tuple[str, str]]:
     """What does not go with one run, or with a search, key by key as `task_clashes` has it."""
     kind, compared = study.search.kind, study.validation.data
-    searched = [key for key in ("space", "repetitions") if getattr(study, key)]
+    searched = [key for key, table in (("space", study.space), ("repetitions", study.repetitions)) if table]
     chosen, refit = study.search.design != "auto", "refit" in study.model_fields_set
     follows = refit or kind.follows
     if "learner" in study.space and (follows or (kind.draws if chosen else "repetitions" in searched)):

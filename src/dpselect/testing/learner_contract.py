@@ -33,9 +33,9 @@ import dpselect.integrations.sklearn.trial
 import dpselect.learners
 import dpselect.report.model_card
 import dpselect.report.page
-import dpselect.study.opened
-import dpselect.study.priced
-import dpselect.study.written
+import dpselect.study.load
+import dpselect.study.price
+import dpselect.study.write
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource, keyed_source
@@ -44,7 +44,7 @@ from dpselect.study import Study, parse_study, run_study
 from dpselect.study.bounds import Purchase
 from dpselect.study.learners import LEARNERS
 from dpselect.study.learners.recipe import Recipe
-from dpselect.study.priced import Price
+from dpselect.study.price import Price
 from dpselect.testing import loaded_predictions
 from dpselect.tuning import tune
 from dpselect.tuning.space import parse_space
@@ -164,8 +164,8 @@ def unpriced() -> Iterator[None]:
         return Price(1.0, 1.0, (part,), part, 1e3, 1e-5, purchase)
 
     with (
-        patch.object(dpselect.study.priced, "price_study", price),
-        patch.object(dpselect.study.written, "search_facts", lambda **_: {}),
+        patch.object(dpselect.study.price, "price_study", price),
+        patch.object(dpselect.study.write, "search_facts", lambda **_: {}),
         patch.object(dpselect.report.page, "render_page", lambda *_: ""),
         patch.object(dpselect.report.model_card, "render_model_card", lambda *_: ""),
     ):
@@ -228,7 +228,7 @@ def _study(table: MadeUpTable, learner: str, folder: Path) -> None:
     with (
         unpriced(),
         _kept(Recipe, "estimator") as trained,
-        _kept(dpselect.study.opened, "load") as loaded,
+        _kept(dpselect.study.load, "load") as loaded,
     ):
         found = run_study(study, base_folder=folder, folder=folder / "out", random=keyed_source(3)).release
     estimator = _winner(trained, found["parameters"])

@@ -19,5 +19,5 @@ from .space import (
 )
 from .subset import split_rows as split_rows
 from .surrogate import GaussianProcessProposer as GaussianProcessProposer
-from .trial import Preparation as Preparation
+from .trial import SharedRelease as SharedRelease
 from .tuner import OperatorProgressWarning as OperatorProgressWarning, tune as tune

@@ -1,4 +1,4 @@
-"""What ties a search to its reservation: a commitment to its draws, the rows it looks at, and the hash of its release.
+"""The ties of a search to its reservation: a commitment to its draws, its rows, and the hash of its release.
 
 Readers of a ledger see the commitment and the hash. Both are keyed with 32 secret random bytes, the `blinding`, so
 nothing that they are of can be read from them, or guessed and compared.
@@ -30,7 +30,7 @@ def fresh_claim() -> bytes:
 
 
 def rows_digest(master: bytes, rows: bytes | None) -> bytes:
-    """A digest of the private rows that says nothing without the master key; zeros where the rows are not known."""
+    """A digest of the private rows that tells nothing without the master key, zeros if the rows are not known."""
     return _NO_ROWS if rows is None else _keyed(master, b"rows", rows)
 
 
@@ -47,10 +47,10 @@ def bond_of(identifier: str, *, counted: int, executed: int, master: bytes, rows
 
 
 def new_master(search: Search, rows: bytes | None) -> tuple[bytes, bytes] | None:
-    """The master key and the digest of a search that finds other rows than it had; None where they are the same.
+    """The master key and the digest of a search that finds other rows than before, None if they are the same.
 
-    A key that was used with some rows is never used with others. Raises `StudyError` where nothing is known of the rows
-    and something was.
+    A key that was used with some rows is never used with others. Raises `StudyError` if the search began with a digest
+    of its rows and gets none now.
     """
     if rows is None and search.bond.rows != _NO_ROWS:
         raise StudyError("rows_digest: this search was begun with one; give it again")

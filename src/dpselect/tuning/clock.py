@@ -1,4 +1,4 @@
-"""What of a search goes by the clock: progress that is shown, and the moment of the release."""
+"""The parts of a search that go by the clock: progress that is shown, and the moment of the release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ticking", "wait_for_a_multiple"]
 
 
 def wait_for_a_multiple(seconds: float, *, since: float) -> None:
-    """Sleep until a whole multiple of so many seconds after a moment of the monotonic clock."""
+    """Sleep until an integer multiple of so many seconds after a moment of the monotonic clock."""
     elapsed = time.monotonic() - since
     time.sleep(max(1, math.ceil(elapsed / seconds)) * seconds - elapsed)
 

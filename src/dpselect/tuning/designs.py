@@ -1,8 +1,8 @@
 """Designs of a search for runs of a caller's own, beside the one in a single stage: two stages, and a portfolio.
 
-Both choose the noise of runs for a total, by the theorems and proofs of docs/theory/portfolio.md, and hand `tune` an
-ordinary search: of two stages a key comes back in the place of the winner's value, of which the last run is drawn; a
-portfolio is one run.
+Both choose the noise of runs for a total, by the theorems and proofs of docs/theory/portfolio.md. Both hand `tune` an
+ordinary search. The runs of two stages return a key in place of a value, and the last run draws from the winner's key.
+A portfolio is one run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dpselect.tuning.limits import Limits, counting
 from dpselect.tuning.options import Execution, SearchRequest, SearchStore, TuneResult
 from dpselect.tuning.rehearsal import rehearse_objective
 from dpselect.tuning.space import Categorical, Space
-from dpselect.tuning.trial import Followed, Objective, Preparation, TrialOutput, decode_value, encode_value
+from dpselect.tuning.trial import Objective, SharedRelease, TrialOutput, TwoStageObjective, decode_value, encode_value
 
 __all__ = ["AnyDesign", "NoisyRun", "PortfolioDesign", "TwoStageDesign", "designed_search"]
 
@@ -150,7 +150,7 @@ AnyDesign = str | TwoStageDesign | PortfolioDesign
 class DesignedSearch:
     """The search in one stage that a design is, and how its result reads: as parameters and a value."""
 
-    objective: Objective | Followed
+    objective: Objective | TwoStageObjective
     request: SearchRequest
     store: SearchStore
     shown: Shown | None = None
@@ -214,9 +214,9 @@ def _kind(design: AnyDesign) -> Design:
 
 
 def _checked(objective: Any, kind: Design, request: SearchRequest, execution: Execution) -> tuple[Base, float, float]:
-    """What a run promises at a noise, and the total."""
-    if isinstance(objective, Preparation):
-        raise ArgumentError("a Preparation goes with a search in one stage alone")
+    """The guarantee of a run by its noise, and the total."""
+    if isinstance(objective, SharedRelease):
+        raise ArgumentError("a SharedRelease goes with a search in one stage alone")
     if not callable(request.base) or isinstance(request.base, Guarantee):
         raise refusal("base", request.base, "a function from the noise to a Guarantee: a design chooses the noise")
     given = {
@@ -277,7 +277,7 @@ def _choice(base: Base, design: AnyDesign, epsilon: float) -> ExponentialMechani
 
 def _runs(
     objective: NoisyRun, design: AnyDesign, space: Space, price: DesignPrice, limits: Limits | None
-) -> tuple[Objective | Followed, Space, Shown | None, list[Any]]:
+) -> tuple[Objective | TwoStageObjective, Space, Shown | None, list[Any]]:
     """The objective and the space of the search, how its result reads, and what must not change before a resume.
 
     The price alone need not tell of a change: a guarantee may be unnamed.
@@ -295,7 +295,7 @@ def _runs(
     first = FirstStage(partial(_at, objective, price.noise, "search"), "last")
     run_last = partial(_last_run, objective if last is None else last, last is None, price.final_noise)
     described = ["two stages", price.noise, price.final_noise, last is None]
-    return Followed(first, run_last), space, None, described
+    return TwoStageObjective(first, run_last), space, None, described
 
 
 def _at(objective: NoisyRun, noise: float, stream: str | None, params: dict[str, Any], random: RandomSource) -> Any:
@@ -325,7 +325,7 @@ def _listed(space: Space) -> list[dict[str, Any]]:
 
 
 def _rehearse(objective: Any, design: AnyDesign, rehearse: Rehearsal, space: Space, *, payload_bytes: int) -> None:
-    """What `rehearse_objective` does, for runs that are told a noise (here 1), and for what else a design calls."""
+    """A dry run as in `rehearse_objective`, with noise 1, of the runs and of the other functions of a design."""
     rehearse_objective(
         objective,
         rehearse,
@@ -345,7 +345,7 @@ def _rehearse(objective: Any, design: AnyDesign, rehearse: Rehearsal, space: Spa
 
 
 def _look_at(base: Callable[[float], Any]) -> None:
-    """What is no promise at all is said before a noise is looked for, which would say that none was found."""
+    """Refuse a base that returns no guarantee before the search for a noise, which would report that none exists."""
     try:
         base(1.0)
     except PromiseError:
@@ -403,7 +403,7 @@ class _PortfolioObjective:
 
 
 def _step(sensitivity: float) -> float:
-    """A power of two, of which the sensitivity is 2**11 to 2**12."""
+    """A power of two. The sensitivity is 2**11 to 2**12 times it."""
     return math.ldexp(1.0, math.frexp(sensitivity)[1] - _STEP_BITS)
 
 

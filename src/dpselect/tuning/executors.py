@@ -43,7 +43,7 @@ _UNLOADABLE: Final = (
 
 @dataclass(frozen=True, repr=False)
 class Attempt:
-    """What came of one attempt at a trial: done, with a candidate or with none (a failed run), or lost."""
+    """The result of one attempt at a trial: done, with a candidate or with none (a failed run), or lost."""
 
     index: int
     candidate: Candidate | None = None
@@ -142,7 +142,7 @@ class ProcessExecutor:
     arguments. A worker that dies loses its trial, which the tuner replays. A new worker replaces it.
 
     A script that calls `tune` needs the usual `if __name__ == "__main__":` guard. Without it `tune` raises
-    `StartingProcessError`, in each worker and here, before anything is drawn or charged (with a `Preparation`, after
+    `StartingProcessError`, in each worker and here, before anything is drawn or charged (with a `SharedRelease`, after
     that). `JoblibExecutor` needs no guard.
 
     Args:

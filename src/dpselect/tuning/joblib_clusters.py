@@ -1,4 +1,4 @@
-"""What differs between joblib's backends: how to reach them, tell that they are gone, ask for resources, and leave."""
+"""The backends of joblib: how to reach each, tell that it is gone, ask it for resources, and leave it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """The fields of `JoblibExecutor` that a cluster is opened with; see there."""
+    """The fields of `JoblibExecutor` that a cluster is opened with. See there."""
 
     backend: str = "loky"
     workers: int | None = None
@@ -100,7 +100,7 @@ class Cluster:
         return True
 
     def everywhere(self, task: Callable[[Parcel, Manners], Any], manners: Manners) -> list[Any] | None:  # noqa: ARG002
-        """What a task returns on each worker; None where it cannot be said which they are."""
+        """The result of a task on each worker, None if the workers are not known."""
         return None
 
 
@@ -169,7 +169,7 @@ def started(task: Callable[[], Any]) -> Future[Any]:
 
 
 def within(seconds: float, task: Callable[[], Any]) -> Any:
-    """What a task returns or raises; `TimeoutError` where it takes longer."""
+    """Return the result of a task or raise its error. Raises `TimeoutError` if it takes longer."""
     return started(task).result(timeout=seconds)
 
 
@@ -213,7 +213,7 @@ class _Dask(Cluster):
         ]
 
     def check_resources(self) -> None:
-        """A task that asks for what no worker has would wait for ever; a cluster without workers may still get some."""
+        """Refuse resources that no worker has, for which tasks would wait forever. A cluster may have no worker yet."""
         if not self._known():
             with contextlib.suppress(Exception):  # a task, for which clusters that adapt start a worker
                 self._client.submit(_as_it_is, self._parcel.name, **self._submit).result(timeout=self._patience)

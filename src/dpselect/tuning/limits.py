@@ -15,7 +15,7 @@ __all__ = ["LimitReachedError", "Limits", "count", "counting"]
 
 
 class LimitReachedError(Exception):
-    """A trial counted further than its limit; it fails. Says neither which count nor how far."""
+    """A trial counted further than its limit, so it fails. Names neither the count nor the number."""
 
 
 @dataclass(frozen=True, kw_only=True)

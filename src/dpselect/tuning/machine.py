@@ -1,7 +1,7 @@
 """The life of a search as a table of states and events. No input, no output, no randomness.
 
-A `Search` is an immutable value; every event returns a new one. What a crash can interrupt is exactly what lies
-between two events, so the tuner makes each value durable before it acts on it.
+A `Search` is an immutable value, and every event returns a new one. A crash can only come between two events, so the
+tuner makes each value durable before it acts on it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Stage(StrEnum):
 
 
 class Event(StrEnum):
-    """What can happen to a search."""
+    """The events in the life of a search."""
 
     SEAL = "seal"
     RESERVE = "reserve"
@@ -116,7 +116,7 @@ class Candidate:
 
 @dataclass(frozen=True, repr=False)
 class Bond:
-    """What ties a search to its reservation, to its rows and to its release. Secret.
+    """The ties of a search to its reservation, to its rows and to its release. Secret.
 
     `binding` is what the reservation knows of the draws. `rows` is a digest of the private rows under the master key,
     or zeros. `claim` is the latest one that this store has made. `blinding` hides what a hash is of.
@@ -136,8 +136,8 @@ class Search:
     number of slots is public, and every round fills all of them: slots past the last trial get an empty turn. So as
     long as there are no more runs than slots, there is one round regardless of the number of runs.
 
-    `counted` is K, the number of runs of which the best is released; `executed` is how many are run: K, or the law's
-    limit when the running time is to hide K. `history` is what proposals need to know of every trial, or empty.
+    `counted` is K: the best of so many runs is released. `executed` runs are made: K, or the limit of the distribution
+    if the running time must hide K. `history` is what proposals need to know of every trial, or empty.
     """
 
     slots: int
@@ -167,7 +167,7 @@ class Search:
         return self.rounds_done >= max(1, -(-self.executed // self.slots))
 
     def pending(self) -> list[int]:
-        """The turns of this round that are not done, lowest first; those at or past `executed` are empty."""
+        """The turns of this round that are not done, lowest first. Those at or past `executed` are empty."""
         if self.finished:
             return []
         start = self.rounds_done * self.slots
@@ -251,7 +251,7 @@ class Search:
         return replace(self, stage=advance(self.stage, Event.RELEASE))
 
     def wipe(self) -> Search:
-        """The key is destroyed; what it sealed is forgotten."""
+        """The key is destroyed. The sealed content is forgotten."""
         return Search(slots=self.slots, stage=advance(self.stage, Event.WIPE))
 
     def _check_pending(self, index: int) -> None:

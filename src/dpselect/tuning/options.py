@@ -1,4 +1,4 @@
-"""What belongs together of a search: where it is kept, how its runs execute, what is searched, what is released."""
+"""Options of a search: its place, the execution of its runs, the request, and the result."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class SearchStore:
 
     @property
     def marks(self) -> dict[str, str]:
-        """What must not change, by name."""
+        """The texts that must not change, by name."""
         return dict(self.fingerprint) if isinstance(self.fingerprint, Mapping) else {"fingerprint": self.fingerprint}
 
     @classmethod
     def of(cls, store: str | os.PathLike[str] | SearchStore | None) -> SearchStore:
-        """What `tune(store=)` means: a path is a store there with all the rest as it is."""
+        """The store that `tune(store=)` means. A path is a store there with default options."""
         return store if isinstance(store, SearchStore) else cls(path=store)
 
 
@@ -90,7 +90,7 @@ class Execution:
         operator_progress: `operator_progress(done, total)` gets counts that reveal K, for the operator's eyes only. A
             search with it warns with `OperatorProgressWarning`.
         reads: files and folders that the objective reads by itself. Every worker must hold the same content. A search
-            whose workers do not is refused before it is charged (one with a `Preparation`, after that). By default
+            whose workers do not is refused before it is charged (one with a `SharedRelease`, after that). By default
             dpselect looks for names of files in the objective, and workers must have those. With `()` it does not.
 
     Raises:
@@ -122,9 +122,9 @@ class Execution:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRequest:
-    """What is searched and what it may cost: the arguments of these names that `tune` takes.
+    """The search and its total: the arguments of these names that `tune` takes.
 
-    `beside` is what else is promised about the same rows and paid for with the search: a `Preparation`'s guarantee.
+    `beside` is a guarantee about the same rows that is paid for with the search, that of a `SharedRelease`.
     """
 
     space: Space | Mapping[str, Any]

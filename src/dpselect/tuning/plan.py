@@ -1,4 +1,4 @@
-"""What a search will do and what it costs, settled before anything is drawn. Public through and through."""
+"""The plan of a search and its price, before anything is drawn. All of it is public."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _price(request: SearchRequest, price: Callable[[Repetitions], SearchPrice]) 
 
 
 def _described(guarantee: Guarantee) -> list[Any]:
-    """What must be the same before a resume: also of guarantees that someone made by hand, which have no terms."""
+    """The facts of a guarantee that must be the same at a resume, also if it was made by hand and has no terms."""
     numbers = [guarantee.failure, guarantee.pure_epsilon, guarantee.gaussian_mu]
     return [guarantee.adjacency.value, guarantee.theorem, *numbers, dict(guarantee.terms)]
 

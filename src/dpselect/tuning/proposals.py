@@ -51,7 +51,7 @@ class Proposer(Protocol):
     """Weighs settings in the light of earlier runs. A pure function, fixed before the data are seen."""
 
     def __call__(self, history: Sequence[Observation], candidates: Sequence[Mapping[str, Any]]) -> ArrayLike:
-        """One weight for each candidate, relative to the space's law; only their ratios matter. Prints nothing."""
+        """One weight for each candidate, relative to the space's distribution. Only ratios matter. Prints nothing."""
         ...
 
     def describe(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class AdaptiveProposal:
             )
 
     def propose(self, space: Space, search: Search) -> Search:
-        """The search with the next batch proposed, if all of the batches before are done; else as it is."""
+        """The search with the next batch proposed, if all batches before are done. Else it is unchanged."""
         entries = _entries(search)
         start = next((i for i, (choice, _) in enumerate(entries) if choice == 0), len(entries))
         waiting = not all(search.done[i] for i in range(start))
@@ -152,7 +152,7 @@ class AdaptiveProposal:
 
 
 def observed(search: Search, index: int, candidate: Candidate | None) -> Search:
-    """The search with a trial's score in its record; to be called with what `Search.finish` is called with."""
+    """The search with a trial's score in its record. Call it with the arguments of `Search.finish`."""
     if not search.history or index >= search.executed:
         return search
     score = candidate.score if candidate is not None and candidate.score == candidate.score else -math.inf
@@ -163,7 +163,7 @@ def observed(search: Search, index: int, candidate: Candidate | None) -> Search:
 
 
 def trial_token(search: Search, index: int) -> bytes:
-    """What a worker needs for a trial: its key and, where a proposal chose its setting, the place in its pool."""
+    """The token of a trial: its key and, if a proposal chose its setting, the index in its pool."""
     key = trial_key(search.master, index)
     if not search.history:
         return key

@@ -31,7 +31,7 @@ _FOLDER_BYTES: Final = 38
 
 @contextmanager
 def ray_cluster(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
-    """The Ray that is named, the caller's, or one of our own; its actors, and a Ray of our own, end with the search."""
+    """The Ray that is named, the caller's, or a new one. Its actors and a new Ray end with the search."""
     try:
         import ray
         from ray.util.joblib import register_ray
@@ -77,9 +77,9 @@ _left_alone: Final = threading.Event()
 
 
 def _leave(ray: Any, *, lost: bool) -> None:
-    """Disconnect; but not from a cluster that answers nothing, for which Ray would wait without end.
+    """Disconnect, but not from a cluster that answers nothing. Ray would wait for it without end.
 
-    It would when this process ends, too. What Ray has started here ends then anyway.
+    It would wait when this process ends, too. Processes that Ray has started here end then anyway.
     """
     if lost:
         atexit.unregister(ray.shutdown)
@@ -107,7 +107,7 @@ def _silent(patience: float) -> str:
 
 @contextmanager
 def _kept_sigterm() -> Iterator[None]:
-    """Ray sets a handler that leaves with status 15; what SIGTERM means is for the program to say."""
+    """Keep the handler of SIGTERM, because Ray sets one that exits with status 15."""
     handler = signal.getsignal(signal.SIGTERM)
     try:
         yield
@@ -202,7 +202,7 @@ class _Ray(Cluster):
             callback(_Lost())
 
     def unless_lost(self, task: Callable[[], Any]) -> Any:
-        """What a task returns or raises; `ConnectionError` as soon as the cluster is given up."""
+        """Return the result of a task or raise its error. Raises `ConnectionError` once the cluster is given up."""
         answer = started(task)
         wait([answer, self._given_up], return_when=FIRST_COMPLETED)
         if not answer.done():
@@ -245,7 +245,7 @@ def _ray_backend(cluster: _Ray) -> Any:
     from ray.util.joblib.ray_backend import RayBackend
 
     class PinnedRayBackend(RayBackend):  # type: ignore[misc]
-        """Ray's, which gives results in the order that they come in, but does not say so; with actors that stay."""
+        """Ray's backend with actors that stay. It gives results in the order of arrival, but does not declare that."""
 
         supports_return_generator = True
 

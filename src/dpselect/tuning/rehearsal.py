@@ -1,7 +1,7 @@
-"""One run of an objective on made-up or public rows, before anything is drawn or charged.
+"""One run of an objective on synthetic or public rows, before anything is drawn or charged.
 
-What would make every run fail silently shows here: a name or a parameter that does not exist, an exception, a return
-value of another shape, a value that cannot be pickled or has no room.
+It shows mistakes that would make every run fail without an error: a name or a parameter that does not exist, an
+exception, or a return value of another shape. It also shows a value that cannot be pickled or has no room.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from dpselect.errors import ArgumentError
 from dpselect.selection.rehearsal import Rehearsal, made_up, output_of, rehearsal_source, uncharged
 from dpselect.selection.unresolved import missing_key
-from dpselect.tuning.space import Space
+from dpselect.tuning.space import INTERVALS, Categorical, Space
 from dpselect.tuning.trial import decode_value, encode_value
 
 __all__ = ["ends", "rehearse_objective"]
@@ -27,9 +27,9 @@ def rehearse_objective(
     noise: float | None = None,
     scored: bool = True,
 ) -> None:
-    """Try an objective on synthetic rows, with parameters at both ends of the space; see `Rehearsal`.
+    """Try an objective on synthetic rows, with parameters at both ends of the space (see `Rehearsal`).
 
-    `noise` is told to objectives that take one. One that is not `scored` returns its value alone.
+    Objectives that take a noise get `noise`. One that is not `scored` returns its value alone.
 
     Raises `ArgumentError` or `TypeError` for what would make runs fail, and what the objective raises.
     """
@@ -72,11 +72,12 @@ def ends(space: Space) -> Iterator[dict[str, Any]]:
     """The setting with every parameter at its lower end or first choice, and the one at the others."""
     drawn = space.sample(rehearsal_source())
     for first in (True, False):
-        yield {name: _end(law, drawn[name], first) for name, law in space.parameters.items()}
+        yield {name: _end(each, drawn[name], first) for name, each in space.parameters.items()}
 
 
-def _end(law: Any, drawn: Any, first: bool) -> Any:
-    choices = getattr(law, "choices", None)
-    if choices is not None:
-        return choices[0 if first else -1]
-    return getattr(law, "low" if first else "high", drawn)
+def _end(distribution: Any, drawn: Any, first: bool) -> Any:
+    if isinstance(distribution, Categorical):
+        return distribution.choices[0 if first else -1]
+    if isinstance(distribution, INTERVALS):
+        return distribution.low if first else distribution.high
+    return drawn

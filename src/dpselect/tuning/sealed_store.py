@@ -1,10 +1,10 @@
 """The sealed store: one encrypted record of fixed size in a SQLite file, rewritten whole by every commit.
 
-The file has one row. What is in the clear is public: the study's random identifier and fingerprint, the stage, the
-receipt. Everything else is one AES-GCM record, whose associated data bind it to that identifier, fingerprint, stage
-and shape, so that no part of it can be swapped or carried to another study. Its size is a function of the number of
-slots and of `payload_bytes`, both public; the number of commits is that of the slots plus a constant, plus one each
-time the search is resumed. Neither depends on the number of runs, as long as that is at most the number of slots.
+The file has one row. Four public parts are in the clear: the study's random identifier and fingerprint, the stage, the
+receipt. Everything else is one AES-GCM record. Its associated data bind it to that identifier, fingerprint, stage and
+shape, so that no part can be swapped or carried to another study. Its size is a function of the number of slots and of
+`payload_bytes`, both public. There is one commit for each slot, a constant number more, and one for each resume.
+Neither depends on the number of runs, as long as that is at most the number of slots.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class SealedStore:
         return Receipt(**fields) if fields else None
 
     def reserved(self, receipt: Receipt | None) -> None:
-        """Note that the price is charged; durable with the next `save`."""
+        """Note that the price is charged. This is durable with the next `save`."""
         fields = receipt and {
             "account": receipt.account,
             "identifier": receipt.identifier,
@@ -205,7 +205,7 @@ class SealedStore:
     def wipe(self) -> str | None:
         """Destroy the key, then note it. Returns the environment variable that the operator must drop, if any.
 
-        The record is overwritten too, which is all that a key in a variable allows; older versions of it may survive in
+        The record is overwritten too, which is all that a key in a variable allows. Older versions of it may survive in
         freed blocks of the disk until the operator drops that variable.
         """
         self._keys.destroy(self.identifier)
@@ -270,7 +270,7 @@ Store = SealedStore | MemoryStore
 
 
 def _changes(before: str, now: str) -> list[str]:
-    """Names of the parts that differ, of the first group where any does; none where there are no parts."""
+    """Names of the parts that differ, of the first group in which any does."""
     try:
         groups = zip(json_of(before, ENTRY, "the record"), json_of(now, ENTRY, "the study"), strict=True)
         found = [[name for name in old | new if old.get(name) != new.get(name)] for old, new in groups]
@@ -300,7 +300,7 @@ def _made(path: Path) -> Database:
 
 
 def _row(database: Database, path: Path, fingerprint: str, variable: str | None) -> dict[str, Any]:
-    """The public part of the search; a new one when there is none. From now on all other processes are kept out."""
+    """The public part of the search, a new one if there is none. From now on all other processes are kept out."""
     damaged, locked = "is not a store of dpselect, or it is damaged", "another process is running the search in"
     with unusable(f"{path} {damaged}", locked=f"{locked} {path}"):
         with database.transaction(write=False):

@@ -1,4 +1,4 @@
-"""The search space: one fixed, data-independent law from which every trial draws its parameters, with replacement."""
+"""The search space: one fixed, data-independent distribution. Every trial draws its parameters from it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = [
     "GRID_REFUSAL",
+    "INTERVALS",
     "LAW_NAMES",
     "Categorical",
     "Distribution",
@@ -32,6 +33,7 @@ GRID_REFUSAL: Final = (
 Scalar = str | int | float | bool | None
 
 
+@runtime_checkable
 class Distribution(Protocol):
     """The law of one parameter: how it is drawn, and a JSON description that settles the law completely."""
 
@@ -177,6 +179,10 @@ class IntegerUniform:
         return {"law": "integer_uniform", "low": self.low, "high": self.high, "log": self.log}
 
 
+INTERVALS: Final = (Uniform, LogUniform, IntegerUniform)
+"""The distributions of numbers between two ends, `low` and `high`."""
+
+
 @dataclass(frozen=True)
 class Space:
     """A search space of independent parameters, each with its own distribution.
@@ -207,7 +213,7 @@ class Space:
         for name, law in self.parameters.items():
             if not isinstance(name, str) or not name:
                 raise TypeError(f"space must name its parameters with strings, got {name!r}")
-            if not (callable(getattr(law, "sample", None)) and callable(getattr(law, "describe", None))):
+            if not isinstance(law, Distribution):
                 raise ArgumentError(f"space parameter {name!r} needs a distribution: {GRID_REFUSAL}")
         object.__setattr__(self, "parameters", dict(self.parameters))
 

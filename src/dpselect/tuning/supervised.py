@@ -110,7 +110,13 @@ def _by_value(job: Job) -> bytes:
     return packed(expected_of(replace(job, reads=())), cloudpickle.dumps(job))
 
 
-_here: Final = threading.local()
+class _Here(threading.local):
+    """The child of each thread."""
+
+    child: _Child | None = None
+
+
+_here: Final = _Here()
 _children: Final[set[_Child]] = set()
 
 
@@ -154,7 +160,7 @@ def stop_children(job: Job | None = None) -> None:
 
 
 def _child_here(job: Job) -> _Child:
-    child: _Child | None = getattr(_here, "child", None)
+    child = _here.child
     if child is None or child.job is not job or child not in _children:
         if child is not None:
             _stop(child)
@@ -166,7 +172,7 @@ def _child_here(job: Job) -> _Child:
 def _stop(child: _Child) -> None:
     _children.discard(child)
     child.stop()
-    if getattr(_here, "child", None) is child:
+    if _here.child is child:
         _here.child = None
 
 

@@ -45,10 +45,10 @@ class GaussianProcessProposer:
     greed: float = 4.0
 
     def __post_init__(self) -> None:
-        for name in ("length_scale", "noise"):
-            object.__setattr__(self, name, number(name, getattr(self, name), above=0.0))
-        for name in ("curiosity", "greed"):
-            object.__setattr__(self, name, number(name, getattr(self, name), at_least=0.0))
+        object.__setattr__(self, "length_scale", number("length_scale", self.length_scale, above=0.0))
+        object.__setattr__(self, "noise", number("noise", self.noise, above=0.0))
+        object.__setattr__(self, "curiosity", number("curiosity", self.curiosity, at_least=0.0))
+        object.__setattr__(self, "greed", number("greed", self.greed, at_least=0.0))
 
     def describe(self) -> dict[str, Any]:
         """A JSON-able description."""

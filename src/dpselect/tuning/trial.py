@@ -23,11 +23,11 @@ from dpselect.tuning.machine import Candidate
 from dpselect.tuning.space import Space
 
 __all__ = [
-    "Followed",
     "Job",
     "Objective",
-    "Preparation",
+    "SharedRelease",
     "TrialOutput",
+    "TwoStageObjective",
     "ValuePickler",
     "attempt",
     "decode_value",
@@ -45,7 +45,7 @@ _KEY_BYTES: Final = 32
 
 
 class TrialOutput(NamedTuple):
-    """What one run returns: its private score (larger is better) and the value that is released if it wins."""
+    """The output of one run: its private score (larger is better) and the value that is released if it wins."""
 
     score: float
     value: Any
@@ -55,7 +55,7 @@ Objective = Callable[[dict[str, Any], RandomSource], "TrialOutput | tuple[float,
 
 
 @dataclass(frozen=True, repr=False)
-class Preparation:
+class SharedRelease:
     """A private release that all runs of a search share, such as bounds, with the objective that uses it.
 
     It takes the place of an objective. `tune` calls it once the whole price is reserved and the search's key is sealed,
@@ -74,7 +74,7 @@ class Preparation:
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Fixed
     >>> from dpselect.tuning import Categorical, tune
-    >>> noisy_sum = Preparation(
+    >>> noisy_sum = SharedRelease(
     ...     lambda random: lambda params, _, total=3 + random.laplace(1)[0]: (0.0, total), pure_dp(epsilon=1.0)
     ... )
     >>> run = {"space": {"x": Categorical([1])}, "base": pure_dp(epsilon=0.5), "repetitions": Fixed(count=1)}
@@ -90,22 +90,22 @@ class Preparation:
 
 
 @dataclass(frozen=True, repr=False)
-class Followed:
-    """An objective, and one run more with its winner, of which `last(params, value)` is released in the value's place.
+class TwoStageObjective:
+    """An objective, and one more run with its winner: `last(params, value)` is released in place of the value.
 
-    It is run before the reservation is settled, and sealed, so that a resume after that writes the same release again.
-    `guarantee` is what it promises, which is composed with the price of the search; None: that is said elsewhere.
-    Where it raises, nothing is found.
+    The last run is made before the reservation is settled, and it is sealed, so a later resume writes the same release
+    again. Its `guarantee` is composed with the price of the search, unless None: then it is part of the price already.
+    If the last run raises an exception, nothing is found.
     """
 
-    objective: Objective | Preparation
+    objective: Objective | SharedRelease
     last: Callable[[Mapping[str, Any], Any], Any]
     guarantee: Guarantee | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Job:
-    """What every trial of a search shares. `reads`: see `Execution`."""
+    """The parts that every trial of a search shares. `reads`: see `Execution`."""
 
     objective: Objective
     space: Space
@@ -125,7 +125,7 @@ def preparation_key(master: bytes) -> bytes:
 
 
 def trial_params(space: Space, key: bytes) -> dict[str, Any]:
-    """The parameters of the trial with this key; after the key may come four bytes, the place in the trial's pool."""
+    """The parameters of the trial with this key. Four more bytes are the index in the trial's pool."""
     return pool_settings(space, key[:_KEY_BYTES], 1 + int.from_bytes(key[_KEY_BYTES:], "big"))[-1]
 
 
@@ -138,9 +138,9 @@ def pool_settings(space: Space, key: bytes, count: int) -> list[dict[str, Any]]:
 def attempt(job: Job, index: int, key: bytes) -> Candidate | None:
     """Run one trial in this process. None is a failed run: the worst outcome, below every score.
 
-    An exception of the objective, an output that is no pair of a number and a value, a value that does not survive
-    pickling, and a value larger than `payload_bytes` are failures. They go no further, with their traceback, because
-    whether a run failed is part of its private output (see `dpselect.privacy.boundary`; `KeyboardInterrupt` passes).
+    A run fails if the objective raises, or if its output is not a pair of a number and a value. It also fails if the
+    value does not survive pickling or is larger than `payload_bytes`. Exceptions go no further, because whether a run
+    failed is part of its private output (see `dpselect.privacy.boundary`). `KeyboardInterrupt` passes.
     """
     source = keyed_source(key[:_KEY_BYTES])
     params = trial_params(job.space, key)

@@ -51,11 +51,11 @@ from dpselect.tuning.rehearsal import rehearse_objective
 from dpselect.tuning.sealed_store import MemoryStore, SealedStore, SearchFinishedError, Store
 from dpselect.tuning.space import Space
 from dpselect.tuning.trial import (
-    Followed,
     Job,
     Objective,
-    Preparation,
+    SharedRelease,
     TrialOutput,
+    TwoStageObjective,
     decode_value,
     encode_value,
     preparation_key,
@@ -76,7 +76,7 @@ class OperatorProgressWarning(UserWarning):
 
 
 def tune(  # noqa: PLR0913
-    objective: Objective | NoisyRun | Preparation | Followed,
+    objective: Objective | NoisyRun | SharedRelease | TwoStageObjective,
     *,
     space: Space | Mapping[str, Any],
     base: Guarantee | Sequence[Guarantee] | Callable[[float], Guarantee | Sequence[Guarantee]],
@@ -112,7 +112,7 @@ def tune(  # noqa: PLR0913
 
     Args:
         objective: `objective(params, random) -> (score, value)` is one run. It must draw from `random` only. With a
-            design that chooses the noise, `objective(params, random, noise)`. A `Preparation` in its place first
+            design that chooses the noise, `objective(params, random, noise)`. A `SharedRelease` in its place first
             releases what all runs share, and is private too.
         space: the distribution of the parameters, public: a `Space`, or a mapping from names to distributions.
         base: the guarantee of one run. Or one for each part of the data, when a row is in one part only, fixed row by
@@ -198,8 +198,8 @@ def tune(  # noqa: PLR0913
         )
         objective, request, store = designed.objective, designed.request, designed.store
         rehearse = False
-    last = objective.last if isinstance(objective, Followed) else None
-    objective = objective.objective if isinstance(objective, Followed) else objective
+    last = objective.last if isinstance(objective, TwoStageObjective) else None
+    objective = objective.objective if isinstance(objective, TwoStageObjective) else objective
     plan = make_plan(request, SearchStore.of(store), execution, has_ledger=ledger is not None)
     source = resolve(random)
     if execution.operator_progress is not None:
@@ -208,7 +208,7 @@ def tune(  # noqa: PLR0913
             OperatorProgressWarning,
             stacklevel=levels_to_the_caller(),
         )
-    if not isinstance(objective, Preparation):
+    if not isinstance(objective, SharedRelease):
         rehearse_objective(objective, rehearse, plan.space, payload_bytes=plan.shape.payload_bytes)
     started = time.monotonic()
     with _opened(plan) as opened, ticking(execution.progress):
@@ -218,7 +218,7 @@ def tune(  # noqa: PLR0913
             begin = partial(_begin, plan, opened, search, ledger, label, source)
             begun = None
             try:
-                if isinstance(objective, Preparation):  # its runs are known once it is paid for
+                if isinstance(objective, SharedRelease):  # its runs are known once it is paid for
                     if executor is not None and search.stage is Stage.NEW:
                         _reach(executor, plan)
                     begun = begin()
@@ -246,12 +246,12 @@ def tune(  # noqa: PLR0913
 
 def _beside(objective: Any) -> Guarantee | None:
     """What is promised of what an objective brings along beside its runs."""
-    if isinstance(objective, Followed):
+    if isinstance(objective, TwoStageObjective):
         return objective.guarantee or _beside(objective.objective)
-    return objective.guarantee if isinstance(objective, Preparation) else None
+    return objective.guarantee if isinstance(objective, SharedRelease) else None
 
 
-def _made(preparation: Preparation, random: RandomSource) -> Objective:
+def _made(preparation: SharedRelease, random: RandomSource) -> Objective:
     """The objective of the runs. Whether it can be made is private: where not, every run fails."""
     return run_confined(lambda: preparation.objective(random), _nothing)
 

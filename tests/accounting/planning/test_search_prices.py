@@ -128,7 +128,7 @@ def test_what_a_search_for_noise_looks_at_first_is_near_the_price_and_below_it()
 
 
 def test_nobody_else_calibrates_the_noise_of_a_search():
-    for name in ("dpselect.study.priced", "dpselect.integrations.sklearn.plan", "dpselect.tuning.plan"):
+    for name in ("dpselect.study.price", "dpselect.integrations.sklearn.plan", "dpselect.tuning.plan"):
         names = vars(importlib.import_module(name))
         assert not {"best_of", "calibrate", "adaptive_best_of"} & set(names), name
 

@@ -36,7 +36,7 @@ from tests.documentation import python_blocks
 from tests.integrations.sklearn import attacks_cases as attacks
 from tests.integrations.sklearn.search_cases import LEARNER, RATES, X, Y, fit, search
 from tests.root import ROOT
-from tests.study.test_schema import STUDY
+from tests.study.schema_cases import STUDY
 
 
 @pytest.fixture(autouse=True)

@@ -6,22 +6,17 @@ import numpy as np
 import pytest
 
 import dpselect
-import dpselect.study.opened
-import dpselect.study.written
+import dpselect.study.load
+import dpselect.study.write
 from dpselect.errors import ArgumentError, ContentError, StudyError
-from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Fixed
 from dpselect.study import parse_study, run_study
 from dpselect.study.columns.column import Column
 from dpselect.study.data import load
 from dpselect.study.schema import Data
 from dpselect.tables.table import open_table
 from dpselect.testing.learner_contract import unpriced
-from dpselect.tuning import Execution, LogUniform, SearchStore, Space
-from dpselect.tuning.options import SearchRequest
-from dpselect.tuning.plan import make_plan
-from tests.study.test_schema import STUDY, changed
+from tests.study.schema_cases import STUDY, changed
 
 
 @pytest.fixture(autouse=True)
@@ -146,14 +141,14 @@ def test_public_validation_rows_may_have_their_columns_in_another_order(tmp_path
 def test_public_validation_rows_without_a_column_are_refused_before_anything_is_read(tmp_path, monkeypatch):
     rows_with(["c", "a", "b", "target"], tmp_path, "d.csv")
     rows_with(["c", "b", "target"], tmp_path, "public.csv")
-    monkeypatch.setattr(dpselect.study.opened, "load", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr(dpselect.study.load, "load", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(StudyError, match=r"validation.source 'public.csv': no such column: 'a'"):
         run(study_of(validation={"data": "public", "source": "public.csv"}), tmp_path)
 
 
 def interrupted(study, tmp_path, monkeypatch, name):
     """A search that ends where `name` is to be written."""
-    original = dpselect.study.written.write_atomically
+    original = dpselect.study.write.write_atomically
 
     def stop(path, content):
         if path.name == name:
@@ -161,7 +156,7 @@ def interrupted(study, tmp_path, monkeypatch, name):
         original(path, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(dpselect.study.written, "write_atomically", stop)
+        patch.setattr(dpselect.study.write, "write_atomically", stop)
         with pytest.raises(KeyboardInterrupt):
             run(study, tmp_path)
 
@@ -196,19 +191,6 @@ def test_a_space_in_another_order_is_refused_on_resume(tmp_path, monkeypatch):
     interrupted(study_of(space={"learning_rate": law, "row_norm": law}), tmp_path, monkeypatch, "model.npz")
     with pytest.raises(StudyError, match="the study has changed"):
         run(study_of(space={"row_norm": law, "learning_rate": law}), tmp_path, resume=True)
-
-
-def test_the_order_of_a_space_is_part_of_what_tune_compares():
-    law = LogUniform(0.1, 1.0)
-
-    def fingerprint(space):
-        request = SearchRequest(space=Space(space), base=pure_dp(epsilon=1.0), repetitions=Fixed(count=2))
-        return make_plan(request, SearchStore(), Execution(), has_ledger=True).fingerprint
-
-    orders = ({"a": law, "b": law}, {"b": law, "a": law}, {"a": law, "b": law})
-    first, other, again = map(fingerprint, orders)
-    assert first == again
-    assert first != other
 
 
 def test_an_early_stopping_that_no_file_can_hold_is_an_unknown_key(tmp_path):

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-import dpselect.study.refitted
+import dpselect.study.refit
 from dpselect.learners import DPSGDClassifier
 from dpselect.study.learners import LEARNERS
 from dpselect.study.target import Target
@@ -59,9 +59,9 @@ def sorted_categories(settings):
 @pytest.mark.full
 @pytest.mark.parametrize("change", [sorted_columns, shuffled_weights, sorted_classes, sorted_categories])
 def test_a_file_that_scrambles_anything_is_seen(change, tmp_path, monkeypatch):
-    original = dpselect.study.refitted.model_bytes
+    original = dpselect.study.refit.model_bytes
     monkeypatch.setattr(
-        dpselect.study.refitted, "model_bytes", lambda recipe, **rest: original(**change({"recipe": recipe, **rest}))
+        dpselect.study.refit, "model_bytes", lambda recipe, **rest: original(**change({"recipe": recipe, **rest}))
     )
     assert found_wrong(tmp_path)
 

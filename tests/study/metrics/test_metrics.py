@@ -1,113 +1,22 @@
 """Metrics of studies: what one row can do to them, over all tiny tables; their noise; their values and intervals."""
 
-import itertools
 import math
 import pickle
-from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 from sklearn import metrics as peers
 
 from dpselect.errors import ArgumentError
-from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from dpselect.study.metrics import METRICS, RowMetric, ScoreNoise
-from dpselect.study.metrics.intervals import curve_error, partial_sums, share_interval
 from dpselect.study.metrics.metric import metrics_for
 from dpselect.study.target import Target
+from tests.study.metrics.metrics_cases import ADD, NUMBER, REPLACE, TWO, Answers, cells_of, universe, worst_loss
 
-ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
-TWO = Target(("no", "yes"))
-NUMBER = Target(bounds=(-3.0, 7.0))
 NAMES = {"classification": TWO, "regression": NUMBER}
-
-
-class Answers:
-    """Answers what stands in the rows: the probability of the second class, or the number itself."""
-
-    def __init__(self, target=TWO):
-        self.target = target
-
-    def predict(self, X):
-        return X[:, 0] if self.target.bounds else (X[:, 0] > 0.5).astype(int)
-
-    def predict_proba(self, X):
-        return np.stack([1.0 - X[:, 0], X[:, 0]], axis=1)
-
-
-def universe(target):
-    """Rows that matter: (answer, label), regardless of their kind."""
-    if target.bounds:
-        return list(itertools.product((-3.0, 0.5, 7.0, -1e300, np.inf, np.nan), (-3.0, 2.0, 7.0)))
-    return list(itertools.product((0.0, 0.3, 1.0, np.nan), (-1, 0, 1)))
-
-
-def cells_of(metric, rows):
-    target = NUMBER if rows and isinstance(rows[0][1], float) else TWO
-    X = np.array([[answer] for answer, _ in rows], dtype=np.float64).reshape(-1, 1)
-    y = np.array([label for _, label in rows], dtype=np.float64 if target.bounds else np.int64)
-    return metric.cells(Answers(target), X, y)
-
-
-def tables(target):
-    rows = universe(target)
-    return [(), *((row,) for row in rows), *itertools.product(rows, repeat=2)]
-
-
-def neighbours(target, adjacency):
-    """All pairs of neighbours of up to two rows."""
-    for table in tables(target):
-        for place in range(len(table)):
-            if adjacency is ADD:
-                yield table, table[:place] + table[place + 1 :]
-            else:
-                yield from ((table, (*table[:place], row, *table[place + 1 :])) for row in universe(target))
-
-
-def loss_between(metric, adjacency, first, second):
-    """The largest log-ratio of the laws of what `noisy` gives for these cells, in units of epsilon.
-
-    Any noisy counts that were drawn are held fixed, the same for both: the ratio at such a point is the product
-    of those of the single noises, each exp(-epsilon_i d_i/moved_i) at the worst, and all else that is given must be a
-    function of the noisy counts.
-    """
-    given, asked = [], []
-    for cells in (first, second):
-        calls = []
-
-        def added(self, cells, moved, random, calls=calls):
-            calls.append((np.array(cells), self.a_step(moved)))
-            return np.arange(cells.size).reshape(cells.shape) * (7 + len(calls)) % 11
-
-        with patch.object(ScoreNoise, "added", added):
-            given.append(metric.noisy(cells, ScoreNoise(1.0, adjacency), keyed_source(1)))
-        asked.append(calls)
-    np.testing.assert_array_equal(*given)
-    return sum(float(rate) * np.sum(np.abs(one - other)) for (one, rate), (other, _) in zip(*asked, strict=True))
-
-
-def worst_loss(metric, target, adjacency):
-    cells = {table: cells_of(metric, table) for table in tables(target)}
-    pairs = neighbours(target, adjacency)
-    seen, worst = set(), 0.0
-    for first, second in pairs:
-        key = (cells[first].tobytes(), cells[second].tobytes())
-        if key not in seen:
-            seen.add(key)
-            worst = max(worst, loss_between(metric, adjacency, cells[first], cells[second]))
-    return worst
-
-
 SHIPPED = [(name, METRICS.facts(name)["task"]) for name in METRICS]
-
-
-def test_there_are_those_that_a_study_can_name():
-    assert list(metrics_for(TWO)) == ["accuracy", "auc", "balanced-accuracy", "log-loss"]
-    assert list(metrics_for(Target(("a", "b", "c")))) == ["accuracy", "balanced-accuracy", "log-loss"]
-    assert list(metrics_for(NUMBER)) == ["absolute-error", "r2", "squared-error"]
 
 
 @pytest.mark.cases(5)
@@ -137,24 +46,6 @@ def test_noise_for_less_than_a_row_can_do_is_found(name, adjacency):
         assert worst_loss(metric, target, adjacency) > 1.009
 
 
-def test_a_row_metric_that_forgets_its_steps_is_found():
-    wrong = replace(METRICS["squared-error"](NUMBER), steps=2**16)
-    with patch.object(RowMetric, "noisy", lambda self, cells, noise, random: noise.added(cells, 1, random)):
-        assert worst_loss(wrong, NUMBER, ADD) > 1000.0
-
-
-def test_a_mean_that_keeps_the_number_of_rows_without_noise_is_found():
-    """Under adding or removing, the second cell without noise would tell how many rows there are."""
-    metric = METRICS["accuracy"](TWO)
-
-    def forgetful(self, cells, noise, random):
-        total = noise.added(cells[:1], self.steps, random)[0]
-        return np.array([total, int(np.sum(cells)) - total])
-
-    with patch.object(RowMetric, "noisy", forgetful), pytest.raises(AssertionError):
-        worst_loss(metric, TWO, ADD)
-
-
 @pytest.mark.parametrize(("name", "task"), SHIPPED)
 def test_metrics_travel_to_worker_processes(name, task):
     metric = METRICS[name](NAMES[task])
@@ -173,23 +64,6 @@ def test_rows_by_themselves_add_up(name, task):
     lost = metric.lost(labels)
     assert lost.shape == whole.shape
     assert metric.score(lost, rows=len(labels), noise=None) <= metric.score(whole, rows=len(rows), noise=None)
-
-
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("adjacency", [ADD, REPLACE])
-def test_the_noise_that_is_drawn_has_the_scale_that_is_said(adjacency):
-    """E|X| of the discrete Laplace law of rate a is 2 q/(1 - q^2), q = exp(-a); 3000 draws, six standard errors."""
-    metric, random = METRICS["balanced-accuracy"](TWO), keyed_source(3)
-    cells = np.array([[5, 1], [0, 40]])
-    drawn = np.array([metric.noisy(cells, ScoreNoise(0.5, adjacency), random) - cells for _ in range(750)])
-    q = math.exp(-0.5 / metric.moved(adjacency))
-    assert np.mean(np.abs(drawn)) == pytest.approx(2 * q / (1 - q * q), rel=0.12)
-    assert abs(np.mean(drawn)) < 6 * 2.9 * metric.moved(adjacency) / math.sqrt(3000)
-
-
-def test_the_two_counts_of_the_area_together_cost_epsilon():
-    first, second = METRICS["auc"](TWO)._noises(ScoreNoise(0.1, ADD))
-    assert first.a_step(1) + second.a_step(1) == ScoreNoise(0.1, ADD).a_step(1)
 
 
 # values
@@ -293,49 +167,6 @@ def test_metrics_refuse_answers_of_another_shape_and_labels_they_are_not_for():
         METRICS["auc"](Target(("a", "b", "c")))
     with pytest.raises(ArgumentError, match="squared-error needs label_bounds less than"):
         METRICS["squared-error"](Target(bounds=(-1e200, 1e200)))
-
-
-# intervals
-
-
-def test_a_share_lies_in_its_interval_by_the_exact_law():
-    for rows, failure in ((7, 0.2), (40, 0.05), (200, 0.01)):
-        ends = [share_interval(k / rows, k / rows, float(rows), failure) for k in range(rows + 1)]
-        worst = 0.0
-        for p in np.linspace(0.001, 0.999, 333):
-            chances = binom.pmf(np.arange(rows + 1), rows, p)
-            worst = max(worst, sum(c for c, (low, high) in zip(chances, ends, strict=True) if not low <= p <= high))
-        assert failure / 30 < worst <= failure
-
-
-def test_hardly_any_noise_has_hardly_any_sums():
-    """Where its rate is beyond what exp takes, too."""
-    found = [partial_sums(16, rate, 0.01) for rate in (1.0, 30.0, 700.0, 5000.0, 1e6)]
-    assert found == sorted(found, reverse=True)
-    assert 0.0 < found[-1] < found[0]
-
-
-def test_no_partial_sum_is_beyond_its_bound_by_the_exact_law():
-    """The law of the largest partial sum of three discrete Laplace variables, by adding up."""
-    rate, failure = 0.7, 0.05
-    bound = partial_sums(3, rate, failure)
-    values = np.arange(-60, 61)
-    each = np.exp(-rate * np.abs(values))
-    each /= np.sum(each)
-    inside = np.where(values == 0, 1.0, 0.0)
-    for _ in range(3):
-        inside = np.convolve(inside, each)[60:181] * (np.abs(values) <= bound)
-    beyond = 1.0 - np.sum(inside)
-    assert failure / 100 < beyond <= failure
-
-
-def test_a_curve_is_within_its_error_of_the_expectation():
-    """Of 400 samples of 50 uniform draws at most 0.05 in expectation 20 are beyond; by chance 45 once in 10**6."""
-    random = np.random.default_rng(5)
-    samples = np.sort(random.random((400, 50)), axis=1)
-    steps = np.arange(51) / 50
-    off = np.maximum(np.max(steps[1:] - samples, axis=1), np.max(samples - steps[:-1], axis=1))
-    assert 1 <= np.sum(off > curve_error(50, 0.05)) <= 45
 
 
 @pytest.mark.cases(1)

@@ -53,7 +53,7 @@ from dpselect.searching.stages import SHARE, FirstStage
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.row_parts import SPLIT
 from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, Space, TuneResult, tune
-from dpselect.tuning.trial import Followed
+from dpselect.tuning.trial import TwoStageObjective
 
 __all__ = ["PrivateSearchCV"]
 
@@ -322,7 +322,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         if ledger is not None and plan.final is not None:
             ledger = whole_price(ledger, plan.guarantee)
         result = tune(
-            Followed(FirstStage(run, "refit"), partial(run.last, final))
+            TwoStageObjective(FirstStage(run, "refit"), partial(run.last, final))
             if isinstance(run, SearchRun) and request.refit
             else run,
             space=Space({}) if plan.candidates else request.space,

@@ -69,4 +69,5 @@ class CellKeys(BaseModel):
         return self._declared_as(self.kind)
 
     def _declared_as(self, kind: str) -> Declared:
-        return _declared(kind, *(getattr(self, key) for key in _KEYS))
+        values = self.true_values, self.false_values, self.missing_values
+        return _declared(kind, self.format, self.two_digit_years_from, self.time_zone, *values, self.unicode)

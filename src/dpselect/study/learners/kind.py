@@ -1,4 +1,4 @@
-"""What a study must know of a learner, and the registry of those that it can name."""
+"""Learners of studies: which parameters decide privacy, and the registry of those that a study can name."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Carry = Callable[[dict[str, Any], dict[str, Any], dict[str, Any]], dict[str, Any
 class StudyLearner:
     """A private learner, and which of its parameters decide privacy.
 
-    `estimator` is a classifier that keeps `dpselect.testing.learner_contract`: all that it learns is the tuple of
-    arrays `weights_`, and `guarantee()` says what one fit promises. `regressor` is what stands for it where the label
-    is a number, None where there is none: it takes `label_bounds` in place of `classes`. `noise_name` is the parameter
-    that decides the noise of both; `inverse` says that more noise means a smaller value of it. `priced` are other
-    parameters that enter the guarantee: all runs share them, none is searched. `carry` says what becomes of settings
-    that won a search when another noise trains them: from the settings, and an estimator's parameters before and after.
+    `estimator` is a classifier that keeps `dpselect.testing.learner_contract`. It learns only the tuple of arrays
+    `weights_`, and `guarantee()` is the guarantee of one fit. `regressor` takes its place if the label is a number
+    (None: there is none), and takes `label_bounds` in place of `classes`. `noise_name` is the parameter that decides
+    the noise of both. With `inverse`, more noise means a smaller value of it. `priced` are other parameters of the
+    guarantee: all runs share them, and none is searched. `carry` adapts settings that won a search to another noise. It
+    takes the settings, and an estimator's parameters before and after.
     """
 
     estimator: type[Any]
@@ -34,7 +34,7 @@ class StudyLearner:
     carry: Carry | None = None
 
     def for_task(self, task: str) -> type[Any]:
-        """The estimator of a classification or a regression; raises `StudyError` where there is none."""
+        """The estimator of a classification or a regression. Raises `StudyError` if there is none."""
         found = self.regressor if task == "regression" else self.estimator
         if found is None:
             names = ", ".join(name for name in LEARNERS if LEARNERS[name].regressor is not None)

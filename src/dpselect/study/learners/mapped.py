@@ -23,8 +23,10 @@ _FROM_COLUMNS: Final = frozenset({"bounds", "indicators"})
 
 @dataclass(frozen=True)
 class Units:
-    """Of encoded columns, shape (features,): where a column has its lower bound and how much 1 is; as it is for an
-    indicator. Maps are told what is above the lower bound, in the column's own units."""
+    """The lower bound of each encoded column and the size of 1 in its units, shape (features,). Indicators keep theirs.
+
+    A map sees the distance above the lower bound, in the column's own units.
+    """
 
     zeros: Array
     sizes: Array
@@ -32,14 +34,14 @@ class Units:
 
 @dataclass
 class MappedLearner:
-    """A learner behind a map of the rows. What is learnt is what the learner learns; the map is public."""
+    """A learner behind a map of the rows. The map is public, and only the learner learns."""
 
     rows_map: MapOfRows
     units: Units
     learner: Any
 
     def fit(self, X: Array, y: Any, **options: Any) -> MappedLearner:
-        """Train on rows as a study encodes them; `options` are of the learner's `fit`."""
+        """Train on rows as a study encodes them. `options` go to the learner's `fit`."""
         self.rows_map.fit(X)
         self.learner.fit(self._images(X), y, **options)
         return self
@@ -66,7 +68,7 @@ class MappedLearner:
 
     @property
     def weights_(self) -> tuple[Array, ...]:
-        """What was learnt."""
+        """The learnt weights."""
         return self.learner.weights_
 
     @weights_.setter
@@ -79,7 +81,7 @@ class MappedLearner:
 
 @cache
 def map_parameters(*names: str) -> frozenset[str]:
-    """The parameters of the maps of these names that a study may set; raises `ArgumentError` for an unknown name."""
+    """The parameters of these maps that a study may set. Raises `ArgumentError` for an unknown name."""
     found = (MAPS[name]().get_params() for name in names)
     return frozenset[str]().union(*found) - _FROM_COLUMNS
 

@@ -20,14 +20,14 @@ __all__ = ["BalancedAccuracy"]
 @METRICS.register("balanced-accuracy", task="classification")
 @dataclass(frozen=True)
 class BalancedAccuracy(Metric):
-    """The mean over the classes of the share of their rows that is recognised; 1/classes for a constant answer.
+    """The mean over the classes of the share of their rows that is recognised: 1/classes for a constant answer.
 
     The cells, shape (2, classes), count for each class its rows that are recognised and those that are not. A row whose
     label is none of the classes counts nowhere.
 
-    Claim: a row is in one cell at most, so that adding or removing one moves one cell by 1, and replacing one moves two
-    cells by 1 each, or none. So much noise is added to each cell, however many classes there are; the numbers of
-    rows by class are then known, with noise, and shares of them cost nothing more. QED
+    Claim: a row is in one cell at most. So adding or removing one moves one cell by 1. Replacing one moves two cells by
+    1 each, or none. So much noise is added to each cell, for any number of classes. The numbers of rows by class are
+    then known, with noise, and shares of them cost nothing more. QED
 
     A class with fewer rows than the noise counts as if it had as many: what little is seen of it moves the score
     little.

@@ -21,7 +21,7 @@ __all__ = ["absolute_error", "absolute_shares", "squared_error"]
 def absolute_shares(target: Target, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
     """The absolute errors as shares of the distance of the bounds, from 0 to 1, shape (rows,).
 
-    Labels and answers beyond the bounds are clipped there; a label or an answer that is not a number is 1 off.
+    Labels and answers beyond the bounds are clipped there. A label or an answer that is not a number is 1 off.
     """
     answers, labels = np.asarray(answers_of(model, X, y), dtype=np.float64), np.asarray(y, dtype=np.float64)
     errors = np.abs(target.shares(answers) - target.shares(labels))
@@ -30,19 +30,19 @@ def absolute_shares(target: Target, model: Any, X: Any, y: Any) -> NDArray[np.fl
 
 @METRICS.register("absolute-error", task="regression")
 def absolute_error(target: Target) -> Metric:
-    """The mean of |answer - label|, in units of the label, both clipped at its bounds; less is better.
+    """The mean of |answer - label|, in units of the label, both clipped at its bounds. Less is better.
 
-    One row's is at most the distance of the bounds; the rest is proved at `RowMetric`.
+    The error of one row is at most the distance of the bounds. The rest is proved at `RowMetric`.
     """
     return RowMetric(partial(_kept, target, 1), FINE_STEPS, -target.width, 0.0, loss=True)
 
 
 @METRICS.register("squared-error", task="regression")
 def squared_error(target: Target) -> Metric:
-    """The mean of (answer - label)^2, both clipped at the label's bounds; less is better.
+    """The mean of (answer - label)^2, both clipped at the label's bounds. Less is better.
 
-    One row's is at most the square of the distance of the bounds; the rest is proved at `RowMetric`. Raises
-    `ArgumentError` where that square is no double.
+    The error of one row is at most the square of the distance of the bounds. The rest is proved at `RowMetric`. Raises
+    `ArgumentError` if that square is not a float64.
     """
     if not math.isfinite(target.width * target.width):
         raise ArgumentError("squared-error needs label_bounds less than 1e154 apart: take absolute-error, or r2")
@@ -50,5 +50,5 @@ def squared_error(target: Target) -> Metric:
 
 
 def _kept(target: Target, power: int, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
-    """What lacks of each row to the largest error, in steps."""
+    """The steps from each row's error to the largest one."""
     return np.asarray(np.floor((1.0 - absolute_shares(target, model, X, y) ** power) * FINE_STEPS))

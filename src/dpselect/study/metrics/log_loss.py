@@ -23,7 +23,7 @@ _LARGEST: Final = -math.log(_LEAST)
 
 @METRICS.register("log-loss", task="classification")
 def log_loss(target: Target) -> Metric:
-    """The mean of -ln p, clipped at ln 100, where p is the probability of the row's class; less is better.
+    """The mean of -ln p, clipped at ln 100, with p the probability of the row's class. Less is better.
 
     A probability below 1/100, or none, counts as 1/100, and so does a label that is none of the classes: without such
     a bound one row could move the mean without limit. The rest is proved at `RowMetric`.
@@ -32,12 +32,12 @@ def log_loss(target: Target) -> Metric:
 
 
 def _entropy(shares: Sequence[float]) -> float:
-    """The loss of who always answers these shares as probabilities."""
+    """The loss of a model that always gives these shares as probabilities."""
     return math.fsum(share * min(-math.log(share), _LARGEST) for share in shares if share > 0.0)
 
 
 def _kept(classes: int, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
-    """What lacks of each row to the largest loss, in steps."""
+    """The steps from each row's loss to the largest one."""
     chances = np.asarray(model.predict_proba(X), dtype=np.float64)
     if chances.shape != (len(y), classes):
         raise ArgumentError("the estimator must give a probability for each row and class")

@@ -1,4 +1,4 @@
-"""What a score of a model is, what one row can do to it, the noise that covers it, and what can still be said."""
+"""Metrics: how far one row moves a score, the noise that covers this, and intervals from noisy counts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Cells = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its interval, in the units of the metric; None where there is no bound."""
+    """A score with its interval, in the units of the metric. An end is None if there is no bound."""
 
     value: float
     low: float | None
@@ -54,23 +54,23 @@ class ScoreNoise:
     def added(self, cells: Cells, moved: int, random: RandomSource) -> Cells:
         """The cells, each with discrete Laplace noise of its own.
 
-        Claim: where neighbours differ by at most `moved` in the sum of the absolute differences of the cells, the
-        result is epsilon-differentially private, however many cells there are. The caller must ensure that bound.
+        Claim: if neighbours differ by at most `moved` in the sum of the absolute differences of the cells, the result
+        is epsilon-differentially private for any number of cells. You must ensure that bound.
 
         Proof: with r = exp(-epsilon/moved), cells c become y with probability proportional to the product of
-        r^|y_i - c_i|; the factor that is left out does not depend on c. For neighbours c, c' the ratio is at most
+        r^|y_i - c_i|. The factor that is left out does not depend on c. For neighbours c, c' the ratio is at most
         r^-(|c_1 - c'_1| + ... + |c_m - c'_m|), which is at most exp(epsilon). QED
 
-        The argument is that of Dwork and Roth (2014), section 3.3, for the discrete law.
+        The argument is that of Dwork and Roth (2014), section 3.3, for the discrete distribution.
         """
         each = self.a_step(moved)
         found = [noisy_count(int(cell), epsilon=each, random=random) for cell in cells.ravel()]
         return np.array(found).reshape(cells.shape)
 
     def most(self, count: int, moved: int, failure: float) -> float:
-        """What none of `count` such noises is beyond but with probability `failure`.
+        """A limit that none of `count` such noises is beyond, but with probability `failure`.
 
-        P(|Z| > t) = 2 r^(t + 1)/(1 + r) <= 2 r^t for whole t >= 0, and so it is for every t; the rest is a sum.
+        P(|Z| > t) = 2 r^(t + 1)/(1 + r) <= 2 r^t for integers t >= 0, and so it is for every t. The rest is a sum.
         """
         return math.log(2.0 * count / failure) / float(self.a_step(moved)) * (1.0 + 1e-9)
 
@@ -93,7 +93,7 @@ class Metric(ABC):
 
     @abstractmethod
     def cells(self, model: Any, X: Any, y: Any) -> Cells:
-        """The sums over these rows; the sums over two parts of the rows add up."""
+        """The sums over these rows. The sums over two parts of the rows add up."""
 
     @abstractmethod
     def lost(self, y: Any) -> Cells:
@@ -105,13 +105,13 @@ class Metric(ABC):
 
     @abstractmethod
     def score(self, cells: Cells, *, rows: float, noise: ScoreNoise | None) -> float:
-        """By what runs are compared, larger being better; `rows` is the public number of rows."""
+        """The number by which runs are compared, larger being better. `rows` is the public number of rows."""
 
     @abstractmethod
     def estimate(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> Estimate:
         """The figure, and an interval for it on new rows, which fails with probability at most `failure`.
 
-        The rows are taken for independent draws from those that the model will meet; they must not have trained it.
+        The rows must be independent draws from those that the model will meet, and must not have trained it.
         """
 
     def noisy(self, cells: Cells, noise: ScoreNoise, random: RandomSource) -> Cells:
@@ -119,21 +119,21 @@ class Metric(ABC):
         return noise.added(cells, self.moved(noise.adjacency), random)
 
     def most(self, noise: ScoreNoise | None, count: int, failure: float) -> float:
-        """What none of `count` noises of the cells is beyond but with probability `failure`."""
+        """A limit that none of `count` noises of the cells is beyond, but with probability `failure`."""
         return 0.0 if noise is None else noise.most(count, self.moved(noise.adjacency), failure)
 
     def smallest_count(self, noise: ScoreNoise | None) -> float:
-        """What a noisy count of rows that one divides by is at least: below it there is hardly anything but noise."""
+        """The least number to divide by in place of a noisy count of rows. Below it is hardly anything but noise."""
         return 1.0 if noise is None else 4.0 / float(noise.a_step(self.moved(noise.adjacency)))
 
     def rows_by_class(self, cells: Cells) -> list[float] | None:  # noqa: ARG002
-        """How many rows each class has, with noise; None where the cells do not tell."""
+        """The number of rows of each class, with noise. None if the cells do not tell."""
         return None
 
     def constant(self, shares: Sequence[float] | None) -> float | None:  # noqa: ARG002
-        """What the best answer reaches that is the same for all rows; None where that is not known.
+        """The score of the best constant prediction, None if it is not known.
 
-        `shares`: how large a part of the rows each class has, None where that is neither public nor paid for.
+        `shares` is the part of the rows that each class has, None if it is neither public nor paid for.
         """
         return None
 
@@ -144,10 +144,10 @@ class Metric(ABC):
 
 
 METRICS: Final = Registry[Callable[[Target], Metric]]("metric", room="dpselect.study.metrics")
-"""What makes a metric from the public facts about a label, by the name that a study gives it.
+"""Functions that make a metric from the public facts about a label, by the name that a study gives it.
 
-`METRICS.register("name", task="regression")(function)`; without `task`, for both kinds of label. The function raises
-`ArgumentError` for a label that the metric is not for.
+`METRICS.register("name", task="regression")(function)` adds one. Without `task` it is for both kinds of label.
+The function raises `ArgumentError` for a label that the metric is not for.
 """
 
 

@@ -1,0 +1,177 @@
+"""The quality of a released model: scores that were paid for, and baselines to compare them with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.study.learners import LEARNERS
+from dpselect.study.learners.recipe import learner_keys
+from dpselect.study.metrics import Metric
+from dpselect.study.metrics.metric import metrics_for
+from dpselect.study.model_file import load_model
+from dpselect.study.price import Priced
+from dpselect.study.schema import DEFAULT_METRICS, Data, Study
+from dpselect.study.target import Target
+from dpselect.tables.categories import category
+
+__all__ = ["Constant", "PublicTest", "accuracy_warning", "class_weights_warning", "figures"]
+
+_FAILURE: Final = 0.05
+_RARE: Final = 0.1
+"""A class with a smaller part of the rows than this hardly counts in the accuracy."""
+
+
+def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
+    """The winner's score with its interval, JSON-able, from the noisy counts that were released with it.
+
+    The interval holds with probability 0.95 for new rows like those that validated, although the winner is the best of
+    many noisy runs. The interval of each run fails with probability at most 0.05/E[K]. K does not depend on the rows,
+    so the intervals of all K runs fail with probability at most 0.05 together.
+    """
+    settled, noise = priced.settled, priced.score_noise
+    failure = _FAILURE / max(1.0, settled.law.mean)
+    found = settled.metric.estimate(cells, noise=noise, failure=failure)
+    counts = settled.metric.rows_by_class(cells)
+    return {
+        "metric": settled.study.metric,
+        **asdict(found),
+        "confidence": 1.0 - _FAILURE,
+        "rows_by_class": None if counts is None else [round(count) for count in counts],
+        "less_is_better": settled.metric.loss,
+        "constant": _constant(settled.study, settled.metric, counts),
+    }
+
+
+def _constant(study: Study, metric: Metric, counts: list[float] | None) -> dict[str, Any] | None:
+    """The baseline of a constant prediction, if it is public or was paid for. It costs nothing more.
+
+    `from` is "counts" for noisy counts that were released with the score, "declared" for declared shares, or "metric"
+    if the metric alone decides it.
+    """
+    sources = [("metric", None), *([("counts", _counted_shares(counts))] if counts is not None else [])]
+    for name, found in (*sources, ("declared", _declared_shares(study.data))):
+        shares = [share for share in found or () if share is not None]
+        known = bool(shares) and len(shares) == len(study.data.classes or ())
+        value = metric.constant(shares if known else None)
+        if value is not None:
+            answer = (study.data.classes or ())[int(np.argmax(shares))] if study.metric == "accuracy" else None
+            return {"value": value, "answer": answer, "from": name}
+    return None
+
+
+def accuracy_warning(study: Study, counts: list[float] | None = None) -> str | None:
+    """Warn if a constant prediction has a high accuracy by public facts. None if there is nothing to warn of.
+
+    `counts`: released numbers of rows by class, with noise.
+    """
+    shares = _declared_shares(study.data) if counts is None else _counted_shares(counts)
+    known = {place: share for place, share in enumerate(shares) if share is not None}
+    if study.data.task == "regression" or len(known) < 2 or min(known.values()) >= _RARE:
+        return None
+    place = max(known, key=known.__getitem__)
+    name = (study.data.classes or ())[place]
+    said = f"always answering {name!r} is right for about {known[place]:.3g} of the rows"
+    if study.metric == "accuracy":
+        other = "balanced-accuracy or auc" if len(shares) == 2 else "balanced-accuracy"
+        return f"{said}: accuracy says little of the rarest class, take validation.metric = {other}"
+    return f"{said}: compare the accuracy of any model with that"
+
+
+def class_weights_warning(study: Study) -> str | None:
+    """Warn if a metric counts classes alike and training counts rows alike. None if there is nothing to warn of."""
+    if study.metric != "balanced-accuracy" or "class_weights" not in learner_keys(LEARNERS[study.learner.name]):
+        return None
+    shares = _declared_shares(study.data)
+    common = None not in shares and min(filter(None, shares), default=0.0) >= _RARE
+    if common or "class_weights" in study.learner.parameters:
+        return None
+    return (
+        "balanced-accuracy counts all classes alike, training counts all rows alike: so that the model finds a rare "
+        "class, give it a weight, such as class_weights = { RARE = 10 } under [learner] for one row in ten; the price "
+        "stays"
+    )
+
+
+def _declared_shares(data: Data) -> list[float | None]:
+    """The declared share of each class. The share of one class that is not named follows from the others."""
+    declared = {category(name): share for name, share in (data.class_shares or {}).items()}
+    shares = [declared.get(category(name)) for name in data.classes or ()]
+    rest = max(0.0, 1.0 - sum(declared.values()))
+    return [rest if share is None else share for share in shares] if shares.count(None) == 1 else shares
+
+
+def _counted_shares(counts: list[float]) -> list[float | None]:
+    positive = [max(count, 0.0) for count in counts]
+    total = sum(positive)
+    return [count / total for count in positive] if total > 0.0 else []
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A model that gives the same answer for all rows: a class, with the shares of all as probabilities, or a number.
+
+    `place` is what a metric takes for the answer, `answer` what a person does.
+    """
+
+    answer: Any
+    place: float
+    shares: tuple[float, ...] = ()
+
+    @classmethod
+    def best(cls, target: Target, labels: NDArray[Any]) -> Constant:
+        """The commonest class of these public labels, or their mean."""
+        if target.bounds is not None:
+            mean = float(np.mean(labels))
+            return cls(mean, mean)
+        counts = np.bincount(labels[labels >= 0], minlength=len(target.classes))
+        place = int(np.argmax(counts))
+        return cls(target.classes[place], place, tuple(counts / max(1, counts.sum())))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The answer for each row, shape (rows,)."""
+        return np.full(len(X), self.place)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The shares for each row, shape (rows, classes)."""
+        return np.tile(self.shares, (len(X), 1))
+
+
+@dataclass(frozen=True, repr=False)
+class PublicTest:
+    """Public rows as they stand in their source, and their labels as `Target.read` gives them."""
+
+    source: str
+    columns: Mapping[str, Any]
+    labels: NDArray[Any]
+    target: Target
+
+    def of(self, model: Path) -> dict[str, Any]:
+        """Return the entry of release.json for the model in this file. It costs nothing, because both are public.
+
+        All metrics that the label admits, and by itself the accuracy or the absolute error. `constant` is what one
+        answer for all rows reaches, the commonest class of these rows or the mean of their labels.
+        """
+        loaded = load_model(model)
+        found = self._metrics(loaded.estimator, loaded.encode(self.columns))
+        constant = Constant.best(self.target, self.labels)
+        usual = DEFAULT_METRICS[self.target.task]
+        return {
+            "source": self.source,
+            "rows": len(self.labels),
+            usual.replace("-", "_"): found[usual],
+            "metrics": found,
+            "constant": {"answer": constant.answer, "metrics": self._metrics(constant, self.labels)},
+        }
+
+    def _metrics(self, model: Any, features: Any) -> dict[str, float]:
+        """The value of each metric that the label admits."""
+        return {
+            name: metric.estimate(metric.cells(model, features, self.labels), noise=None, failure=0.05).value
+            for name, metric in metrics_for(self.target).items()
+        }
