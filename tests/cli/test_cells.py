@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from dpselect.cli.cells import cells_in_words, described_cells, withheld_in_words
-from dpselect.ordered import CountedCells
+from dpselect.ordered.order_statistics.cell_counts import CountedCells
 
 FOUND = CountedCells(inside=90, below=-3, above=2, missing=5, unreadable=1)
 

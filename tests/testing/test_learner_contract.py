@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-import dpselect.study.priced
+import dpselect.study.price
 from dpselect.learners import DPSGDClassifier
 from dpselect.testing import learner_contract
 from dpselect.testing.learner_contract import narrow, numeric, unpriced, wide
@@ -65,7 +65,7 @@ def test_what_is_expected_is_kept_in_a_folder(tmp_path):
 
 
 def test_prices_are_made_up_only_while_it_lasts():
-    real = dpselect.study.priced.price_study
+    real = dpselect.study.price.price_study
     with unpriced():
-        assert dpselect.study.priced.price_study is not real
-    assert dpselect.study.priced.price_study is real
+        assert dpselect.study.price.price_study is not real
+    assert dpselect.study.price.price_study is real

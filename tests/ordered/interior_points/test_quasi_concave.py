@@ -15,13 +15,13 @@ from scipy import stats
 
 from dpselect.errors import ArgumentError
 from dpselect.ordered import (
-    QuasiConcave,
     QuasiConcaveByInteriorPoint,
     RisingAndFalling,
     ScoreRuns,
     maximize_quasi_concave,
     quasi_concave_hull,
 )
+from dpselect.ordered.interior_points.quasi_concave import QuasiConcave
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from tests.budgets import budget_at
