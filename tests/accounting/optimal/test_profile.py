@@ -23,7 +23,7 @@ def bracket_widths(seed: int, pairs: int) -> np.ndarray:
 
         delta = float(10.0 ** random.uniform(-8.0, -2.0))
         upper = BestOfProfile(pairs_of, law, 3000).epsilon(delta)
-        lower = BestOfLowerProfile(pairs_of, law, 3000).largest_epsilon(delta)
+        lower = BestOfLowerProfile(pairs_of, law, 3000).epsilon_lower_bound(delta)
         assert lower <= upper * (1 + 1e-12)
         if 0.05 <= upper <= 20.0:
             widths.append((upper - lower) / upper)

@@ -68,7 +68,7 @@ def test_from_how_many_slices_it_pays_by_the_guarantees_themselves():
 
 def test_the_table_of_the_page():
     """docs/how-to/interior-point.md: computations of epsilon 0.05, slice noise 0.025, delta 1e-6."""
-    page = (ROOT / "docs" / "interior-point.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "interior-point.md").read_text()
     number = r"([\d.]+) \| "
     rows = re.findall(r"^\| (\d+) \| " + number * 5 + r"([\d.]+) \|$", page, flags=re.M)
     assert [int(row[0]) for row in rows] == [1, 4, 8, 16, 64, 1024]
