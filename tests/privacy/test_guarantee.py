@@ -255,3 +255,15 @@ class TestOutputGuarantee:
             OutputGuarantee(cell=parity, epsilons={0: 1}, delta=1)
         with pytest.raises(TypeError, match="cell"):
             OutputGuarantee(cell=3, epsilons={0: 1})
+
+
+@pytest.mark.parametrize("name", ["profile", "lower_profile"])
+def test_a_profile_of_another_class_is_refused(name):
+    class Curves:
+        def remove(self, epsilons):
+            return np.exp(-np.asarray(epsilons))
+
+        add = remove
+
+    with pytest.raises(ArgumentError, match=f"{name} must be a PrivacyProfile or None"):
+        Guarantee(adjacency=Adjacency.ADD_OR_REMOVE_ONE, theorem="", **{name: Curves()})

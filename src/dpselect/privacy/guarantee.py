@@ -105,6 +105,11 @@ class Guarantee:
     gaussian_mu: float | None = None
     interactive: bool = False
 
+    def __post_init__(self) -> None:
+        for name, profile in (("profile", self.profile), ("lower_profile", self.lower_profile)):
+            if not isinstance(profile, PrivacyProfile | None):
+                raise ArgumentError(f"{name} must be a PrivacyProfile or None: `from_profile` makes one of points")
+
     def _statements(self, delta: float) -> Iterator[Statement]:
         """Every epsilon that the curves give at `delta`, each valid by itself."""
         if delta >= self.failure:

@@ -87,7 +87,7 @@ class ParameterPrice(Protocol):
     def by_renyi(self, delta: float) -> float:
         """Near it, as the start of a search for a parameter. Quick if there is a Renyi curve."""
 
-    def about(self, delta: float) -> float | None:
+    def approximate_epsilon(self, delta: float) -> float | None:
         """Nearer to it, in a fraction of its time, or None if nothing is known."""
 
 
@@ -114,7 +114,7 @@ class GuaranteePrice:
         inside = (delta - guarantee.failure) / (1.0 - guarantee.failure)
         return min(epsilon_from_renyi(guarantee.renyi_curve, inside), guarantee.pure_epsilon)
 
-    def about(self, delta: float) -> float | None:
+    def approximate_epsilon(self, delta: float) -> float | None:
         """By the profile, where that tells it quickly."""
         guarantee = self.guarantee
         found = None if guarantee.profile is None else guarantee.profile.approximate_epsilon(delta)
@@ -144,7 +144,7 @@ def least_parameter(
         return price(parameter).by_renyi(delta)
 
     def nearer(parameter: float) -> float:
-        found = price(parameter).about(delta)
+        found = price(parameter).approximate_epsilon(delta)
         return full(parameter) if found is None else found
 
     start, exponent = min(max(1.0, low), high), None
@@ -153,7 +153,7 @@ def least_parameter(
         try:
             start = replace(search, relative=max(relative, 1e-2)).least(near, start)
             exponent = _exponent((start, near(start)), (1.02 * start, near(1.02 * start)))
-            if price(start).about(delta) is not None:
+            if price(start).approximate_epsilon(delta) is not None:
                 start = search.least(nearer, start, exponent)
         except BudgetError:
             start = min(max(start, math.sqrt(low * high)), high)

@@ -86,7 +86,7 @@ class SearchPrice:
         near = max(_epsilon(each, delta, by_renyi=True) for each in self._asked("renyi" if curves else self.bound))
         return near if near < math.inf else self.epsilon(delta)
 
-    def about(self, delta: float) -> float | None:
+    def approximate_epsilon(self, delta: float) -> float | None:
         """Near `epsilon(delta)` by what a search by itself attains."""
         if self.final is not None or self.bound not in ("smallest", "quick"):
             return None
@@ -152,7 +152,7 @@ def _guarantee(asked: _Asked) -> Guarantee:
 
 @lru_cache(maxsize=_KEPT_NUMBERS)
 def _about(asked: _Asked, delta: float) -> float | None:
-    return GuaranteePrice(_guarantee(asked)).about(delta)
+    return GuaranteePrice(_guarantee(asked)).approximate_epsilon(delta)
 
 
 @lru_cache(maxsize=_KEPT_NUMBERS)

@@ -41,8 +41,7 @@ def stopping_delta(
     convex in exp(-loss), so chords on a grid of about `points` losses are above it. The bound falls to the exact value
     with the square of the grid's width. Takes about `points`**2 operations a level at most.
 
-    Source: Source: Hartmann et al. 2022, Theorem 15, and docs/theory/noise-reduction.md, Theorem 5 (for Gaussian
-    steps).
+    Source: Hartmann et al. 2022, Theorem 15; docs/theory/noise-reduction.md, Theorem 5 (for Gaussian steps).
 
     Raises `ArgumentError` for multipliers that are not strictly decreasing or outside [0.05, 2**14], where the grid
     does not serve, and for lists of different length.
