@@ -99,6 +99,7 @@ CASES = {
         ("this_process() is process", 1),
         ("class A:\n    def __repr__(self): ...", 0),
     ],
+    "mirrors": [("x = 1", 1), ("", 0)],
 }
 PLACES = {"writes": "cli/made.py", "rounding": "privacy/made.py"}
 
@@ -126,6 +127,10 @@ def test_a_reason_excepts_a_line(name, code, form):
     assert broken(RULES[name], code)
     assert not broken(RULES[name], form.format(code, name))
     assert broken(RULES[name], form.format(code, name).replace("a reason", ""))
+
+
+def test_a_module_whose_test_has_its_name_is_left_alone():
+    assert list(RULES["mirrors"].broken(Source("study/split.py", "x = 1"))) == []
 
 
 def test_a_reason_at_the_head_excepts_a_function():

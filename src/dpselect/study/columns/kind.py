@@ -1,4 +1,4 @@
-"""The kinds of cells stand in `dpselect.tables.kinds`, for every package; studies know them by these names too."""
+"""The kinds of cells are in `dpselect.tables.kinds`. This is their place of 0.2."""  # mirrors: holds no code
 
 from __future__ import annotations
 
