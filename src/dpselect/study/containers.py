@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, missing_extra
+from dpselect.learners.containers import is_arrow_table, is_frame, is_sparse
 from dpselect.tables.column_cells import cells_in, unmasked
 
 __all__ = ["table_columns"]
@@ -48,10 +49,10 @@ def _named(X: Any) -> tuple[list[Any], Callable[[str], Any]] | None:
         return list(X), X.__getitem__
     if callable(getattr(X, "collect", None)):
         raise ArgumentError(f"X is a query of type {type(X).__name__} that has not run: call its collect() first")
-    if hasattr(X, "column_names") and callable(getattr(X, "column", None)):
+    if is_arrow_table(X):
         return list(X.column_names), X.column
     streams = hasattr(X, "__arrow_c_stream__")
-    if hasattr(X, "columns") and (hasattr(X, "__array__") or not streams):
+    if is_frame(X) and (hasattr(X, "__array__") or not streams):
         return list(X.columns), X.__getitem__
     if streams:
         try:
@@ -66,7 +67,7 @@ def _named(X: Any) -> tuple[list[Any], Callable[[str], Any]] | None:
 
 
 def _cells(name: str, values: Any) -> Cells:
-    if isinstance(values, (str, bytes, Mapping)) or not (hasattr(values, "__len__") and hasattr(values, "__iter__")):
+    if isinstance(values, (str, bytes, Mapping)) or not (isinstance(values, Sized) and isinstance(values, Iterable)):
         raise ArgumentError(f"X: column {name!r} must hold a sequence of cells, got {type(values).__name__}")
     try:
         return cells_in(values, f"X: column {name!r}")
@@ -76,7 +77,7 @@ def _cells(name: str, values: Any) -> Cells:
 
 
 def _from_rows(X: Any, names: Sequence[str]) -> dict[str, Cells]:
-    if hasattr(X, "toarray"):
+    if is_sparse(X):
         raise ArgumentError("X is a sparse container: pass a dense array, X.toarray()")
     X = unmasked(X)
     if hasattr(X, "__array__"):
