@@ -79,7 +79,7 @@ def test_a_gate_prints_its_verdict_and_gets_the_hash_of_the_content(client, caps
 
 
 def test_wrong_use_is_named(client, monkeypatch):
-    for to in ("https://example.org/pets", "https://example.org/boards/"):
+    for to in ("https://example.org/pets", "https://example.org/boards/", "/boards/pets"):
         with pytest.raises(ArgumentError, match="to must be a leaderboard's URL"):
             submit(Path("a.csv"), to=to)
     monkeypatch.setattr(client, "found", ContentError("another form"))

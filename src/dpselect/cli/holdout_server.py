@@ -125,8 +125,8 @@ def submit(
     as_json: AsJson = False,
 ) -> None:
     """Submit to a server. Exit status 2 for a file of another form, which is not charged; 3 when nothing is left."""
-    url, slash, name = to.rstrip("/").rpartition("/boards/")
-    if not slash or not name:
+    url, _, name = to.rstrip("/").rpartition("/boards/")
+    if not url.lower().startswith(("http://", "https://")) or not name:
         raise ArgumentError(f"to must be a leaderboard's URL, as https://example.org/boards/pets, got {to!r}")
     token = os.environ.get(token_variable)
     if not token:
