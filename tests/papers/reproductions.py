@@ -69,7 +69,7 @@ def assert_documented(paper, parts, absolute=0.0):
 
     `absolute` is for models that are trained: a row more or less that is classified right.
     """
-    page = (DOCS / f"reproduce-{paper.name}.md").read_text(encoding="utf-8")
+    page = (DOCS / "evidence" / f"reproduce-{paper.name}.md").read_text(encoding="utf-8")
     made = markdown(Reproduction(paper=paper, quick=True, parts=parts, seconds=1.0))
     shown, found = (
         [re.split(r" \| ", line.strip("| ")) for line in text.splitlines() if line.startswith("| ")]
