@@ -138,7 +138,6 @@ ELSEWHERE: dict[str, str] = {
             "mechanisms.ProposeTestRelease.prepared:answer",
             "mechanisms.ProposeTestRelease.prepared:distance",
             "mechanisms.SparseRelease.prepared:answer",
-            "ordered.QuasiConcave.prepared:score",
         ),
         "passes on what the code raises when it is run: tests/project/test_paid_calls.py",
     ),
