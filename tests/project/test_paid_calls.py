@@ -104,7 +104,7 @@ _PUBLIC = "public numbers"
 _NOTHING = "draws without data, or promises nothing by itself"
 _LEARNER = "scikit-learn's signature; `guarantee()` says the price before a row is seen, and `paid` pays for one fit"
 UNPAID: dict[str, str] = {
-    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(draw|prepared|settled|form)": _PART,
+    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(draw|prepared|bind|form)": _PART,
     r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(normalised|examined|distance)": _PART,
     r"mechanisms\.Mechanism.*": "the base of those in the table",
     r"mechanisms\.(add_on_grid|round_to_grid|gaussian_steps|discrete_\w+)": _NOTHING,
@@ -129,7 +129,7 @@ UNPAID: dict[str, str] = {
     r"selection\.\w+\.(above|first|__call__)": _SESSION,
     r"selection\.(\w+_mixture|\w+_candidate|log_odds)": _PART,
     r"(study|integrations|report)\..*": "a study pays for a whole search",
-    r"tuning\.(tune|encode_value|split_rows|Preparation)": "`tune(ledger=)` pays for a whole search",
+    r"tuning\.(tune|encode_value|split_rows|SharedRelease)": "`tune(ledger=)` pays for a whole search",
     r"tuning\.\w+\.sample": _PUBLIC,
 }
 """Public callables that take private data, or draw, without a spender: patterns, each with the reason."""
@@ -389,97 +389,6 @@ def test_a_stream_of_scores_is_read_only_when_it_is_paid_for(spender):
 
     m.PermuteAndFlip(sensitivity=1, epsilon=1)(m.ScoreChunks(read), spender=spender)
     assert spender.kinds() == ["reserve", "read", "settle"]
-
-
-# ---- every public callable that takes private data ------------------------------------------------------------------
-
-_PART = "a part of what is priced, and paid, as a whole"
-_SESSION = "an answer of a session, which pays for it"
-_RECORD = "a record, or what was released: no private row goes in"
-_PUBLIC = "public numbers"
-_NOTHING = "draws without data, or promises nothing by itself"
-_LEARNER = "scikit-learn's signature; `guarantee()` says the price before a row is seen, and `paid` pays for one fit"
-UNPAID: dict[str, str] = {
-    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(draw|prepared|bind|form)": _PART,
-    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(normalised|examined|distance)": _PART,
-    r"mechanisms\.Mechanism.*": "the base of those in the table",
-    r"mechanisms\.(add_on_grid|round_to_grid|gaussian_steps|discrete_\w+)": _NOTHING,
-    r"mechanisms\.SparseVector\.\w+": _SESSION,
-    r"(randomness|repetitions|accounting|numerics)\..*": _NOTHING,
-    r"adaptive\.(AdaptiveAnalysis|MultiplicativeWeights|Verification|AdaptiveMeans)\.\w+": _SESSION,
-    r"adaptive\.EffectiveRounds.*": "promises nothing to a row",
-    r"adaptive\.(plan_\w+|required_samples|splitting_blocks|[cC]hoice\w+|\w+Plan|SearchNoise\.draw)": _PUBLIC,
-    r"\w+\.(Verified|Score|Terms|Tuned|\w*Release|SparseAnswers|TrialOutput|TuneResult|Adjacency)": _RECORD,
-    r"audit\..*": "an audit runs on planted data",
-    r"holdout\.HoldoutLabels": "kept until `Holdout.create` seals them, which pays",
-    r"holdout\.(Holdout\.score|SavedAnalysis\.\w+)": _SESSION,
-    r"holdout\.Gate\.(ask|create)": "promises nothing to a task; its purse is a failure probability",
-    r"learners\.((DPSGD|OutputPerturbation)Classifier|DPSGDRegressor|PrivateRidge).*": _LEARNER,
-    r"learners\.\w+\.(predict|predict_proba|score|decision_function|fit|__call__)": _LEARNER,
-    r"learners\.(EarlyStopping\.open|PrivateValidation|PublicValidation)": "paid by `EarlyStopping`",
-    r"ordered\.(Column\w*|Column\.\w+|ScoreRuns|CumulativeInteriorPoint)": _PART,
-    r"ordered\.(Ordered|Rectangle\.predict|open_column|\w+\.__call__|quasi_concave_hull)": _PART,
-    r"ordered\.ReorderSliceCompute\.\w+": _SESSION,
-    r"preprocessing\..*": "learns nothing; what leaves it is as private as what came in",
-    r"ordered\.median": "hands all options on to `quantile`",
-    r"selection\.\w+\.(above|first|__call__)": _SESSION,
-    r"selection\.(\w+_mixture|\w+_candidate|log_odds)": _PART,
-    r"(study|integrations|report)\..*": "a study pays for a whole search",
-    r"tuning\.(tune|encode_value|split_rows|SharedRelease)": "`tune(ledger=)` pays for a whole search",
-    r"tuning\.\w+\.sample": _PUBLIC,
-}
-"""Public callables that take private data, or draw, without a spender: patterns, each with the reason."""
-
-MORE = {
-    "candidate",
-    "estimator",
-    "train",
-    "query",
-    "distance",
-    "attempts",
-    "queries",
-    "objective",
-    "random",
-    "log_odds",
-}
-SESSIONS_ALREADY_PAID_EACH_ANSWER = re.compile(
-    r"adaptive\.(AdaptiveAnalysis|AdaptiveMeans|MultiplicativeWeights|Verification)$"
-    r"|holdout\..*|learners\.(Private\w+Classifier|GatedLogisticRegression)$"
-    r"|ordered\.(ReorderSliceCompute|\w*InteriorPoint|interior_point|learn_\w+|\w+Learner|maximize_\w+|QuasiConcave)$"
-    r"|selection\.Selector$"
-)
-"""With a spender, and held to it in tests of their own."""
-
-
-def takers() -> dict[str, bool]:
-    """Every public callable that takes private data or draws: whether it takes `spender` and `label`."""
-    found, seen = {}, set()
-    rooms = [x.name for x in pkgutil.iter_modules(dpselect.__path__) if x.name not in ("testing", "cli", "errors")]
-    for room in rooms:
-        module = importlib.import_module(f"dpselect.{room}")
-        for name in getattr(module, "__all__", ()):
-            thing = getattr(module, name)
-            if not callable(thing) or id(thing) in seen:
-                continue
-            seen.add(id(thing))
-            parts = {f"{room}.{name}": thing}
-            if inspect.isclass(thing):
-                for key in dir(thing):
-                    function = getattr(
-                        inspect.getattr_static(thing, key), "__func__", inspect.getattr_static(thing, key)
-                    )
-                    if inspect.isfunction(function) and (key == "__call__" or not key.startswith("_")):
-                        parts[f"{room}.{name}.{key}"] = function
-            for label, part in parts.items():
-                with contextlib.suppress(TypeError, ValueError):
-                    names = set(inspect.signature(part).parameters)
-                    if any(x in DATA | MORE and f"{label}:{x}" not in PUBLIC_HERE for x in names):
-                        found[label] = {"spender", "label"} <= names
-    return found
-
-
-TAKERS = takers()
-BASES = ("mechanisms.Mechanism", "mechanisms.NoiseReduction.open")
 
 
 @pytest.mark.parametrize("name", TAKERS)
