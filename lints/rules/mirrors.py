@@ -13,9 +13,9 @@ from lints.source import ROOT, Source
 def untested(source: Source) -> Iterator[ast.AST]:
     """The first statement of a module without a test file of its name."""
     path = PurePosixPath(source.name)
-    if path.name != "__init__.py" and source.tree.body:
-        if not (ROOT / "tests" / path.parent / f"test_{path.name}").exists():
-            yield source.tree.body[0]
+    test = ROOT / "tests" / path.parent / f"test_{path.name}"
+    if path.name != "__init__.py" and source.tree.body and not test.exists():
+        yield source.tree.body[0]
 
 
 RULE = Rule("mirrors", "put its test into the file of its name below tests/", untested, outside=("version.py",))
