@@ -4,9 +4,9 @@ The proof replays a run against a holder of the secret bit. Each query to the ho
 sets for good or fails. A failed query shows two slices that differ by a swap, the successful one two that differ by an
 insertion. Slices before and after cost nothing. Everything below prices that transcript.
 
-Three of the paper's constants do not hold, and these are used instead. A swap costs (1 + exp(E)) delta, not 2 delta
-(group privacy). The k computations multiply the cost of each failed slice, they do not add to their number (Corollary
-2.2 as printed does not follow). The exact probability of failure replaces 5/6.
+If the paper's constants do not hold, these are used instead. A swap costs (1 + exp(E)) delta, not 2 delta (group
+privacy). The k computations multiply the cost of each failed slice, they do not add to their number (Corollary 2.2 as
+printed does not follow). The exact probability of failure replaces 5/6.
 """
 
 from __future__ import annotations
