@@ -47,9 +47,9 @@ class AdaptiveAnalysis(Session):
         queries: how many questions may be asked (estimates and choices together).
         subsample_size: rows a block. Larger ones answer more precisely and leave fewer blocks.
         failure_probability: that some answer is not valid, all questions (and verifications) together.
-        grid_size: the most grid points that a question may have, 4096 unless told: a public choice, made before the
-            first question, of which the noise and the blocks needed depend by the logarithm. A question with a finer
-            grid is refused, and costs nothing.
+        grid_size: the most grid points that a question may have, 4096 by default. A public choice, made before the
+            first question. The noise and the blocks needed depend on its logarithm. A question with a finer grid is
+            refused, and costs nothing.
         rank: answers are in qi(rank, 1 - rank) of the estimator on new rows; 1/4 is the inter-quartile interval. A
             small rank is cheaper per row for estimators with light tails (`plan_concentrated`).
         upper_rank: answers are in qi(rank, upper_rank) instead, around another quantile than the median: the plan's
@@ -250,8 +250,9 @@ class AdaptiveAnalysis(Session):
     def verify(self, estimator: Estimator, guess: SupportsFloat, *, axis: bool = False) -> Release:
         """Whether the guess is a plausible value of the estimator on new rows: True or False.
 
-        True: within qi(rank - margin, 1 - rank + margin); False: outside qi(rank, 1 - rank); in between either. Only
-        False uses up a refusal. The guarantee is that of the run up to its refusal, paid once for all its answers.
+        True: within qi(rank - margin, 1 - rank + margin). False: outside qi(rank, 1 - rank). In between either is
+        possible. Only False uses up a refusal. The guarantee is that of the run up to its refusal, paid once for all
+        its answers.
 
         Raises `ArgumentError` when no verifications were planned, `BudgetError` when none is left.
         """

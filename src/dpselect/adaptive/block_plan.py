@@ -1,7 +1,7 @@
 """A plan for k median (or quantile) answers, and the check of its certificate from public numbers alone.
 
-An answer that is off costs in two currencies, and the cheaper one counts: the probability that its share on either
-side is too small, or the expected shortfall of that share. `transfer.py` shows that the second is enough.
+An answer that is off costs in two currencies, and the cheaper one counts. One is the probability that its share on
+either side is too small, the other the expected shortfall of that share. `transfer.py` shows that the second is enough.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class BlockPlan:
     """A certified way to answer `queries` median questions from `blocks` blocks.
 
     Every answer is in qi(rank, upper_rank) of its estimator on new rows (1 - rank when None), all of them with
-    probability at least 1 - failure_probability. On any blocks every answer has a share of more than `sample_rank` of
-    the values on its left and of more than 1 - (2 quantile - sample_rank) on its right, all of them with probability at
-    least 1 - accuracy_failure, or their expected shortfall is at most accuracy_failure times the larger of the two
-    shares. The transfer bound does the rest. `noise` belongs to the binary search, `epsilon` (per answer) to the
-    exponential mechanism. Data splitting has neither.
+    probability at least 1 - failure_probability. One of two statements holds on any blocks. Either every answer has a
+    share of more than `sample_rank` of the values on its left and of more than 1 - (2 quantile - sample_rank) on its
+    right. This holds for all of them with probability at least 1 - accuracy_failure. Or their expected shortfall is at
+    most accuracy_failure times the larger of the two shares. The transfer bound does the rest. `noise` belongs to the
+    binary search, `epsilon` (per answer) to the exponential mechanism. Data splitting has neither.
     """
 
     mechanism: Mechanism
@@ -142,8 +142,8 @@ class BlockPlan:
     def noise_failures(self) -> tuple[float, float]:
         """The cost of the noise as a probability, by a union bound and by the expected shortfall. Either will do.
 
-        A search: an answer's ranks are off by |z|/m at most for the largest noise z of its search that matters, so
-        its expected shortfall is at most the sum of E(|z| - a)_+/m with a = width * m. Shared noise may hurt on either
+        A search: an answer's ranks are off by |z|/m at most for the largest noise z of its search that matters. So its
+        expected shortfall is at most the sum of E(|z| - a)_+/m with a = width * m. Shared noise may hurt on either
         side, depending on earlier answers. The exponential mechanism: `exponential_loss`.
         """
         if self.noise is not None:

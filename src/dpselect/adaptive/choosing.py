@@ -91,11 +91,11 @@ def choice_error(plan: BlockPlan, *, candidates: int) -> ChoiceError:
     together fail with at most twice that probability. 1.0 or more says nothing: you need more blocks, or fewer
     questions.
 
-    *Proof.* On the blocks: the best has weight one and each of the others, d behind, exp(-L d) with L = epsilon m/2, so
-    a choice is d behind with odds (K-1) exp(-L d) at most (McSherry, Talwar 2007), and E(behind - d)_+ is at most
+    *Proof.* On the blocks: the best has weight one and each of the others, d behind, exp(-L d) with L = epsilon m/2. So
+    a choice is d behind with odds (K-1) exp(-L d) at most (McSherry, Talwar 2007). Hence E(behind - d)_+ is at most
     W((K-1) exp(-L d - 1))/L. On new rows: let f be (1 + win of the chosen - win of the best on new rows)/2, in [0, 1].
-    In the proof of the transfer bound the mean of f over the blocks is at least c = (1 - d)/2 less half of that
-    shortfall, and its population mean r or less where the choice is 1 - 2r behind. So c beta - k W/(2L) > h(r beta)
+    Take f in the proof of the transfer bound. Its mean over the blocks is at least c = (1 - d)/2 less half of that
+    shortfall. Its population mean is r or less where the choice is 1 - 2r behind. So c beta - k W/(2L) > h(r beta)
     makes that impossible with probability beta. QED
 
     Source: docs/theory/generalisation.md, Theorem 10.

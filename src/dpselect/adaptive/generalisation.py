@@ -232,8 +232,8 @@ def verification_blocks(
 ) -> tuple[float, float]:
     """Theorem 5.1: (blocks for its generalisation step, blocks for its sparse vector). The larger is needed.
 
-    A yes means that the guess is in qi(rank - margin, 1 - rank + margin), a no that it is outside qi(rank, 1 - rank).
-    epsilon = ln(1 + margin/(8 rank))/2, delta = margin beta/384, m_1 = 96 ln(16k/beta)/(epsilon margin). Source:
+    A yes means that the guess is in qi(rank - margin, 1 - rank + margin). A no means that it is outside qi(rank, 1 -
+    rank). epsilon = ln(1 + margin/(8 rank))/2, delta = margin beta/384, m_1 = 96 ln(16k/beta)/(epsilon margin). Source:
     Feldman, Steinke 2017, Theorem 5.1.
 
     >>> [round(m, 1) for m in verification_blocks(rank=0.2, margin=0.1, queries=1000, refusals=10,

@@ -1,8 +1,8 @@
 """Means of bounded functions of a row: Gaussian noise on the whole sample, certified by the same idea.
 
-For a mean over all rows the noise that makes k answers private is small already, and no block is needed: this beats
-the median of block means whenever the bounds of the function are known. For heavy tails and for everything that is
-not a mean, `AdaptiveAnalysis` is the tool.
+For a mean over all rows the noise that makes k answers private is small already, and no block is needed. This beats the
+median of block means whenever the bounds of the function are known. For heavy tails and for everything that is not a
+mean, `AdaptiveAnalysis` is the tool.
 
 The condition and its proof are Theorem 4 of docs/theory/generalisation.md, with trade-off bound h, eta the expected
 shortfall and kappa = error - noise_error.

@@ -102,10 +102,10 @@ class ExponentialMedian(BlockMedian):
 class SearchMedian(BlockMedian):
     """A quantile by binary search: one noisy count #{x <= probe} a step, to the left when it is q m (q = `quantile`).
 
-    If the noise that hurts stays below a at every step, more than q m - a values are at most the answer and fewer than
-    q m + a below it. All steps of `noise` are charged and their noise drawn, however many the grid needs. Time: one
-    pass over the values a step, no matter what they are. A call takes the private values, one for each block, and the
-    public grid.
+    Suppose that the noise that hurts stays below a at every step. Then more than q m - a values are at most the answer
+    and fewer than q m + a below it. All steps of `noise` are charged and their noise drawn, however many the grid
+    needs. Time: one pass over the values a step, no matter what they are. A call takes the private values, one for each
+    block, and the public grid.
 
     Args:
         quantile: q, above 0 and below 1. The default is 1/2, the median.

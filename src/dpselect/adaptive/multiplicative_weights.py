@@ -37,7 +37,7 @@ _LARGEST = 10**6
 class WeightsPlan:
     """`queries` median questions over `universe` kinds of blocks, from `blocks` blocks, with at most `updates` updates.
 
-    Every counting query is answered within `error` (a share of the blocks) except with probability accuracy_failure, so
+    Every counting query is answered within `error` (a share of the blocks) except with probability accuracy_failure. So
     every answer has a share above 1/2 - error of the values on either side. The transfer bound does the rest. An update
     costs `epsilon`, half of it for a sparse vector run and half for a noisy count.
     """

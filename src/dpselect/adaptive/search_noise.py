@@ -1,7 +1,7 @@
 """Gaussian noise for the counts of a binary search: part of it shared by all steps.
 
 A search asks J counts #{x <= probe}, each probe chosen after the last answers. Replacing one value moves all counts
-between the old and the new place by one, in the same direction, and no other: the shift is s times a vector of zeros
+between the old and the new place by one, in the same direction, and no other. So the shift is s times a vector of zeros
 and ones, s = 1 or -1. Independent noise of variance a pays mu^2 = J/a for it. Let z_i = g + e_i with one g of variance
 b for the whole search and fresh e_i of variance a. Then
 
@@ -14,11 +14,11 @@ depend on the path this is the best, since all subsets can occur and averaging o
 *Privacy with adaptive probes.* The transcript has density prod phi over a triangular map of the noise: whiten it with
 the Cholesky factor of the covariance. Step i is then a Gaussian mechanism of deviation one whose shift v_i depends on
 earlier answers only, and sum v_i^2 = d' Sigma^-1 d <= mu^2 on every path. Add a last Gaussian with the shift that is
-missing to mu^2. The log-likelihood ratio is sum v_i w_i + mu^2/2 with adapted v_i and sum v_i^2 = mu^2 exactly; by
-E[exp(i s v_n w_n)] = exp(-s^2 v_n^2/2) from the last step backwards it is normal with variance mu^2. So the search, and
-any adaptive sequence of searches with sum of squares mu^2, is exactly as private as N(0,1) against N(mu,1).
-(Elliptic Gaussian noise for sets of counts that do not adapt: Joseph, Yu 2024. Fully adaptive Gaussian composition:
-Smith, Thakurta 2022.)
+missing to mu^2. The log-likelihood ratio is sum v_i w_i + mu^2/2 with adapted v_i and sum v_i^2 = mu^2 exactly. It is
+normal with variance mu^2, by E[exp(i s v_n w_n)] = exp(-s^2 v_n^2/2) from the last step backwards. So the search, and
+any adaptive sequence of searches with sum of squares mu^2, is exactly as private as N(0,1) against N(mu,1). (Elliptic
+Gaussian noise for sets of counts that do not adapt: Joseph, Yu 2024. Fully adaptive Gaussian composition: Smith,
+Thakurta 2022.)
 """
 
 from __future__ import annotations
@@ -117,9 +117,9 @@ class SearchNoise:
         """The noise of the steps of one search, in 1/`scale` of a count. They are integers, so that nothing is rounded.
 
         Both parts are discrete Gaussians, exactly. The mixture over the shared one is the continuous mixture up to a
-        factor 1 +- exp(-2 pi^2 2^50) (Poisson summation, its deviation given the answers being above 2^25 steps); for
-        the fresh part `gaussian_steps` states the distance from a rounded continuous Gaussian, whose sum with a whole
-        number is a post-processing of the continuous mechanism.
+        factor 1 +- exp(-2 pi^2 2^50). This is by Poisson summation, its deviation given the answers being above 2^25
+        steps. For the fresh part `gaussian_steps` states the distance from a rounded continuous Gaussian. The sum of
+        that one and an integer is a post-processing of the continuous mechanism.
         """
         source = resolve(random)
         fresh: Any = gaussian_steps(self.fresh * self.scale, self.steps, source)

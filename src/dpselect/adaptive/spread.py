@@ -1,7 +1,8 @@
 """Quantile intervals, and what being inside one says about the mean.
 
-The interval qi(a, b) of a law Y holds the v with P(Y <= v) > a and P(Y < v) < b. An answer inside qi(rank, 1 - rank) of
-an estimator is as good as one new run of it, up to the share `rank` of the worst runs on either side.
+The interval qi(a, b) of a distribution Y holds the v with P(Y <= v) > a and P(Y < v) < b. Take an answer inside
+qi(rank, 1 - rank) of an estimator. It is as good as one new run of the estimator, up to the share `rank` of the worst
+runs on either side.
 """
 
 from __future__ import annotations

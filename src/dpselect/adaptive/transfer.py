@@ -1,16 +1,16 @@
 """From stability to validity: the direct transfer bound, for any guarantee.
 
-An interaction with blocks S_1..S_m answers questions with v_1, v_2, ... . Suppose that, regardless of the blocks, with
-probability at least 1 - accuracy_failure every v_j has a share of at least c of the block values at most v_j and at
-least v_j, and that the interaction is private for a block (replace-one) with trade-off bound h: P(M(s) in E) <=
-h(P(M(s') in E)), h concave and increasing.
+An interaction with blocks S_1..S_m answers questions with v_1, v_2, ... . Suppose two things. (1) Regardless of the
+blocks, with probability at least 1 - accuracy_failure this holds for every v_j. A share of at least c of the block
+values is at most v_j, and a share of at least c is at least v_j. (2) The interaction is private for a block
+(replace-one) with trade-off bound h: P(M(s) in E) <= h(P(M(s') in E)), h concave and increasing.
 
 **Theorem.** If c (beta - accuracy_failure) > h(rank beta), then with probability above 1 - beta every v_j is in
 qi(rank, 1 - rank) of its estimator on new rows.
 
 *Proof.* Suppose the set F of transcripts with an invalid answer has probability at least beta. Thin it by an
 independent coin until it has exactly beta. For y in F let f_y be the first predicate 1(f_j <= v_j) or 1(f_j >= v_j)
-with population mean at most rank. It depends on y only. For a block i and a fresh block Z, privacy with the other
+with population mean at most rank. It depends on y only. Take a block i and a fresh block Z. Privacy with the other
 blocks fixed, Jensen's inequality and the exchangeability of S_i and Z give P(F, f_y(S_i) = 1) <= h(P(F, f_y(Z) = 1)) <=
 h(rank beta). On accurate transcripts the mean of f_y over the blocks is at least c, so the mean over i of the left side
 is at least c (beta - accuracy_failure). QED
@@ -214,8 +214,8 @@ def certifies_interval(
     """The theorem for answers in the sample's qi(c, d) to be in the population's qi(a, b), any quantile: a < c < d < b.
 
     An invalid answer offends on the left (population share at most a, sample share at least c) or on the right (1 - b
-    and 1 - d). With probabilities p and beta - p of the two, the proof needs c p + (1 - d)(beta - p) - max(c, 1 - d)
-    accuracy_failure > h(a p + (1 - b)(beta - p)) for every p. The difference is convex in p, so a search finds its
+    and 1 - d). Let p and beta - p be the probabilities of the two. The proof needs c p + (1 - d)(beta - p) - max(c, 1 -
+    d) accuracy_failure > h(a p + (1 - b)(beta - p)) for every p. The difference is convex in p, so a search finds its
     minimum.
     """
     guarantee = _for_replacement(guarantee)
@@ -286,7 +286,7 @@ def gaussian_mu_of_range(epsilon: SupportsFloat) -> float:
     So it composes adaptively with Gaussian noise without loss. The worst pairs of range epsilon have two outcomes (see
     `bounded_range`), and their trade-off curves are two chords. A Gaussian curve is convex, so it is below both if it
     passes below their common vertex. The vertex of the pair with largest ratio exp(t) is at q = (1 - exp(t -
-    epsilon))/(exp(t) - exp(t - epsilon)), p = exp(t) q; the largest ndtri(p) - ndtri(q) is needed, which is at the even
+    epsilon))/(exp(t) - exp(t - epsilon)), p = exp(t) q. The largest ndtri(p) - ndtri(q) is needed. It is at the even
     pair t = epsilon/2: mu = 2 ndtri(1/(1 + exp(-epsilon/2))). Rounded up. Source: docs/theory/generalisation.md,
     Theorem 3.
 

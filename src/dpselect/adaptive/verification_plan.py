@@ -4,15 +4,14 @@ A guess v for an estimator is checked by two counts, of block values at most v a
 whether each reaches a share u. Its runs are pure. l of them compose to at most randomised response l times, whose
 trade-off curve is known exactly, and the transfer bound is used in both directions:
 
-- a wrong yes has v outside qi(rank - margin, 1 - rank + margin): one count's population share is at most
-  rank - margin, its sample share at least u_low. Impossible with probability p once
-  u_low (p - b) > h((rank - margin) p);
-- a wrong no has v inside qi(rank, 1 - rank): the share of the count that failed is above rank, its sample share at
+- a wrong yes has v outside qi(rank - margin, 1 - rank + margin). Then one count's population share is at most rank -
+  margin, its sample share at least u_low. Impossible with probability p once u_low (p - b) > h((rank - margin) p).
+- a wrong no has v inside qi(rank, 1 - rank). Then the share of the count that failed is above rank, its sample share at
   most u_high. Impossible once rank p > h(u_high p + b): privacy read from the fresh blocks to the sample.
 
 b is the probability that the sparse vector's noise passes half the band between u_low and u_high. Each kind of error
-gets half the failure probability. Which count failed is part of what the interaction shows, so the second is asked only
-if the first is a yes. It also makes "no answer left" happen exactly after l refusals.
+gets half the failure probability. The interaction shows which count failed, so the second is asked only if the first is
+a yes. It also makes "no answer left" happen exactly after l refusals.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ _HOPELESS = 1e100
 class VerificationPlan:
     """`queries` guesses checked on `blocks` blocks until `refusals` of them were refused. See the module.
 
-    With probability at least 1 - failure_probability every yes has its guess in qi(rank - margin, 1 - rank + margin)
-    and every no has it outside qi(rank, 1 - rank). A run up to its refusal is (epsilon_threshold + epsilon_queries)
-    -private for a replaced block.
+    With probability at least 1 - failure_probability both of these hold. Every yes has its guess in qi(rank - margin,
+    1 - rank + margin) and every no has it outside qi(rank, 1 - rank). A run up to its refusal is (epsilon_threshold +
+    epsilon_queries)-private for a replaced block.
     """
 
     queries: int

@@ -29,7 +29,7 @@ class BoundedRangeProfile(SymmetricProfile):
     """The largest hockey-stick divergence of a pair with range r: (exp(r/2) - exp(e/2))^2 / (exp(r) - 1).
 
     Proof. With R = dP/dQ in [exp(t-r), exp(t)] and E_Q R = 1, E_Q[(R - exp(e))_+] is convex in R, so a two-point R is
-    worst. It has P(R = exp(t)) = (exp(r) - exp(t))/(exp(r) - 1), hence the divergence (exp(r) - exp(t)) (1 - exp(e-t))
+    worst. It has P(R = exp(t)) = (exp(r) - exp(t))/(exp(r) - 1). Hence the divergence (exp(r) - exp(t)) (1 - exp(e-t))
     / (exp(r) - 1), largest over t at t = (r + e)/2. Two candidates with suitable scores attain each of these pairs, so
     this is the exact profile of the exponential mechanism.
     Source: Dong, Durfee, Rogers 2020, Lemma 3.2 (the two-point pairs).
@@ -54,14 +54,14 @@ class BoundedRangeProfile(SymmetricProfile):
 class BoundedRangeRenyi:
     """The largest Renyi divergence of a pair with range epsilon, in closed form.
 
-    As for the profile, two-point ratios are worst. Q(R = 1/y) is linear in y = exp(-t), so the moment of order a is
-    y^(-a) (A y - B) with A = (1 - exp(-a r))/(1 - exp(-r)) and B = (exp(-r) - exp(-a r))/(1 - exp(-r)), r the range.
+    As for the profile, two-point ratios are worst. Q(R = 1/y) is linear in y = exp(-t). So the moment of order a is
+    y^(-a) (A y - B). Here A = (1 - exp(-a r))/(1 - exp(-r)) and B = (exp(-r) - exp(-a r))/(1 - exp(-r)), r the range.
     It is largest at y = a B / ((a-1) A), where it equals A y^(1-a) / a. Its logarithm over a - 1 is
 
         r + [a log((1-exp(-a r))/a) - (a-1) log((1-exp(-(a-1) r))/(a-1)) - log(1-exp(-r))] / (a-1).
 
-    Near epsilon = 0 the terms cancel; epsilon^2 a / 8 (Dong, Durfee, Rogers 2020; Cesar, Rogers 2021) is taken where it
-    is smaller than the closed form with its rounding added.
+    Near epsilon = 0 the terms cancel. The bound epsilon^2 a / 8 is taken where it is smaller than the closed form with
+    its rounding added (Dong, Durfee, Rogers 2020, and Cesar, Rogers 2021).
     """
 
     epsilon: float

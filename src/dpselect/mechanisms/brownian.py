@@ -128,9 +128,9 @@ class BrownianReduction(NoiseReduction):
 def linear_boundary(noise_multiplier: SupportsFloat, *, delta: SupportsFloat, anchor: SupportsFloat) -> float:
     """The privacy loss that a Brownian mechanism exceeds at any noise multiplier with probability at most delta.
 
-    With s = 1/noise_multiplier^2 the loss is s/2 + B(s), B a Brownian motion, and B meets the line a + b s with
-    probability exp(-2ab) (Whitehouse et al. 2022, linear boundary). The line with 2ab = log(1/delta) that is lowest at
-    `anchor`, rounded up: s/2 + sqrt(log(1/delta)/2) (s/sqrt(t) + sqrt(t)) with t = 1/anchor^2. Source:
+    With s = 1/noise_multiplier^2 the loss is s/2 + B(s), B a Brownian motion. B meets the line a + b s with probability
+    exp(-2ab) (Whitehouse et al. 2022, linear boundary). The line with 2ab = log(1/delta) that is lowest at `anchor`,
+    rounded up: s/2 + sqrt(log(1/delta)/2) (s/sqrt(t) + sqrt(t)) with t = 1/anchor^2. Source:
     docs/theory/noise-reduction.md, Theorem 6.
 
     >>> linear_boundary(1, delta=1e-6, anchor=1) < 0.5 + math.sqrt(2 * math.log(1e6)) + 1e-9
@@ -142,11 +142,11 @@ def linear_boundary(noise_multiplier: SupportsFloat, *, delta: SupportsFloat, an
 
 
 def mixture_boundary(noise_multiplier: SupportsFloat, *, delta: SupportsFloat, anchor: SupportsFloat) -> float:
-    """As `linear_boundary`, by mixing lines (Robbins 1970; Whitehouse et al. 2022, mixture boundary).
+    """As `linear_boundary`, by mixing lines (Robbins 1970 and Whitehouse et al. 2022, mixture boundary).
 
-    With t = noise_multiplier^2 and W a Brownian motion the loss is 1/(2t) + W(t)/t, and W stays below
-    sqrt((t + r) (log(1 + t/r) + 2 log(1/delta))) for all t with probability at least 1 - delta, for every r > 0. Here
-    r = anchor^2 / (2 log(1/delta) + log(1 + 2 log(1/delta))), which is nearly best at `anchor`. Rounded up.
+    With t = noise_multiplier^2 and W a Brownian motion the loss is 1/(2t) + W(t)/t. The motion W stays below sqrt((t +
+    r) (log(1 + t/r) + 2 log(1/delta))) for all t with probability at least 1 - delta, for every r > 0. Here r =
+    anchor^2 / (2 log(1/delta) + log(1 + 2 log(1/delta))), which is nearly best at `anchor`. Rounded up.
     Source: docs/theory/noise-reduction.md, Theorem 6.
 
     >>> mixture_boundary(1, delta=1e-6, anchor=1) < mixture_boundary(0.5, delta=1e-6, anchor=1)

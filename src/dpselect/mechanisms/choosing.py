@@ -36,11 +36,11 @@ class ChoosingMechanism(Mechanism):
     Claim: (epsilon, delta)-private with threshold t = 1 + log(k/delta)/h, h = epsilon/2. Source: Beimel, Nissim,
     Stemmer 2013, Lemma 3.7 (with a larger threshold). Proof. Let S2 be S1 and a row, m the largest scores, Z the
     normalisers, G the candidates with score at least one. Step 1 costs h. In step 2 Z1 <= Z2 <= exp(h) Z1 + k exp(h),
-    since at most k candidates join G, with score one. On G1, P2 <= exp(h) P1. Outside it P2 has mass at most
-    k exp(h (1 - m2)). The other way P1 <= exp(h) (1 + x) P2 with x = k exp(-h m1), hence P1(E) <= exp(h) P2(E) + x.
-    Step 1 passes with probability exp(-h (t - m))/2 for m <= t. So in either direction the excess is at most
-    k exp(h (1 - t)) = delta: for a small m the pass is unlikely, and for a large one the mass is small. When G1 is
-    empty, S1 gives None, and S2 anything else with probability exp(-h (t - 1))/2 <= delta.
+    since at most k candidates join G, with score one. On G1, P2 <= exp(h) P1. Outside it P2 has mass at most k exp(h
+    (1 - m2)). The other way P1 <= exp(h) (1 + x) P2 with x = k exp(-h m1), hence P1(E) <= exp(h) P2(E) + x. Step 1
+    passes with probability exp(-h (t - m))/2 for m <= t. So in either direction the excess is at most k exp(h (1 -
+    t)) = delta. For a small m the pass is unlikely, and for a large one the mass is small. When G1 is empty, S1 gives
+    None, and S2 anything else with probability exp(-h (t - 1))/2 <= delta.
 
     Accuracy: if the largest score exceeds `threshold` amply, the loss is about 2 log(k/delta)/epsilon at most,
     regardless of the number of candidates. Only candidates with score one or more count, and there are at most k times

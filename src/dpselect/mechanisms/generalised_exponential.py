@@ -32,9 +32,9 @@ _SENSITIVITY = 1.0 + 2.0**-24
 class GeneralisedExponentialMechanism(Mechanism):
     """A small error for a good candidate of small sensitivity, however sensitive the others are.
 
-    With t = 2 log(count / failure_probability) / epsilon and penalised scores m_i = q_i - t d_i, d_i the sensitivity
-    of candidate i, the normalised score s_i = min over j of (m_i - m_j) / (d_i + d_j) has sensitivity one, and the
-    exponential mechanism runs on it. With probability at least 1 - failure_probability the chosen score is at least
+    Let t = 2 log(count / failure_probability) / epsilon, and let the penalised scores be m_i = q_i - t d_i, d_i the
+    sensitivity of candidate i. The normalised score s_i = min over j of (m_i - m_j) / (d_i + d_j) has sensitivity one.
+    The exponential mechanism runs on it. With probability at least 1 - failure_probability the chosen score is at least
     q_j - 2 t d_j for every j. Source: Raskhodnikova, Smith 2016, Theorem 3.1 (stated there for minimisation).
 
     It can lose to report-noisy-max if sensitivities are nearly equal. Range epsilon, as for the exponential mechanism.

@@ -50,9 +50,9 @@ def _units(values: ArrayLike, granularity: float) -> NDArray[np.float64]:
 def round_to_grid(values: ArrayLike, granularity: float) -> NDArray[np.float64]:
     """Each value's nearest multiple of `granularity`, upwards at a tie.
 
-    Non-finite values become zero and values beyond 2**52 granularities are clipped there: a function of the one value
-    alone, so that the caller's sensitivity still covers it, and never an error that would tell something of the data.
-    Raises `ArgumentError` unless `granularity` is a power of two.
+    Non-finite values become zero and values beyond 2**52 granularities are clipped there. This is a function of the one
+    value alone, so that the caller's sensitivity still covers it. It is never an error, which would tell something of
+    the data. Raises `ArgumentError` unless `granularity` is a power of two.
 
     >>> round_to_grid([0.3, -0.125, 0.125], 0.25)
     array([0.25, 0.  , 0.25])
@@ -71,19 +71,19 @@ def add_on_grid(value: ArrayLike, noise: ArrayLike, granularity: float) -> NDArr
     Proof. R(x) = g*floor(x/g + 1/2). If v = k*g with k whole, then R(v + z) = g*floor(k + z/g + 1/2) = v + R(z). Both
     terms are whole multiples of g, at most 2**52 of them in magnitude, so the double-precision sum is the exact one.
 
-    What the caller is charged. The mechanism is applied to R(value), not to value. Rounding moves a coordinate by at
-    most g/2, so on neighbouring data the distance grows by at most g*sqrt(d) in L2 (g*d in L1) for d coordinates:
-    calibrate the noise to `sensitivity + rounding_sensitivity(d, g)`. Nothing is added when the value is on the grid
-    already, as a sum of fixed-point numbers is.
+    Charged sensitivity. The mechanism is applied to R(value), not to value. Rounding moves a coordinate by at most g/2,
+    so on neighbouring data the distance grows by at most g*sqrt(d) in L2 (g*d in L1) for d coordinates. Calibrate the
+    noise to `sensitivity + rounding_sensitivity(d, g)`. Nothing is added when the value is on the grid already, as a
+    sum of fixed-point numbers is.
 
-    What the caller must ensure. The noise is a double too. What is proved here is about the noise as a real number
-    drawn from its continuous law; how close the sampler's law, seen through this grid, is to that law is the sampler's
-    statement. Floating-point error made while computing `value` is not covered: bound it, or compute it in fixed point.
+    You must ensure the rest. The noise is a float64 too. The proof here is about the noise as a real number drawn from
+    its continuous distribution. The sampler states how close its distribution, seen through this grid, is to that one.
+    Floating-point error made while computing `value` is not covered: bound it, or compute it in fixed point.
 
     The shapes broadcast. Values beyond 2**52 granularities are clipped, which moves no two apart, and non-finite ones
-    become zero. Raises `ArgumentError` for a granularity that is not a power of two and for noise that is not finite
-    or beyond 2**52 granularities: cutting the noise off would not be a function of the sum.
-    After Mironov, "On significance of the least significant bits for differential privacy" (2012), section 5.2.
+    become zero. Raises `ArgumentError` for a granularity that is not a power of two and for noise that is not finite or
+    beyond 2**52 granularities. Clipping the noise would not be a function of the sum. After Mironov, "On significance
+    of the least significant bits for differential privacy" (2012), section 5.2.
 
     >>> add_on_grid([0.3, 1.0], [0.1, -0.6], 0.25)
     array([0.25, 0.5 ])
@@ -115,9 +115,9 @@ def gaussian_steps(
     to an integer on the same grid is a post-processing of the continuous Gaussian mechanism.
 
     The sample is the discrete Gaussian with this parameter, exactly. The mass of a cell of the rounded Gaussian is the
-    density at its middle times 1 + (y^2/s^2 - 1)/(24 s^2) + ..., so at s >= 2**24 the two laws agree to a factor 1 +-
-    2**-46 up to eight deviations, beyond which both have mass below 2**-49. The factor and the 2**-49 are not part of
-    any guarantee.
+    density at its middle times 1 + (y^2/s^2 - 1)/(24 s^2) + .... So at s >= 2**24 the two distributions agree to a
+    factor 1 +- 2**-46 up to eight deviations. Beyond them both have mass below 2**-49. The factor and the 2**-49 are
+    not part of any guarantee.
 
     The time it takes depends on the draws only. Raises `ArgumentError` unless 2**24 <= deviation <= 2**56.
 

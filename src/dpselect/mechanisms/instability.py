@@ -69,8 +69,9 @@ def _at(rows: Units, ranks: Units) -> Units:
 def largest_gap(rows: Units, low: int, high: int, changes: int) -> int:
     """The largest x(high) - x(low) that `changes` replaced rows can make, low < high.
 
-    Of the changes, a put rows from rank `high` on above everything and the others rows from `low` down below
-    everything: max over a of x(high + a) - x(low - changes + a). Nothing moves an order statistic further.
+    Of the changes, a put rows from rank `high` on above everything and the others put rows from `low` down below
+    everything. The result is the max over a of x(high + a) - x(low - changes + a). Nothing moves an order statistic
+    further.
     """
     up = np.arange(changes + 1)
     return int(np.max(_at(rows, high + up) - _at(rows, low - changes + up)))
@@ -85,8 +86,8 @@ def smallest_gap(rows: Units, low: int, high: int, changes: int) -> int:
 def sensitivity_of_middle(rows: Units, trimmed: int, changes: int) -> int:
     """The largest change of the sum of the ranks trimmed + 1 .. n - trimmed by one more row, after `changes` of them.
 
-    Replacing a row shifts the window of summed ranks by one place at most: up at the cost of
-    x(n - trimmed + 1) - x(trimmed + 1), down of x(n - trimmed) - x(trimmed). With one rank left this is the median.
+    Replacing a row shifts the window of summed ranks by one place at most. Up it costs x(n - trimmed + 1) - x(trimmed +
+    1), down x(n - trimmed) - x(trimmed). With one rank left this is the median.
     Source: Nissim, Raskhodnikova, Smith 2007, Proposition 3.4.
     """
     count = len(rows)
@@ -95,7 +96,7 @@ def sensitivity_of_middle(rows: Units, trimmed: int, changes: int) -> int:
 
 
 def changes_until(violated: Callable[[int], bool], most: int) -> int:
-    """The smallest number of changes for which a condition that stays true once it is true holds; `most` + 1 if none.
+    """The smallest number of changes for which a condition that stays true once true holds, or `most` + 1 if none.
 
     >>> changes_until(lambda changes: changes >= 3, 10)
     3

@@ -27,18 +27,18 @@ _ROUNDING = 1.0 + 2.0**-20
 class LargeMarginMechanism(Mechanism):
     """Find privately how many candidates stand close to the best, then choose among that many.
 
-    After Chaudhuri, Hsu, Song (2014), with our constants and proof. With scores sorted downwards, d the sensitivity, h
-    = epsilon/2: (1) a sparse vector with epsilon h asks for r = 1, 2, 4, ... below `candidates` whether the gap q(1) -
-    q(r+1), of sensitivity 2 d, is above `threshold(r)`. The first yes gives r, none gives all candidates. (2) An
-    exponential mechanism with epsilon h among the r best (ties by index).
+    After Chaudhuri, Hsu, Song (2014), with our constants and proof. Let the scores be sorted downwards, d the
+    sensitivity, h = epsilon/2. (1) A sparse vector with epsilon h asks about r = 1, 2, 4, ... below `candidates`. It
+    asks whether the gap q(1) - q(r+1), of sensitivity 2 d, is above `threshold(r)`. The first yes gives r, none gives
+    all candidates. (2) An exponential mechanism with epsilon h among the r best (ties by index).
 
-    Claim: (epsilon, delta)-private. Proof. Fix r and call it good on D when the gap is at least
-    margin(r) = 2 d (1 + log(2 r/delta)/h). For good r, let S, S' be the r best on D and on a neighbour D'. (a) i in S
-    and not in S' has q_i <= q(1) - margin + 2 d, as some j of S' outside S beats it on D'; r of them have mass at most
-    r exp(-h (margin - 2 d)/(2 d)) = delta/2 in step 2 on D. (b) On D the weights of S sum to at least those of S', so
-    the normaliser on D' is at most exp(h/2) that on D, and the rest of S costs exp(h). A bad r is chosen with
-    probability delta/2 at most: `threshold(r)` exceeds margin(r) by what the two Laplace noises exceed together with
-    probability delta/2, over all r asked. Step 1 costs exp(h).
+    Claim: (epsilon, delta)-private. Proof. Fix r and call it good on D when the gap is at least margin(r) = 2 d (1 +
+    log(2 r/delta)/h). For good r, let S, S' be the r best on D and on a neighbour D'. (a) Each i in S and not in S' has
+    q_i <= q(1) - margin + 2 d, as some j of S' outside S beats it on D'. The r of them have mass at most r exp(-h
+    (margin - 2 d)/(2 d)) = delta/2 in step 2 on D. (b) On D the weights of S sum to at least those of S'. So the
+    normaliser on D' is at most exp(h/2) that on D, and the rest of S costs exp(h). A bad r is chosen with probability
+    delta/2 at most: `threshold(r)` exceeds margin(r) by what the two Laplace noises exceed together with probability
+    delta/2, over all r asked. Step 1 costs exp(h).
 
     Args:
         candidates: how many there are, an integer in [1, 2**40]. Public.

@@ -1,8 +1,8 @@
 """Noise reduction: one answer, released less and less noisily, at the price of the last level alone.
 
-Koufogiannis, Han, Pappas, "Gradual release of sensitive data under differential privacy" (2016); Ligett, Neel, Roth,
-Waggoner, Wu, "Accuracy first: selecting a differential privacy level for accuracy-constrained ERM" (2017).
-Proofs of what is claimed here: docs/theory/noise-reduction.md.
+Koufogiannis, Han, Pappas, "Gradual release of sensitive data under differential privacy" (2016), and Ligett, Neel,
+Roth, Waggoner, Wu, "Accuracy first: selecting a differential privacy level for accuracy-constrained ERM" (2017). Proofs
+of what is claimed here: docs/theory/noise-reduction.md.
 """
 
 from __future__ import annotations
@@ -202,8 +202,8 @@ class LaplaceReduction(NoiseReduction):
             which is charged to the sensitivity (at most one granularity for each entry), so choose it fine.
         adjacency: which data sets are neighbours.
 
-    Exactness. In units of the granularity the noise of level i has P(x) proportional to exp(-a_i |x|) with
-    a_i = epsilons[i]/steps, and the step from a level to the noisier one before it keeps the noise with probability
+    Exactness. In units of the granularity the noise of level i has P(x) proportional to exp(-a_i |x|) with a_i =
+    epsilons[i]/steps. The step from a level to the noisier one before it keeps the noise with probability
     (sinh(a_i/2)/sinh(a_(i+1)/2))^2 and else adds fresh noise of the noisier level. Both are drawn exactly, by rational
     arithmetic. (The familiar (epsilon_i/epsilon_(i+1))^2 is right for real-valued noise only.)
 

@@ -86,7 +86,7 @@ class ReportNoisyMax(ScoreMechanism):
     The noise has scale 2 sensitivity / epsilon, or sensitivity / epsilon for monotonic scores.
 
     - "laplace": epsilon-private (Dwork, Roth 2014, Claim 3.9, for monotonic counts, with twice the scale for others).
-    - "exponential": epsilon-private, with the distribution of permute-and-flip (Ding et al. 2021), and drawn as such.
+    - "exponential": epsilon-private, with the distribution of permute-and-flip (Ding et al. 2021). It is drawn as such.
     - "gumbel": the distribution of the exponential mechanism, drawn as such, with its range-epsilon guarantee.
 
     The first two do not have range epsilon. Laplace noise has a profile below that of pure privacy

@@ -97,9 +97,9 @@ class ProposeTestRelease(Mechanism):
     def prepared(self, distance: Distance, answer: Answer[T]) -> Callable[[RandomSource], T | None]:
         """The answer, or None when the test is not passed.
 
-        The distance is secret; it may be a function that computes it, which is called when the run is paid for. Raises
-        `TypeError`, without quoting it, for a distance that is not an integer. What `answer` raises passes through
-        and may tell of the data.
+        The distance is secret. It may be a function that computes it, which is called when the run is paid for. Raises
+        `TypeError`, without quoting it, for a distance that is not an integer. Exceptions of `answer` pass through and
+        may tell of the data.
 
         >>> test = ProposeTestRelease(epsilon_test=1.0, epsilon_answer=1.0, delta=1e-6)
         >>> test(10_000, lambda random: "an answer").value

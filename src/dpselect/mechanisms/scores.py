@@ -1,10 +1,11 @@
 """Reading a vector of scores in chunks: arrays, memory maps, Arrow columns and parts that are read again.
 
-What a score that is not an ordinary number means is decided here, once, and never by an error, which would tell
-something of the data: NaN ranks as -inf, +inf as the largest double (a cut-off that moves no two scores apart), and
-integers beyond 2**53 are clipped there. In a list, and in an array of objects, each entry is read by itself: what
-is missing or no number is NaN there, since one such entry makes the dtype of all. Everything else that is wrong (the
-dtype of an array, a list of nothing but texts or complex numbers, the shape, no score at all) is public and raises.
+This module decides, once, the meaning of a score that is not an ordinary number. It never raises an error for one,
+which would tell something of the data. NaN ranks as -inf, +inf as the largest float64 (clipping that moves no two
+scores apart), and integers beyond 2**53 are clipped there. In a list, and in an array of objects, each entry is read by
+itself. An entry that is missing or not a number is NaN there, since one such entry makes the dtype of all. Everything
+else that is wrong (the dtype of an array, a list of nothing but texts or complex numbers, the shape, no score at all)
+is public and raises.
 """
 
 from __future__ import annotations
@@ -180,8 +181,8 @@ def read_parts(numbers: ArrayLike | ScoreChunks, name: str) -> Callable[[], Iter
     """A function that starts over and yields one-dimensional arrays of numbers: one, or a stream's parts.
 
     `numbers` is anything that NumPy reads as a one-dimensional array of numbers (a memory map is not copied), an Arrow
-    chunked array, or `ScoreChunks`. Raises `TypeError` for another dtype and `ArgumentError` for another shape; for
-    the parts of a stream when they are read.
+    chunked array, or `ScoreChunks`. Raises `TypeError` for another dtype and `ArgumentError` for another shape. For the
+    parts of a stream it raises when they are read.
     """
     iterchunks = getattr(numbers, "iterchunks", None)  # pyarrow.ChunkedArray has it too
     if iterchunks:
@@ -200,8 +201,8 @@ def declared_scores(
 ) -> Callable[[], Scores]:
     """Return a function that reads the scores: their number and the largest.
 
-    Type and shape are checked now, with the errors of `read_parts`, and so is their number, by `check_count` and for
-    being none at all (`ArgumentError`); both of a stream when it is read. The number of candidates is public.
+    Type and shape are checked now, with the errors of `read_parts`. So is their number, by `check_count` and for being
+    none at all (`ArgumentError`). Both are checked for a stream when it is read. The number of candidates is public.
     """
     parts = read_parts(scores, name)
 

@@ -54,9 +54,9 @@ class SparseReleasePrice:
 
     `epsilon_each` is what each of the p values may cost: by `spend`,
 
-    - "all": everything that the session left, (total - session)/p;
-    - "release": epsilon_release / p, and what the session left comes back;
-    - "each": epsilon_release / max_positives, and what was not released comes back too.
+    - "all": everything that the session left, `(total - session) / p`.
+    - "release": `epsilon_release / p`, and what the session left comes back.
+    - "each": `epsilon_release / max_positives`, and what was not released comes back too.
     """
 
     session: AnswerPrice

@@ -55,7 +55,7 @@ class SparseVectorPlan:
 
     @property
     def options(self) -> dict[str, float | int | bool | None]:
-        """What `SparseVector` takes."""
+        """The arguments of `SparseVector`."""
         return {
             "epsilon_threshold": self.best.epsilon_threshold,
             "epsilon_queries": self.best.epsilon_queries,

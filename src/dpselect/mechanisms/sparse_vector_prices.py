@@ -165,8 +165,8 @@ class AnswerPrice:
 
         max(min(p r, epsilon_threshold + n r), min(n r, epsilon_threshold + p r)).
 
-    Never above Lemma 8 of Hartmann et al. (2022); 0 for a session that ends at once. Proof. As there, but move the
-    threshold noise by any a in [-1, 1] sensitivities: that costs |a| epsilon_threshold, (1 + a) r/2 for a positive and
+    Never above Lemma 8 of Hartmann et al. (2022), and 0 for a session that ends at once. Proof. As there, but move the
+    threshold noise by any a in [-1, 1] sensitivities. That costs |a| epsilon_threshold, (1 + a) r/2 for a positive and
     (1 - a) r/2 for a negative at most. The sum is piecewise linear in a, so a = 1, -1 or 0 is best. When all queries
     move up, 0 <= a <= 1, a positive costs a r and a negative (1 - a) r. If all move down, the reverse. It is pointwise
     in the answers, so pure. Attained: see the tests.

@@ -30,9 +30,9 @@ _SLACK = 2.0**-38
 class ThresholdTest:
     """One secret threshold noise R (standard Laplace) and fresh noises for the queries.
 
-    In units of the query noise's scale the answer is whether L >= ratio * R - rate * (value - threshold) with L
-    standard Laplace: a coin whose probability is that tail. `ratio` is the scale of the threshold noise over that of
-    the query noise, `rate` one over the latter.
+    In units of the query noise's scale the answer is whether L >= ratio * R - rate * (value - threshold). With L
+    standard Laplace it is a coin with the probability of that tail. `ratio` is the scale of the threshold noise over
+    that of the query noise, `rate` one over the latter.
     """
 
     __slots__ = ("_blur", "_noise", "_offset", "_random", "_rate", "_ratio", "_slope")

@@ -53,7 +53,7 @@ class Domain(Protocol):
         ...
 
     def threshold(self, code: int) -> Any:
-        """A value t such that exactly the values >= t have a code >= `code`; for codes 1 .. size-1."""
+        """A value t such that exactly the values >= t have a code >= `code`, for codes 1 .. size-1."""
         ...
 
 
@@ -92,7 +92,7 @@ class WholeNumbers:
 
 @dataclass(frozen=True)
 class Grid:
-    """The multiples of a granularity from `first` to `last` times it; values go to the nearest, ties to even.
+    """The multiples of a granularity from `first` to `last` times it. Values go to the nearest, ties to even.
 
     Both numbers are at most 2**53 in magnitude, so that doubles hold every multiplier.
     """
@@ -151,7 +151,7 @@ class Doubles:
 
 @dataclass(frozen=True)
 class Binades:
-    """Real numbers by sign and power of two: 4094 codes, of which one is an interval (low, high)."""
+    """Real numbers by sign and power of two: 4094 codes. Each code is an interval (low, high)."""
 
     @property
     def size(self) -> int:
@@ -171,7 +171,7 @@ class Binades:
 
 @dataclass(frozen=True)
 class Timestamps:
-    """`lower + k * step` in a datetime64 unit; the integers of that unit are the inner domain."""
+    """`lower + k * step` in a datetime64 unit. The integers of that unit are the inner domain."""
 
     lower: int
     upper: int
@@ -231,7 +231,7 @@ class Categories:
         return len(self.names)
 
     def counts(self, values: Sequence[Any]) -> NDArray[np.int64]:
-        """How often each of them occurs, by `category`; other values are not counted."""
+        """How often each of them occurs, by `category`. Other values are not counted."""
         found = self.places(values)
         return np.bincount(found[found >= 0], minlength=self.size).astype(np.int64)
 
@@ -250,7 +250,7 @@ class Categories:
 
 
 def threshold_in(dtype: np.dtype[Any], threshold: Any) -> Any:
-    """The smallest value of a type that is at least the threshold; None when there is none.
+    """The smallest value of a type that is at least the threshold, or None when there is none.
 
     Integers of a type are below 2**52 in magnitude or beyond every threshold where thresholds are floats.
     """

@@ -39,7 +39,7 @@ class PublicDomain:
     def of_type(self, dtype: np.dtype[Any]) -> Domain:
         """The domain of a column of this type.
 
-        `domain_size` are the integers from 0 on; of a column of doubles the nearest integer counts. Raises
+        `domain_size` are the integers from 0 on. For a column of float64 numbers the nearest integer counts. Raises
         `ArgumentError` for arguments that leave nothing, and where both ways or neither are given.
 
         >>> kind = np.dtype(np.int64)
@@ -91,7 +91,7 @@ class PublicDomain:
         return replace(self, domain_size=size, lower=None, upper=None, granularity=None)
 
     def size(self) -> int:
-        """The number of values, for what is planned without rows; see `by_bounds`."""
+        """The number of values, for plans without rows (see `by_bounds`)."""
         return self.by_bounds().size
 
 
@@ -159,7 +159,7 @@ def _timestamps(dtype: np.dtype[Any], lower: Any, upper: Any, granularity: Any) 
 
 
 def _instant(name: str, bound: Any, unit: str) -> int:
-    """Exactly; an integer counts units of the values."""
+    """Exactly: an integer counts units of the values."""
     if isinstance(bound, (int, np.integer)) and not isinstance(bound, bool):
         return start_of(int(bound), unit)
     try:

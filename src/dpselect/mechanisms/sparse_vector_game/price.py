@@ -36,9 +36,9 @@ def game_guarantee(
 ) -> Guarantee:
     """The guarantee of a sparse vector, for any number of queries, each chosen after the answers before it.
 
-    At delta 0 the pure price (none without noise on the threshold); at any other delta the smallest of that, of the
-    Renyi divergence of its positives, and of the game's value where `is_solvable` says that it is solved. Rounded up.
-    Statement and proof: docs/theory/sparse-vector.md. The pure price: Lyu, Su, Li 2017, Theorems 4 and 5.
+    At delta 0 it is the pure price (none without noise on the threshold). At any other delta it is the smallest of
+    that, of the Renyi divergence of its positives, and of the game's value where `is_solvable` says that it is solved.
+    Rounded up. Statement and proof: docs/theory/sparse-vector.md. The pure price: Lyu, Su, Li 2017, Theorems 4 and 5.
 
     Args:
         game: the noises and the number of positives.
@@ -67,10 +67,10 @@ def _attained_profile(game: SparseVectorGame) -> PrivacyProfile | None:
     Randomised response with loss `query_rate` (half of it for monotonic queries), once for each positive.
 
     Ask two queries in turn until one is positive, so far below the threshold that every probability is a tail of the
-    noise. On the neighbour one has moved up by a sensitivity and the other down (or one has moved, for monotonic ones):
-    regardless of the noise on the threshold, the odds of which of them is the positive one have moved by the factor
-    exp(2 query_rate), and with their thresholds a sensitivity apart they are exp(query_rate) and one over it. None with
-    a limit of queries, which far thresholds do not have, with other noise, and where the losses have no mesh.
+    noise. On the neighbour one has moved up by a sensitivity and the other down (or one has moved, for monotonic ones).
+    Regardless of the noise on the threshold, the odds that the one rather than the other is positive have moved by the
+    factor exp(2 query_rate). With their thresholds a sensitivity apart they are exp(query_rate) and one over it. None
+    with a limit of queries, which far thresholds do not have, with other noise, and where the losses have no mesh.
     Source: docs/theory/sparse-vector.md, Theorem 5.
     """
     if game.noise != "laplace" or game.queries is not None:

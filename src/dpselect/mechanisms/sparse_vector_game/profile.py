@@ -129,7 +129,7 @@ def _least(game: SparseVectorGame) -> Array:
 
 
 def _of_one_length(tables: list[Array]) -> list[Array]:
-    """What ends early continues with its last value."""
+    """The tables at the length of the longest: one that ends early continues with its last value."""
     longest = max(map(len, tables))
     return [np.pad(table, (0, longest - len(table)), mode="edge") for table in tables]
 

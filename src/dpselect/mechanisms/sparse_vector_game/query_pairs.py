@@ -57,10 +57,10 @@ class QueryPairs(NamedTuple):
 def laplace_pairs(rate: float, moves: tuple[float, float]) -> QueryPairs:
     """The vertices of polygons around (F(u), F(u + h)) for both moves h and all u, with F the Laplace law of this rate.
 
-    With beta = exp(-rate |h|) and h > 0 the curve is p' = p / beta up to p = beta / 2, then 1 - beta / (4 p), then from
-    p = 1/2 a line of slope beta to (1, 1). It is concave. So it is below any of its tangents. Those at p_i and p_j meet
-    at p = 2 / (1 / p_i + 1 / p_j), 1 - p' = beta / (2 (p_i + p_j)). The vertices (0, 0) and (1, 1), a positive that
-    tells nothing and a negative that tells nothing, are left to the recursion. h < 0 is the mirror image.
+    Let beta = exp(-rate |h|) and h > 0. The curve is p' = p / beta up to p = beta / 2, then 1 - beta / (4 p). From p =
+    1/2 it is a line of slope beta to (1, 1). It is concave. So it is below any of its tangents. Those at p_i and p_j
+    meet at p = 2 / (1 / p_i + 1 / p_j), 1 - p' = beta / (2 (p_i + p_j)). The vertices (0, 0) and (1, 1), a positive
+    that tells nothing and a negative that tells nothing, are left to the recursion. h < 0 is the mirror image.
     """
     found = _NONE
     for move in moves:
@@ -78,11 +78,11 @@ def laplace_pairs(rate: float, moves: tuple[float, float]) -> QueryPairs:
 def geometric_pairs(rate: float, moves: tuple[float, float], steps: int) -> QueryPairs:
     """The same for discrete Laplace noise P(k) ~ exp(-rate |k| / steps) and values on integers.
 
-    A move of h sensitivities is one of n = h steps whole steps (you must ensure this). With a = exp(-rate/steps) the
-    curve has the points p = a^(1 - u) / (1 + a), 1 - p' = a^(u + n) / (1 + a) for 1 - n <= u <= 0. All others are on
+    A move of h sensitivities is one of n = h steps whole steps (you must ensure this). Let a = exp(-rate/steps). The
+    curve has the points p = a^(1 - u) / (1 + a), 1 - p' = a^(u + n) / (1 + a). Here 1 - n <= u <= 0. All others are on
     the lines from its ends to (0, 0) and (1, 1). They are the vertices where they are few. If they are many, the curve
-    is below that of Laplace noise whose argument moves by n + 2 log cosh(r / 2) / r steps, r = rate / steps. Every coin
-    is one of Laplace noise, and the arguments of one on either side are that far apart.
+    is below that of Laplace noise with an argument that moves by s steps. Here s = n + 2 log cosh(r / 2) / r and r =
+    rate / steps. Every coin is one of Laplace noise, and the arguments of one on either side are that far apart.
     """
     each = rate / steps
     sizes = [round(abs(move) * steps) for move in moves]

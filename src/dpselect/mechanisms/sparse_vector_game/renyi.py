@@ -120,8 +120,8 @@ class GameUsed:
     """The Renyi divergence that a finished session has used: the threshold and the positives it gave.
 
     For `OutputGuarantee.used`, and a session during which nothing else runs. At every order the shift is the one that
-    the session was reserved at, and where a limit of queries was the smaller bound all of it is used: which bound
-    counts is fixed in advance. Source: docs/theory/sparse-vector.md, Theorem 4 (refunds).
+    the session was reserved at. If a limit of queries was the smaller bound all of it is used: which bound counts is
+    fixed in advance. Source: docs/theory/sparse-vector.md, Theorem 4 (refunds).
     """
 
     game: SparseVectorGame

@@ -1,22 +1,23 @@
-"""What a private rectangle costs and how many rows it needs, from public parameters.
+"""The price of a private rectangle and how many rows it needs, from public parameters.
 
-With d axes there are 2d slices of m (and a few secret) positive rows, and one interior point in each, found by the
-exponential mechanism with rate r: range r when a row is added to the slice, 2r when one is replaced. A noisy count of
-the positive rows comes first. Two ways of slicing are priced, and the one that consumes fewer rows is taken: sizes with
-noise (Reorder-Slice-Compute, Cohen et al. 2022, Theorem 2.1) and plain ones, each slice charged a replaced row.
+With d axes there are 2d slices of m (and a few secret) positive rows. Each has one interior point, found by the
+exponential mechanism with rate r. It has range r when a row is added to the slice, 2r when one is replaced. A noisy
+count of the positive rows comes first. Two ways of slicing are priced, and the one that consumes fewer rows is taken.
+One has sizes with noise (Reorder-Slice-Compute, Cohen et al. 2022, Theorem 2.1). The other has plain sizes, each slice
+charged a replaced row.
 
 Sample size. Write X for the largest domain of an axis, b for the failure probability. All this holds at once except
-with probability b:
+with probability b. Each line ends with its share of b:
 
-- every interior point succeeds on m rows: each fails with probability at most |X| exp(-r m/2); b/2 in all;
-- the slices have at most M rows together: 2d m and a sum of 2d geometric numbers; b/8;
-- the noise of the count is between -c and c; b/8. The count is compared with M + c, so the slices are full;
-- a sample of N rows holds M + 2c of any fixed set of mass above xi, so that the count is passed; b/8;
+- every interior point succeeds on m rows: each fails with probability at most |X| exp(-r m/2). Share: b/2 in all.
+- the slices have at most M rows together: 2d m and a sum of 2d geometric numbers. Share: b/8.
+- the noise of the count is between -c and c. The count is compared with M + c, so the slices are full. Share: b/8.
+- a sample of N rows holds M + 2c of any fixed set of mass above xi, so that the count is passed. Share: b/8.
 - the rectangle has error at most xi. It is inside the true one and what is missing are 2d strips. If their mass is
-  above xi, one is above xi/(2d), and contains a fixed strip just above that (the narrowest), of which all sampled rows
-  went into slices: fewer than M. Probability at most 2d P(Bin(N, xi/(2d)) < M). Or: the error on the sample is below
-  M/N, and if that is at most xi/2, the error is above xi with probability at most 4 (e N/d)^(2d) exp(-xi N/16)
-  (Vapnik's relative deviations for VC dimension 2d; Anthony, Shawe-Taylor 1993). The smaller N is taken; b/8.
+  above xi, one is above xi/(2d), and contains a fixed strip just above that (the narrowest). All sampled rows of that
+  strip went into slices: fewer than M. Probability at most 2d P(Bin(N, xi/(2d)) < M). Or: the error on the sample is
+  below M/N. If that is at most xi/2, the error is above xi with probability at most 4 (e N/d)^(2d) exp(-xi N/16). These
+  are Vapnik's relative deviations for VC dimension 2d (Anthony, Shawe-Taylor 1993). The smaller N is taken. Share: b/8.
 
 If the positive rows have mass below xi, then whether or not the count is passed the error is below xi: there are no
 false positives.
@@ -90,7 +91,7 @@ class RectanglePlan:
     def rows(self, *, error: SupportsFloat) -> int:
         """Rows from which the rectangle has error at most `error` except with the plan's failure probability.
 
-        For labels that some rectangle of the domain explains; derived in the module's text.
+        For labels that some rectangle of the domain explains. The module's text derives it.
         """
         xi = number("error", error, at_least=1e-12, below=1.0)
         d, part = self.dimensions, self.failure_probability / 8.0
@@ -169,7 +170,7 @@ def _slice_epsilon(rate: float) -> float:
 
 
 def _largest_rate(price: Callable[[float], Guarantee], epsilon: float, delta: float, start: float) -> float:
-    """The largest rate whose price is at most epsilon, to 0.5 %; `start` is one. What is returned was priced.
+    """The largest rate whose price is at most epsilon, to 0.5 %. `start` is one. The rate returned was priced.
 
     By secants: the price grows about like a power of the rate.
     """

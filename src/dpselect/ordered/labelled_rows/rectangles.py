@@ -46,7 +46,7 @@ class Rectangle:
 
     @property
     def bounds(self) -> list[tuple[Any, Any]] | None:
-        """(lowest, highest) value of each axis, both inside; None for the empty rectangle."""
+        """(lowest, highest) value of each axis, both inside, or None for the empty rectangle."""
         if self.empty:
             return None
         return [
@@ -55,7 +55,7 @@ class Rectangle:
         ]
 
     def predict(self, X: Any) -> NDArray[np.bool_]:
-        """Whether each row is inside. Values beyond the bounds of the domain count as the bounds; NaN is outside."""
+        """Whether each row is inside. Values beyond the bounds of the domain count as the bounds. NaN is outside."""
         table = numbers_of(X, "X", 2)
         if table.shape[1] != len(self.domains):
             raise ArgumentError(f"X must have {len(self.domains)} columns, one for each axis")
@@ -68,10 +68,10 @@ class Rectangle:
 
 @dataclass(frozen=True, kw_only=True)
 class RectangleLearner(PublicDomain, Mechanism):
-    """Learns an axis-aligned rectangle from labelled rows; the release's value is a `Rectangle`.
+    """Learns an axis-aligned rectangle from labelled rows. The release's value is a `Rectangle`.
 
-    The positive rows are counted with noise; if they are too few the rectangle is empty. Else axis after axis the
-    lowest m rows and then the highest m that are left are removed, with a secret few more if slices are noisy, and an
+    The positive rows are counted with noise. If they are too few the rectangle is empty. Else axis after axis the
+    lowest m rows and then the highest m that are left are removed, with a secret few more if slices are noisy. An
     interior point of their values on that axis, by the exponential mechanism, becomes a side. If some rectangle
     explains the labels there are no false positives, and the false negatives are among the rows clipped, except with
     `failure_probability`. With other labels it is private but promises nothing. `plan` has m, the price and all other
@@ -82,15 +82,15 @@ class RectangleLearner(PublicDomain, Mechanism):
             one for each axis.
         epsilon, delta: the whole price. A sixteenth of epsilon goes to the count. delta is at most 0.01; with delta 0
             or epsilon above 10 slices are plain. With a delta it takes some seconds for ten or more axes (privacy
-            losses are composed for a few rates); the same question is answered once.
+            losses are composed for a few rates). The same question is answered once.
         dimensions: the number of axes, for what is asked before there are rows.
         slicing: "noisy" slice sizes (Reorder-Slice-Compute), "plain" ones, or "auto", which takes the one that consumes
             fewer rows, from public parameters.
         adjacency: "add_or_remove_one" or "replace_one", of labelled rows.
 
-    It is run on X, a dense table of numbers, shape (rows, axes) (rows with NaN are left out, and of an array of objects
-    those with a cell that is no integer), and y, one label a row, of a number type: 1 (or True) is positive;
-    other rows are not used. Takes O(axes * n log n).
+    It is run on X and y. X is a dense table of numbers, shape (rows, axes). Rows with NaN are left out, and of an array
+    of objects those with a cell that is no integer. In y is one label a row, of a number type: 1 (or True) is positive.
+    Other rows are not used. Takes O(axes * n log n).
 
     Raises `ArgumentError` or `TypeError` for arguments, types and shapes, never because of what the rows hold, and
     `BudgetError` when the spender refuses.
@@ -125,7 +125,7 @@ class RectangleLearner(PublicDomain, Mechanism):
 
     @cached_property
     def plan(self) -> RectanglePlan:
-        """The largest rate that (epsilon, delta) pays for, and what follows from it; goes by the largest domain."""
+        """The largest rate that (epsilon, delta) pays for, and what follows from it. It goes by the largest domain."""
         if self.dimensions is None:
             raise ArgumentError("dimensions must be given before there are rows")
         public = (self.dimensions, self.size(), self.epsilon, self.delta, self.failure_probability)

@@ -1,22 +1,23 @@
-"""What a private threshold costs and how many rows it needs, from public parameters.
+"""The price of a private threshold and how many rows it needs, from public parameters.
 
 Write X for the domain, xi for the error on the distribution, b for the failure probability. All sizes are rounded up.
 
-Realisable, by errors. Some cut makes no error and has weight 1; the at most |X| others with a or more errors weigh at
-most exp(-rate a) each, so the drawn cut makes fewer than a = ceil(log(|X|/b')/rate) errors except with probability
-b' (McSherry, Talwar 2007, Theorem 6). A cut above the true one with error more than xi misclassifies a fixed interval
-of mass more than xi (the shortest one of that kind that starts at the true cut), and fewer than a of N rows are in it
-with probability at most P(Bin(N, xi) < a); the same below. Hence P(error > xi) <= b' + 2 P(Bin(N, xi) < a); b' = b/3.
+Realisable, by errors. Some cut makes no error and has weight 1. The at most |X| others with a or more errors weigh at
+most exp(-rate a) each. So the drawn cut makes fewer than a = ceil(log(|X|/b')/rate) errors except with probability b'
+(McSherry, Talwar 2007, Theorem 6). Take a cut above the true one with error more than xi. It misclassifies a fixed
+interval of mass more than xi (the shortest one of that kind that starts at the true cut). Fewer than a of N rows are in
+it with probability at most P(Bin(N, xi) < a). The same holds below. Hence P(error > xi) <= b' + 2 P(Bin(N, xi) < a),
+with b' = b/3.
 
 Realisable, by an interior point. The mechanism needs 2m points to succeed except with probability b' (see
-`ThresholdLearner.rows_per_side`; for the exponential one the best score is at least m and the at most |X| cuts that are
-no interior points score 0, so m = ceil(log(|X|/b')/rate)). An interior point misclassifies fewer than m rows on either
-side; the rest is as before with m in the place of a.
+`ThresholdLearner.rows_per_side`). For the exponential one the best score is at least m and the at most |X| cuts that
+are no interior points score 0. So m = ceil(log(|X|/b')/rate). An interior point misclassifies fewer than m rows on
+either side. The rest is as before with m in the place of a.
 
 Any labels, by errors. err(c) is P(y = 0, x < c) + P(y = 1, x >= c). Both terms are distribution functions (of x where
-the label is that one, and of infinity elsewhere), and each deviates upwards by more than t with probability at most
-exp(-2 N t^2) (Massart 1990, one-sided); at the best cut, which is fixed, so does the sum. With b/4 for each of these
-three and for the mechanism, err exceeds the least one by at most a/N + 3 t, t = sqrt(log(4/b)/(2N)).
+the label is that one, and of infinity elsewhere). Each deviates upwards by more than t with probability at most exp(-2
+N t^2) (Massart 1990, one-sided). At the best cut, which is fixed, so does the sum. With b/4 for each of these three and
+for the mechanism, err exceeds the least one by at most a/N + 3 t, t = sqrt(log(4/b)/(2N)).
 
 With the direction learnt as well there are 2|X| + 1 other rules, four intervals instead of two, and the deviations
 downwards count too.
@@ -55,9 +56,9 @@ def threshold_rate(
     A replaced row moves them by at most 1 either way: epsilon/2.
 
     "interior-point": the score is min(#{p <= c}, #{p >= c}) over the 2m points p. A positive row that is added moves
-    one of the m largest up, a negative one moves one of the m smallest down; either way one point is swapped and every
-    score moves by at most 1, some up and some down: epsilon/2. A replaced row may swap two points, one in each half
-    and both in the same direction (a positive that becomes a negative), so scores move by at most 2: epsilon/4.
+    one of the m largest up, a negative one moves one of the m smallest down. Either way one point is swapped and every
+    score moves by at most 1, some up and some down: epsilon/2. A replaced row may swap two points, one in each half and
+    both in the same direction (a positive that becomes a negative). So scores move by at most 2: epsilon/4.
 
     >>> threshold_rate(epsilon=Fraction(1), method="interior-point", adjacency="replace_one")
     Fraction(1, 4)

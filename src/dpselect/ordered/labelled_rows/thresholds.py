@@ -1,6 +1,6 @@
 """Private thresholds: the rule "x is at most u" learnt from labelled rows (Cohen et al. 2022, Section 3).
 
-A cut c of a domain puts the codes below c on the lower side; there are size + 1 cuts. A positive row with code k asks
+A cut c of a domain puts the codes below c on the lower side. There are size + 1 cuts. A positive row with code k asks
 for c >= k + 1, a negative one for c <= k. In these terms the shift by one between positive and negative rows, without
 which an interior point may misclassify every negative row, is there by itself.
 """
@@ -66,11 +66,11 @@ class Threshold:
 
     @property
     def value(self) -> Any:
-        """The largest value on the lower side; None when all values are on the upper side."""
+        """The largest value on the lower side, or None when all values are on the upper side."""
         return self.domain.decode(self.cut - 1) if self.cut else None
 
     def predict(self, x: Any) -> NDArray[np.bool_]:
-        """Whether each value is positive. Values beyond the bounds count as the bounds; missing ones are negative."""
+        """Whether each value is positive. Values beyond the bounds count as the bounds. Missing ones are negative."""
         values = numbers_of(x, "x")
         found = np.zeros(len(values), dtype=bool)
         present = np.asarray(values == values, dtype=bool)
@@ -80,28 +80,28 @@ class Threshold:
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdLearner(PublicDomain, Mechanism):
-    """Learns a threshold on one column from labelled rows; the release's value is a `Threshold`.
+    """Learns a threshold on one column from labelled rows. The release's value is a `Threshold`.
 
-    - "errors" (the better one unless the domain is astronomical): a cut with probability proportional to
-      exp(-rate * misclassified rows). Works for any labels; for `positives="either"` the direction is learnt as well.
+    - "errors" (the better one unless the domain is astronomical): a cut with probability proportional to exp(-rate *
+      misclassified rows). Works for any labels. For `positives="either"` the direction is learnt as well.
     - "interior-point" (the paper's route, Theorem 3.9): an interior point of the `per_side` largest positive and the
-      `per_side` smallest negative rows. Private for any labels; accurate only if some threshold makes no errors.
+      `per_side` smallest negative rows. Private for any labels. Accurate only if some threshold makes no errors.
 
     Both take O(n log n) at most, without touching the domain. `rows` tells how many rows they need.
 
     Attributes:
-        domain_size, or lower, upper and granularity: the public domain, as for `quantile`; values beyond the bounds
+        domain_size, or lower, upper and granularity: the public domain, as for `quantile`. Values beyond the bounds
             count as the bounds.
-        epsilon, delta: the whole price; delta is spent by some interior points only.
+        epsilon, delta: the whole price. delta is spent by some interior points only.
         positives: on which side of the cut they are: "below", "above" or "either" (only for "errors").
         interior: for "interior-point": the method of `interior_point`. All but "exponential" need a delta; their
             value is None when they found none.
-        per_side: for "interior-point"; from `failure_probability` and the domain when None. Public.
+        per_side: for "interior-point", from `failure_probability` and the domain when None. Public.
         adjacency: "add_or_remove_one" or "replace_one", of labelled rows.
 
-    It is run on x, one number, integer or timestamp a row (rows where it is NaN are left out, and of an array of
-    objects those that are no integers), and y, one label a row, of a number type: 1 (or True) is positive, 0
-    negative; other rows are left out.
+    It is run on x and y. In x is one number, integer or timestamp a row. Rows where it is NaN are left out, and of an
+    array of objects those that are no integers. In y is one label a row, of a number type: 1 (or True) is positive, 0
+    negative. Other rows are left out.
 
     Raises `ArgumentError` or `TypeError` for arguments, types and shapes, never because of what the rows hold, and
     `BudgetError` when the spender refuses.
@@ -138,7 +138,7 @@ class ThresholdLearner(PublicDomain, Mechanism):
 
     @property
     def _search(self) -> InteriorPoint:
-        """An interior point of the cuts, private for one swapped point; "auto" takes the fewest points."""
+        """An interior point of the cuts, private for one swapped point. "auto" takes the fewest points."""
         replaced, epsilon, delta = self.adjacency is Adjacency.REPLACE_ONE, self.epsilon, self.delta
         if replaced:  # two steps, (2e, (1 + exp(e)) d) from (e, d), rounded down
             epsilon, delta = epsilon / 2.0, delta / (1.0 + math.exp(epsilon / 2.0)) * (1.0 - 1e-11)
@@ -164,7 +164,7 @@ class ThresholdLearner(PublicDomain, Mechanism):
         """At most (epsilon, delta).
 
         An exponential mechanism has range epsilon, and so pure epsilon. Other interior points (which need the domain)
-        are private for a swap of one point, which is an added or removed row; a replaced row is two such steps.
+        are private for a swap of one point, which is an added or removed row. A replaced row is two such steps.
         """
         if self.interior == "exponential":
             claimed = bounded_range(epsilon=self.epsilon, adjacency=self.adjacency)
@@ -181,7 +181,7 @@ class ThresholdLearner(PublicDomain, Mechanism):
     def rows(self, *, error: SupportsFloat, realisable: bool = True) -> int:
         """Rows from which the error is at most `error` except with `failure_probability`, from public parameters.
 
-        `realisable`: some threshold makes no error at all; otherwise `error` is the excess over the best threshold (by
+        `realisable`: some threshold makes no error at all. Otherwise `error` is the excess over the best threshold (by
         errors only). The proofs are in `threshold_plan`.
 
         >>> learner = ThresholdLearner(domain_size=2**32, epsilon=1.0)
@@ -285,8 +285,8 @@ def error_runs(below: Codes, above: Codes, size: int) -> tuple[NDArray[Any], NDA
 def boundary_points(below: Codes, above: Codes, size: int, per_side: int) -> list[int]:
     """The cuts that the rows at the boundary ask for, sorted: 2 * per_side numbers from 0 to size. Secret.
 
-    The largest `per_side` of code + 1 in `below`, filled up with 0; the smallest `per_side` codes in `above`, filled
-    up with `size`. Every cut between them errs on fewer than `per_side` rows of either group where some cut makes no
+    The largest `per_side` of code + 1 in `below`, filled up with 0. The smallest `per_side` codes in `above`, filled up
+    with `size`. Every cut between them errs on fewer than `per_side` rows of either group where some cut makes no
     error. Source: Cohen et al. 2022, Theorem 3.9.
     """
     largest = [int(code) + 1 for code in _smallest(below, per_side, last=True)]

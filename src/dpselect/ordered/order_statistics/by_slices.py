@@ -31,7 +31,7 @@ class Slicing:
     """Slices from the smallest row upwards, one for each quantile, that end half-way to the next quantile.
 
     `edges`: 0, the shares of rows at which the slices should end, 1. A slice has a geometric number of rows more than
-    planned, of parameter `slice_epsilon`; in each a quantile is drawn at range `computation_epsilon`.
+    planned, of parameter `slice_epsilon`. In each slice a quantile is drawn at range `computation_epsilon`.
     """
 
     qs: tuple[Fraction, ...]
@@ -46,7 +46,7 @@ class Slicing:
 
     @property
     def shares(self) -> list[Fraction]:
-        """Where in its slice each quantile is expected."""
+        """The position in its slice at which each quantile is expected."""
         return [(q - a) / (b - a) for q, (a, b) in zip(self.qs, pairwise(self.edges), strict=True)]
 
     @property
@@ -67,7 +67,7 @@ class Slicing:
         return compose(NoisyCount(epsilon=self.count_epsilon, adjacency=adjacency).guarantee, slices)
 
     def sizes(self, count: int) -> list[int]:
-        """Planned sizes of all slices but the last, for a noisy number of rows; less the mean of what is added."""
+        """Planned sizes of all slices but the last, for a noisy number of rows, less the mean of what is added."""
         added, found = 1.0 / math.expm1(self.slice_epsilon), [0]
         for place, edge in enumerate(self.edges[1:-1], start=1):
             found.append(max(math.floor(edge * count - place * Fraction(added)) - sum(found), 0))
@@ -76,12 +76,13 @@ class Slicing:
     def rank_errors(self, domain_size: int, failure_probability: float, count: int) -> list[float]:
         """How many ranks each is off at most, all together except with this probability, regardless of the rows.
 
-        A third of it for each of: the noisy count, which is off by c; the ends of the slices, of which number i is off
-        by its share of c, by how far the sizes planned for `count` are from the wanted ones, and by how far a sum of i
-        geometric numbers is from its mean (Chernoff); and the draws. The place in a slice is a mean of its ends.
+        A third of the probability goes to each of the noisy count, the ends of the slices, and the draws. The noisy
+        count is off by c. The end of slice i is off by its share of c and by how far the sizes planned for `count` are
+        from the wanted ones. It is also off by how far a sum of i geometric numbers is from its mean (Chernoff). The
+        place in a slice is a mean of its ends.
 
-        A draw that may be off by all rows of its slice on one side may lie anywhere on that side. In increasing order
-        a value is off downwards by no more than the worst from it on, and upwards by the worst up to it.
+        A draw that may be off by all rows of its slice on one side may be anywhere on that side. In increasing order a
+        value is off downwards by no more than the worst from it on, and upwards by the worst up to it.
         """
         third = failure_probability / 3.0
         each = third / len(self.qs)
@@ -124,7 +125,7 @@ def _geometric_error(count: int, epsilon: float, failure: float) -> float:
 def plan_slices(
     qs: tuple[Fraction, ...], epsilon: float, delta: float, adjacency: Adjacency
 ) -> tuple[Slicing, Guarantee]:
-    """The slicing whose price at `delta` is at most epsilon and not much less, by a few evaluations; and that price.
+    """The slicing whose price at `delta` is at most epsilon and not much less, by a few evaluations, and that price.
 
     Raises `BoundUnavailableError` where none is found.
     """

@@ -51,7 +51,7 @@ class CountedCells(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CellCounts(Mechanism):
-    """Counts of the cells of a `Column` by how they are handled, with discrete Laplace noise; a `CountedCells`.
+    """A `CountedCells`: how many cells of a `Column` are handled in which way, with discrete Laplace noise.
 
     Claim: `epsilon`-DP for all five counts together. Source: docs/theory/lost-cells.md, Theorem 1.
 
@@ -91,7 +91,7 @@ class CellCounts(Mechanism):
         return self, (Column.of(data[0], {}),)
 
     def prepared(self, column: Column) -> Callable[[RandomSource], CountedCells]:
-        """The counts with noise; exactly 0 where the type of the column or its categories leave nothing to count."""
+        """The counts with noise, or exactly 0 if the type of the column or its categories leave nothing to count."""
         scale, possible = self.scale, column.possible
 
         def run(random: RandomSource) -> CountedCells:
@@ -132,9 +132,10 @@ class CellCounts(Mechanism):
 
 
 def noise_above(rate: float, weights: tuple[float, ...], failure: float = 0.05) -> float:
-    """What a weighted sum of independent discrete Laplace noises of scale 1/rate exceeds with this probability at most.
+    """A number that a weighted sum of discrete Laplace noises exceeds with this probability at most.
 
-    By Chernoff's bound, at the best of 63 exponents: each of them gives one.
+    The noises are independent and have scale 1/rate. By Chernoff's bound, at the best of 63 exponents: each of them
+    gives one.
     """
     largest = max(weights)
 

@@ -36,10 +36,10 @@ def draw_from_runs(
 ) -> int:
     """A place in 0 .. sum(lengths)-1, with probability proportional to exp(rate * score of its run), exactly.
 
-    `lengths` are integers >= 0 of any size, not all zero; `scores` finite doubles or integers below 2**53
-    in magnitude. Runs of one score form a level; a level is proposed with an integer weight that double precision
-    can tell to be large enough, and kept with the exact quotient, decided by as many random bits as that takes. So no
-    rounding enters the law. About one proposal is needed.
+    `lengths` are integers >= 0 of any size, not all zero. `scores` are finite doubles or integers below 2**53 in
+    magnitude. Runs of one score form a level. A level is proposed with an integer weight that double precision can tell
+    to be large enough. It is kept with the exact quotient, decided by as many random bits as that takes. So no rounding
+    enters the law. About one proposal is needed.
 
     >>> from dpselect.randomness import keyed_source
     >>> draw_from_runs([3, 1, 10**30], np.array([0, 500, 0]), rate=Fraction(1), random=keyed_source(1))

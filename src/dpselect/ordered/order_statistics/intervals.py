@@ -1,10 +1,10 @@
 """The exponential mechanism over an ordered domain, drawn exactly from the few rows around the target rank.
 
-Between two neighbouring data values every answer has the same score, so a sorted column of n rows cuts a domain of
-any size into at most 2n + 1 pieces. The score falls by one for each row away from the target rank: the pieces far
-from it hold almost nothing, and how little is known without looking at them. A uniform real that is known bit by bit
-decides for a piece as soon as its bits, the rounding errors and what was not looked at leave no doubt; in the rare
-other cases more is looked at. The result has exactly the law that real arithmetic on all rows would give it.
+Between two neighbouring data values every answer has the same score. So a sorted column of n rows cuts a domain of any
+size into at most 2n + 1 pieces. The score falls by one for each row away from the target rank. The pieces far from it
+hold almost nothing, and how little is known without looking at them. A uniform real that is known bit by bit decides
+for a piece as soon as its bits, the rounding errors and what was not looked at leave no doubt. In the rare other cases
+more is looked at. The result has exactly the law that real arithmetic on all rows would give it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ASIDE = 45.0
 class Window:
     """Neighbouring codes that occur, with the number of rows at each and on both sides. Secret.
 
-    `codes` are different and increasing, `counts` positive; every row is counted exactly once.
+    `codes` are different and increasing, `counts` positive. Every row is counted exactly once.
     """
 
     codes: Codes
@@ -107,7 +107,7 @@ class SortedColumn:
         return Window(kept, np.array(counts, dtype=np.int64), self.before + before, self.after + after)
 
     def _left(self, code: int, high: int, low: int = 0) -> int:
-        """How many of the values have a smaller code; known to be between `low` and `high`."""
+        """How many of the values have a smaller code, which is known to be between `low` and `high`."""
         if code <= 0:
             return 0
         if code >= self.domain.size:
@@ -122,11 +122,11 @@ class SortedColumn:
 def draw_code(column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource) -> int:
     """Code z in 0 .. size-1 with probability proportional to exp(rate * score(z)), exactly.
 
-    score(z) = min(rows with code <= z - target, target - rows with code < z). Which privacy this has depends on how
+    score(z) = min(rows with code <= z - target, target - rows with code < z). The privacy of the draw depends on how
     `target` and the scores move between neighbours: see `quantile_rate`.
 
-    With the target in [0, total] some code has a score >= 0 (that of the row whose rank is target, rounded up) and so
-    a weight of at least 1; the codes further than w ranks away have at most size * exp(-rate * w). A target outside
+    With the target in [0, total] some code has a score >= 0: that of the row whose rank is target, rounded up. So it
+    has a weight of at least 1. The codes further than w ranks away have at most size * exp(-rate * w). A target outside
     lowers all scores by its distance to the next end.
     """
     return draw_ranked(column, size=size, target=target, rate=rate, random=random)[0]
@@ -170,10 +170,11 @@ def _sizes(window: Window, size: int) -> Codes:
 
 
 def _choose_fast(window: Window, sizes: Codes, target: Fraction, rate: Fraction, uniform: LazyUniform) -> int | None:
-    """The piece, by double precision with a margin; None when it is too close to call.
+    """The piece, by double precision with a margin, or None when it is too close to call.
 
-    With scores counted from the best, a weight has a relative error below 2**-38 (integers of ranks below 2**53
-    and exponents below 745 in magnitude, NumPy's exp and log within 2**-44), and a running sum one of 2**-52 a piece.
+    Scores are counted from the best. A weight then has a relative error below 2**-38, and a running sum one of 2**-52 a
+    piece. This is for integers of ranks below 2**53 and exponents below 745 in magnitude, with NumPy's exp and log
+    within 2**-44.
     """
     whole = math.floor(target)
     ranks = np.empty(len(window.counts) + 1)
@@ -214,7 +215,7 @@ def _choose_fast(window: Window, sizes: Codes, target: Fraction, rate: Fraction,
 
 
 def _choose_slow(window: Window, sizes: Codes, target: Fraction, rate: Fraction, uniform: LazyUniform) -> int | None:
-    """The piece by rational arithmetic, with as many digits as it takes; None if the window is too narrow."""
+    """The piece by rational arithmetic, with as many digits as it takes, or None if the window is too narrow."""
     ranks = [window.before, *(window.before + np.cumsum(window.counts)).tolist()]
     scores = [-abs(ranks[0] - target)]
     for less, at_most in pairwise(ranks):

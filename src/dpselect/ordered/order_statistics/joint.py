@@ -1,12 +1,12 @@
 """Many quantiles in one draw: the joint exponential mechanism (Gillenwater, Joseph, Kulesza 2021), exactly.
 
-Outputs o_1 <= ... <= o_m cut n rows into m + 1 groups; the score is minus the sum over groups of the distance between
-their size and the wanted share of n. A group's size depends on two neighbouring outputs only, so the weights of all
-sequences are summed along a chain, in time O(m^2 r) for small constants, r being how many ranks are looked at.
+Outputs o_1 <= ... <= o_m cut n rows into m + 1 groups. The score is minus the sum over groups of the distance between
+their size and the wanted share of n. A group's size depends on two neighbouring outputs only. So the weights of all
+sequences are summed along a chain. That takes time O(m^2 r) for small constants, r being how many ranks are looked at.
 
-Those are the ranks near the quantiles, no matter what n is: a sequence with an output w ranks away from its place has a
-score of at most -2 w. All such sequences are proposed together, as one that is uniform among all there are, so rarely
-that it does not happen, and with a coin that makes even that exact.
+Those are the ranks near the quantiles, no matter what n is. A sequence with an output w ranks away from its place has a
+score of at most -2 w. All such sequences are proposed together, as one that is uniform among all there are. This is so
+rare that it does not happen, and a coin makes even that exact.
 
 The sums are in double precision. They only propose: a sequence is drawn from integer weights, which are known
 exactly, and kept with the probability that corrects them, by an exact coin. That asks of the sums that none is too
@@ -53,9 +53,9 @@ def joint_bits(size: int) -> int:
 def joint_rate(qs: Sequence[Fraction], epsilon: Fraction, adjacency: Adjacency) -> Fraction:
     """epsilon / (2 D), D being how far the score moves between neighbours at most.
 
-    One row more is in one group, whose distance moves by at most 1 - w for its share w of n; the wanted size of every
-    other group moves by its own share, and these add up to 1 - w: D = 2 (1 - the smallest share). A replaced row
-    changes two groups by one: D = 2, which also covers a row that becomes missing.
+    One row more is in one group, whose distance moves by at most 1 - w for its share w of n. The wanted size of every
+    other group moves by its own share. These add up to 1 - w: D = 2 (1 - the smallest share). A replaced row changes
+    two groups by one: D = 2, which also covers a row that becomes missing.
     """
     least = min(_shares(qs))
     moves = 2 * (1 - least) if adjacency is Adjacency.ADD_OR_REMOVE_ONE else Fraction(2)
@@ -70,16 +70,16 @@ def _shares(qs: Sequence[Fraction]) -> list[Fraction]:
 def joint_width(count: int, size: int, rate: Fraction) -> int:
     """How many ranks to look at on each side of each of `count` quantiles.
 
-    The best sequence has a weight of at least exp(-rate (m + 1)) where there are few ties, as some sequence is off by
-    less than one row a group; one with an output more than w ranks off weighs exp(-2 rate w) at most, since both the
-    groups before it and those after it are off by w together. There are binomial(size + m - 1, m) sequences.
+    The best sequence has a weight of at least exp(-rate (m + 1)) if there are few ties, as some sequence is off by less
+    than one row a group. One with an output more than w ranks off weighs exp(-2 rate w) at most, since both the groups
+    before it and those after it are off by w together. There are binomial(size + m - 1, m) sequences.
     """
     sequences = count * math.log(size + count) - math.lgamma(count + 1)
     return math.ceil((sequences + ASIDE) / (2.0 * float(rate)) + (count + 1) / 2.0) + 1
 
 
 def joint_error(count: int, size: int, rate: Fraction, failure: float) -> float:
-    """How many ranks any of `count` outputs is off at most, except with this probability; rounded up.
+    """How many ranks any of `count` outputs is off at most, except with this probability (rounded up).
 
     Some sequence is off by at most one row a group, where no two rows are at one code: its weight is at least
     exp(-rate (m + 1)). There are N = binomial(size + m - 1, m) sequences, and those with a score of -a or less weigh
@@ -96,16 +96,16 @@ def joint_error(count: int, size: int, rate: Fraction, failure: float) -> float:
 
 
 def joint_spans(total: int, qs: Sequence[Fraction], width: int) -> list[tuple[int, int]]:
-    """For each quantile the first and the last rank that are looked at, 0 .. total; increasing in both."""
+    """For each quantile the first and the last rank that are looked at, 0 .. total, increasing in both."""
     return [(max(math.floor(q * total) - width, 0), min(math.ceil(q * total) + width, total)) for q in qs]
 
 
 @dataclass(frozen=True, repr=False)
 class _Pieces:
-    """The pieces of the domain at the ranks that are looked at, and where those are; secret.
+    """The pieces of the domain at the ranks that are looked at, and where those are. Secret.
 
-    Place i stands for a rank, in order; the piece there are the codes with so many rows at most, `starts[i]` the first
-    of them and `sizes[i]` how many there are. `wanted` are the sizes of groups in places: ranks between two places that
+    Place i represents a rank, in order. Its piece is the codes with so many rows at most. `starts[i]` is the first of
+    them and `sizes[i]` how many there are. `wanted` are the sizes of groups in places: ranks between two places that
     are not looked at are left out of them. `spans` has the first and last place allowed to each output.
     """
 
@@ -152,12 +152,12 @@ def _pieces(column: RankedColumn, qs: Sequence[Fraction], size: int, spans: list
 
 @dataclass(frozen=True, repr=False)
 class _Chain:
-    """Upper sums of weights over the places of `pieces`; secret.
+    """Upper sums of weights over the places of `pieces`. Secret.
 
-    `shares[i]`: the share of all codes that the piece at place i has. `placed[j][i] * 2**scales[j]`: the weights of
-    all ways to place the first j outputs, the j-th in the piece at the i-th place of its span and the next in a later
-    one. `reach[j][i]`, of the same scale, at the i-th place of the span of output j + 1: those with the j-th in an
-    earlier piece than that, times the factor of the group that ends there.
+    `shares[i]`: the share of all codes that the piece at place i has. `placed[j][i] * 2**scales[j]`: the weights of all
+    ways to place the first j outputs. The j-th is in the piece at the i-th place of its span, the next in a later one.
+    `reach[j][i]`, of the same scale, is at the i-th place of the span of output j + 1. It has the ways with the j-th in
+    an earlier piece than that, times the factor of the group that ends there.
     """
 
     pieces: _Pieces
@@ -173,18 +173,18 @@ class _Chain:
         return len(self.shares) - 1
 
     def span(self, j: int) -> tuple[int, int]:
-        """The first and last place of output j, from 1 on; the last place of all for what comes after them."""
+        """The first and last place of output j, from 1 on, or the last place of all for what comes after them."""
         return self.pieces.spans[j - 1] if j <= len(self.pieces.spans) else (self.last, self.last)
 
     def possible(self, j: int) -> NDArray[np.bool_]:
-        """Which places of the span of output j are pieces."""
+        """For each place of the span of output j, whether it is a piece."""
         first, last = self.span(j)
         return self.shares[first : last + 1] > 0.0
 
     def runs(self, j: int, scale: int, place: int | None = None) -> list[Any]:
         """For k = 1, 2, ...: the weights of outputs j-k+1 .. j being the ones in a piece, in units of 2**scale.
 
-        At the places of the span of j, or at one of them. Where output j-k+1 may not be there it is zero.
+        At the places of the span of j, or at one of them. It is zero if output j-k+1 may not be there.
         """
         first, last = self.span(j)
         low, high = (first, last) if place is None else (place, place)

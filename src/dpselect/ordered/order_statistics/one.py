@@ -40,7 +40,7 @@ _FLIPPED = "permute-and-flip (McKenna, Sheldon 2020, Theorem 1)"
 class QuantileRelease(Release):
     """A private quantile and what is known of its accuracy from public parameters alone.
 
-    `q` is the quantile that was asked for, `rate` and `domain_size` those of the exponential mechanism; a row has
+    `q` is the quantile that was asked for, `rate` and `domain_size` those of the exponential mechanism. A row has
     `units` units of rank (1 without weights).
     """
 
@@ -52,9 +52,9 @@ class QuantileRelease(Release):
     def rank_error(self, failure_probability: SupportsFloat = 0.05) -> float:
         """How many ranks the value is off at most, except with this probability, regardless of the data.
 
-        With n rows (weights count in multiples of the largest weight): at least q n - error rows are at most the
-        value, and at most q n + error rows are below it. Nothing is paid for this: it holds for every column.
-        Ranks are those of the rows rounded to the granularity.
+        With n rows, at least q n - error rows are at most the value, and at most q n + error rows are below it. Weights
+        count in multiples of the largest weight. Nothing is paid for this: it holds for every column. Ranks are those
+        of the rows rounded to the granularity.
         """
         return rank_error(self.domain_size, self.rate, failure_probability) / self.units
 
@@ -62,7 +62,7 @@ class QuantileRelease(Release):
 def rank_error(domain_size: int, rate: Fraction, failure_probability: SupportsFloat = 0.05) -> float:
     """log((domain_size - 1)/failure_probability)/rate, rounded up: how far the exponential mechanism's rank may be off.
 
-    The code of the row with rank q n has a score of at least 0 and so weight at least 1; the other codes with a score
+    The code of the row with rank q n has a score of at least 0 and so weight at least 1. The other codes with a score
     of -a or less have at most weight exp(-rate a) each. Permute-and-flip takes such a code only if its coin of that
     probability at most lands heads. Source: McSherry, Talwar 2007, Theorem 6 (with the constants kept).
 
@@ -80,21 +80,21 @@ def quantile_rate(
 ) -> Fraction:
     """The largest rate at which the exponential mechanism on quantile scores is epsilon-private.
 
-    With n rows (a row that counts u units is u rows; u <= `units`) the score of z is
+    With n rows (a row that counts u units is u rows, u <= `units`) the score of z is
 
         s(z) = min(a(z), b(z)),    a = #{x <= z} - q n,    b = q n - #{x < z}.
 
-    Add one row x: a moves by 1-q for z >= x and by -q for z < x; b moves by -(1-q) for z > x and by q for z <= x. So
-    every s(z) moves by at most D = max(q, 1-q) either way, log-weights span a range of at most 2 rate D between
-    neighbours, and the mechanism has range 2 rate D (Durfee, Rogers 2019): rate = epsilon/(2 D). At the median that
+    Add one row x. Then a moves by 1-q for z >= x and by -q for z < x. In turn b moves by -(1-q) for z > x and by q for
+    z <= x. So every s(z) moves by at most D = max(q, 1-q) either way. Log-weights span a range of at most 2 rate D
+    between neighbours. The mechanism has range 2 rate D (Durfee, Rogers 2019): rate = epsilon/(2 D). At the median that
     is epsilon: with n/2 added the score is min(#{x <= z}, #{x >= z}), which only grows with a row.
 
-    Replace x by y: n stays, the counts move by at most 1, so D = 1. A row that becomes missing or stops to be counts
-    as one row removed or added (D <= 1 as well); one whose units change from u to w moves a by at most
-    (1-q) w + q u <= `units`.
+    Replace x by y: n stays, the counts move by at most 1, so D = 1. A row that becomes missing or stops to be counts as
+    one row removed or added (D <= 1 as well). One whose units change from u to w moves a by at most (1-q) w + q u <=
+    `units`.
 
-    At q = 0 the score is -#{x < z}, at q = 1 it is -#{x > z}: one row, more or other, moves all scores the same way,
-    by at most `units`, so the range is that of D = 1/2. None of this changes when q n is shifted by a public number of
+    At q = 0 the score is -#{x < z}, at q = 1 it is -#{x > z}. One row, more or other, moves all scores the same way, by
+    at most `units`. So the range is that of D = 1/2. None of this changes when q n is shifted by a public number of
     ranks, but for the last: then `shifted` must be set.
 
     >>> quantile_rate(Fraction(1, 2), Fraction(1), Adjacency.ADD_OR_REMOVE_ONE)
@@ -175,7 +175,7 @@ class Quantile(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Range epsilon, and so pure epsilon; by permute-and-flip, and where "auto" may take it, pure epsilon alone."""
+        """Range epsilon, and so pure epsilon. By permute-and-flip, and if "auto" may take it, pure epsilon alone."""
         terms = {"mechanism": "quantile", "law": self.mechanism, "q": float(self.q), "epsilon": self.epsilon}
         if self.mechanism == "exponential":
             return replace(bounded_range(epsilon=self.epsilon, adjacency=self.adjacency), terms=terms)

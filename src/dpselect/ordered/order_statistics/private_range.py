@@ -37,8 +37,8 @@ def _end(
 class PrivateRange(Mechanism):
     """(lower, upper) for numbers of any magnitude, from the data and paid for.
 
-    Each end is an exponential mechanism at epsilon/2 over the 4094 powers of two with a sign. With e the rank error
-    of one of them (see `rank_error`; 25/epsilon rows or so), all but at most 2 e rows at either end are within the
+    Each end is an exponential mechanism at epsilon/2 over the 4094 powers of two with a sign. Let e be the rank error
+    of one of them, 25/epsilon rows or so (see `rank_error`). All but at most 2 e rows at either end are within the
     range, except with `failure_probability`. Use it as the bounds of `quantile` or of clipping, and compose the two
     guarantees. With few rows it is arbitrary, and as private.
 
@@ -63,7 +63,7 @@ class PrivateRange(Mechanism):
         return compose(*(Quantile(q=q, adjacency=self.adjacency, **half).guarantee for q in (0, 1)))
 
     def prepared(self, values: Any, *, assume_sorted: bool = False) -> Callable[[RandomSource], tuple[Any, Any]]:
-        """Both ends; of the values the type is looked at now."""
+        """Both ends. Of the values only the type is looked at now."""
         source, domain = read_values(values, assume_sorted=assume_sorted), Binades()
         if source.dtype.kind not in "iuf":
             raise TypeError("values must be numbers here")

@@ -55,8 +55,8 @@ def cut_rate(share: Fraction, epsilon: Fraction, adjacency: Adjacency) -> Fracti
     """The rate at which all cuts of a level together have range epsilon.
 
     The parts of a level are disjoint and fixed by what was drawn before. One row more or less is in one part: the rate
-    of `quantile_rate`. A replaced row leaves one part, which has one row less, and joins another, with one row more:
-    each may have range epsilon/2, so the rate is half of that for one row more or less. If both are in one part, the
+    of `quantile_rate`. A replaced row leaves one part, which has one row less, and joins another, with one row more.
+    Each may have range epsilon/2. So the rate is half of that for one row more or less. If both are in one part, the
     scores there move by at most 1 (`quantile_rate`), a range of 2 rate <= epsilon.
     """
     one_more = quantile_rate(share, epsilon, Adjacency.ADD_OR_REMOVE_ONE)
@@ -64,7 +64,7 @@ def cut_rate(share: Fraction, epsilon: Fraction, adjacency: Adjacency) -> Fracti
 
 
 def equal_share(epsilon: float, parts: int) -> float:
-    """The largest double of which `parts` add up to at most epsilon.
+    """The largest float64 for which the sum of `parts` copies is at most epsilon.
 
     >>> equal_share(1.0, 2)
     0.5
@@ -81,7 +81,7 @@ def recursive_codes(
     rates: Sequence[Fraction],
     random: RandomSource,
 ) -> list[int]:
-    """The codes of all cuts, by their index; `column` should have few ties (see `ScatteredColumn`).
+    """The codes of all cuts, by their index. `column` should have few ties (see `ScatteredColumn`).
 
     A cut's target is its share of the rows in its part. Rows at most the code drawn are the part below, the others
     the part above.

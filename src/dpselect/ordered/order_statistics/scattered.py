@@ -1,11 +1,11 @@
 """Ties broken at random: every row falls at a uniform place inside its code.
 
-Where a column is cut at a quantile, a value that many rows share must be cut too, or the ranks on both sides are off.
-So a code becomes 2**bits finer ones and every row takes one of them at random. The fine places are drawn when a rank
-is first looked at and stay what they were: the law is that of drawing them for all rows at once.
+If a column is cut at a quantile, a value that many rows share must be cut too, or the ranks on both sides are off. So a
+code becomes 2**bits finer ones and every row takes one of them at random. The fine places are drawn when a rank is
+first looked at and stay what they were: the law is that of drawing them for all rows at once.
 
-Privacy: the fine place of a row is noise of its own, so one row more or less is one fine row more or less, and
-anything that is private for the fine rows is private for the rows.
+Privacy: the fine place of a row is noise of its own, so one row more or less is one fine row more or less. Anything
+that is private for the fine rows is private for the rows.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ScatteredColumn:
         return segment
 
     def _joined(self, window: Window) -> _Segment:
-        """The rows of a window; those that have a place already keep it."""
+        """The rows of a window. Those that have a place already keep it."""
         coarse = np.asarray(window.codes, dtype=np.uint64)
         first, last = int(coarse[0]), int(coarse[-1])
         met = [s for s in self._segments if s.first <= last and first <= s.last]
@@ -110,7 +110,7 @@ class ScatteredColumn:
 
 @dataclass(frozen=True, repr=False)
 class ColumnPart:
-    """The rows of ranks `start` + 1 .. `stop` of a column as a column; their codes are counted from `origin`.
+    """The rows of ranks `start` + 1 .. `stop` of a column as a column. Their codes are counted from `origin`.
 
     Rows that are tied may be on both sides of an end.
     """

@@ -285,10 +285,10 @@ class QuantilesRelease(Release):
     def rank_errors(self, failure_probability: SupportsFloat = 0.05) -> list[float]:
         """How many ranks each value is off at most, all together except with this probability, for every column.
 
-        Rows at most the value: at least q n less the error; rows below it: at most q n plus the error; with weights,
-        in multiples of the largest one. From public parameters, and for tree and slice from noisy counts that are paid
-        for. A recursive cut's own error adds to a weighted mean of those of the cuts around it. Where ties are broken
-        at random, rows that are tied even then (m equal rows: about m/2**15 for floats) come on top.
+        Rows at most the value: at least q n less the error. Rows below it: at most q n plus the error. With weights,
+        both are in multiples of the largest one. From public parameters, and for tree and slice from noisy counts that
+        are paid for. A recursive cut's own error adds to a weighted mean of those of the cuts around it. If ties are
+        broken at random, rows that are tied even then (m equal rows: about m/2**15 for floats) come on top.
         """
         failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
         drawn = DrawnCodes([], self.noisy_rows, self.tree)

@@ -21,11 +21,11 @@ MOST_CODES = 1 << 12
 
 
 def draw_flipped(column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource) -> int:
-    """A code by permute-and-flip with the scores of `draw_code`, exactly; `rate` has the same meaning.
+    """A code by permute-and-flip with the scores of `draw_code`, exactly. `rate` has the same meaning.
 
-    Its law depends on differences of scores only, so the range of the changes between neighbours is what counts, as
-    for the exponential mechanism. Where there are many codes to a rank the two laws are nearly the same; where there
-    are many ranks to a code this one errs up to half as often.
+    Its law depends on differences of scores only, so the range of the changes between neighbours is what counts, as for
+    the exponential mechanism. With many codes to a rank the two distributions are nearly the same. With many ranks to a
+    code this one errs up to half as often.
     """
     below = rows_below(column, size)
     less, at_most = below[:-1], below[1:]

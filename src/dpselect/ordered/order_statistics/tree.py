@@ -36,10 +36,10 @@ def tree_levels(size: int) -> int:
 
 @dataclass(frozen=True)
 class TreeAnswer:
-    """What the noisy counts say; all of it is released.
+    """The estimates from the noisy counts. All of it is released.
 
-    `rows`: how many rows there are. `off[i]`: how many ranks code i is away from its quantile by the noisy counts, each
-    of which has noise of this `scale`.
+    `rows`: how many rows there are. `off[i]`: how many ranks code i is away from its quantile by the noisy counts. Each
+    count has noise of this `scale`.
     """
 
     codes: list[int]
@@ -50,7 +50,7 @@ class TreeAnswer:
     def rank_errors(self, qs: Sequence[Fraction], size: int, failure_probability: float) -> list[float]:
         """How many ranks each code is off at most, all together except with this probability, regardless of the rows.
 
-        A running count is a sum of at most 15 nodes a level and one more, so no sum of that many noises above
+        A running count is a sum of at most 15 nodes a level and one more. So no sum of that many noises above
         `sum_of_noise` makes all of them right up to that, that of all rows too.
         """
         most = sum_of_noise(15 * tree_levels(size) + 1, float(self.scale), failure_probability / size)
@@ -58,7 +58,7 @@ class TreeAnswer:
 
 
 def sum_of_noise(count: int, scale: float, failure: float) -> float:
-    """What a sum of `count` discrete Laplace numbers exceeds in magnitude with at most this probability (Chernoff).
+    """A Chernoff bound that `count` discrete Laplace numbers' sum exceeds in magnitude with at most this probability.
 
     >>> round(sum_of_noise(1, 10.0, 0.05)), round(sum_of_noise(46, 10.0, 0.05))
     (58, 265)
@@ -80,7 +80,7 @@ def tree_codes(
     random: RandomSource,
     units: int = 1,
 ) -> TreeAnswer:
-    """Codes at which the estimated running counts reach their shares; `size` should be small.
+    """Codes at which the estimated running counts reach their shares. `size` should be small.
 
     Everything after the noise is post-processing: least squares on the tree, then from the top downwards the nearest
     counts that are not negative. A row counts at most `units` units of rank.
@@ -112,7 +112,7 @@ def _below(counts: Sequence[NDArray[np.int64]], code: int) -> int:
 
 
 def node_counts(counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Rows below every node, level by level from the top; each row is in one node of a level. Secret.
+    """Rows below every node, level by level from the top. Each row is in one node of a level. Secret.
 
     >>> [level.tolist() for level in node_counts(np.arange(18))]
     [[120, 33], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]]

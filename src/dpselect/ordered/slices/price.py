@@ -1,12 +1,12 @@
-"""What Reorder-Slice-Compute costs (Cohen, Lyu, Nelson, Sarlos, Stemmer 2022, Theorems 2.1 and 2.3), three ways.
+"""The privacy cost of Reorder-Slice-Compute, three ways (Cohen, Lyu, Nelson, Sarlos, Stemmer 2022, Theorems 2.1, 2.3).
 
 The proof replays a run against a holder of the secret bit. Each query to the holder either synchronises the two data
-sets for good or fails; a failed query shows two slices that differ by a swap, the successful one two that differ by
-an insertion; slices before and after cost nothing. Everything below prices that transcript.
+sets for good or fails. A failed query shows two slices that differ by a swap, the successful one two that differ by an
+insertion. Slices before and after cost nothing. Everything below prices that transcript.
 
-Where the paper's constants do not hold these are used instead: a swap costs (1 + exp(E)) delta, not 2 delta (group
-privacy); k computations multiply the cost of each failed slice, they do not add to their number (Corollary 2.2 as
-printed does not follow); the exact probability of failure stands for 5/6.
+If the paper's constants do not hold, these are used instead. A swap costs (1 + exp(E)) delta, not 2 delta (group
+privacy). The k computations multiply the cost of each failed slice, they do not add to their number (Corollary 2.2 as
+printed does not follow). The exact probability of failure replaces 5/6.
 """
 
 from __future__ import annotations
@@ -196,8 +196,8 @@ class SlicePrice:
     def paper(self, delta: float) -> float:
         """The paper's own constants: w = the least with P(Bin(w, 1/6) < k) <= delta queries, each 3 epsilon.
 
-        `delta` is for the count alone; epsilon is the largest of the slice noise's, the insertion's and half the
-        swap's. inf for a slice noise of more than one, or computations without a finite epsilon.
+        `delta` is for the count alone. epsilon is the largest of the slice noise's, the insertion's and half the
+        swap's. It is inf for a slice noise of more than one, or computations without a finite epsilon.
         """
         e = self._paper_epsilon
         if not math.isfinite(e) or delta <= 0.0:
@@ -217,7 +217,7 @@ class SlicePrice:
         return float(betainc(queries - k + 1.0, k, 5.0 / 6.0)) * ROUND_UP
 
     def paper_table(self) -> TabulatedProfile | None:
-        """`paper` at every delta, with what the computations may leak; None where it says nothing."""
+        """`paper` at every delta, with what the computations may leak, or None if it proves nothing."""
         e, epsilons, deltas, w, tail = self._paper_epsilon, [], [], self.applications, 1.0
         if not math.isfinite(e):
             return None
@@ -229,7 +229,7 @@ class SlicePrice:
         return TabulatedProfile(tuple(epsilons), tuple(deltas), theorem=_PAPER + ", constants of the paper")
 
     def table(self) -> TabulatedProfile | None:
-        """Basic composition, by the number of failed queries; None without a finite epsilon of the computations."""
+        """Basic composition, by the number of failed queries, or None without a finite epsilon of the computations."""
         one, two = self.insertion.pure_epsilon, self.swap.pure_epsilon
         if not (math.isfinite(one) and math.isfinite(two)):
             return None
@@ -246,7 +246,7 @@ class SlicePrice:
         return TabulatedProfile(tuple(epsilons), tuple(deltas), theorem=_PAPER + ", basic composition, exact rates")
 
     def renyi(self) -> RenyiCurve | None:
-        """The curve of all applications together; None where the computations have none."""
+        """The curve of all applications together, or None if the computations have none."""
         inserted, swapped = curve_of(self.insertion), curve_of(self.swap)
         if inserted is None or swapped is None or self.leak >= 1.0:
             return None
@@ -254,7 +254,7 @@ class SlicePrice:
         return RepeatedRenyi(one, self.applications)
 
     def numeric(self) -> Guarantee | None:
-        """The transcript's privacy losses, composed numerically; None where directions may turn round."""
+        """The transcript's privacy losses, composed numerically, or None if directions may turn round."""
         if not self.maps_grow:
             return None
         single = Guarantee(
@@ -266,7 +266,7 @@ class SlicePrice:
         return compose(*[single] * self.applications)
 
     def noisy(self, way: Way = "smallest") -> Guarantee:
-        """What the noise proves under add_or_remove_one: by one of the proofs, or by whichever is smallest."""
+        """The guarantee that the noise proves under add_or_remove_one: by one proof, or the smallest of them."""
         wanted = ("basic", "renyi", "losses") if way == "smallest" else (way,)
         curve = self.renyi() if "renyi" in wanted else None
         numeric = self.numeric() if "losses" in wanted else None
@@ -309,9 +309,9 @@ def plain_slicing_guarantee(
 ) -> Guarantee:
     """The price without any help from the noise: every slice is charged a swap, or two.
 
-    Given the sizes of the slices, which are drawn without looking at the data, an inserted row changes each slice by
-    one swap at most, and so does a replaced row where the maps only order, filter and rewrite rows (`maps_grow`): the
-    two lists keep all but one row each in common. Otherwise a replaced row counts as two steps.
+    The sizes of the slices are drawn without looking at the data. Given them, an inserted row changes each slice by one
+    swap at most. So does a replaced row if the maps only order, filter and rewrite rows (`maps_grow`): the two lists
+    keep all but one row each in common. Otherwise a replaced row counts as two steps.
     """
     adjacency = parse_adjacency(adjacency)
     steps = 2 if adjacency is Adjacency.REPLACE_ONE and not maps_grow else 1
@@ -323,7 +323,7 @@ def plain_slicing_guarantee(
 
 
 def _smaller(plain: Guarantee, noisy: Guarantee) -> Guarantee:
-    """Both hold; failure masses do not mix, so the curves outside them are those of the smaller one (or of both)."""
+    """Both hold. Failure masses do not mix, so the curves outside them are those of the smaller one (or of both)."""
     same = plain.failure == noisy.failure == 0.0
     kept = plain if plain.failure <= noisy.failure or noisy.renyi_curve is None else noisy
     curves = [g.renyi_curve for g in ((plain, noisy) if same else (kept,)) if g.renyi_curve is not None]

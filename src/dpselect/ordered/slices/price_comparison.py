@@ -18,7 +18,7 @@ __all__ = ["SlicePrices", "noise_pays_from", "slice_prices"]
 
 @dataclass(frozen=True)
 class SlicePrices:
-    """Epsilons at one delta, add or remove one row; inf where a way says nothing.
+    """Epsilons at one delta, add or remove one row, and inf if a way proves nothing.
 
     Attributes:
         paper: the paper's constants, w queries at 3 epsilon, w = log(1/delta)/log(6/5).

@@ -1,9 +1,9 @@
 """Privacy losses of a Reorder-Slice-Compute run, one query after another.
 
-A run against the proof's holder is: fail and show two slices that differ by a swap, then the same again; or
-synchronise, show two slices that differ by an insertion, and be done. So the pair for j queries is a sum of two
-products of finite pairs. Each component is replaced by a finite pair that dominates it, and the sum is coarsened
-upwards where it has too many atoms; both are post-processings turned round, so the result dominates the run.
+A run against the proof's holder has two ways to begin. It fails and shows two slices that differ by a swap, then begins
+again. Or it synchronises, shows two slices that differ by an insertion, and is done. So the pair for j queries is a sum
+of two products of finite pairs. Each component is replaced by a finite pair that dominates it, and the sum is coarsened
+upwards if it has too many point masses. Both are post-processings turned round, so the result dominates the run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MERGED = 1e-10
 
 @dataclass(frozen=True)
 class _Atoms:
-    """Finite losses with their masses; the masses that only one side has are what is missing to one."""
+    """Finite losses with their masses. The masses that only one side has are what is missing to one."""
 
     losses: Array
     upper: Array
@@ -75,7 +75,7 @@ def _component(guarantee: Guarantee) -> _Atoms:
 def slice_pair(sync: Synchronisation, insertion: Guarantee, swap: Guarantee, slices: int | None) -> DominatingPair:
     """A pair (the larger data set, the smaller one) that dominates a run of at most `slices` slices (None: any number).
 
-    What is left after so many failures that their probability is below 1e-18 counts as revealed.
+    If so many failures happen that their probability is below 1e-18, all that is left counts as revealed.
     """
     inserted, swapped = _component(insertion), _component(swap)
     upper, lower, losses = np.array(sync.upper), np.array(sync.lower), np.full(3, sync.epsilon)
@@ -103,7 +103,7 @@ def slice_pair(sync: Synchronisation, insertion: Guarantee, swap: Guarantee, sli
 
 @dataclass(frozen=True)
 class SlicePairProfile(CopiedByFields, PrivacyProfile):
-    """The privacy profile of one run, from its numeric losses; built when first asked for.
+    """The privacy profile of one run, from its numeric losses, built when first asked for.
 
     Source: docs/theory/reorder-slice-compute.md, Theorem C.
     """

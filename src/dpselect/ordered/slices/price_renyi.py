@@ -19,12 +19,12 @@ __all__ = ["RepeatedRenyi", "SliceRenyi", "SmallestRenyi", "curve_of"]
 
 @dataclass(frozen=True)
 class SliceRenyi:
-    """The closed Renyi curve of one application, for any number of slices; outside the components' failure.
+    """The closed Renyi curve of one application, for any number of slices, outside the components' failure.
 
     Source: Cohen et al. 2022, Lemma 2.5; docs/theory/reorder-slice-compute.md, Theorem B.
 
-    A run is (failed query, swap) then the same again, or (synchronised, insertion) then nothing, so the moment M
-    solves M = S R1 + Phi R2 M, direction by direction; inf where Phi R2 reaches one. With maps that may turn an
+    A run is (failed query, swap) then the same again, or (synchronised, insertion) then nothing. So the moment M solves
+    M = S R1 + Phi R2 M, direction by direction. It is inf where Phi R2 reaches one. With maps that may turn an
     insertion round (`maps_grow` False) the worse direction is taken in each step. `failure` is the mass of all leaks:
     without them both laws keep the same weight on each path, and conditioning on that adds its logarithm.
     """
@@ -67,7 +67,7 @@ class SmallestRenyi:
 
 
 def curve_of(guarantee: Guarantee) -> RenyiCurve | None:
-    """The smallest Renyi curve that a guarantee states, outside its failure; None where it states none."""
+    """The smallest Renyi curve that a guarantee states, outside its failure, or None if it states none."""
     curves = [guarantee.renyi_curve] if guarantee.renyi_curve is not None else []
     if math.isfinite(guarantee.pure_epsilon):
         pure = pure_dp(epsilon=guarantee.pure_epsilon).renyi_curve

@@ -1,8 +1,8 @@
 """Reorder-Slice-Compute (Cohen, Lyu, Nelson, Sarlos, Stemmer 2022, Algorithm 1): slice after slice of one data set.
 
-Each step orders the rows that are left, in a way that may depend on earlier answers, cuts off the first ones, and runs
-private computations on the slice, now or later. Removing one row shifts the border of every later slice; a geometric
-number of extra rows in each slice stops that, so the price does not grow with the number of slices.
+Each step orders the rows that are left, in a way that may depend on earlier answers. It then removes the first ones as
+a slice and runs private computations on it, now or later. Removing one row shifts the border of every later slice. A
+geometric number of extra rows in each slice stops that, so the price does not grow with the number of slices.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ class RowMap(Protocol):
     or differ by an inserted row (at any place).
 
     Safe are a fixed order of the rows, a fixed test of each row and a fixed function of each row, and any sequence of
-    these. Not safe are ranks in place of values, standardising, removing all but the best row of a group, sampling,
-    clustering, filters with a cut that depends on the data, and an order that is not the same each time.
+    these. Not safe are ranks in place of values, standardising, removing all but the best row of a group, sampling and
+    clustering. Filters with a cut that depends on the data and an order that is not the same each time are not safe
+    either.
     """
 
     def __call__(self, rows: Rows) -> Rows: ...
@@ -148,16 +149,17 @@ class ReorderSliceCompute(Session):
         computations: how many computations on each slice at most.
         applications: how many times the session may `restart` on all rows, the first time included.
         maps_grow: None takes maps of this module only (`Ordered`, `Kept`, `EachRow` and `Steps` of them), which only
-            add to their result when a row is added. True: you promise that of your own maps. False: any
+            add to their result when a row is added. True: you promise that of your maps. False: any
             adjacency-preserving map, at a higher price. See `RowMap`.
         adjacency: which data sets are neighbours.
         spender, label: where the whole session is paid, before it begins, and its name in the record.
 
-    `guarantee` is the price of the whole session, no matter what is done in it; it composes.
+    `guarantee` is the price of the whole session, no matter what is done in it. It composes.
 
-    Sizes, maps and computations may depend on earlier answers and on nothing else that is private (the caller must
-    ensure it). The sizes of slices and their rows never leave: computations see them, and must not let them out
-    otherwise than through their guarantee; nor should they raise because of what they see. Running time is not covered.
+    Sizes, maps and computations may depend on earlier answers and on nothing else that is private (you must ensure
+    this). The sizes of slices and their rows are never released. Computations see them, and must not let them out
+    otherwise than through their guarantee. Nor should computations raise because of what they see. Running time is not
+    covered.
 
     Raises `BudgetError` for more slices, computations on a slice, or applications than declared, and when the spender
     refuses. The object cannot be copied or pickled and refuses to work in a forked child.
@@ -224,7 +226,7 @@ class ReorderSliceCompute(Session):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """The price of the whole session, from public parameters; the smallest of what is proved."""
+        """The price of the whole session, from public parameters: the smallest that is proved."""
         runs: dict[str, Any] = {"applications": self._applications, "maps_grow": self._maps_grow is not False}
         if self._noise is None:
             assert self._most is not None
@@ -235,11 +237,11 @@ class ReorderSliceCompute(Session):
 
     @answers
     def slice(self, size: int, order: RowMap) -> int:
-        """Cut off the first `size` (and a secret few more) rows of what `order` makes of those left; their number.
+        """Take the first `size` rows (and a secret few more) of what `order` makes of those left as a slice.
 
-        The number names the slice in `compute`. If fewer rows are left, the slice is all of them, silently. Costs
-        nothing beyond the session's price. Raises `BudgetError` after `slices` slices, `ArgumentError` for a map that
-        `maps_grow` does not cover.
+        Returns the number that names the slice in `compute`. If fewer rows are left, the slice is all of them,
+        silently. Costs nothing beyond the session's price. Raises `BudgetError` after `slices` slices, `ArgumentError`
+        for a map that `maps_grow` does not cover.
         """
         size = integer("size", size, at_least=0)
         if self._maps_grow is None and not _grows(order):
@@ -263,8 +265,8 @@ class ReorderSliceCompute(Session):
         """Run a mechanism with the declared guarantee on a slice and return its answer, now or later.
 
         Raises `BudgetError` after the declared number of computations on this slice, `ArgumentError` for a slice that
-        does not exist or belongs to an earlier application. What `mechanism` raises passes through and may tell of the
-        data; the computation is counted.
+        does not exist or belongs to an earlier application. Exceptions of `mechanism` pass through and may tell of the
+        data. The computation is counted.
         """
         place = integer("number_of_slice", number_of_slice, at_least=0)
         if not self._first <= place < len(self._slices):
@@ -293,7 +295,7 @@ class ReorderSliceCompute(Session):
 
     @answers
     def release(self, value: Any) -> Release:
-        """What was made of the answers, with the session's guarantee and receipt."""
+        """The value made of the answers, with the session's guarantee and receipt."""
         receipt = self._payment.close()
         return Release(value=value, guarantee=self.guarantee, receipt=receipt, replayable=self._replayable)
 

@@ -1,9 +1,10 @@
 """The synchronisation maps of Reorder-Slice-Compute (Cohen et al. 2022, Lemma 2.4), with exact rates.
 
-With t_i = max(0, exp(-i e) + exp(-(i+1) e) - 1), G geometric from 0 and b the bit that tells the data sets apart:
-for b = 0, (i, 0) has probability (1 - exp(-e)) t_i and (i, 1) the rest of P(G = i); for b = 1, (i, 0) has exp(e) times
-that and (i - 1, 1) the rest. The second entry 1 means "synchronised". Only three log-ratios ln P1/P0 occur among the
-synchronised outcomes: e up to i = gamma - 2, one in between at gamma - 1, and -e from gamma = min{i: t_i = 0} on.
+Let t_i = max(0, exp(-i e) + exp(-(i+1) e) - 1), G geometric from 0 and b the bit that tells the data sets apart. For
+b = 0, (i, 0) has probability (1 - exp(-e)) t_i and (i, 1) the rest of P(G = i). For b = 1, (i, 0) has exp(e) times that
+and (i - 1, 1) the rest. The second entry 1 means "synchronised". Only three log-ratios ln P1/P0 occur among the
+synchronised outcomes. With gamma = min{i: t_i = 0} they are e up to i = gamma - 2, one in between at gamma - 1, and -e
+from gamma on.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Synchronisation:
 
     @property
     def success_least(self) -> float:
-        """P(synchronise) for b = 1, the smaller one; about log 2 for small epsilon and exp(-epsilon) from 0.4812 on."""
+        """P(synchronise) for b = 1, the smaller one: about log 2 for small epsilon and exp(-epsilon) from 0.4812 on."""
         return math.fsum(self.upper)
 
     def moment(self, order: Array) -> Array:
