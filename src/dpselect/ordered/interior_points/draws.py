@@ -1,7 +1,7 @@
-"""The secret draws of the interior-point mechanisms, each with its exact law.
+"""The secret draws of the interior-point mechanisms, each with its exact distribution.
 
-Everything that these mechanisms decide at random goes through one object, so that a test can put an enumeration of all
-outcomes in its place and obtain the exact output law of the code that is shipped.
+All random decisions of these mechanisms go through one object. A test can replace it by an enumeration of all outcomes,
+and so obtain the exact output distribution of the code that is shipped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SecretDraws:
         self._random = resolve(random)
 
     def geometric(self, epsilon: float) -> int:
-        """What is added to a slice: G = 0, 1, 2, ... with P(G >= k) = exp(-epsilon k), by bisection on one uniform."""
+        """G = 0, 1, 2, ... with P(G >= k) = exp(-epsilon k), added to a slice, by bisection on one uniform."""
         rate, uniform = epsilon_used(epsilon), LazyUniform(self._random)
 
         def exceeds(count: int) -> bool:
@@ -48,7 +48,7 @@ class SecretDraws:
         return discrete_laplace(1 / epsilon_used(epsilon), self._random)
 
     def heaviest(self, weights: NDArray[np.int64], epsilon: float, threshold: int) -> int | None:
-        """The place of the largest weight + fresh noise, the first of equal ones; None if it is below the threshold."""
+        """Place of the largest weight + fresh noise (the first of equal ones), or None if it is below the threshold."""
         scale = 1 / epsilon_used(epsilon)
         if scale <= _LARGEST_BULK:
             noise = discrete_laplace_array(scale, len(weights), self._random)
@@ -77,7 +77,7 @@ class SecretDraws:
         return draw_code(column, size=size, target=Fraction(column.total, 2), rate=Fraction(rate), random=self._random)
 
     def visit(self, place: str) -> None:
-        """Called where the code branches; secret, so nothing is kept. A test may."""
+        """The code calls this where it branches. Branches are secret, so nothing is kept. A test may keep them."""
 
     def __repr__(self) -> str:
         return "<SecretDraws>"

@@ -1,10 +1,10 @@
 """An interior point by dyadic intervals: a depth, a node at that depth, one of three points.
 
-M_j is the largest number of points that share their first j bits, psi(j) = min(M_j, n - M_(j+1)). Adding a point
-raises each M_j by 0 or 1, so psi moves by at most one, upwards only. (If M_j and M_(j+1) both rise, n - M_(j+1)
-stays; if M_(j+1) does not, n - M_(j+1) rises by one.) The last depth with M_j >= n/2 has psi >= n/2. A depth is drawn
-by the exponential mechanism, a node at that depth by stable choice, and a point by the exponential mechanism among
-the node's ends and its middle. One level of the idea behind TreeLog, with no promise and no recursion.
+M_j is the largest number of points that share their first j bits, psi(j) = min(M_j, n - M_(j+1)). Adding a point raises
+each M_j by 0 or 1, so psi moves by at most one, upwards only. If M_j and M_(j+1) both rise, n - M_(j+1) stays. If
+M_(j+1) does not rise, n - M_(j+1) rises by one. The last depth with M_j >= n/2 has psi >= n/2. A depth is drawn by the
+exponential mechanism, a node at that depth by stable choice, and a point by the exponential mechanism among the node's
+ends and its middle. This is one level of the idea behind TreeLog, with no promise and no recursion.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def depth_scores(codes: Codes, bits: int) -> NDArray[np.int64]:
 
 
 def _merged_weights(codes: Codes, bits: int) -> NDArray[np.int64]:
-    """At each depth 0 .. bits the largest node that is made of smaller ones there; one where there is none.
+    """At each depth 0 .. bits, the weight of the largest node that merges smaller ones there, or 1 if there is none.
 
-    The gaps between neighbours, from the one that shares most bits to the one that shares least, are closed in a
-    doubly linked list, all of one depth at once: every gap is touched once, regardless of the number of bits.
+    It closes the gaps between neighbours in a doubly linked list, from the gap that shares most bits to the one that
+    shares least. All gaps of one depth are closed at once. Every gap is touched once, regardless of the number of bits.
     """
     count = len(codes)
     shared = shared_prefixes(codes, bits)
@@ -72,7 +72,7 @@ def _merged_weights(codes: Codes, bits: int) -> NDArray[np.int64]:
 
 
 def draw_dyadic(codes: Codes, bits: int, parameters: DyadicParameters, draws: SecretDraws) -> int | None:
-    """A code in 0 .. 2**bits - 1, or None when no node is heavy enough; `codes` ascending."""
+    """A code in 0 .. 2**bits - 1, or None when no node is heavy enough. `codes` must be ascending."""
     depth = draws.index(depth_scores(codes, bits).tolist(), parameters.epsilon_depth)
     nodes, weights = node_weights(codes, bits, depth)
     place = parameters.choice.choose(weights, level=1, draws=draws)

@@ -35,8 +35,8 @@ __all__ = ["CumulativeInteriorPoint", "InteriorPoint", "interior_point"]
 class InteriorPoint(PublicDomain, Mechanism):
     """A value z with min(values) <= z <= max(values), except with `failure_probability`, if there are rows enough.
 
-    Private regardless of the values, and however few. `rows` says how many rows are enough. The value need not be among
-    the data; with too few rows it may be any value of the domain, or None.
+    It is private regardless of the values, and however few there are. `rows` says how many rows are enough. The value
+    need not be among the data. With too few rows it may be any value of the domain, or None.
 
     Attributes:
         epsilon, delta: the whole privacy budget; "exponential" spends no delta.
@@ -54,11 +54,12 @@ class InteriorPoint(PublicDomain, Mechanism):
         adjacency: under replace_one the number of rows is public, and "auto" uses it unless `expected_rows` is given;
             what is asked before there are rows needs it then.
 
-    It is run on a one-dimensional array or sequence. Integers (Python integers of any size) with `domain_size`, or
-    with integer bounds; doubles with bounds of which one is a float: the domain is then all doubles between them.
-    A value outside the domain counts as the nearest end; NaN and, in a sequence of Python objects, anything that is no
-    (whole) number count as the lower one. The `Release` holds the value or None (no node was heavy enough, or the count
-    was too small; both are decisions of private mechanisms). Running time depends on the data and is not covered.
+    You run it on a one-dimensional array or sequence. With `domain_size`, or with integer bounds, the values are
+    integers (Python integers of any size). If one of the bounds is a float, the values are doubles, and the domain is
+    all doubles between the bounds. A value outside the domain counts as the nearest end. NaN counts as the lower end.
+    In a sequence of Python objects, so does anything that is not a number (for a domain of integers, not an integer).
+    The `Release` holds the value or None. None means that no node was heavy enough, or that the count was too small.
+    Both are decisions of private mechanisms. Running time depends on the data and is not covered.
 
     Raises `ArgumentError` for parameters, `ContentError` for values that are not one-dimensional real numbers
     by their type or, in a sequence, (fewer than a tenth are),
@@ -124,13 +125,13 @@ class InteriorPoint(PublicDomain, Mechanism):
 
     @property
     def rows(self) -> int | None:
-        """Enough for an interior point except with `failure_probability`; None where the method needs another delta."""
+        """Enough for an interior point except with `failure_probability`, or None if the method needs another delta."""
         plan = self.plan if self.method == "auto" else self._method(self.method)
         return None if plan is None else plan.rows
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """At most (epsilon, delta), and the count; replacing a row is twice a step, (2e, (1 + exp(e)) d) for (e, d)."""
+        """At most (epsilon, delta), and the count. Replacing a row is twice a step, (2e, (1 + exp(e)) d) for (e, d)."""
         plan, adjacency, size = self.plan, parse_adjacency(self.adjacency), self.domain.size
         steps = 1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2
         terms = {"mechanism": "interior_point", "method": plan.method, "domain_size": size}
@@ -246,10 +247,9 @@ def _draw(plan: InteriorPointPlan, codes: Codes, size: int, draws: SecretDraws) 
 class CumulativeInteriorPoint(Mechanism):
     """Algorithm 8 on codes 0 .. 2**bits - 1 in any order, private at cumulative distance `distance`.
 
-    Two data sets of equal size are at cumulative distance d if at every y the numbers of points at or below y differ
-    by at most d; replacing one point is distance one. `tuned_cumulative` finds parameters. The caller must ensure that
-    what are called neighbours (`adjacency` is only its name) are at most at this distance. Codes outside count as the
-    ends.
+    Two data sets of equal size are at cumulative distance d if the numbers of points at or below y differ by at most d
+    at every y. Replacing one point is distance one. `tuned_cumulative` finds parameters. You must ensure that
+    neighbours are at most at this distance (`adjacency` is only their name). Codes outside count as the ends.
     """
 
     bits: int
@@ -277,7 +277,7 @@ class CumulativeInteriorPoint(Mechanism):
 
 
 def _container(values: Any, domain: Domain) -> Any:
-    """An array of numbers or objects, of which the type and the length are known; no value has been looked at."""
+    """An array of numbers or objects. Its type and its length are known, and no value has been looked at."""
     if isinstance(values, (str, bytes, dict)):
         raise ContentError("values must be a one-dimensional array or sequence of real numbers")
     values = unmasked(values)

@@ -1,7 +1,7 @@
 """Quasi-concave optimisation through interior points: the reduction of Cohen et al. (2022), Theorem 4.2.
 
-`interior_point_instance` turns a score into a multiset whose interior points are nearly optimal; neighbouring scores
-give multisets of cumulative distance at most two, so a mechanism for interior points that is private in that sense
+`interior_point_instance` turns a score into a multiset whose interior points are nearly optimal. Neighbouring scores
+give multisets of cumulative distance at most two. So a mechanism for interior points that is private in that sense
 optimises.
 
 Two data sets of the same size have cumulative distance d if #{x <= z} differs by at most d at every z.
@@ -42,9 +42,9 @@ _DISTANCE = 2
 def interior_point_instance(starts: Codes, scores: Codes | NDArray[np.int64], error: int) -> list[int]:
     """`error` places, sorted, such that the score at every place between the extremes is above the largest - error.
 
-    Place z occurs max(f'(z) - f'(z-1), 0) times for f'(z) = max(0, f(z) - largest + error), so that the number of
-    places up to z is the largest f' so far. `scores[i]` holds from starts[i] to before starts[i+1]. If the score moves
-    by at most one everywhere the largest does too, f' by at most two, and the results have cumulative distance <= 2.
+    Place z occurs max(f'(z) - f'(z-1), 0) times for f'(z) = max(0, f(z) - largest + error). So the number of places up
+    to z is the largest f' so far. `scores[i]` holds from starts[i] to before starts[i+1]. If the score moves by at most
+    one everywhere, the largest does too, and f' moves by at most two. Then the results have cumulative distance <= 2.
 
     The proof first tests whether the score is nearly constant. That is not needed: the argument above has no use for
     it (and it would cost budget). Source: Cohen et al. 2022, Theorem 4.2.
@@ -64,13 +64,13 @@ def interior_point_instance(starts: Codes, scores: Codes | NDArray[np.int64], er
 class QuasiConcaveByInteriorPoint(Mechanism):
     """Maximises an integer quasi-concave score of sensitivity one through an interior point (Theorem 4.2).
 
-    The interior point is found by the exponential mechanism, whose score moves by at most the cumulative distance, two:
-    rate = epsilon/4; or by Algorithm 8 ("cumulative"), which spends delta and may find none (None). It is here to
-    compare: `QuasiConcave` has a quarter of the error of the first and less than that of the second for anything below
-    2**3000 places.
+    The method "exponential" finds the interior point by the exponential mechanism. Its score moves by at most the
+    cumulative distance, two: rate = epsilon/4. The method "cumulative" finds it by Algorithm 8, which spends delta and
+    may find none (None). The class is here for comparison. `QuasiConcave` has a quarter of the error of the first, and
+    less error than the second for anything below 2**3000 places.
 
-    It is run on `ScoreRuns`, which are rounded down to integers, and that keeps them within one of each other. The
-    caller must ensure that the score is quasi-concave and moves by at most one between neighbours at every place.
+    You run it on `ScoreRuns`. It rounds them down to integers, which keeps them within one of each other. You must
+    ensure that the score is quasi-concave and moves by at most one between neighbours at every place.
 
     Attributes:
         places: how many there are, for what is asked before there is a score.
@@ -114,8 +114,8 @@ class QuasiConcaveByInteriorPoint(Mechanism):
     def error(self) -> int:
         """How far below the largest score the chosen one may be: the points that it needs for an interior point.
 
-        "exponential": ceil(8 log(places/failure_probability)/epsilon). Some place has n/2 of the instance's n places
-        on either side; each of the places outside weighs 1 against exp(epsilon n/8).
+        "exponential": ceil(8 log(places/failure_probability)/epsilon). Some place has n/2 of the instance's n places on
+        either side. Each of the places outside weighs 1 against exp(epsilon n/8).
         """
         if self.method == "cumulative":
             return cumulative_rows(self._cumulative, code_bits(self._size), self.failure_probability)

@@ -1,9 +1,9 @@
 """Private maximisation of a quasi-concave score over an ordered set of any size, by few evaluations.
 
-A score is quasi-concave when it rises up to some place and falls after it. The exponential mechanism on it is pure and
-its error is 2 log(T/beta)/epsilon for T places, which the reduction of Theorem 4.2 (Cohen et al. 2022) undercuts only
-for T beyond 2**3000 (see `optimisation_reduction` in this folder). Once its peak is known such a score need not be
-known everywhere: a place that was looked at bounds the scores of everything further out.
+A score is quasi-concave when it rises up to some place and falls after it. The exponential mechanism on it is pure, and
+its error is 2 log(T/beta)/epsilon for T places. The reduction of Theorem 4.2 (Cohen et al. 2022) has a smaller error
+only for T beyond 2**3000 (see `optimisation_reduction` in this folder). Once the peak of such a score is known, you
+need not know the score everywhere: a place that was looked at bounds the scores of everything further out.
 """
 
 from __future__ import annotations
@@ -114,24 +114,25 @@ class QuasiConcave(Mechanism):
     rate = epsilon/(2 sensitivity), or epsilon/sensitivity for monotonic scores. With T places the score is less than
     log(T/beta)/rate below the largest one except with probability beta (McSherry, Talwar 2007, Theorem 6).
 
-    The caller must ensure, for every data set: the score rises up to `peak` and falls after it (not strictly; plateaus
-    are fine), is the same whenever it is asked for, and moves by at most `sensitivity` between neighbours, at every
-    place and with its rounding. The guarantee rests on all three. `ScoreRuns` need not be quasi-concave.
+    You must ensure three things for every data set. The score rises up to `peak` and falls after it (not strictly:
+    plateaus are fine). It is the same whenever it is asked for. It moves by at most `sensitivity` between neighbours,
+    at every place and with its rounding. The guarantee rests on all three. `ScoreRuns` need not be quasi-concave.
 
     Attributes:
         monotonic: whether all scores move in the same direction between neighbours; rarely true under replace-one.
 
-    It is run on a score, from an integer to a number (what is no finite number, or beyond 2**53, is clipped there),
-    or `RisingAndFalling` where it is the smaller of two monotone functions, or `ScoreRuns`; with public places, which
-    are integers of any size (those of `ScoreRuns` are known):
+    You run it on a score with public places. The score is a function from an integer to a number, a `RisingAndFalling`
+    if it is the smaller of two monotone functions, or `ScoreRuns`. Numbers are clipped to magnitude 2**53, and NaN
+    counts as the lowest. Places are integers of any size, and those of `ScoreRuns` are known.
 
-    - domain_size, or lower and upper: the places are 0 .. domain_size - 1, or from lower to upper.
-    - peak: a place where the score is largest; it may depend on the data. Not needed for `RisingAndFalling`, nor for
-      at most 65,536 places, which are all looked at (and then the score need not be quasi-concave). No search finds it
-      in an arbitrary score: a plateau does not say on which side the only better place lies.
+    The places are 0 .. domain_size - 1, or from lower to upper. The `peak` is a place where the score is largest, and
+    may depend on the data. `RisingAndFalling` needs no peak. At most 65,536 places need none either: all of them are
+    looked at, and then the score need not be quasi-concave. Any other score needs its peak, as no search finds it in an
+    arbitrary score. A plateau does not tell you on which side the only better place is.
 
-    About 3 log2(T) evaluations at most; how many there are, and of what, depends on the data. Raises `ArgumentError` or
-    `TypeError` for parameters; what the score raises passes through and may tell of the data.
+    It takes about 3 log2(T) evaluations at most. Their number and their places depend on the data. Raises
+    `ArgumentError` or `TypeError` for parameters. An exception that the score raises passes through and may tell of the
+    data.
 
     >>> from dpselect.randomness import keyed_source
     >>> mechanism = QuasiConcave(epsilon=2.0)

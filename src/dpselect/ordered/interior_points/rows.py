@@ -1,8 +1,8 @@
 """How many points each interior-point method needs, and with which parameters: public numbers only.
 
-Every answer is a claim: with at least so many points (codes of the domain, ties allowed) the method returns an
+Every answer is a claim. With at least so many points (codes of the domain, ties allowed), the method returns an
 interior point with probability at least 1 - failure, regardless of the points. The derivations are with the functions.
-Shares of epsilon are found by a search; what it finds is priced and checked again, so it can only lose tightness.
+A search finds the shares of epsilon. Its result is priced and checked again, so the search can only lose tightness.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def step_budget(epsilon: float, delta: float, adjacency: Adjacency) -> tuple[flo
 def plan_method(
     method: Method, size: int, epsilon: float, delta: float, failure: float, adjacency: Adjacency
 ) -> InteriorPointPlan | None:
-    """The parameters of a method and what it needs; None without a delta it needs, or for the wrong adjacency."""
+    """The parameters of a method and what it needs, or None without a delta it needs or for the wrong adjacency."""
     bits = code_bits(size)
     step, step_delta = step_budget(epsilon, delta, adjacency)
     if method == "exponential":
@@ -113,12 +113,13 @@ def _dyadic(bits: int, epsilon: float, delta: float, failure: float) -> Interior
 def _dyadic_rows(parameters: DyadicParameters, bits: int, failure: float) -> int:
     """The least n for which these add up to at most `failure`.
 
-    A depth with psi >= s, s = n/2 - alpha, with probability 1 - bits exp(-epsilon_depth alpha). Then some node has
-    weight >= s and every child of any node weighs at most n - s. The noisy weight of the heaviest is below the
-    threshold with P(N >= s - threshold + 1); a node of weight at most w is chosen in its place with probability at most
-    the largest (n/x) P(N - N' >= s - x) over x <= w. Let v be chosen, of weight above w = s/2. If s/2 points lie to one
-    side of v, the end on that side scores at least min(s/2, w); else more than s/2 points are on either side of the
-    middle (its right child weighs at most n - s). The best of three scores at least s/2, others 0 if not interior.
+    A depth with psi >= s, s = n/2 - alpha, is drawn with probability 1 - bits exp(-epsilon_depth alpha). Then some node
+    has weight >= s, and every child of any node weighs at most n - s. The noisy weight of the heaviest is below the
+    threshold with probability P(N >= s - threshold + 1). A node of weight at most w is chosen in its place with
+    probability at most the largest (n/x) P(N - N' >= s - x) over x <= w. Let v be chosen, of weight above w = s/2. If
+    s/2 points are on one side of v, the end on that side scores at least min(s/2, w). Otherwise more than s/2 points
+    are on either side of the middle, as its right child weighs at most n - s. The best of three scores at least s/2,
+    others 0 if not interior.
     """
     alpha_mass = failure / 3.0
     alpha = math.ceil(math.log(bits / alpha_mass) / parameters.epsilon_depth)

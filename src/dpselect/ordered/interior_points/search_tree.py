@@ -2,7 +2,7 @@
 
 Codes are sorted: uint64 arrays for up to 64 bits, lists of Python integers beyond. A node at depth q (the root has
 depth 1) is given by its first q-1 bits. The heavy path goes from the root to the heavier child, to the left on ties
-(Cohen et al. 2022, Section 3); everything here is secret.
+(Cohen et al. 2022, Section 3). Everything here is secret.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def sort_codes(codes: Codes) -> Codes:
 
 
 def count_below(codes: Codes, code: int, low: int = 0, high: int | None = None) -> int:
-    """How many codes are smaller; known to be between `low` and `high`."""
+    """How many codes are smaller. The number is known to be between `low` and `high`."""
     high = len(codes) if high is None else high
     if isinstance(codes, list):
         return bisect_left(codes, code, low, high)
@@ -55,8 +55,8 @@ def count_below(codes: Codes, code: int, low: int = 0, high: int | None = None) 
 def draw_binary_search(codes: Codes, bits: int, noise_multiplier: float, draws: SecretDraws) -> int:
     """A code in 0 .. 2**bits - 1 by noisy binary search, for ascending codes: `bits` comparisons with Gaussian noise.
 
-    The question at a middle is whether more points are at or below it than above; the difference of the two numbers
-    moves by one when a point is added. An answer matters only where all points are on one side. `bits` answers, each
+    The question at a middle is whether more points are at or below it than above. The difference of the two numbers
+    moves by one when a point is added. An answer matters only if all points are on one side. The `bits` answers, each
     with noise of standard deviation `noise_multiplier` sqrt(bits), are one Gaussian mechanism with `noise_multiplier`
     at sensitivity one, for adding or removing a point.
     """
@@ -77,7 +77,7 @@ def join(first: Codes, second: Codes) -> Codes:
 def heavy_path(codes: Codes, bits: int) -> tuple[int, int, list[tuple[int, int]]]:
     """(leaf of the heavy path, Gamma, [(smaller child's weight, rightmost code of the left child)] from the root down).
 
-    Gamma is the largest of the smaller children's weights; its sensitivity is one. Source: Cohen et al. 2022, Lemma
+    Gamma is the largest of the smaller children's weights. Its sensitivity is one. Source: Cohen et al. 2022, Lemma
     3.5.
     """
     start, low, high, nodes = 0, 0, len(codes), []
@@ -103,14 +103,14 @@ def bit_lengths(codes: Codes) -> NDArray[np.int64]:
 def path_labels(codes: Codes, leaf: int, bits: int) -> NDArray[np.int64]:
     """The embedding's labels 1 .. bits: the depth at which a point leaves the path to `leaf`, the leaf itself `bits`.
 
-    Algorithm 4 walks the tree; the depth is that of the first bit in which point and leaf differ.
+    Algorithm 4 walks the tree. The depth is that of the first bit in which point and leaf differ.
     """
     apart: Codes = [code ^ leaf for code in codes] if isinstance(codes, list) else codes ^ np.uint64(leaf)
     return np.minimum(bits, bits - bit_lengths(apart) + 1)
 
 
 def shared_prefixes(codes: Codes, bits: int) -> NDArray[np.int64]:
-    """How many leading bits neighbouring codes share; one fewer entries than codes."""
+    """How many leading bits neighbouring codes share, with one entry fewer than there are codes."""
     if isinstance(codes, list):
         apart: Codes = [a ^ b for a, b in pairwise(codes)]
     else:

@@ -1,14 +1,14 @@
 """TreeLog (Cohen, Lyu, Nelson, Sarlos, Stemmer 2022, Algorithms 5, 7 and 8): an interior point through a search tree.
 
-A level takes the smallest and the largest points aside (the border), and asks, noisily, whether the heavy path of the
-others has a heavy sibling (Gamma). If so, such a node is found by walking down the path (`one_heavy_round`): between
-its two children lies an interior point. If not, each point is replaced by the depth at which it leaves the path, a
-domain of `bits` values in place of 2**bits. The deepest points are taken aside before; an interior depth, found
-recursively, and the node at this depth that holds the deepest points give three candidates, one of which has the
-border on both sides. The path itself is never used: a node is chosen privately among the deepest points, without
-their labels.
+A level takes the smallest and the largest points aside (the border). It asks, noisily, whether the heavy path of the
+others has a heavy sibling (Gamma). If so, it finds such a node by walking down the path (`one_heavy_round`), and an
+interior point is between the node's two children. If not, each point is replaced by the depth at which it leaves the
+path, a domain of `bits` values in place of 2**bits. The deepest points are taken aside before. An interior depth is
+found recursively. It and the node at this depth that holds the deepest points give three candidates, and one of them
+has the border on both sides. The path itself is never used: a node is chosen privately among the deepest points,
+without their labels.
 
-What it costs is in `tree_log_price`. A failed choice gives None, which is part of the private output.
+Its cost is in `tree_log_price`. A failed choice gives None, which is part of the private output.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TreeLogParameters:
         promise: Gamma from which on `one_heavy_round` is private.
         gate: a smaller child must weigh more than this to be tested at all, or None.
         base_bits: domains of at most 2**base_bits values go to the exponential mechanism.
-        slice_epsilon: of the geometric noise on the sizes of what is taken aside; None for fixed sizes.
+        slice_epsilon: of the geometric noise on the sizes of what is taken aside, or None for fixed sizes.
     """
 
     epsilon_threshold: float
@@ -84,7 +84,7 @@ def level_bits(bits: int) -> int:
 
 
 def draw_tree_log(codes: Codes, bits: int, parameters: TreeLogParameters, draws: SecretDraws) -> int | None:
-    """A code in 0 .. 2**bits - 1, or None; `codes` ascending."""
+    """A code in 0 .. 2**bits - 1, or None. `codes` must be ascending."""
     noise = draws.laplace(parameters.epsilon_threshold)
     return _level(codes, bits, 1, parameters, parameters.threshold + noise, draws)
 
@@ -131,9 +131,9 @@ def node_candidates(node: int, free_bits: int) -> list[int]:
 
 
 def one_heavy_round(codes: Codes, bits: int, parameters: TreeLogParameters, draws: SecretDraws) -> int:
-    """The split of the first node on the heavy path whose smaller child seems heavy; the path's leaf if none does.
+    """The split of the first node on the heavy path whose smaller child seems heavy, or the path's leaf if none does.
 
-    Algorithm 7. One more threshold noise; a fresh noise for each node.
+    Algorithm 7. It draws one more threshold noise, and a fresh noise for each node.
     """
     draws.visit("one heavy round")
     threshold = parameters.heavy_threshold + draws.laplace(parameters.epsilon_heavy)

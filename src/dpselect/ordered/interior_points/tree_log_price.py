@@ -1,29 +1,29 @@
-"""What TreeLog costs, from public parameters (Cohen et al. 2022, Section 3, Appendices A and B).
+"""The cost of TreeLog, from public parameters (Cohen et al. 2022, Section 3, Appendices A and B).
 
 Claim. Let every level have neighbouring data: adjacent by adding a point (`distance` None), or of equal size and at
-cumulative distance d_i = d 2^(i-1) at level i. Write L for the number of levels, D for the most that Gamma and a
-smaller child's weight move (1, or 2 d_L), T, T_o, g, m for threshold, heavy threshold, promise, deepest. The output is
-(epsilon, delta)-private with
+cumulative distance d_i = d 2^(i-1) at level i. Write L for the number of levels, and D for the most that Gamma and a
+smaller child's weight move (1, or 2 d_L). Write T, T_o, g, m for threshold, heavy threshold, promise, deepest. The
+output is (epsilon, delta)-private with
 
     epsilon = test + sum over levels of (border + choice) + max(base, heavy)        (heavy ends a level early)
     delta = the choices' + u(m/2 - D' - T) + L u(T - g - D + 1) + v(g - D + 1 - T_o)
 
-with u, v the tails P(N - N' >= z) of the difference of two noises of parameter epsilon_threshold, epsilon_heavy, and
-D' = 1, or 4 d_L. Adding a point: test 2 epsilon_threshold and heavy 2 epsilon_heavy, as all queries move in one
-direction (3 of each otherwise); border epsilon_border, since the border's score moves by one under a swap; the choice
-on deepest points that differ by a swap, 2 epsilon and 2 delta; base rate_base. At cumulative distance: test
-6 d_L epsilon_threshold, heavy 6 d_i epsilon_heavy, border d_i epsilon_border, base 2 rate_base 2 d_L.
+with u, v the tails P(N - N' >= z) of the difference of two noises of parameter epsilon_threshold, epsilon_heavy, and D'
+= 1, or 4 d_L. If a point is added, test is 2 epsilon_threshold and heavy is 2 epsilon_heavy, as all queries move in one
+direction (3 of each otherwise). The border is epsilon_border, since its score moves by one under a swap. The choice is
+on deepest points that differ by a swap, with 2 epsilon and 2 delta. The base is rate_base. At cumulative distance, test
+is 6 d_L epsilon_threshold, heavy is 6 d_i epsilon_heavy, border is d_i epsilon_border, base is 2 rate_base 2 d_L.
 
-Why. Given the sizes of what is taken aside, which do not depend on data, nothing random happens on the way down. Up to
-the first level where either Gamma is too large for the embedding (m/2 or more; m/2 - 2 d_i) all levels have
-neighbouring data (Lemmas 3.4 and 4.3; the deepest points differ by a swap, or are at cumulative distance 2 d_i, not
-d_i as printed). On that level not stopping has probability at most u(m/2 - D' - T). Stopping where a Gamma is below
-the promise has at most u(T - g - D + 1). Under the promise both runs of `one_heavy_round` meet, before their paths
-part, a node whose smaller child weighs at least g - D + 1: passing it has probability at most v(g - D + 1 - T_o). (Two
-paths part at a node with nearly equal children, and all Gammas below it are at most about half of its own.) Replace
-these events by a special output: what remains is a composition of private steps, and the replacement costs its
-probability once. A gate adds the probability that the one node which passes it on one side only is taken,
-v(T_o - gate - 1).
+Why. Given the sizes of what is taken aside, which do not depend on data, nothing random happens on the way down. A
+Gamma is too large for the embedding from m/2 on, or at cumulative distance from m/2 - 2 d_i on. Up to the first level
+where either Gamma is too large, all levels have neighbouring data (Lemmas 3.4 and 4.3). The deepest points differ by a
+swap, or are at cumulative distance 2 d_i, not d_i as printed. On that level not stopping has probability at most u(m/2
+- D' - T). Stopping where a Gamma is below the promise has at most u(T - g - D + 1). Under the promise both runs of
+`one_heavy_round` meet, before their paths part, a node whose smaller child weighs at least g - D + 1. Passing it has
+probability at most v(g - D + 1 - T_o). The reason is that two paths part at a node with nearly equal children, and all
+Gammas below it are at most about half of its own. Replace these events by a special output. A composition of private
+steps remains, and the replacement costs its probability once. A gate adds the probability that the one node which
+passes it on one side only is taken, v(T_o - gate - 1).
 
 Source: Cohen et al. 2022, Lemmas 3.4 and 4.3 (for neighbouring data on every level).
 """
@@ -123,8 +123,8 @@ def tree_log_price(parameters: TreeLogParameters, *, bits: int, distance: int | 
 def printed_parameters(epsilon: float, delta: float) -> TreeLogParameters:
     """Algorithm 5 with the constants of the paper: t = 100 log(1/delta)/epsilon, every component at `epsilon`.
 
-    With geometric noise on the sizes, which its analysis needs and `tree_log_price` does not: with L levels the whole
-    costs (3 + 3L) epsilon, by the price of a swap for each slice, regardless of the noise.
+    The sizes get geometric noise, which the paper's analysis needs and `tree_log_price` does not. With L levels the
+    whole costs (3 + 3L) epsilon, by the price of a swap for each slice, regardless of the noise.
     """
     t = math.ceil(100.0 / epsilon * math.log(1.0 / delta))
     return TreeLogParameters(
@@ -159,9 +159,9 @@ def iterated_logarithm(size: int) -> int:
 def printed_rows(*, domain_size: int, epsilon: float, delta: float) -> int:
     """The points that Theorems 3.7 and 3.8 ask for with the constants of their proofs, regardless of the real price.
 
-    Half of delta for Theorem 2.1's count of queries, each synchronised with probability 1/6 and 3 epsilon', and half
-    for log* levels of six slices and the mechanisms: epsilon' = epsilon/(3w + 7), and 10 log* t points. For comparison:
-    nothing runs with these.
+    Half of delta is for Theorem 2.1's count of queries, each synchronised with probability 1/6 and 3 epsilon'. The
+    other half is for log* levels of six slices and the mechanisms: epsilon' = epsilon/(3w + 7), and 10 log* t points.
+    This is for comparison: nothing runs with these.
 
     >>> round(printed_rows(domain_size=2**64, epsilon=1.0, delta=1e-6) / 1e7, 2)
     2.26

@@ -65,7 +65,7 @@ def _base_bits(bits: int, levels: int) -> int:
 
 
 def tuned_tree_log(bits: int, epsilon: float, delta: float, failure: float, levels: int = 1) -> TreeLogParameters:
-    """For (epsilon, delta), adding or removing a point, fixed sizes and `levels` levels; few points.
+    """For (epsilon, delta), adding or removing a point, fixed sizes and `levels` levels, with few points.
 
     Half of delta is for the choices, a sixth each for the three bad events of the price.
     """
@@ -104,8 +104,9 @@ def tuned_tree_log(bits: int, epsilon: float, delta: float, failure: float, leve
 def tree_log_rows(parameters: TreeLogParameters, bits: int, failure: float) -> int:
     """Points that suffice: what each level takes aside, and enough for the base.
 
-    With L levels, `failure`/(2L + 3) each for: the choice and the border's draw of each level, the base, the heavy
-    round (a node with an empty child fires at one of the depths) and all bad events. Geometric sizes add their tails.
+    With L levels, `failure`/(2L + 3) is for each of these: the choice and the border's draw of each level, the base,
+    the heavy round and all bad events. In the heavy round a node with an empty child fires at one of the depths.
+    Geometric sizes add their tails.
     """
     p, levels = parameters, parameters.levels(bits)
     mass = failure / (2 * levels + 3)
@@ -134,7 +135,7 @@ def affordable_printed(bits: int, epsilon: float, delta: float) -> TreeLogParame
 def tuned_cumulative(
     bits: int, epsilon: float, delta: float, failure: float, distance: int, levels: int = 1
 ) -> TreeLogParameters:
-    """For (epsilon, delta) at this cumulative distance (1 when one point is replaced), fixed sizes; few points."""
+    """For (epsilon, delta) at this cumulative distance (1 when one point is replaced), fixed sizes, few points."""
     base_bits, mass, event = _base_bits(bits, levels), failure / (2 * levels + 3), delta / 6.0
     last, total = distance << (levels - 1), distance * ((1 << levels) - 1)
 
@@ -174,7 +175,7 @@ def tuned_cumulative(
 
 
 def cumulative_rows(parameters: TreeLogParameters, bits: int, failure: float) -> int:
-    """As `tree_log_rows`; inf-like where the choice cannot reach its threshold."""
+    """As `tree_log_rows`. The number is very large if the choice cannot reach its threshold."""
     levels = parameters.levels(bits)
     choice = parameters.choice
     assert isinstance(choice, SupportChoice)

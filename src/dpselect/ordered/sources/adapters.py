@@ -71,9 +71,9 @@ class CategorySource(Protocol):
 class DataColumn:
     """A column in memory, or in chunks that can be read again. Objects are Python integers of any size.
 
-    `written` are its blocks with their cells as they are written, for a column whose cells may hold something else than
-    its type, and `missing` says which of them have no value. `zone` is the time zone that the type of time stamps has;
-    the values are in UTC.
+    `written` is for a column whose cells may hold something else than its type: it yields the column's blocks with
+    their cells as they are written. `missing` tells which of them have no value. `zone` is the time zone that the type
+    of time stamps has. The values are in UTC.
     """
 
     dtype: np.dtype[Any]
@@ -85,7 +85,7 @@ class DataColumn:
     zone: str | None = None
 
     def chunks(self) -> Iterator[NDArray[Any]]:
-        """The values that are there, all of one type; NaN and NaT may be among them."""
+        """The values that are there, all of one type. NaN and NaT may be among them."""
         return map(present_in, self.blocks())
 
     @property
@@ -94,7 +94,7 @@ class DataColumn:
         return self.written is None
 
     def fates(self, low: Any, high: Any) -> NDArray[np.int64]:
-        """How many cells have each of `FATES`, under these bounds; of time stamps, ticks of the column's unit."""
+        """How many cells have each of `FATES`, under these bounds. For time stamps they are ticks of the column's unit."""
         if self.ascending is not None:
             raise ArgumentError("assume_sorted: the cells of such a column are not counted")
         return block_fates(self.blocks, low, high, self.written, self.missing)
@@ -150,13 +150,13 @@ class TextColumn:
 
 @dataclass(frozen=True, repr=False)
 class SqlTable:
-    """A column of a table: `query` runs SQL (see `sql_column`); `whole` says that it holds integers.
+    """A column of a table: `query` runs SQL (see `sql_column`). If `whole`, it holds integers.
 
-    `table` and `column` are names, with dots between the parts of a name. `number_of`: an SQL expression with `{0}` for
-    the column, a fixed map of single rows to numbers or NULL, which no content makes fail (you must ensure this);
-    None for a column that has an order by categories only. `unit`: the numbers are timestamps, counted in it since
-    1970. `text_of`: the same for texts, None where there are none, compared with `place`. `any_type`: a cell may hold
-    a value of another type than the column's, as in SQLite.
+    `table` and `column` are names, with dots between the parts of a name. `number_of` is an SQL expression with `{0}`
+    for the column: a fixed map of single rows to numbers or NULL. No content may make it fail (you must ensure this).
+    It is None for a column that has an order by categories only. If `unit` is given, the numbers are timestamps,
+    counted in it since 1970. `text_of` is the same for texts, or None if there are none. It is compared with `place`.
+    If `any_type`, a cell may hold a value of another type than the column's, as in SQLite.
     """
 
     query: Query
@@ -207,7 +207,7 @@ class SqlTable:
         return not self.any_type
 
     def fates(self, low: Any, high: Any) -> NDArray[np.int64]:
-        """See `DataColumn.fates`; counted by the engine in one statement."""
+        """See `DataColumn.fates`. The engine counts them in one statement."""
         return number_counts(
             self.query,
             quoted(self.table),
@@ -232,18 +232,18 @@ class SqlTable:
 def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
     """Make a source of what a caller may hand over.
 
-    - a `ColumnSource` as it is; a DuckDB relation with one column;
-    - an Arrow array or chunked array, a polars or pandas series;
-    - a function that returns an iterator of chunks, called once for each reading (two, most often);
-    - an iterator of chunks, which is kept in memory as it cannot be read again;
-    - anything that NumPy makes a one-dimensional array of real numbers or timestamps of. What has no type (a list, a
-      tuple, a deque), text and the categories of pandas hold doubles (`blocks_of`).
+    * A `ColumnSource` as it is, or a DuckDB relation with one column.
+    * An Arrow array or chunked array, or a polars or pandas series.
+    * A function that returns an iterator of chunks, called once for each reading (two, most often).
+    * An iterator of chunks, which is kept in memory as it cannot be read again.
+    * Anything that NumPy makes a one-dimensional array of real numbers or timestamps of. Values without a type (a
+      list, a tuple, a deque), text and the categories of pandas hold doubles (`blocks_of`).
 
-    The first chunk, which may be empty, has the type of the column; where there is none it is a column of doubles.
+    The first chunk, which may be empty, has the type of the column. If there is no chunk, it is a column of doubles.
     Later chunks are read as that type: their types, which one cell may change in other libraries, change nothing.
 
-    Nulls, NaN and NaT are missing: such rows are not in the column; so are cells of a list or of an array of objects
-    that are not numbers (integers). Raises `TypeError` and `ArgumentError` for a type or shape that does not fit.
+    Nulls, NaN and NaT are missing: such rows are not in the column. Cells of a list or of an array of objects that are
+    not numbers (integers) are missing too. Raises `TypeError` and `ArgumentError` for a type or shape that does not fit.
     """
     if isinstance(values, (str, Path)):
         raise ArgumentError("values is a name: read a column of that file with open_column(file, column)")
@@ -324,7 +324,7 @@ def text_source(values: Any) -> CategorySource:
 
 
 def categorical_column(source: CategorySource, named: Categories) -> Callable[[], RankedColumn]:
-    """Counts rows of a `text_source` by category; those outside the declared list are missing."""
+    """Counts rows of a `text_source` by category. Those outside the declared list are missing."""
     count = source.counted(named)
 
     def column() -> CountedColumn:
@@ -338,7 +338,7 @@ def categorical_column(source: CategorySource, named: Categories) -> Callable[[]
 def unit_rows(
     source: ColumnSource, units: NDArray[np.int64], domain: Domain
 ) -> Callable[[], tuple[NDArray[np.uint64], NDArray[np.int64]]]:
-    """Reads the codes of rows that count as `units` rows each, an integer >= 0; missing values count nothing.
+    """Reads the codes of rows that count as `units` rows each, an integer >= 0. Missing values contribute 0.
 
     Raises `ArgumentError` at once where the numbers of rows and units differ.
     """

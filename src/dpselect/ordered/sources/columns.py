@@ -1,8 +1,8 @@
 """Unsorted columns whose rows are found by rank in a pass or two, without sorting them or holding them in memory.
 
-A sample brackets the ranks that are asked for; one pass counts what is below the bracket and keeps what is inside
-it, ties compressed to counts. The sample decides how long that takes, never the result: a bracket that missed is
-widened and read again.
+A sample brackets the ranks that you ask for. One pass counts the rows below the bracket and keeps those inside it, ties
+compressed to counts. The sample decides how long that takes, never the result: a bracket that missed is widened and
+read again.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def counted_window(codes: NDArray[np.uint64], units: NDArray[np.int64]) -> Windo
 class PaddedColumn:
     """A column with `pad` rows more at the first and at the last of its `size` codes: public ones, not data.
 
-    An answer that should lie left of every row finds the first code heavy then, however few rows there are.
+    An answer that should be left of every row finds the first code heavy then, however few rows there are.
     """
 
     column: RankedColumn
@@ -96,7 +96,7 @@ class PaddedColumn:
 class ChunkedColumn:
     """Rows that are read in chunks as often as needed, in the same order or another.
 
-    `chunks()` yields arrays of real numbers, integers or timestamps; NaN and NaT are missing. The chunks must hold
+    `chunks()` yields arrays of real numbers, integers or timestamps. NaN and NaT are missing. The chunks must hold
     the same rows every time (you must ensure this: the ranks of two readings are put together).
     """
 
@@ -168,7 +168,7 @@ class ChunkedColumn:
         return min(max(first, 1), self.total), min(max(last, 1), self.total)
 
     def _bracket(self, first: int, last: int, spread: float) -> tuple[int, int]:
-        """Codes between which the ranks lie, most likely; the whole domain when the sample does not tell."""
+        """Codes that the ranks are between, most likely, or the whole domain when the sample does not tell."""
         sample, total = self._surveyed
         count, end = len(sample), self.domain.size - 1
 
@@ -182,7 +182,7 @@ class ChunkedColumn:
         return low_code, max(high_code, low_code)
 
     def _extract(self, brackets: list[tuple[int, int]]) -> list[Window]:
-        """The windows of all rows with codes in these brackets, which do not overlap; one pass."""
+        """The windows of all rows with codes in these brackets, which do not overlap, in one pass."""
         size = self.domain.size
         keepers = [_Keeper(self.domain, low, high, size) for low, high in brackets]
         for chunk in self._read():
@@ -222,7 +222,7 @@ class _Keeper:
                 self._compress()
 
     def _compress(self) -> Window:
-        """What was kept so far, ties put together."""
+        """The rows that were kept so far, ties put together."""
         fresh = np.sort(np.concatenate(self._codes)) if self._codes else np.empty(0, dtype=np.uint64)
         found, known = window_of(fresh, 0, 0), self._found
         if known is not None:
@@ -233,7 +233,7 @@ class _Keeper:
         return found
 
     def window(self, total: int) -> Window:
-        """What was kept."""
+        """The rows that were kept."""
         if self._only is not None:
             alike = np.array([self._alike] if self._alike else [], dtype=np.int64)
             atom = np.full(len(alike), self._only, dtype=np.uint64)

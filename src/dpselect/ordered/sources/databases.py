@@ -105,7 +105,7 @@ def _engine(url: str) -> Any:
 
 
 def _reading(url: str, step: Callable[[], Any]) -> Any:
-    """A step before any row is read; of what it raises the kind alone is shown."""
+    """A step before any row is read. If it raises, the error shows only the kind of the exception."""
     import sqlalchemy as sa
 
     try:
@@ -120,7 +120,7 @@ def _reading(url: str, step: Callable[[], Any]) -> Any:
 
 
 def _type_name(engine: Any, table: str, column: str) -> str | None:
-    """The engine's name for the type of a column; None where there is no such column."""
+    """The engine's name for the type of a column, or None if there is no such column."""
     import sqlalchemy as sa
 
     *schema, name = table.split(".")

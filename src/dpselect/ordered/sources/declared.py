@@ -41,18 +41,18 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
         granularity: answers are multiples of it, and rows are rounded to the nearest one before they are compared: 1
             by default for integer types, 0.01, a `numpy.timedelta64`. Floats by default have a power of two,
             2**-48 to 2**-49 of the larger bound: 14 digits of it. "float64" makes every double an answer: for data of
-            unknown magnitude. A coarse granularity finds heavy atoms with fewer rows.
+            unknown magnitude. A coarse granularity finds frequent values with fewer rows.
         categories: an ordered list of values, in place of bounds; other values are missing. 1, 1.0, "1" and True are
             one category, and blanks around a cell do not count; in databases they are
             compared as text (DuckDB: in NFC and without outer blanks).
         weights: a row counts as weights/largest_weight rows, clipped to [0, largest_weight] and rounded to multiples
-            of largest_weight/1024; NaN counts nothing. Rates are divided by 1024 units accordingly.
+            of largest_weight/1024. NaN contributes 0. Rates are divided by 1024 units accordingly.
         assume_sorted: the values are in increasing order, missing ones last (you must ensure this: no answer is
             private otherwise). Takes well under a millisecond for any number of rows.
         domain: the domain that all this declares.
 
-    Raises `ArgumentError` and `TypeError` for arguments that do not fit; of the rows only their type is looked at, for
-    which the first chunk of a stream is read, and with `weights` their number.
+    Raises `ArgumentError` and `TypeError` for arguments that do not fit. Only the type of the rows is looked at, and
+    with `weights` their number. For the type, the first chunk of a stream is read.
 
     >>> Column([1.5, 2.5], lower=0, upper=9, granularity=0.5).domain.size
     19
@@ -90,7 +90,7 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
 
     @classmethod
     def of(cls, values: Any, options: dict[str, Any]) -> Column:
-        """The values with those of the options that are a column's, which are taken out; none for a column itself."""
+        """The values with those of the options that are a column's, which are taken out. A column itself takes none."""
         own = {name: options.pop(name) for name in cls.__dataclass_fields__ if name in options}
         if isinstance(values, Column):
             if own:
@@ -116,7 +116,7 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
 
     @property
     def possible(self) -> tuple[bool, ...]:
-        """Which of `FATES` a cell can have, by the declared domain and the column's type alone."""
+        """For each of `FATES`, whether a cell can have it, by the declared domain and the column's type alone."""
         if isinstance(self.domain, Categories):
             return (True, False, False, True, True)
         return (True, True, True, True, not self._source.typed)

@@ -18,7 +18,7 @@ __all__ = ["missing_in", "refuse_for_typed", "sql_without", "without"]
 
 
 def refuse_for_typed(declared: Declared | None, named: str, *, zone: bool = False) -> None:
-    """Raise `ArgumentError` for what only a column without a type takes; with `zone` it has a time zone of its own."""
+    """Raise `ArgumentError` for keys that need a column without a type. With `zone`, the column has its own time zone."""
     taken = {"missing_values"}
     if zone and declared is not None and declared.kind in ("date", "timestamp"):
         taken |= {"kind", "time_zone"}  # answers may be shown in another one
@@ -28,7 +28,7 @@ def refuse_for_typed(declared: Declared | None, named: str, *, zone: bool = Fals
 
 
 def missing_in(declared: Declared, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The declared missing values as values of a column's type; those that it does not have are left out."""
+    """The declared missing values as values of a column's type, without those that the type does not have."""
     values = declared.missing_values or ()
     if dtype.kind == "M":
         unit = np.datetime_data(dtype)[0]

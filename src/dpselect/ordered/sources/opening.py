@@ -1,4 +1,4 @@
-"""Where columns are: files and tables by the end of a path or the begin of a URL, each sort in one file."""
+"""Open columns: files and tables by the end of a path or the begin of a URL, each sort in one file."""
 
 from __future__ import annotations
 

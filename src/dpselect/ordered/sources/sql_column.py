@@ -44,14 +44,14 @@ def with_parameters(statement: str, marker: Callable[[int], str], name: Callable
 
 
 def ask(query: Query, statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
-    """The rows of a statement. What a driver says of a failure may quote the data, and is not passed on."""
+    """The rows of a statement. A driver's report of a failure may quote the data, and is not passed on."""
     with suppress(Exception):  # and raised outside, so that no traceback shows the driver's error either
         return query(statement, parameters)
     raise ContentError("the database did not answer; what it said is not shown, as it may quote the data")
 
 
 def counts_where(query: Query, table: str, condition: Callable[[str], str], parameters: Sequence[Any]) -> list[int]:
-    """How many rows meet a condition with each parameter, a hundred to a statement; it is made of a parameter's marker.
+    """How many rows meet a condition, made of a parameter's marker, with each parameter, a hundred to a statement.
 
     Each row is counted at most once for a parameter, by the engine.
     """
@@ -90,7 +90,7 @@ class SqlColumn:
         return int(rows[0][0])
 
     def _edge(self, code: int) -> float | int | None:
-        """A number such that the rows below it are those with a smaller code; None for all rows that are not missing.
+        """A number such that the rows below it are those with a smaller code, or None for all rows that are not missing.
 
         Integers are clipped to those that an engine binds, before which and after which there are no rows.
         """

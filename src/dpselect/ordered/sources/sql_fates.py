@@ -23,9 +23,9 @@ _MOST: Final = (1 << 63) - 1
 def number_counts(
     query: Query, table: str, *, cell: str, number: str, ends: tuple[Any, Any], whole: bool
 ) -> NDArray[np.int64]:
-    """The counts of numbers or ticks under bounds. `cell` and `number` are SQL; a cell without a number may hold one.
+    """The counts of numbers or ticks under bounds. `cell` and `number` are SQL. A cell without a number may hold one.
 
-    Where an engine has NaN it is above infinity, and missing.
+    If an engine has NaN, it is above infinity, and missing.
     """
     low, high = ends
     if whole:
@@ -41,7 +41,7 @@ def number_counts(
 def text_counts(
     query: Query, table: str, *, cell: str, text: str, place: str, names: Sequence[str]
 ) -> NDArray[np.int64]:
-    """The counts of a column of categories; `place` is SQL for one of their names."""
+    """The counts of a column of categories. `place` is SQL for one of their names."""
     among = ", ".join(place.replace("{0}", f":p{n}") for n in range(len(names)))
     return _counted(query, table, f"CASE WHEN ({text}) IN ({among}) THEN 0 ELSE {_lost(cell)} END", list(names))
 

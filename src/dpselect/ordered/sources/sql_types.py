@@ -1,7 +1,7 @@
-"""Which types of SQL columns are read, and how: a list for each engine, and anything that is not on it is refused.
+"""The types of SQL columns that are read, and how: a list for each engine. Types that are not on it are refused.
 
-An expression is a fixed map of single rows to a number, a text or NULL that no content makes fail: what a cast could
-not hold is clipped or NULL before it. NULL is missing.
+An expression is a fixed map of single rows to a number, a text or NULL. No content makes it fail: a value that a cast
+could not hold is clipped or NULL before it. NULL is missing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SqlType:
 
 
 def sql_type(engine: str, name: str, column: str) -> SqlType:
-    """The type by the engine's own name for it; `engine` is "sqlite", "postgresql" or "duckdb".
+    """The type by the engine's own name for it. `engine` is "sqlite", "postgresql" or "duckdb".
 
     Raises `ArgumentError` for a type that is not on the list.
 
@@ -114,7 +114,7 @@ def _duckdb() -> dict[str, SqlType]:
     date = replace(finite, number=f"CASE WHEN isfinite({{0}}) THEN CAST({days} AS BIGINT) * 86400000000 END")
 
     def within(kind: str) -> SqlType:
-        """The range in which microseconds fit; isfinite itself fails for seconds out of it.
+        """The range in which microseconds fit. The function isfinite itself fails for seconds out of it.
 
         Version 2.0.1 takes seconds and milliseconds to epoch_us by way of nanoseconds, which fails after the year 2262.
         """

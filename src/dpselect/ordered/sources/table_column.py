@@ -98,7 +98,7 @@ def _written(table: Table, column: str, declared: Declared) -> Iterator[tuple[Bl
 
 
 def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any] | None:
-    """The type of the values of a column that has one; None for text that is declared to hold something else.
+    """The type of the values of a column that has one, or None for text that is declared to hold something else.
 
     Raises `ArgumentError` for a type that does not fit.
     """
@@ -141,7 +141,7 @@ def _zone(empty: Any) -> str | None:
 
 
 def _look(table: Table, where: str, request: ColumnRequest) -> None:
-    """Look at the first rows whether a column is of its kind; missing cells do not count.
+    """Look at the first rows whether a column is of its kind. Missing cells do not count.
 
     Raises `ContentError` if less than a tenth of them are, or if a tenth, and more than one, would be with other
     separators or look like dates of another form. That the column is of its kind is a public fact, and giving bounds
