@@ -1,4 +1,4 @@
-"""How a study's cells are handled, counted with noise: one vector for all columns, of which every row pays one share.
+"""Counts, with noise, of how a study's cells are handled: one vector for all columns, and every row pays one share.
 
 Each feature column and the label have five counts (`tables.fates.FATES`). If too many cells of a column cannot be
 read, nothing is trained.
@@ -47,15 +47,15 @@ _FINE: Final = 25
 
 @dataclass(frozen=True)
 class CellPrice:
-    """How the cells of these columns (the label last) are counted, and what that costs; public.
+    """The public parameters of the counts of these columns' cells (the label last), and their cost.
 
-    `deviation` is the standard deviation of Gaussian noise, or where `pure` the scale of Laplace noise. `most` is the
-    share of unreadable cells above which nothing is trained. `bounded` are the columns of numbers: of others nothing is
-    clipped, so that two of their counts are 0 without noise.
+    `deviation` is the standard deviation of Gaussian noise, or if `pure` the scale of Laplace noise. `most` is the
+    share of unreadable cells above which nothing is trained. `bounded` are the columns of numbers. In other columns
+    nothing is clipped, so that two of their counts are 0 without noise.
 
-    Claim: one row changes one count by 1 in each column, or two by 1 where it is replaced. So all counts together are
-    a Gaussian mechanism of sensitivity sqrt(columns), or sqrt(2 columns); with Laplace noise one of sensitivity
-    columns, or 2 columns. Source: docs/theory/lost-cells.md, Theorem 3.
+    Claim: one row changes one count by 1 in each column, or two by 1 if it is replaced. So all counts together are
+    a Gaussian mechanism of sensitivity sqrt(columns), or sqrt(2 columns). With Laplace noise they are a mechanism of
+    sensitivity columns, or 2 columns. Source: docs/theory/lost-cells.md, Theorem 3.
     """
 
     columns: tuple[str, ...]
@@ -96,7 +96,7 @@ class CellPrice:
         return math.ceil(-self.deviation * float(ndtri(failure / 2.0))) + 1
 
     def withheld(self, noisy: NDArray[np.int64]) -> list[str]:
-        """The columns of which these counts show that a larger share than `most` is unreadable; none is the rule.
+        """The columns with a larger share of unreadable cells than `most`, as these counts show. Usually none.
 
         If no column has more, one is named with probability 0.05 at most. Source: docs/theory/lost-cells.md, Theorem 4.
         """
@@ -110,7 +110,7 @@ class CellPrice:
 
     @property
     def _excess_margin(self) -> float:
-        """What (1 - most) times one noise less most times three others exceeds in some column, at most so often."""
+        """A bound that (1 - most) times one noise less most times three others exceeds in some column, at most so often."""
         failure = _FAILURE / len(self.columns)
         weights = (1.0 - self.most, self.most, self.most, self.most)
         if self.pure:
@@ -120,7 +120,7 @@ class CellPrice:
         return self.deviation * math.hypot(*weights) * math.sqrt(-2.0 * math.log(failure)) + 1.0
 
     def describe(self, delta: float) -> dict[str, Any]:
-        """What the counts cost and how exact they are."""
+        """The cost of the counts and how exact they are."""
         return {
             "epsilon": self.guarantee.epsilon(delta),
             "margin_95": self.margin,
@@ -128,7 +128,7 @@ class CellPrice:
         }
 
     def released(self, noisy: NDArray[np.int64], delta: float) -> dict[str, Any]:
-        """What is released of the cells: none of the counts is below 0."""
+        """The released facts of the cells. None of the counts is below 0."""
         shown = {
             name: dict(zip(FATES, (max(0, count) for count in counts), strict=True))
             for name, counts in zip(self.columns, noisy.tolist(), strict=True)
@@ -137,7 +137,7 @@ class CellPrice:
 
 
 def cell_price(study: Study, columns: Mapping[str, Column], *, pure: bool = False) -> CellPrice | None:
-    """What is paid for counts, by a public rule; None where the study wants none or says no total.
+    """The parameters and the cost of counts, by a public rule. None if the study wants no counts or says no total.
 
     The least share between 0.01 and 0.05 with which a count has a standard deviation of 30 rows, or 0.05. None too if
     that would say nothing: if counts may be off by as many rows as there are about (`privacy.nominal_rows`). Noise is
@@ -169,8 +169,8 @@ def _moved(columns: int, adjacency: Adjacency) -> int:
 def column_fates(name: str, column: Column, cells: Any) -> NDArray[np.int64]:
     """The counts of a feature, each cell's fate by itself.
 
-    Of a column whose bounds are private they are those of what holds the bounds; see `with_bounds`. Raises what
-    `Column.encode` does.
+    If a column's bounds are private, the counts are those of the range that holds the bounds: see `with_bounds`. Raises
+    what `Column.encode` does.
     """
     declared = column.declared
     if column.kind == TEXT:

@@ -21,9 +21,9 @@ _NAMED = 8
 def table_columns(X: Any, names: Sequence[str]) -> dict[str, Cells]:
     """The columns with these names, one array of shape (rows,) each.
 
-    X: a pandas or polars data frame, an Arrow table, another object with columns, or a mapping from names to sequences,
-    with these columns in any order and with or without others; or an array (a list of rows) of exactly these columns,
-    in the order of `names`. Raises `ArgumentError` that says what is wrong with anything else.
+    X: a pandas or polars data frame, an Arrow table, another object with columns, or a mapping from names to sequences.
+    It has these columns in any order, with or without others. X may also be an array (a list of rows) of exactly these
+    columns, in the order of `names`. Raises `ArgumentError` that says what is wrong with anything else.
     """
     named = _named(X)
     if named is None:
@@ -42,7 +42,7 @@ def table_columns(X: Any, names: Sequence[str]) -> dict[str, Cells]:
 
 
 def _named(X: Any) -> tuple[list[Any], Callable[[str], Any]] | None:
-    """The names of the columns and how to get one; None for what has no names."""
+    """The names of the columns and how to get one. None if X has no names."""
     if isinstance(X, type):
         raise ArgumentError(f"X must be a table, got the class {X.__name__}")
     if isinstance(X, Mapping):

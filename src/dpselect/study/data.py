@@ -50,8 +50,8 @@ class Rows:
 
     `labels` are places of the declared classes, -1 where a label is none of them, or numbers between the declared
     bounds. `digests` decide the rows' parts (`row_parts`). `numbers` are the cells of columns whose bounds are private,
-    NaN where one is missing; their features are made once bounds are bought. `cells` are counts of what becomes of the
-    cells, one row for each column and the label last; None where they are not counted.
+    NaN where one is missing. Their features are made once bounds are estimated privately. `cells` are counts of how the
+    cells are handled, one row for each column and the label last. It is None if they are not counted.
     """
 
     features: Array
@@ -119,7 +119,7 @@ def plan_columns(data: Data, table: Table) -> dict[str, Column]:
 
 
 def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None, *, counted: bool = False) -> Rows:
-    """Read and encode the rows, the features in the order of `facts`; by default in the table's own.
+    """Read and encode the rows, with the features in the order of `facts`, by default in the table's order.
 
     With `counted` the cells of each column are counted by how they are handled.
 
@@ -164,7 +164,7 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None, *,
 def _counted(
     data: Data, table: Table, facts: Mapping[str, Column], columns: Mapping[str, Any], plain: Collection[str]
 ) -> NDArray[np.int64]:
-    """How the cells of each column are handled, and of the label's; shape (columns + 1, fates)."""
+    """The counts of how each column's and the label's cells are handled, shape (columns + 1, fates)."""
 
     def cells(name: str) -> Any:
         """The cells, as the file writes them if they came as doubles and one of them is none."""
@@ -179,10 +179,10 @@ def _counted(
 def cells_of(
     table: Table, wanted: Sequence[str], numbers: Collection[str] = (), *, doubles: Collection[str] = ()
 ) -> dict[str, Any]:
-    """These columns, of which `numbers` are read as numbers: what is none as it was declared is none.
+    """These columns, with `numbers` read as numbers. A cell that is no number as declared is none.
 
-    Text of `doubles` comes as doubles, which is faster; that a cell holds text is lost then. What a library says of
-    cells that it cannot read is not passed on, as it may quote them.
+    Text of `doubles` comes as doubles, which is faster, but then it is lost that a cell holds text. A library's message
+    about cells that it cannot read is not passed on, as it may quote them.
     """
     try:
         found = table.read(wanted, doubles)
@@ -230,7 +230,7 @@ def refuse_other_separators(
 
 
 def encode_columns(columns: Mapping[str, Any], facts: Mapping[str, Column]) -> Array:
-    """Features in [-1, 1] of rows to predict, by public facts, in the order of `facts`; raises `ContentError`."""
+    """Features in [-1, 1] of rows to predict, by public facts, in the order of `facts`. Raises `ContentError`."""
     length = len(columns[next(iter(facts))])
     return _joined((fact.encode(name, columns[name], empty=True) for name, fact in facts.items()), facts, length)
 

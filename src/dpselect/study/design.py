@@ -1,9 +1,9 @@
 """Step 0 of a study: what it leaves open is filled in by rule, from public facts alone.
 
 One run of the default learner has all of the rows and all of the budget. A search pays for the choice with noise, which
-comes back only where its candidates really differ, and where trials can tell them apart. So a study that names no
-design is one run where it names nothing to choose from, or nothing by which a search would win; a few unlike candidates
-are a portfolio, each tried once.
+comes back only if its candidates really differ and trials can tell them apart. So a study that names no design is one
+run if it names nothing to choose from, or nothing by which a search would win. A few unlike candidates are a portfolio,
+each tried once.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _BY_RULE: Final = {
 
 
 def designed(study: Study) -> Study:
-    """The same study with its design, its law, its map and how it is scored; one that says them all is unchanged.
+    """The same study with its design, its distribution of runs, its map and its scoring. Stated ones are unchanged.
 
     Without `[space]` it is one run: all rows train, and none scores unless there is a `[validation]` table, whose noisy
-    figure is then released. With a `[space]` of a few unlike candidates and rows enough it is a portfolio of them; with
-    fewer rows, or of what a rule knows, one run; with another one a search of a harmonic number of runs.
-    `[repetitions]` say a search themselves; with `[refit]` it is one in two stages.
+    score is then released. With a `[space]` of a few unlike candidates and enough rows it is a portfolio of them. With
+    fewer rows, or with candidates that a rule can choose from, it is one run. With any other `[space]` it is a search
+    of a harmonic number of runs. `[repetitions]` ask for a search, and with `[refit]` it is a search in two stages.
     """
     asked = study.search.design
     if asked == "auto" and study.space:
@@ -74,7 +74,7 @@ def designed(study: Study) -> Study:
 
 
 def default_map(study: Study, *, several: bool = False) -> dict[str, str]:
-    """The map of the rows where the learner's table leaves all to the rule, as a key of it; none where it does not.
+    """The map of the rows, as a key of the learner's table, if that table leaves all to the rule. Empty otherwise.
 
     `several`: for one among several learners, each with the map that it is good with.
     """
@@ -102,7 +102,7 @@ def signals(study: Study) -> float | None:
 
 
 def combinations(space: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]] | None:
-    """Every combination of the choices of a space, those listed first before others; None where it is no list.
+    """Every combination of the choices of a space, those listed first before others. None if it is no list.
 
     >>> combinations({"map": {"law": "categorical", "choices": ["cos4", "joint"]}})
     [{'map': 'cos4'}, {'map': 'joint'}]
@@ -140,7 +140,7 @@ def _planned(study: Study) -> tuple[str, Study]:
 
 
 def _first(study: Study, told: Mapping[str, Any]) -> Study:
-    """The study of one run of the first candidate; a smooth map stands for the one that the rule chooses."""
+    """The study of one run of the first candidate. A smooth map is replaced by the one that the rule chooses."""
     smooth = default_map(study) if told["map"] in _ALIKE else {}
     return study.model_copy(update={"space": {}, "learner": study.learner.model_copy(update={**told, **smooth})})
 

@@ -41,9 +41,9 @@ _KINDS: Final = {
 
 
 def read_dictionary(path: Path) -> dict[str, DraftedColumn]:
-    """What the dictionary says of each column, by name.
+    """The dictionary's facts of each column, by name.
 
-    A row describes one column: its `name`, and where they are known its `kind`, `description`, `low` and `high`, and
+    A row describes one column: its `name`, and if they are known its `kind`, `description`, `low` and `high`, and
     its `categories` with `|` between them. Raises `ArgumentError` that names the row and the column of the file: all of
     it is public.
     """
@@ -86,7 +86,7 @@ def _described(cells: Mapping[str, str], path: Path) -> DraftedColumn:
 
 
 def described_columns(columns: Sequence[DraftedColumn], dictionary: Mapping[str, DraftedColumn]) -> list[DraftedColumn]:
-    """The columns as the dictionary says; what it does not say of one stays as it was."""
+    """The columns as the dictionary describes them. Facts that it does not state stay as they were."""
     found = []
     for column in columns:
         described = dictionary.get(column.name)

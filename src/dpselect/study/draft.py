@@ -1,7 +1,7 @@
 """A first draft of a study, from the names of a table's columns and from the types that its schema states.
 
-No cell is read: no matter what a draft said of cells would be a release that no one paid for. What only a person can
-know is marked with `FILL_IN`, and a study is refused as long as it stands there.
+No cell is read: anything that a draft said of cells would be a release that no one paid for. `FILL_IN` marks the facts
+that only a person can know, and a study is refused as long as it contains this mark.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _TEXT: Final = {"text", "comment", "comments", "review", "message", "feedback", 
 
 @dataclass(frozen=True)
 class DraftedColumn:
-    """What a draft says of a column: its kind, and why.
+    """A draft's facts of a column: its kind, and why.
 
     `kind` is number, boolean, date, duration, category, text or none, for a column that is left out. `bounds` and
-    `categories` are words as someone typed them; none leave a blank.
+    `categories` are words as someone typed them. If there are none, the draft has a blank.
     """
 
     name: str
@@ -62,7 +62,7 @@ class DraftedColumn:
 
     @property
     def facts(self) -> str:
-        """What stands for it under `[data.columns]`."""
+        """The column's entry under `[data.columns]`."""
         if self.kind == "category":
             return f"{{ categories = {_list(self.categories)}, other = true }}"
         if self.kind == "text":
@@ -75,7 +75,7 @@ class DraftedColumn:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a person says of a table, in words as they were typed; none leave a blank."""
+    """A person's facts of a table, in words as they were typed. If there are none, the draft has a blank."""
 
     epsilon: str = "3"
     classes: Sequence[str] = ()
@@ -142,7 +142,7 @@ def _called(source: str) -> str:
 
 
 def _answers(facts: Facts) -> str:
-    """What stands for the label: its classes or its bounds, and where no one said which, how the other is written."""
+    """The label's entry: its classes or its bounds, and if no one said which, how to write the other."""
     classes, bounds = f"classes = {_list(facts.classes)}", f"label_bounds = {_list(facts.label_bounds)}"
     if facts.task == "regression":
         bounds += "         # its least and its largest value, public"
@@ -157,7 +157,7 @@ def _list(words: Sequence[str]) -> str:
 
 
 def _toml(word: str) -> str:
-    """What someone typed, as TOML: a number as it is, other words in quotation marks."""
+    """Typed words as TOML: a number as it is, other words in quotation marks."""
     return word if re.fullmatch(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", word) else _quoted(word)
 
 

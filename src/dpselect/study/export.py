@@ -39,7 +39,7 @@ class ExportedModel(BaseEstimator):  # type: ignore[misc]
 
     @cached_property
     def model_(self) -> ReleasedModel:
-        """The released model; raises `StudyError` for other bytes."""
+        """The released model. Raises `StudyError` for other bytes."""
         return read_model(self.content, "the exported model")
 
     @property
@@ -61,7 +61,7 @@ class ExportedModel(BaseEstimator):  # type: ignore[misc]
         raise ArgumentError("a released model is fitted, and is not trained again")
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row, or its number; shape (rows,)."""
+        """The class of each row, or its number, as an array of shape (rows,)."""
         return self.model_.predict(X)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""What a study can say of a column, and how its cells become numbers; one file a kind."""
+"""The facts that a study can state of a column, and how its cells become numbers. Each kind has one file."""
 
 from lazy_loader import attach_stub
 

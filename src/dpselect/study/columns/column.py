@@ -1,4 +1,4 @@
-"""What is public about one feature of a study, and how it encodes a cell."""
+"""The public facts about one feature of a study, and how it encodes a cell."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Public = Annotated[Scalar, BeforeValidator(_text)]
 
 
 class Column(CellKeys):
-    """What is public about one feature: its bounds, to which values are clipped, its categories, or that it is text."""
+    """The public facts about one feature: its bounds, to which values are clipped, its categories, or that it is text."""
 
     bounds: tuple[Public, Public] | Literal["private"] | None = None
     """Values are clipped to these; numbers, dates, or durations in seconds. "private" buys them (`[preparation]`).
@@ -142,14 +142,14 @@ class Column(CellKeys):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The bounds as numbers; until they are bought, what holds them."""
+        """The bounds as numbers. Until they are estimated privately, the range that holds them."""
         given = self.within if self.private else self.bounds
         if given is None or isinstance(given, str):
             return self.declared.widest
         return self._number(given[0]), self._number(given[1])
 
     def bought(self, low: float, high: float) -> Column:
-        """The column once these are its bounds; what holds them, where they cannot be written as two that differ."""
+        """The column with these bounds, or with the range that holds them if they cannot be written as two that differ."""
         try:
             return self._with_bounds(low, high)
         except ValueError:
@@ -162,7 +162,7 @@ class Column(CellKeys):
         return Column(**public | {"bounds": (written(low, self.declared), written(high, self.declared))})
 
     def _kept(self, fill: Scalar | None, low: float, high: float) -> Scalar | None:
-        """What stands for a missing cell, clipped to bounds that are bought."""
+        """The value that replaces a missing cell, clipped to bounds that are estimated privately."""
         if fill is None or fill == INDICATOR or low <= self._number(fill) <= high:
             return fill
         return self.declared.column_kind.written(low if self._number(fill) < low else high, self.declared)
@@ -179,7 +179,7 @@ class Column(CellKeys):
 
     @property
     def half_width(self) -> float | None:
-        """Half the distance of the bounds, for what is scaled so that they are -1 and 1; None for mere indicators."""
+        """Half the distance of the bounds, if the scale maps them to -1 and 1. None for indicators only."""
         if self.categories is not None or self.kind == TEXT or self._scale[0].with_size:
             return None
         low, high = self.limits
@@ -241,7 +241,7 @@ class Column(CellKeys):
         return values
 
     def features(self, values: Array) -> Array:
-        """What `encode` makes of numbers."""
+        """The features that `encode` makes of numbers."""
         low, high = self.limits
         lost = np.isnan(values)
         indicated = self.missing in (None, INDICATOR)

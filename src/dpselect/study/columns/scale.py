@@ -1,4 +1,4 @@
-"""From a number within its public bounds to features within [-1, 1]; the registry of scales that a study can name."""
+"""Scales from a number within its public bounds to features within [-1, 1], and the registry that a study names."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOST_BINS: Final = 4096
 class Scale:
     """A map of numbers, one at a time, by public facts alone.
 
-    `features(values, low, high, size)` gives an array of shape (rows, width) from values between the bounds; the width
-    is `size`, which a study writes behind the name (`name:SIZE`), for a scale `with_size`, else 1 (and the size 0).
-    `refused(low, size)` says what is wrong with a lower bound or a size, or nothing.
+    `features(values, low, high, size)` gives an array of shape (rows, width) from values between the bounds. For a
+    scale `with_size` the width is `size`, which a study writes behind the name (`name:SIZE`). Otherwise the width is 1
+    and the size 0. `refused(low, size)` says what is wrong with a lower bound or a size, or nothing.
     """
 
     features: Callable[[Array, float, float, int], Array]
@@ -55,7 +55,7 @@ def _not_negative(low: float, size: int) -> str:  # noqa: ARG001
 
 
 def _bins(values: Array, low: float, high: float, size: int) -> Array:
-    """Indicators of `size` intervals of one width; the upper bound belongs to the last."""
+    """Indicators of `size` intervals of one width. The upper bound belongs to the last."""
     place = np.minimum(np.floor(_share(values, low, high) * size), size - 1)
     return np.asarray(place[:, None] == np.arange(size), dtype=np.float64)
 

@@ -47,7 +47,7 @@ class HashedText:
 
 
 def _text(cell: Any) -> str:
-    """A cell as text in Unicode's form NFC; empty for a missing one."""
+    """A cell as text in Unicode's form NFC. A missing cell gives the empty text."""
     if category(cell) == "":
         return ""
     text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)
