@@ -123,7 +123,7 @@ def account(
 
 
 def _read_study(optuna: str, name: str | None) -> PastStudy:
-    """A past search; what cannot be read is named by its flag."""
+    """A past search. An error names what cannot be read by its flag."""
     from dpselect.integrations.optuna.study import read_study
 
     try:
@@ -200,14 +200,14 @@ def _print_one(
 
 
 def _of_rows(person: Guarantee, rows: int, delta: float) -> tuple[dict[str, Any], list[str]]:
-    """What a person with several rows is promised."""
+    """The guarantee for a person with several rows."""
     epsilon = person.epsilon(delta)
     line = f"a person with {rows} rows: epsilon {rounded_up(epsilon)} at delta {delta:g}"
     return {"rows": rows, "rows_epsilon": _finite(epsilon)}, [line]
 
 
 def _quality(described: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """How good a winner the number of runs gives; nothing of a grid, whose candidates differ."""
+    """How good a winner the number of runs gives. Nothing for a grid, whose candidates differ."""
     if described["law"] == GRID:
         return {}, []
     quality = quality_of(from_description(described))

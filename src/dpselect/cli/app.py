@@ -1,8 +1,8 @@
 """Commands, exit statuses and where output goes.
 
-Results go to standard output, everything else to standard error. Exit status: 0 done, 1 failed, 2 wrong usage,
-3 refused because the budget does not allow it, 5 withheld because noisy counts say that too many cells cannot be read.
-No status and no message depends on what the runs of a search did.
+Results go to standard output, everything else to standard error. Exit status 0 means done, 1 failed, 2 wrong usage, and
+3 refused because the budget does not allow it. Exit status 5 means withheld because noisy counts say that too many
+cells cannot be read. No status and no message depends on what the runs of a search did.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; errors become one line on standard error and an exit status."""
+    """Run the command line. Errors become one line on standard error and an exit status."""
     try:
         with shown_warnings():
             app()

@@ -152,7 +152,7 @@ def _run(subject: Auditable, draws: int, how: dict[str, Any], *, low_bits: bool)
 
 @contextmanager
 def _output_to_stderr() -> Iterator[None]:
-    """What the mechanism prints, and what its C code and child processes write to standard output."""
+    """Send the mechanism's standard output to standard error, also that of its C code and of child processes."""
     with ExitStack() as undone:
         if sys.stdout is sys.__stdout__ and sys.stdout is not None:  # else someone took it already
             sys.stdout.flush()

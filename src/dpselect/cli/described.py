@@ -19,7 +19,7 @@ LAW_HELP = (
 
 
 def base_of(base: str, *, adjacency: Adjacency | str, **settings: float) -> Guarantee:
-    """The guarantee of the base mechanism that the text describes, some settings replaced; `ArgumentError`."""
+    """The guarantee of the base mechanism that the text describes, some settings replaced. Raises `ArgumentError`."""
     name, given = parse_settings(base)
     return base_named(name, {**given, **settings}, adjacency=adjacency)
 
@@ -33,7 +33,7 @@ def law_of(repetitions: str) -> Repetitions:
 
 
 def parse_settings(text: str) -> tuple[str, dict[str, float | int]]:
-    """Split `name:key=value,key=value`; raises `ArgumentError`.
+    """Split `name:key=value,key=value`. Raises `ArgumentError`.
 
     >>> parse_settings("negative-binomial:eta=0,mean=10")
     ('negative-binomial', {'eta': 0, 'mean': 10})

@@ -1,4 +1,4 @@
-"""`dpselect gate`: is the candidate better than the incumbent? One bit an ask, out of one purse."""
+"""`dpselect gate`: is the candidate better than the incumbent? One bit a query, out of one error budget."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ def verify(
 
 
 def _verified(document: Any, known: dict[str, Any] | None, trusted: str | None) -> GateTerms:
-    """The terms of a certificate that holds by a trusted key; raises `ContentError`."""
+    """The terms of a certificate that holds by a trusted key. Raises `ContentError`."""
     if known is not None:
         if trusted not in (None, known["terms"]["public_key"]):
             raise ContentError("the gate has another public key")

@@ -114,7 +114,7 @@ def _words(question: str) -> tuple[str, ...]:
 
 
 def _answered(facts: Facts, label: str) -> Facts:
-    """What a person says of the label: its classes, or of one that is a number its bounds."""
+    """A person's answers about the label: its classes, or its bounds if it is a number."""
     if facts.classes or facts.label_bounds:
         return facts
     if facts.task != "regression":
@@ -126,7 +126,7 @@ def _answered(facts: Facts, label: str) -> Facts:
 
 
 def _asked(column: DraftedColumn) -> DraftedColumn:
-    """What a person says of a column."""
+    """A person's answers about a column."""
     kind = ""
     while kind not in _KINDS:
         kind = ask(f"{column.name!r}: {', '.join(_KINDS)}", column.kind)

@@ -1,4 +1,4 @@
-"""What a terminal shows while a study runs: its stage, the time and the public law, never a trial."""
+"""A running study in a terminal: its stage, the time and the public distribution, never a trial."""
 
 from __future__ import annotations
 

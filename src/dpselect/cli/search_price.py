@@ -22,7 +22,7 @@ SUBSET_HELP = "Search on a random subset, then one final run on the 'rest' of th
 
 
 def two_numbers(name: str, form: str, text: str | None) -> tuple[float, float] | None:
-    """What an option gives as `form`, or `ArgumentError`.
+    """The two numbers that an option gives as `form`. Raises `ArgumentError`.
 
     >>> two_numbers("proposal_ratio", "LOWER:UPPER", "0.8:1.25")
     (0.8, 1.25)

@@ -1,7 +1,7 @@
 """The one place where the command line writes: no text of a file, a name or a server steers the terminal.
 
-Names of columns, files and keys come from others. What would move the cursor, change the direction of writing or colour
-the text is written as an escape, such as \\x1b, and nothing is taken for markup.
+Names of columns, files and keys come from others. Characters that would move the cursor, change the direction of
+writing or colour the text are written as escapes, such as \\x1b. Nothing is taken for markup.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SPACES: Final = "Zs"
 
 
 def plain(text: str) -> str:
-    """The text with an escape in place of each sign that is not printed as itself; ends of lines and tabs stay.
+    """The text with an escape in place of each sign that is not printed as itself. Ends of lines and tabs stay.
 
     >>> plain("a" + chr(27) + "[31m [red]") == "a" + chr(92) + "x1b[31m [red]"
     True
@@ -57,18 +57,18 @@ def warn(*lines: str) -> None:
 
 
 def write_data(text: str) -> None:
-    """Data on standard output, as they are where that is a file or a program; no end of a line is added."""
+    """Data on standard output, as they are if that is a file or a program. No end of a line is added."""
     typer.echo(_for(sys.stdout, text) if sys.stdout.isatty() else text, nl=False)
 
 
 def put(stream: TextIO, text: str) -> None:
-    """A line that is written over by the next one; an empty text ends it."""
+    """A line that the next one overwrites. An empty text ends it."""
     stream.write(f"\r{plain(text)}" if text else "\n")
     stream.flush()
 
 
 def ask(question: str, default: str = "") -> str:
-    """What a person answers, without blanks around it."""
+    """A person's answer, without blanks around it."""
     answer: str = typer.prompt(plain(question), default=default, show_default=bool(default), err=True)
     return answer.strip()
 
@@ -81,7 +81,7 @@ def console(stream: TextIO | None = None, *, width: int | None = None) -> Consol
 
 
 def bars(stream: TextIO, *columns: ProgressColumn, disable: bool = False) -> Progress:
-    """Bars of progress, gone in the end. What they are called goes through `plain`."""
+    """Bars of progress, gone in the end. Their names go through `plain`."""
     from rich.progress import Progress, TextColumn
 
     named = TextColumn("{task.description}", markup=False)
@@ -107,6 +107,6 @@ def shown_warnings() -> Iterator[None]:
 
 
 def _for(stream: TextIO, text: str) -> str:
-    """What the stream can hold."""
+    """The text, as far as the stream can hold it."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return plain(text).encode(encoding, "backslashreplace").decode(encoding)

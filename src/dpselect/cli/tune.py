@@ -123,7 +123,7 @@ def tune(
 
 
 def _bounds(preparation: dict[str, Any] | None) -> list[str]:
-    """The bounds that were bought, one a line; none where nothing was found, which has none."""
+    """The bounds that were estimated privately, one a line. There is none if nothing was found."""
     bounds = {} if preparation is None else preparation["bounds"]
     return [
         f"bounds of {name}: {', '.join(f'{end:.4g}' if isinstance(end, float) else str(end) for end in ends)}"

@@ -4,24 +4,24 @@ A claim v is confirmed when the distance of the rows' mean S from it, with noise
 tolerance's noise is drawn again after every answer. Without a confirmed claim the answer is S with Gaussian noise,
 rounded.
 
-**Privacy.** A run of checks up to its refusal is a sparse vector with one positive (the distance moves by one row),
-whose noises are drawn on integers in units of 2**-BITS. Its privacy profile is that of the game of coins
+**Privacy.** A run of checks up to its refusal is a sparse vector with one positive (the distance moves by one row). Its
+noises are drawn on integers in units of 2**-BITS. Its privacy profile is that of the game of coins
 (docs/theory/sparse-vector.md, Theorem 7), and is below that of N(0,1) against N(mu_c,1). `mu_of_run` compares them.
 There are at most B runs and B answers, one after the other. Gaussian trade-offs compose adaptively with mu^2 adding up
-(Dong, Roth, Su 2022; Smith, Thakurta 2022).
+(Dong, Roth, Su 2022, and Smith, Thakurta 2022).
 
-**Validity.** Fix the noise, which does not depend on the rows: what is shown is then one of the sequences counted in
-`dpselect.holdout.counting`, whose theorem holds no matter what rule maps rows to answers. So the rows' scores are
-near their expectations. Everything shown is near the rows' scores when no noise is large:
+**Validity.** Fix the noise, which does not depend on the rows. The shown answers are then one of the sequences counted
+in `dpselect.holdout.counting`. Its theorem holds no matter what rule maps rows to answers. So the rows' scores are near
+their expectations. Everything shown is near the rows' scores when no noise is large:
 
-- no answer's noise passes x deviations: probability at most 2 B ndtr(-x);
-- no claim is confirmed that is off by the tolerance and g more. After a refusal a run is over; so in a run in which
+- No answer's noise passes x deviations: probability at most 2 B ndtr(-x).
+- No claim is confirmed that is off by the tolerance and g more. After a refusal a run is over. So in a run in which
   that happens, it happens to the first claim so far off that the run meets. The query noise Q of that claim is fresh
-  when the claim is chosen; no matter what the run has survived, P(it survived, R - Q > g) <= P(Lap(1/e1) + Lap(2/e2)
-  > g), R being the threshold's noise. So the probability is at most B of those;
-- no claim is refused that is nearer than the tolerance less g'. Given what was before the run, whether it survives to
-  its i-th claim is an event that increases with R, and Q - R > g' decreases with R: so the latter is no likelier given
-  the former. Each claim is in one run, and the probability is at most k P(Lap(1/e1) + Lap(2/e2) > g').
+  when the claim is chosen. Let R be the threshold's noise. No matter what the run has survived,
+  P(it survived, R - Q > g) <= P(Lap(1/e1) + Lap(2/e2) > g). So the probability is at most B of those.
+- No claim is refused that is nearer than the tolerance less g'. Given what was before the run, whether it survives to
+  its i-th claim is an event that increases with R. The event Q - R > g' decreases with R. So the latter is no likelier
+  given the former. Each claim is in one run, and the probability is at most k P(Lap(1/e1) + Lap(2/e2) > g').
 
 Each of the three gets a thirtieth of the failure probability.
 """

@@ -1,28 +1,29 @@
 """Rounded exact scores, certified by counting what the submitters can have been told.
 
 **Theorem.** Let k questions be asked of N independent rows, each chosen by the answers so far and by coins that do not
-depend on the rows. A claim is either confirmed, or answered like a question without a claim: with one of G grid points;
-after B such answers the service stops. Then except with probability beta all scores S_j on the rows and their
-expectations D_j satisfy N kl(S_j, D_j) <= log(2 M/beta), M = sum over b < B of C(k, b+1) G^b.
+depend on the rows. A claim is either confirmed, or answered like a question without a claim: with one of G grid points.
+After B such answers the service stops. Let M = sum over b < B of C(k, b+1) G^b. Then except with probability beta all
+scores S_j on the rows and their expectations D_j satisfy N kl(S_j, D_j) <= log(2 M/beta).
 
 *Proof.* Fix the coins. The j-th question is a function of the first j-1 answers. Those are, with b < B grid points
 among them (else the service had stopped), one of at most C(j-1, b) G^b sequences. So at most sum_j C(j-1, b) =
-C(k, b+1), times G^b, summed over b, functions can ever be asked, and they are fixed before the rows are drawn. For
-each, P(S >= D and N kl(S, D) > x) <= exp(-x) (Chernoff's bound holds for means of independent values in [0, 1],
-Hoeffding 1963, Theorem 1), and likewise below. The union bound over 2 M events ends the proof. QED
+C(k, b+1), times G^b, summed over b, functions can ever be asked, and they are fixed before the rows are drawn. For each,
+P(S >= D and N kl(S, D) > x) <= exp(-x), and likewise below. Chernoff's bound holds for means of independent values in [0, 1]
+(Hoeffding 1963, Theorem 1). The union bound over 2 M events ends the proof. QED
 
-*Near scores.* Look at the first question whose inequality fails. All scores that were told before it are near their
-expectations, which are fixed numbers for fixed functions: N kl(S, D) <= x puts S within sqrt(x/(2 N)) of D, so that it
-is shown as one of at most floor(2 sqrt(x/(2 N)) (G - 1)) + 2 points. Only histories of such points need to be counted:
-with g of them in place of G, x = log(2 M/beta) is a bound as soon as g is their number for an x as large (`near`).
+*Near scores.* Look at the first question whose inequality fails. All scores that were shown before it are near their
+expectations, which are fixed numbers for fixed functions. N kl(S, D) <= x puts S within sqrt(x/(2 N)) of D. So S is
+shown as one of at most floor(2 sqrt(x/(2 N)) (G - 1)) + 2 points. Only histories of such points need to be counted.
+With g of them in place of G, x = log(2 M/beta) is a bound as soon as g is their number for an x as large (`near`).
 
-*Areas under the curve.* Given the labels, with N the rows of the rarer class, the area is an average over all ways to
-give each of those rows its own row of the other class of a mean of N independent comparisons with expectation D. The
-exponential being convex, its moment generating function is no larger than that of one such mean (Hoeffding 1963,
-section 5), so the same bound holds with this N, given the labels and hence without.
+*Areas under the curve.* Given the labels, let N be the number of rows of the rarer class. The area is an average over
+all ways to give each of those rows its own row of the other class. Each way contributes a mean of N independent
+comparisons with expectation D. The exponential is convex, so the area's moment generating function is no larger than
+that of one such mean (Hoeffding 1963, section 5). So the same bound holds with this N, given the labels and
+hence without.
 
 *Several metrics.* Which metric a question asks for is part of the question, so M counts the questions about all of them
-together, and each is within its own bound. How many rows a class has is told then, and is not fixed for the other
+together, and each is within its own bound. The number of rows of a class is shown then, and is not fixed for the other
 metrics: with its c values there are c M functions (`choices`).
 
 The idea is the compression of Dwork, Feldman, Hardt, Pitassi, Reingold, Roth (2015, "Generalization in adaptive data
@@ -60,7 +61,7 @@ def divergence(sample: float, population: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class CountingPlan:
-    """`questions` questions, `answers` of which may be answered by a score. `rows` is N of the theorem.
+    """`questions` questions. Up to `answers` of them may be answered by a score. `rows` is N of the theorem.
 
     A claim within `tolerance` of the score on the rows is confirmed. Other scores are rounded to a grid on [0, 1] whose
     steps are at most `tolerance`.
@@ -176,8 +177,8 @@ def plan_counting(
 ) -> CountingPlan:
     """The certificate of rounded exact scores. `tolerance` is by default one over the root of the rows.
 
-    `choices`: how many values that has which is told and depends on the rows, such as how many are positive. `near`:
-    count only scores near their expectations, which is for exact scores without noise.
+    `choices`: how many values there are of what is shown and depends on the rows, such as how many are positive.
+    `near`: count only scores near their expectations, which is for exact scores without noise.
 
     Raises `ArgumentError` when no error below one half is certified.
     Source: docs/theory/generalisation.md, Theorem 7; docs/theory/generalisation.md, Theorem 8 (areas under the curve).

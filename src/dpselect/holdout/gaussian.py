@@ -1,7 +1,7 @@
 """Every question gets the score with Gaussian noise. A claim is then compared with it, which costs nothing more.
 
-Certified by stability (`dpselect.adaptive.means`): the error grows with the fourth root of the number of answers, where
-counting them has the square root, so this is the mechanism for many answers. Any mean over rows.
+Certified by stability (`dpselect.adaptive.means`). The error grows with the fourth root of the number of answers, and
+counting them has the square root. So this is the mechanism for many answers. It serves any mean over rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A sealed, versioned record of answers on disk whose exposure never goes back.
 
 The file (SQLite, mode 0600) holds public terms in the clear, one AES-GCM record of secrets that never changes, and one
-AES-GCM record for each entry. Entries are chained: each is bound to its place and to the hash of all before it, so none
+AES-GCM record for each entry. Entries are chained. Each is bound to its place and to the hash of all before it. So none
 can be changed, moved, dropped from the middle or carried to another file. The key is outside the file.
 
 The file cannot show whether the end of the chain is still there after an older copy was restored. So the per-user state
@@ -248,8 +248,8 @@ class Record(SealedRecord):
     def _entries(self) -> tuple[list[dict[str, Any]], list[ChainHead]]:
         """The entries that count, and the chain's ends after the last of them and the one before.
 
-        What was read is not read again as long as the last of it is there as it was: the others were
-        bound to it when it was written.
+        Entries that were read are not read again as long as the last of them is there as it was. The others were bound
+        to it when it was written.
         """
         known = self.tips[-1].sequence
         wanted = "SELECT sequence, sealed FROM entry WHERE sequence >= :known ORDER BY sequence"

@@ -1,8 +1,8 @@
 """An `AdaptiveAnalysis` that lives on disk: its exposure, its answers and its noise outlast the process.
 
 The data are not in the file. They are given again to open it, and must be the same. Everything random comes from a
-sealed key: the cut into blocks is the same in every process, and the noise of an answer is a function of the question
-and of how many were asked before it. So a crash before an answer is on record costs nothing, and one after it neither.
+sealed key. The cut into blocks is the same in every process. The noise of an answer is a function of the question and
+of how many were asked before it. So a crash before an answer is on record costs nothing, and one after it neither.
 
 The noise of a run of verifications is kept in memory only. A run is put on record and charged when it begins, as if it
 had been refused. When its process ends, it is closed. Every run has a charge and a noise of its own. Its certificate

@@ -72,7 +72,7 @@ class SealedRecord:
         self._read = _Read([], self._read.tips[:1], b"")
 
     def continues(self, rows: list[tuple[int, bytes]]) -> bool:
-        """Whether rows begin with the last row that was read, which is removed; True when none was read."""
+        """Whether rows begin with the last row that was read, which is removed. True when none was read."""
         tip = self.tips[-1]
         if not tip.sequence:
             return True

@@ -1,9 +1,9 @@
 """A record in PostgreSQL, for servers on several machines: the chain of `dpselect.holdout.record` in two tables.
 
 A turn holds an advisory lock of the database's, so that servers take turns. Each entry is one transaction, durable
-before what it says is shown. The chain and what counts are one table, so that they cannot be at odds. That the database
-itself is an older copy, one that was restored, each server can tell for its own answers: the state folder has the last
-of them, and a chain without it is refused. Put the latest copy back then. Nothing is fixed.
+before what it says is shown. The chain and what counts are one table, so that they cannot be at odds. The database
+itself may be an older copy that was restored. Each server can tell this for its own answers: the state folder has the
+last of them, and a chain without it is refused. Put the latest copy back then. Nothing is fixed.
 
 The key is not in the database: give `key_variable`, whose value all servers have, or it is in the state folder of who
 made the record.

@@ -249,8 +249,8 @@ class HoldoutRequest:
     def plan(self, *, rows: int, rarer: int | None = None) -> Choice:
         """The mechanism with the smallest certified error for so many rows. `ArgumentError` if nothing is certified.
 
-        `rarer`: for areas under the curve, the rows of the rarer class; for f1 those of the positive class (by default
-        half of the rows).
+        `rarer`: for areas under the curve, the rows of the rarer class, and for f1 those of the positive class (by
+        default half of the rows).
         """
         rows = integer("rows", rows, at_least=4, at_most=1 << 26)
         if len(self.metrics) > 1:

@@ -1,6 +1,6 @@
 """Sums of clipped per-row gradients, exact in fixed point and without ever storing one row's gradient.
 
-A layer's gradient for one row is an outer product of what enters the layer and of the error behind it, so its norm is
+A layer's gradient for one row is an outer product of what enters the layer and of the error behind it. So its norm is
 the product of two vector norms (Goodfellow 2015), and scaling the error vector scales the gradient.
 """
 
@@ -129,7 +129,7 @@ def clipped_gradient_sum(
     the weights only, and the sum is exact. Hence adding or removing a row moves the sum by at most `clip_norm`.
 
     Proof: all factors are multiples of powers of two with few enough bits, so products and their sums over up to 2**20
-    rows are exact (`fixed_point`); the squared norms are exact sums too, and what follows them is done to each number
+    rows are exact (`fixed_point`). The squared norms are exact sums too, and what follows them is done to each number
     by itself. The clipping factor is shrunk by 2**-40, more than the rounding of its few operations, and truncation
     towards zero shortens the error vector further.
     """

@@ -151,8 +151,10 @@ class NoisyGradients(PrivateLearner):
         return self._rule.steps_for(self._rows(), noise / float(self.sampling_rate))
 
     def _noise(self) -> float:
-        """A step's noise in units of `clip_norm`: more than asked for where a rule's steps were rounded up, so that the
-        whole costs what that many would, and the price does not leap where there is a step more.
+        """A step's noise in units of `clip_norm`.
+
+        It is more than asked for if a rule's steps were rounded up. So the whole costs what the unrounded number of
+        steps would, and the price does not leap where there is a step more.
         """
         noise = number("noise_multiplier", self.noise_multiplier, at_least=0.01, at_most=1e6, rounding="down")
         return noise if self.steps is not None else noise * math.sqrt(self._steps() / self._by_rule())
@@ -213,7 +215,7 @@ class DPSGDClassification(NoisyGradients, Classifier):
 
     Exactness. The sum is exact in fixed point (`clipped_gradient_sum`), and the noise is a rounded Gaussian on the
     sum's own grid (`gaussian_steps`). So the noisy sum is a post-processing of the continuous Gaussian mechanism on a
-    real-valued sum of sensitivity at most `clip_norm`: rounding adds nothing to the sensitivity, and the guarantee is
+    real-valued sum of sensitivity at most `clip_norm`. Rounding adds nothing to the sensitivity, and the guarantee is
     that of `noise_multiplier` unreduced. The same keyed source and data give bit-identical weights.
 
     How `fit` treats the data. It divides each row alone by `row_norm`, scales it into the unit ball and appends the

@@ -261,9 +261,9 @@ class Run(Session):
     things: that step depends on released outputs alone, and every step that was trained was counted.
     An exception leaves the reservation unsettled.
 
-    Attributes after the context: `steps` that ran, `scores` (released), `guarantee`, what the run promised before it
-    began, `realised`, the price of the stopping point reached, which adds up in a ledger only, and `receipt` (None
-    without a spender).
+    Attributes after the context: `steps` that ran, `scores` (released), `guarantee` (of the run, known before it
+    began), `realised` and `receipt` (None without a spender). `realised` is the price of the stopping point reached,
+    which adds up in a ledger only.
     """
 
     def __init__(self, stopping: EarlyStopping, price: OutputGuarantee, source: RandomSource) -> None:

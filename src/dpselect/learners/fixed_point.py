@@ -1,10 +1,10 @@
 """Fixed-point numbers in float64, so that every sum over rows or columns is exact.
 
 Why: the sensitivity of a sum is a statement about real numbers. A matrix product in floating point rounds differently
-when a row is added (other block sizes, another order), so that each remaining row's term, and the sum itself, may move
-a little for reasons that no clipping bounds. When the factors are small multiples of powers of two, every product and
-every partial sum is a double exactly, fused or not, in any order: what a row contributes is then a function of that row
-and of public numbers alone, and the sum of the contributions is the sum of real numbers that the theorems speak of.
+when a row is added (other block sizes, another order). So each remaining row's term, and the sum itself, may move a
+little for reasons that no clipping bounds. When the factors are small multiples of powers of two, every product and
+every partial sum is a float64 exactly, fused or not, in any order. The contribution of a row is then a function of that
+row and of public numbers alone. The sum of the contributions is the sum of real numbers that the theorems speak of.
 
 One assumption is left. NumPy's `exp`, `tanh`, `sqrt` and division of one number must give the same result at each place
 of an array.

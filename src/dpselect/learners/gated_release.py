@@ -40,8 +40,8 @@ _FAILED: Final[Any] = object()
 class GatedRelease(Mechanism):
     """A model, `train(random)`, that is released if `error(model)` plus noise is at most `max_error`, and else None.
 
-    `guarantee` is `gated` of the other parameters (Hartmann et al. 2022, Theorem 17 and its proof for other models),
-    which says what you must ensure of the shifts and of `disjoint`. The error is rounded to a public grid of a
+    `guarantee` is `gated` of the other parameters (Hartmann et al. 2022, Theorem 17 and its proof for other models).
+    See `gated` for what you must ensure of the shifts and of `disjoint`. The error is rounded to a public grid of a
     millionth of the noise. The noise is an integer number of its steps, drawn exactly. The shifts are charged with that
     rounding.
 
@@ -156,9 +156,10 @@ class GatedLogisticRegression(Mechanism):
     """A logistic regression by output perturbation that is released only if it does well on held-out private rows.
 
     Hartmann et al. (2022), Algorithm 5, with the tanh constant of `logistic_error_shift`. Its error is the mean of
-    |tanh(score/2) - label| over `nominal_test_rows` places, the labels being -1 and 1: twice the mean probability given
-    to the wrong class, from 0 to 2. (The share of wrong predictions would not do: a small change of the model may turn
-    all of them.) Rows past that number are not used; a missing row, or one whose label is no class, counts as 2.
+    |tanh(score/2) - label| over `nominal_test_rows` places, with labels -1 and 1. That is twice the mean probability
+    given to the wrong class, from 0 to 2. The share of wrong predictions would not do: a small change of the model may
+    turn all of them. Rows past `nominal_test_rows` are not used. A missing row, or one whose label is no class, counts
+    as 2.
 
     A model costs the `epsilon` of `model` (or the test's price for one test row, if larger), None costs about
     `test_epsilon`: a failed test gives the difference back. The rest of the price is the held-out rows, which the

@@ -27,12 +27,12 @@ __all__ = ["OutputPerturbation"]
 class OutputPerturbation(Classifier):
     """L2-regularised logistic regression with noise added to the minimiser: pure differential privacy.
 
-    The minimiser of a strongly convex objective moves little when one row changes (`LogisticProblem.sensitivity` holds
+    The minimiser of a strongly convex objective moves little when one row changes. `LogisticProblem.sensitivity` holds
     the proof, after Chaudhuri, Monteleoni and Sarwate 2011, "Differentially private empirical risk minimization",
-    Algorithm 1). Noise of density proportional to exp(-|b| * epsilon / sensitivity) on all weights together then gives
-    epsilon-differential privacy, because the densities at a point for two centres differ by a factor of at most
-    exp(epsilon * distance / sensitivity). Two classes share one weight vector. More are learnt jointly (softmax): one
-    row moves all C vectors together by sqrt(2) units, and the noise a vector is about sqrt(2/C) of what splitting
+    Algorithm 1. Noise of density proportional to exp(-|b| * epsilon / sensitivity) on all weights together then gives
+    epsilon-differential privacy. The reason is that the densities at a point for two centres differ by a factor of at
+    most exp(epsilon * distance / sensitivity). Two classes share one weight vector. More are learnt jointly (softmax).
+    One row moves all C vectors together by sqrt(2) units, and the noise a vector is about sqrt(2/C) of what splitting
     epsilon over C one-against-the-rest problems would need.
 
     How `fit` treats the data. It divides each row alone by `row_norm` and scales it into the unit ball. A cell that is

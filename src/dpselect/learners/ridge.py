@@ -90,8 +90,8 @@ class RidgeRegression(_Ridge, Regressor):
 
     Rows are divided by `row_norm` and scaled into the unit ball, a constant is appended, labels are clipped at their
     bounds and scaled to [-1, 1]. X'X and X'y get noise (`dpselect.learners.sufficient_statistics` holds the theorem,
-    its proof and the source, Wang 2018), and the eigenvalues of the noisy X'X are raised to `floor` times the size that
-    the noise alone gives them. No number of rows enters, and `floor` does not enter the guarantee.
+    its proof and the source, Wang 2018). The eigenvalues of the noisy X'X are raised to `floor` times the size that the
+    noise alone gives them. No number of rows enters, and `floor` does not enter the guarantee.
 
     It is the better the more rows there are for each column. With few, `DPSGDRegressor` is better.
 

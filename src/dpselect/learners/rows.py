@@ -143,7 +143,7 @@ def unit_rows(X: Any, row_norm: float, *, intercept: float) -> Array:
     """The rows divided by `row_norm` and scaled into the unit ball, in fixed point, shape (rows, features [+ 1]).
 
     `intercept` appends that constant, in fixed point, unless it is 0: a row's norm is at most sqrt(1 + intercept^2).
-    Each row is a function of that row of `X` alone: its entries are first divided by the largest and put in fixed
+    Each row is a function of that row of `X` alone. Its entries are first divided by the largest and put in fixed
     point, so that the sum of their squares is exact and cannot overflow.
 
     >>> unit_rows([[3.0, 4.0], [0.5, float("nan")]], 1.0, intercept=False).round(3)
@@ -225,8 +225,8 @@ def labels_of(y: Any, rows: int) -> NDArray[Any]:
 def public_classes(classes: Sequence[Any] | NDArray[Any] | None, labels: NDArray[Any] | None) -> NDArray[Any]:
     """The sorted class labels: the caller's, or with a `DataDependentClassesWarning` those found in the data.
 
-    Raises `ArgumentError` when `classes` is empty or repeats itself, when no label of the labels' type can be one of
-    them, which is public, or when there is neither a class nor a label.
+    Raises `ArgumentError` when `classes` is empty or repeats itself, or when there is neither a class nor a label. It
+    is also raised when no label of the labels' type can be one of `classes`, which is public.
     """
     if classes is not None:
         given = np.asarray(classes)

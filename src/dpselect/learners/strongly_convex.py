@@ -54,8 +54,8 @@ class LogisticProblem:
     def sensitivity(self, *, replace: bool) -> float:
         """A bound on the L2 distance between what `minimise` returns for two neighbouring tables.
 
-        Claim: (L/N)/lambda for the exact minimisers when a row is added or removed, twice that when one is replaced;
-        plus 2*tolerance/lambda for the solver; lambda = `regularization`.
+        Claim: (L/N)/lambda for the exact minimisers when a row is added or removed, twice that when one is replaced.
+        The solver adds 2*tolerance/lambda. Here lambda = `regularization`.
 
         Source: Chaudhuri, Monteleoni, Sarwate 2011, Lemma 7. Proof. Let J and J' differ by one row's loss l, so that
         J' = J + l/N: the normaliser N is a public constant, not the number of rows. Let w, w' be their minimisers. J
@@ -70,8 +70,8 @@ class LogisticProblem:
     def _rounding(self, rows: float, norm: float) -> float:
         """A bound on the floating-point error of `_gradient` at weights of this norm, rounded up.
 
-        Each of the `rows` terms has norm at most 2*row_norm and its scores are off by (features + 2) roundings of
-        row_norm*norm, softmax included with a factor 4; each entry is summed in chunks, then over chunks.
+        Each of the `rows` terms has norm at most 2*row_norm. Its scores are off by (features + 2) roundings of
+        row_norm*norm, softmax included with a factor 4. Each entry is summed in chunks, then over chunks.
         """
         depth = self.features + self.classes + min(rows, _CHUNK) + rows / _CHUNK + 16
         size = rows / self.nominal_rows * self.row_norm * (1.0 + self.row_norm * norm) + self.regularization * norm
@@ -93,15 +93,15 @@ class LogisticProblem:
     def minimise(self, rows: Array, numbers: NDArray[np.intp]) -> Array:
         """Weights of shape (features, outputs) at which the gradient norm is at most `tolerance`, rounding included.
 
-        Nesterov's constant-momentum method from zero (Nesterov 2018, Theorem 2.2.3). With beta a bound on the largest
-        curvature, kappa = beta/lambda and gap = J(0) - min J + (lambda/2)*|w|^2 <= |grad J(0)|^2/lambda, after k steps
-        J(x_k) - min J <= gap*(1 - 1/sqrt(kappa))^k; the point y_k where the gradient is taken is within
-        3*sqrt(2*J-gap(x_{k-1})/lambda) of the minimiser, so its gradient norm is at most beta times that. The number
-        of steps that makes this half the tolerance is computed from the data, doubled for rounding, and ends the loop;
-        the loop ends sooner at the first point that passes. The other half of the tolerance covers the rounding of
-        the gradient itself for every table of at most 16*nominal_rows rows, so the loop always ends with a point that
-        passes and the last line is not reached; were it reached by an accident of arithmetic, a fixed vector is what
-        can be said without the certificate.
+        Nesterov's constant-momentum method from zero (Nesterov 2018, Theorem 2.2.3). Let beta be a bound on the largest
+        curvature, kappa = beta/lambda and gap = J(0) - min J + (lambda/2)*|w|^2 <= |grad J(0)|^2/lambda. After k steps
+        J(x_k) - min J <= gap*(1 - 1/sqrt(kappa))^k. The point y_k where the gradient is taken is within
+        3*sqrt(2*J-gap(x_{k-1})/lambda) of the minimiser, so its gradient norm is at most beta times that. The number of
+        steps that makes this half the tolerance is computed from the data, doubled for rounding, and ends the loop. The
+        loop ends sooner at the first point that passes. The other half of the tolerance covers the rounding of the
+        gradient itself for every table of at most 16*nominal_rows rows. So the loop always ends with a point that
+        passes, and the last line is not reached. If it were reached by an accident of arithmetic, a fixed vector is
+        what can be said without the certificate.
         """
         weights = previous = np.zeros((self.features, self.outputs))
         # a bound on the largest eigenvalue of the loss curvature: 1/4 or 1/2 times that of rows^T rows

@@ -21,8 +21,8 @@ _ROWS: Final = 1000.0
 class TrainingRule:
     """A rule for the steps T and the reach H.
 
-    H = growth * sqrt(n * mu) within `reach`; T = H / (a_step * clip_norm), within `steps`. n is the public number of
-    rows and mu the Gaussian differential privacy parameter of the whole run.
+    H = growth * sqrt(n * mu) within `reach`. T = H / (a_step * clip_norm), within `steps`. Here n is the public number
+    of rows and mu the Gaussian differential privacy parameter of the whole run.
     """
 
     clip_norm: float

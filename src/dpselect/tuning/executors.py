@@ -1,4 +1,4 @@
-"""Where trials run: in this process, or in worker processes. The result never depends on which, nor on scheduling."""
+"""Trials run in this process or in worker processes. The result depends neither on which, nor on scheduling."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RunningExecutor(Protocol):
     """A running executor."""
 
     def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Attempt]:
-        """Take (index, key) from the left until none is left and none is under way; the caller may append meanwhile."""
+        """Take (index, key) from the left until none is left and none is under way. The caller may append meanwhile."""
         ...
 
 
@@ -127,7 +127,7 @@ def _libraries(_modules: int) -> ThreadpoolController:
 
 
 def limited_threads(threads: int | None) -> AbstractContextManager[Any]:
-    """Limit the numerical libraries that are loaded; None is no limit.
+    """Limit the numerical libraries that are loaded. None is no limit.
 
     Looking for them takes milliseconds, and is of use only when something was imported since.
     """
@@ -170,8 +170,8 @@ class ProcessExecutor:
     def session(self, job: Job) -> Iterator[RunningExecutor]:
         """Start the workers and wait until each has loaded the job.
 
-        Raises `ArgumentError` if objective or space cannot be pickled, `StudyError` if a worker cannot load them or is
-        not equal to this process (see `Execution.reads`, and the page on executors),
+        Raises `ArgumentError` if objective or space cannot be pickled. Raises `StudyError` if a worker cannot load them
+        or is not equal to this process (see `Execution.reads`, and the page on executors). Raises
         `StartingProcessError` if a worker ends before that: see `dpselect.randomness.process_start`.
         """
         expected = expected_of(job)

@@ -280,8 +280,8 @@ class _Dask(Cluster):
     def _sent(self, submit: Mapping[str, Any]) -> Any:
         """The parcel as the result of a task, which Dask makes again when the worker that holds it dies.
 
-        Not by `Client.scatter`: that waits without end where a worker dies at that moment, or the scheduler, and what
-        was scattered is lost with the last worker that has it.
+        `Client.scatter` is not used. It waits without end if a worker or the scheduler dies at that moment, and the
+        scattered parcel is lost with the last worker that has it.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a large task, meant for graphs that hold data many times

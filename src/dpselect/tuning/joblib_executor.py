@@ -1,8 +1,8 @@
 """Trials through joblib: processes of this machine (loky), a Dask cluster, a Ray cluster.
 
 joblib ends a whole call with the first worker that dies, and does not say whose trial it was. So the trials that had
-not come back are run again in ever smaller groups, each with its own key, until the one that kills its worker is
-alone: only that one counts as lost.
+not come back are run again in ever smaller groups, each trial with its own key. This ends when the trial that kills its
+worker is alone: only that one counts as lost.
 """
 
 from __future__ import annotations
@@ -70,8 +70,9 @@ class JoblibExecutor(ClusterOptions):
     def session(self, job: Job) -> Iterator[RunningExecutor]:
         """Reach the cluster and see that it can load the job.
 
-        Raises `ArgumentError` if objective or space cannot be pickled, `StudyError` if there is no cluster, no worker
-        with the resources, or a worker that cannot load them, `MissingExtraError` without the packages.
+        Raises `ArgumentError` if objective or space cannot be pickled. Raises `StudyError` if there is no cluster, no
+        worker with the resources, or a worker that cannot load the job. Raises `MissingExtraError` without the
+        packages.
         """
         expected = expected_of(job)
         try:

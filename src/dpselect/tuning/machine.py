@@ -96,8 +96,8 @@ def advance(stage: Stage, event: Event) -> Stage:
 class Candidate:
     """The output of one run that did not fail. Secret, unless it wins.
 
-    Candidates are ordered by score, a score that is not a number below all others, and among equal scores by `tag`:
-    random bytes drawn from the trial's own key, so that arrival never decides.
+    Candidates are ordered by score, and a score that is not a number is below all others. Equal scores are ordered by
+    `tag`: random bytes drawn from the trial's own key, so that arrival never decides.
     """
 
     index: int

@@ -1,10 +1,11 @@
-"""Proposals that learn from earlier runs, kept within a ratio of the search space's law.
+"""Proposals that learn from earlier runs, kept within a ratio of the search space's distribution.
 
-A trial draws a pool of settings from the space and picks one of them with integer weights. However a proposer
-weighs the pool, each weight is brought into [lower_ratio, upper_ratio] with mean 1. So, given the past, the setting's
-law has a density in that box with respect to the space's law: averaged over the pool, the chance that the pick lies
-in a set is a weighted sum of the chances that the members do. That holds for every space, continuous or not, and is
-what `dpselect.accounting.best_of_k.adaptive_proposals` prices. Nothing that a proposer does can leave the box.
+A trial draws a pool of settings from the space and picks one of them with integer weights. However a proposer weighs
+the pool, each weight is brought into [lower_ratio, upper_ratio] with mean 1. So, given the past, the setting's
+distribution has a density in that box with respect to the space's distribution. Averaged over the pool, the chance that
+the pick is in a set is a weighted sum of the chances that the members are. That holds for every space, continuous or
+not, and is what `dpselect.accounting.best_of_k.adaptive_proposals` prices. Nothing that a proposer does can leave the
+box.
 """
 
 from __future__ import annotations
@@ -174,8 +175,9 @@ def trial_token(search: Search, index: int) -> bytes:
 def project(wanted: Array, count: int, *, lower_ratio: float, upper_ratio: float) -> list[int]:
     """Integer weights of mean 2**32 in [lower_ratio, upper_ratio] times that, near a multiple of `wanted`.
 
-    Clipped to the box after scaling, the scale chosen such that the mean is right; exact, by integers, no matter what
-    `wanted` holds: `count` equal weights where it is not `count` finite numbers >= 0 with one above 0.
+    The weights are clipped to the box after scaling, with the scale chosen such that the mean is right. Integers make
+    this exact, no matter what `wanted` holds. If it is not `count` finite numbers >= 0 with one above 0, all `count`
+    weights are equal.
 
     >>> [w / 2**32 for w in project(np.array([0.0, 1.0, 9.0]), 3, lower_ratio=0.5, upper_ratio=2.0)]
     [0.5, 0.5, 2.0]

@@ -1,7 +1,7 @@
 """The worker's side of a trial that joblib sends somewhere: load the job once, be quiet, answer with an outcome.
 
-What a scheduler shows of a task is its name and, in logs and error messages, the `repr` of its arguments. So the key
-and the job travel inside objects whose `repr` says nothing.
+A scheduler shows the name of a task and, in logs and error messages, the `repr` of its arguments. So the key and the
+job travel inside objects whose `repr` says nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _made_here: Final[dict[bytes, object]] = {}
 
 
 class Parcel:
-    """A pickled job, named by random bytes; its `repr` is a constant. Made in the process of the tuner."""
+    """A pickled job, named by random bytes. Its `repr` is a constant. It is made in the process of the tuner."""
 
     def __init__(self, content: bytes) -> None:
         self.name = secrets.token_bytes(16)
@@ -59,7 +59,7 @@ class Parcel:
 
 @dataclass(frozen=True, repr=False)
 class Trial:
-    """An index and a key; its `repr` is a constant."""
+    """An index and a key. Its `repr` is a constant."""
 
     index: int
     key: bytes
@@ -75,7 +75,7 @@ _loading: Final = threading.Lock()
 
 
 def greet(parcel: Parcel, manners: Manners) -> Unequal | None:
-    """Load the job, and tell what differs here; the empty text if nothing does. None: it cannot be loaded."""
+    """Load the job and return what differs here, the empty text if nothing does. None: it cannot be loaded."""
     if _at_home(parcel) and not manners.home:
         return None
     with quietly(manners):
@@ -111,7 +111,7 @@ def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Attempt | Unequ
 
 
 def forget(name: bytes) -> None:
-    """Drop the job of a parcel, and with it the data that the objective holds; other searches continue."""
+    """Drop the job of a parcel, and with it the data that the objective holds. Other searches continue."""
     with _loading:
         job = _jobs.pop(name, None)
     if job is not None:

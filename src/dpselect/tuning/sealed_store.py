@@ -75,7 +75,7 @@ class Shape:
         return self.plain_bytes + EXTRA_BYTES
 
     def pack(self, search: Search) -> bytes:
-        """The record of a search, padded. What is released at last may be longer than that."""
+        """The record of a search, padded. A record with the final release may be longer than that."""
         bond = search.bond
         head = _HEAD.pack(
             *(search.counted, search.executed, search.master, search.replayable, search.rounds_done),

@@ -42,7 +42,7 @@ class Distribution(Protocol):
         ...
 
     def describe(self) -> dict[str, Any]:
-        """A JSON-able description; `parse_space` reads it back."""
+        """A JSON-able description, which `parse_space` reads back."""
         ...
 
 
@@ -226,7 +226,7 @@ class Space:
         return {name: law.sample(source) for name, law in self.parameters.items()}
 
     def describe(self) -> dict[str, Any]:
-        """A JSON-able description, in order; part of a study's fingerprint."""
+        """A JSON-able description, in order. It is part of a study's fingerprint."""
         return {name: law.describe() for name, law in self.parameters.items()}
 
 

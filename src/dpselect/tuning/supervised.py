@@ -1,6 +1,6 @@
 """Trials where they belong: one with a limit in seconds or bytes runs in a child process that can be killed.
 
-A plain subprocess, so that the workers of a cluster may have one too. It gets the job and the keys through a pipe, and
+A plain subprocess, so that the workers of a cluster may have one too. It gets the job and the keys through a pipe. It
 serves one trial after another until it is killed or its pipe ends, in the middle of a trial too.
 """
 
@@ -133,8 +133,8 @@ def check_child(job: Job) -> None:
 def perform(job: Job, index: int, key: bytes) -> Candidate | None:
     """Run one trial, in this thread's child if it has a limit in seconds or bytes. None is a failed run.
 
-    What fails is told by `attempt`; a run that meets its limit fails too. Raises `ChildDiedError` when the child died
-    by itself and the attempt is lost.
+    See `attempt` for the runs that fail. A run that meets its limit fails too. Raises `ChildDiedError` when the child
+    died by itself and the attempt is lost.
     """
     if job.limits is None or not job.limits.supervised:
         return attempt(job, index, key)
@@ -152,7 +152,7 @@ def perform(job: Job, index: int, key: bytes) -> Candidate | None:
 def stop_children(job: Job | None = None) -> None:
     """End the children of every thread, and with them the copies of the job that they hold.
 
-    With a job: those that hold it, and all that are idle; the trials of other searches continue.
+    With a job, only the children that hold it and those that are idle end. The trials of other searches continue.
     """
     for child in list(_children):
         if job is None or child.job is job or not child.busy:

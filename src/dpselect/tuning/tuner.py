@@ -1,16 +1,18 @@
 """Tune: run a private algorithm a secret random number of times with random parameters, and release the best run.
 
-Algorithm: Papernot and Steinke, "Hyperparameter Tuning with Renyi Differential Privacy", section 3.3. What is added
-here is the order of durable steps, which makes a crash at any instant harmless:
+Algorithm: Papernot and Steinke, "Hyperparameter Tuning with Renyi Differential Privacy", section 3.3. This module adds
+the order of durable steps, which makes a crash at any instant harmless:
 
-1. the number of runs and one master key are drawn once and sealed;
-2. the price of the whole search is reserved, durably, for these draws, before the first trial;
-3. every trial's key, parameters, noise and tie-break derive from the master key and the trial's index;
-4. what won is sealed; 5. the reservation is settled with a hash of it; 6. the caller's function writes the release;
-7. the key is destroyed.
+1. The number of runs and one master key are drawn once and sealed.
+2. The price of the whole search is reserved, durably, for these draws, before the first trial.
+3. Every trial's key, parameters, noise and tie-break derive from the master key and the trial's index.
+4. The winner is sealed.
+5. The reservation is settled with a hash of it.
+6. The caller's function writes the release.
+7. The key is destroyed.
 
-A store can be copied between any two of these. So anyone who starts or resumes one claims its reservation, and the
-latest claim alone can settle it, once: of all copies one releases, and after that the same release only.
+A store can be copied between any two of these. So anyone who starts or resumes one claims its reservation. The latest
+claim alone can settle it, once. Of all copies one releases, and after that the same release only.
 """
 
 from __future__ import annotations
@@ -245,7 +247,7 @@ def tune(  # noqa: PLR0913
 
 
 def _beside(objective: Any) -> Guarantee | None:
-    """What is promised of what an objective brings along beside its runs."""
+    """The guarantee of what an objective brings along in addition to its runs."""
     if isinstance(objective, TwoStageObjective):
         return objective.guarantee or _beside(objective.objective)
     return objective.guarantee if isinstance(objective, SharedRelease) else None
@@ -345,7 +347,7 @@ def _payment(store: Store, search: Search, ledger: Spender | None) -> BoundPayme
 
 
 def _winner(plan: Plan, search: Search, last: Callable[[Mapping[str, Any], Any], Any] | None) -> Candidate | None:
-    """What is released: the best run, or what the run after it gives. That this one fails is private output."""
+    """The output to release: the best run, or what the run after it gives. That run's failure is private output."""
     best = search.best
     if best is None or last is None:
         return best
@@ -420,7 +422,7 @@ def _close(
 ) -> TuneResult:
     """Settle, have the release written, destroy the key, and return what was released.
 
-    What is sealed as settled or released stays so no matter what copies there are, so no one is asked again.
+    A search that is sealed as settled or released stays so no matter what copies there are, so no one is asked again.
     """
     receipt = None
     if search.stage is Stage.CHOSEN:

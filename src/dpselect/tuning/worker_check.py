@@ -1,8 +1,8 @@
 """A worker proves that it runs the tuner's code and reads the tuner's files, before its first trial.
 
-A worker with another copy of dpselect, or without the data, would run trials anyway: with other noise than is
-charged for, or with failures for scores. What a job expects of its workers travels with it, as plain values that every
-version can read, and each process compares before it loads the job.
+A worker with another copy of dpselect, or without the data, would run trials anyway: with other noise than is charged
+for, or with failures for scores. The expectations that a job has of its workers travel with it, as plain values that
+every version can read. Each process compares before it loads the job.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class UnequalWorkerError(ExecutorLostError):
 
 
 class Unequal(str):
-    """What differs in a worker: names, versions and digests of code, nothing of the data."""
+    """The differences of a worker: names, versions and digests of code, nothing of the data."""
 
     __slots__ = ()
 
@@ -65,7 +65,7 @@ def build_here() -> dict[str, str]:
 
 
 def expected_of(job: Job) -> dict[str, Any]:
-    """What a job expects of its workers, in plain values. Raises `ArgumentError` for `reads` that are not here."""
+    """A job's expectations of its workers, in plain values. Raises `ArgumentError` for `reads` that are not here."""
     key = system_source().bytes(32)
     module = _module_of(job.objective)
     try:
@@ -156,7 +156,7 @@ def _module_of(objective: Any) -> str:
 
 
 def _module_digest(name: str) -> str | None:
-    """Of the file of a module that is imported; None for the script, which workers have by value, and for no file."""
+    """Digest of the file of an imported module. None for the script, which workers have by value, and for no file."""
     file = getattr(sys.modules.get(name), "__file__", None)
     if name in ("__main__", "__mp_main__") or file is None or not os.path.isfile(file):
         return None

@@ -57,8 +57,8 @@ def advise_gate(
     """Whether to ask a gate of so many tasks, from what was won and lost on development tasks.
 
     Before the development tasks are seen, half of all true gains are taken to be smaller than `typical_gain` and a few
-    to be far larger (a Cauchy distribution), so that what they say clearly is believed. The stake that keeps most is
-    the error budget times the chance of being accepted, which is computed together with it.
+    to be far larger (a Cauchy distribution). So clear evidence from the development tasks is believed. The stake that
+    keeps most is the error budget times the chance of being accepted, which is computed together with it.
 
     Args:
         tasks: of the gate.

@@ -106,7 +106,7 @@ class Layout:
 
 
 def wins_and_losses(incumbent: Outcomes, candidate: Outcomes) -> tuple[int, int, int]:
-    """On how many tasks of one's own the candidate does better and worse, and of how many. Raises `ContentError`.
+    """On how many of your tasks the candidate does better and worse, and of how many. Raises `ContentError`.
 
     >>> wins_and_losses({"a": 0, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 0.5})
     (1, 1, 3)

@@ -88,9 +88,10 @@ def bet(differences: Array, level: Fraction, margin: float) -> bool:
 def gain_bound(differences: Array, level: Fraction, known: float) -> float:
     """How much better an accepted candidate is: the last margin of a grid before the first that the bet rejects.
 
-    It is above the true gain with probability at most the level, for a pair fixed in advance: the first margin of the
-    grid at or above the true gain would be accepted. At least `known`, the margin that the gate itself has certified,
-    which is all where the level is 0: nothing is left for bounds. The test "wins" certifies no mean: it is -1 then.
+    It is above the true gain with probability at most the level, for a pair fixed in advance. In that event the first
+    margin of the grid at or above the true gain would be accepted. At least `known`, the margin that the gate itself
+    has certified, which is all where the level is 0: nothing is left for bounds. The test "wins" certifies no mean: it
+    is -1 then.
 
     Source: docs/theory/gate.md, Theorem 2.
     """

@@ -44,8 +44,8 @@ class Gate(Session):
     another.
 
     Accepting a candidate is a mistake if it is not better than the incumbent that it was compared with. The probability
-    of any mistake is at most the failure probability, regardless of the number and the content of the queries.
-    docs/theory/gate.md has the proof, and docs/how-to/gate.md lists what you must ensure.
+    of any mistake is at most the failure probability, regardless of the number and the content of the queries. The
+    proof is in docs/theory/gate.md, and docs/how-to/gate.md lists what you must ensure.
 
     Args:
         record: the open record of the gate, which `create` and `open` pass.

@@ -71,7 +71,7 @@ def _problem(status: int, code: str, message: str, headers: Mapping[str, str] | 
 
 
 def _page(name: str, **shown: Any) -> Response:
-    """What is served ("index"), or who has what and what is left, by the kind of the board."""
+    """The page of what is served ("index"), or of who has what and what is left, by the kind of the board."""
     return HTMLResponse(_PAGES.get_template(f"{name}.html").render(**shown, style=_STYLE))
 
 

@@ -164,7 +164,7 @@ class GateBoard(Board):
 
 
 def _of_size(outcomes: Mapping[str, Any] | None, terms: GateTerms) -> Mapping[str, Any] | None:
-    """The outcomes, of which nothing waits for its turn that is large: what is no outcome counts as 0.
+    """The outcomes, so that nothing large waits for its turn: a value that is no outcome counts as 0.
 
     Raises `ContentError` for more or fewer than there are. The gate itself checks which ones they are.
     """

@@ -87,7 +87,7 @@ class HoldoutClient:
         claim: float | None = None,
         metric: str | None = None,
     ) -> dict[str, Any]:
-        """Check a claimed score of predictions, or get one, as `Holdout.score` does; its fields.
+        """Check a claimed score of predictions, or get one, as `Holdout.score` does. Returns its fields.
 
         Raises `ContentError` for predictions that cannot be used, when nothing was charged, `BudgetError` when the
         holdout or the quota is used up, and `ServerError`.

@@ -40,7 +40,7 @@ def serve(
     Args:
         paths: files of holdouts and gates, folders of them, and databases: postgresql://... or postgresql://...#NAME.
         submitters: the file of submitters, made if there is none, or a postgresql:// URL.
-        listen: an address and a port, of which 0 takes one that is free.
+        listen: an address and a port. Port 0 takes one that is free.
         settings: limits and the like.
         ready: called with the server's URL once it listens.
 

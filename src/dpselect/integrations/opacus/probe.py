@@ -1,9 +1,9 @@
 """Whether each row's gradient comes from that row alone: tried on synthetic rows, before anything is drawn.
 
-Clipping bounds what one row adds to a sum only if the row reaches no other row's gradient. The probe compares each row
-alone with the same row in company: loss and per-sample gradients, in batches of 1, 2, 3, 5, 7 and 17, in other orders,
-twice, in training mode, with rows of very different scales, with rows that are not finite, and near to the initial
-weights as well as at them. Drawn numbers (dropout) are held constant at two levels.
+Clipping bounds what one row adds to a sum only if the row reaches no other row's gradient. The probe compares the loss
+and per-sample gradients of each row alone with those of the same row in company. It uses batches of 1, 2, 3, 5, 7 and
+17, in other orders, twice, in training mode. It tries rows of very different scales, rows that are not finite, and
+weights near to the initial ones as well as those. Drawn numbers (dropout) are held constant at two levels.
 
 It finds mistakes, not malice: code that knows when it is probed, or mixes rows only at batch sizes, values or steps
 that were not tried, passes.

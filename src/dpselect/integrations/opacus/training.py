@@ -108,15 +108,16 @@ class PrivateTraining:
         Before anything is drawn for the training, module and loss are tried on synthetic rows of the shape and type of
         yours: each row's loss and gradient alone must equal those in company, twice, in batches of several sizes. This
         finds mistakes. Code that knows when it is tried, or mixes rows at other batch sizes or values only, passes, and
-        then the guarantee does not hold (the caller must ensure that there is none).
+        then the guarantee does not hold. You must ensure that there is no such code.
 
         Batches and noise are drawn from `random`. Torch's own draws (initial weights, dropout), whose secrecy nothing
         rests on, are seeded from it, and torch's state outside is left as it was. A row whose gradient is not finite
         counts as zero.
 
-        Raises `ArgumentError` for inputs and targets of different lengths, a loss that is not one number for each row,
-        a module that Opacus cannot give per-row gradients (batch normalisation, for one), a module or loss in which
-        rows mix, or one that keeps what it saw elsewhere than in parameters (a count of calls may change).
+        Raises `ArgumentError` for inputs and targets of different lengths, and for a loss that is not one number for
+        each row. It is also raised for a module that Opacus cannot give per-row gradients (batch normalisation, for
+        one) and for a module or loss in which rows mix. The same goes for one that keeps what it saw elsewhere than in
+        parameters (a count of calls may change).
         """
         source = resolve(random)
         if len(inputs) != len(targets):

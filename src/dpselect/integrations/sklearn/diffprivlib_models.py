@@ -41,7 +41,7 @@ def is_diffprivlib(step: Any) -> bool:
 
 
 def refuse_facts_from_data(step: Any) -> None:
-    """Raise `ArgumentError` if diffprivlib would take bounds or a norm from the data for want of a public one."""
+    """Raise `ArgumentError` if diffprivlib would take bounds or a norm from the data because no public one is set."""
     settings = step.get_params(deep=False)
     centred = bool(settings.get("centered", False))
     for name in _PUBLIC_FACTS:

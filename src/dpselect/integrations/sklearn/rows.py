@@ -56,7 +56,7 @@ class Labels:
 
 
 def sliceable(X: Any) -> Any:
-    """A data frame as it is, anything else as an array: numbers, or cells each of which keeps its own type."""
+    """A data frame as it is, anything else as an array: numbers, or cells that each keep their own type."""
     if is_frame(X):
         return X
     table = np.asarray(X)

@@ -70,20 +70,20 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     known before there is data: `plan()`.
 
     Privacy of the estimator. It is a private learner (`dpselect.learners`, some of diffprivlib, anything with a
-    data-free method `guarantee()`), or a pipeline that ends in one. Other steps must be private too, know nothing
-    (Normalizer, Binarizer, PolynomialFeatures; an encoder whose categories are all listed and that ignores others; a
-    SimpleImputer with a constant that keeps empty columns), or be declared public:
-    `PublicTransformer(scaler.fit(public_rows))`.
+    data-free method `guarantee()`), or a pipeline that ends in one. Other steps must be private too, data-independent,
+    or declared public: `PublicTransformer(scaler.fit(public_rows))`. Data-independent steps are Normalizer, Binarizer,
+    PolynomialFeatures, an encoder whose categories are all listed and that ignores others, and a SimpleImputer with a
+    constant that keeps empty columns.
 
     Rows. By default a public hash puts about a fifth of the rows aside for scoring: of each row's content under
     add_or_remove_one (its label included), of its position under replace_one. A row then either trains or scores, and
     the search costs it the larger of the two prices. There is no refit: the model released is the one that was scored.
     For dpselect's learners a cell that is missing, infinite or not a number counts as zero. A row whose label is none
     of the classes trains nothing and counts as answered wrongly. Nothing tells whether there are any: fill missing
-    cells in front, and check the labels' spelling. Labels whose type shows that none can be a class
-    are refused, and so are columns of dates, durations and categories that dpselect's learners or maps get: their type
-    decides, no cell. A row that a learner of others, or a step in front, would fail on trains nothing either; under
-    replace_one a synthetic row trains in its place.
+    cells in front, and check the labels' spelling. Labels whose type shows that none can be a class are refused. So are
+    columns of dates, durations and categories that dpselect's learners or maps get: their type decides, no cell. A row
+    that a learner of others, or a step in front, would fail on trains nothing either. Under replace_one a synthetic row
+    trains in its place.
 
     Args:
         estimator: the estimator to copy, with everything set that is not searched and `random`, `random_state` None.
@@ -142,8 +142,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         best_estimator_, best_params_: the winner's; None when no run succeeded or none was made.
         best_score_: with `release_score`: the winner's score, noise included.
         best_score_interval_: beside it, of one model and its private scoring rows (no `cv`, no `refit`): both ends of
-            where the score lies for new rows like them, with probability 0.95; None for an end without a bound.
-            It counts in the noise, the rows, and that the winner is the best of many. It costs nothing more.
+            where the score is for new rows like them, with probability 0.95; None for an end without a bound. It counts
+            in the noise, the rows, and that the winner is the best of many. It costs nothing more.
         guarantee_: what `fit` promises for everything here.
         repetitions_, noise_, score_epsilon_: the law and the noises that were used, all public.
         receipt_: from the ledger. replayable_: see `Release`.
@@ -214,9 +214,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Search on rows X, shape (rows, features), with labels y, shape (rows,).
 
-        `params` go to the estimator's `fit` (with metadata routing, as it asks for them), cut to its rows where they
-        have one value a row; only with `base`, which must hold for them. The price is reserved before anything is drawn
-        from the rows.
+        `params` go to the estimator's `fit` (with metadata routing, as it asks for them). Those with one value a row
+        are cut to its rows. They are allowed only with `base`, which must hold for all `params`. The price is reserved
+        before anything is drawn from the rows.
 
         Raises `ArgumentError`, `TypeError`, `AdjacencyError` for arguments, `BudgetError` and `StudyError` as `tune`
         does. Nothing is raised because of what the rows hold: a run that fails counts as the worst.
@@ -353,7 +353,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         return make_search_plan(request, DESIGNS[self.design].of(self.refit_share))
 
     def _room(self, size: int | None, models: int, scoring: Scoring | PublicScores | None) -> int:
-        """Public room for one run's value: so many models, of which a rehearsal may have shown the size."""
+        """Public room for one run's value: so many models, whose size a rehearsal may have shown."""
         if self.payload_bytes is not None:
             return integer("payload_bytes", self.payload_bytes, at_least=1)
         sums = scoring.room if isinstance(scoring, Scoring) else 0

@@ -35,11 +35,11 @@ def rows_to_parts(
 
     With `own_scores` they score as well.
 
-    Under add_or_remove_one a row's part is a hash of its content, so that adding or removing a row moves no other. Of
-    rows that are the same to the last byte of typed columns of numbers, and of the label in `y`, each has the part of
-    its content and of how many such rows stand before it: as collections without an order the parts differ by the row
-    that is added or removed (`dpselect.study.row_parts` has the argument). Of other containers, where cells of equal
-    content may yet be told apart, or become equal by what stands in another row, equal rows share a part; so they do
+    Under add_or_remove_one a row's part is a hash of its content, so that adding or removing a row moves no other. Rows
+    may be the same to the last byte of typed columns of numbers, and of the label in `y`. Each of those has the part of
+    its content and of how many such rows are before it. So as collections without an order the parts differ by the row
+    that is added or removed (`dpselect.study.row_parts` has the argument). In other containers, cells of equal content
+    may still be told apart, or become equal by the content of another row. There equal rows share a part, as they do
     without `y`. Under replace_one it is a hash of the row's position.
     """
     count = len(labels)
@@ -79,7 +79,7 @@ def _with_numbers(digests: list[bytes], same: list[bytes | None]) -> list[bytes]
 
 
 def _same(X: Any, y: Any) -> list[bytes | None]:
-    """Bytes of each row that are equal for those which no one can tell apart, by the types of the columns; else None.
+    """Bytes of each row that are equal for those which no one can tell apart, by the types of the columns. Else None.
 
     A type is part of the schema, as is whether there is an index with a content of its own: no row decides it.
     """

@@ -2,7 +2,7 @@
 
 Every draw comes from the run's own source: a step with a parameter `random` gets a source of its own, one with
 `random_state` a NumPy generator seeded from it. Neither leaves with the model, whose noise could be drawn again from
-it; `pack` takes them out wherever they are, and replaces diffprivlib's accountants by empty ones.
+it. `pack` takes them out wherever they are, and replaces diffprivlib's accountants by empty ones.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class TrialRows:
     """Rows, their labels and what else is given for each row, by name.
 
     `taught` are the labels for training, if they are others. `usable`: which rows a model can be trained on, each from
-    itself alone; None: all. Others train nothing, or with a `stand_in` that public row trains in the place of each:
-    under replace_one a row that is left out would make more than one row's difference. Either way neighbours stay
+    itself alone. None: all. Others train nothing, or with a `stand_in` that public row trains in the place of each.
+    Under replace_one a row that is left out would make more than one row's difference. Either way neighbours stay
     neighbours, and nothing tells that there was such a row.
     """
 
@@ -220,7 +220,7 @@ def _with_step(model: Any, path: str, step: Any) -> Any:
 class SearchRun:
     """The objective: train on each part's rows, score on those held out (or on public rows), with one noise for all.
 
-    The value is the packed model. With `shows_sums` the noisy sums follow, of which the score is made: they are what
+    The value is the packed model. With `shows_sums` the noisy sums follow, from which the score is made: they are what
     its noise pays for. One run alone is not scored (`scoring` None).
     """
 
