@@ -6,10 +6,10 @@ After B such answers the service stops. Let M = sum over b < B of C(k, b+1) G^b.
 scores S_j on the rows and their expectations D_j satisfy N kl(S_j, D_j) <= log(2 M/beta).
 
 *Proof.* Fix the coins. The j-th question is a function of the first j-1 answers. Those are, with b < B grid points
-among them (else the service had stopped), one of at most C(j-1, b) G^b sequences. So at most sum_j C(j-1, b) =
-C(k, b+1), times G^b, summed over b, functions can ever be asked, and they are fixed before the rows are drawn. For each,
-P(S >= D and N kl(S, D) > x) <= exp(-x), and likewise below. Chernoff's bound holds for means of independent values in [0, 1]
-(Hoeffding 1963, Theorem 1). The union bound over 2 M events ends the proof. QED
+among them (else the service had stopped), one of at most C(j-1, b) G^b sequences. So at most
+sum_j C(j-1, b) = C(k, b+1), times G^b, summed over b, functions can ever be asked, and they are fixed before the rows
+are drawn. For each, P(S >= D and N kl(S, D) > x) <= exp(-x), and likewise below. Chernoff's bound holds for means of
+independent values in [0, 1] (Hoeffding 1963, Theorem 1). The union bound over 2 M events ends the proof. QED
 
 *Near scores.* Look at the first question whose inequality fails. All scores that were shown before it are near their
 expectations, which are fixed numbers for fixed functions. N kl(S, D) <= x puts S within sqrt(x/(2 N)) of D. So S is
@@ -19,8 +19,8 @@ With g of them in place of G, x = log(2 M/beta) is a bound as soon as g is their
 *Areas under the curve.* Given the labels, let N be the number of rows of the rarer class. The area is an average over
 all ways to give each of those rows its own row of the other class. Each way contributes a mean of N independent
 comparisons with expectation D. The exponential is convex, so the area's moment generating function is no larger than
-that of one such mean (Hoeffding 1963, section 5). So the same bound holds with this N, given the labels and
-hence without.
+that of one such mean (Hoeffding 1963, section 5). So the same bound holds with this N, given the labels and hence
+without.
 
 *Several metrics.* Which metric a question asks for is part of the question, so M counts the questions about all of them
 together, and each is within its own bound. The number of rows of a class is shown then, and is not fixed for the other

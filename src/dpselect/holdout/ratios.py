@@ -1,15 +1,15 @@
 """F1 scores, certified by counting: the share of hits among the rows where label or prediction is positive.
 
 **Theorem.** Let P of N independent rows have a positive label. Let J be the expected number of rows where label and
-prediction are both positive over that of rows where one of them is. Let S be the same ratio of counts. Then for every p,
-P(P = p, S > J, p kl(S, J) > x) <= exp(-x), and likewise below.
+prediction are both positive over that of rows where one of them is. Let S be the same ratio of counts. Then for every
+p, P(P = p, S > J, p kl(S, J) > x) <= exp(-x), and likewise below.
 
 *Proof.* Fix p, and let s > J be least with p kl(s, J) >= x. Let l be the slope with l s - f(l) = kl(s, J), where
 f(l) = log(J e^l + 1 - J). Let m be the number of rows where one is positive, H that where both are. As m >= P, on the
 event l H - m f(l) = m (l S - f(l)) >= m (l s - f(l)) >= p kl(s, J) >= x. Let a_i and b_i be the chances of both and of
 one alone in row i. Then the expectation of exp(l H - m f(l)) is the product of
-1 + (a_i e^l + b_i)/e^f(l) - (a_i + b_i). It is at most the N-th power of the mean of these factors, which is one: the a_i sum up to J times the sum of a_i + b_i.
-Markov's inequality ends it. Below J, with l < 0, the proof is the same. QED
+1 + (a_i e^l + b_i)/e^f(l) - (a_i + b_i). It is at most the N-th power of the mean of these factors, which is one: the
+a_i sum up to J times the sum of a_i + b_i. Markov's inequality ends it. Below J, with l < 0, the proof is the same. QED
 
 F1 is 2 S/(1 + S), which increases with S. The number of positive rows is public, so that there are up to N values of P.
 Each has the functions of `dpselect.holdout.counting` that can be asked when it is known. That is N times as many

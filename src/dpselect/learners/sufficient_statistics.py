@@ -1,17 +1,17 @@
 """Noisy X'X and X'y: all that least squares needs of a table, released once by the Gaussian mechanism.
 
-Claim. Let every row have two vectors z and v of norm at most R, and a target t, a vector of norm at most L. G = sum z
-z' and T = sum v t' are released with independent Gaussian noise. Its standard deviation is s on the diagonal of G,
-s/sqrt(2) above it (below is a copy), and r on T. Here s = D_G sigma / sqrt(a) and r = D_T sigma / sqrt(1 - a), 0 < a <
-1. That is a post-processing of one Gaussian mechanism of noise multiplier sigma. When a row is added or removed, D_G =
-R^2 and D_T = R L. When one is replaced, D_G = sqrt(2) R^2 and D_T = 2 R L.
+Claim. Let every row have two vectors z and v of norm at most R, and a target t, a vector of norm at most L.
+G = sum z z' and T = sum v t' are released with independent Gaussian noise. Its standard deviation is s on the diagonal
+of G, s/sqrt(2) above it (below is a copy), and r on T. Here s = D_G sigma / sqrt(a) and r = D_T sigma / sqrt(1 - a),
+0 < a < 1. That is a post-processing of one Gaussian mechanism of noise multiplier sigma. When a row is added or
+removed, D_G = R^2 and D_T = R L. When one is replaced, D_G = sqrt(2) R^2 and D_T = 2 R L.
 
 Proof. Divide each number that is released by the deviation of its noise. The noise added is then a standard Gaussian
-vector, and what matters is by how much the vector of all numbers moves. For the change M of G that is (sum_i M_ii^2 + 2
-sum_{i<j} M_ij^2) / s^2 = |M|_F^2 / s^2, for that of T |N|_F^2 / r^2. A row more changes G by z z', of Frobenius norm
-|z|^2 <= R^2, and T by v t', of norm |v| |t| <= R L. A row in the place of another changes T by at most 2 R L and G by z
-z' - w w'. The squared norm of that is |z|^4 + |w|^4 - 2 (z.w)^2 <= 2 R^4. In each case the square of the whole is at
-most D_G^2 / s^2 + D_T^2 / r^2. This is a / sigma^2 + (1 - a) / sigma^2 = 1 / sigma^2.
+vector, and what matters is by how much the vector of all numbers moves. For the change M of G that is
+(sum_i M_ii^2 + 2 sum_{i<j} M_ij^2) / s^2 = |M|_F^2 / s^2, for that of T |N|_F^2 / r^2. A row more changes G by z z', of
+Frobenius norm |z|^2 <= R^2, and T by v t', of norm |v| |t| <= R L. A row in the place of another changes T by at most
+2 R L and G by z z' - w w'. The squared norm of that is |z|^4 + |w|^4 - 2 (z.w)^2 <= 2 R^4. In each case the square of
+the whole is at most D_G^2 / s^2 + D_T^2 / r^2. This is a / sigma^2 + (1 - a) / sigma^2 = 1 / sigma^2.
 
 Rounding. Rows and targets are fixed-point numbers, so that each term is an integer of grid steps and the sums are
 exact. The noise is a rounded Gaussian on the same grid (`gaussian_steps`). Rounding is thus done to the noise alone and

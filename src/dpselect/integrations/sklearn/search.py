@@ -215,7 +215,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         """Search on rows X, shape (rows, features), with labels y, shape (rows,).
 
         `params` go to the estimator's `fit` (with metadata routing, as it asks for them). Those with one value a row
-        are cut to its rows. They are allowed only with `base`, which must hold for all `params`. The price is reserved
+        are cut to its rows. All `params` are allowed only with `base`, which must hold for them. The price is reserved
         before anything is drawn from the rows.
 
         Raises `ArgumentError`, `TypeError`, `AdjacencyError` for arguments, `BudgetError` and `StudyError` as `tune`
