@@ -110,7 +110,7 @@ class CellPrice:
 
     @property
     def _excess_margin(self) -> float:
-        """A bound that (1 - most) times one noise less most times three others exceeds in some column, at most so often."""
+        """A bound on (1 - most) times one noise less most times three others, in all columns but with `_FAILURE`."""
         failure = _FAILURE / len(self.columns)
         weights = (1.0 - self.most, self.most, self.most, self.most)
         if self.pure:

@@ -63,8 +63,14 @@ def test_a_changed_search_is_not_resumed(tmp_path):
 
 
 FINGERPRINT = """
-from tests.integrations.sklearn.test_search import *
-from tests.integrations.sklearn.test_plan import OnlyRvs
+from scipy import stats
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from dpselect.integrations.sklearn import PublicTransformer, RowScore
+from tests.integrations.sklearn.search_cases import LEARNER
+from tests.integrations.sklearn.test_distributions import OnlyRvs
+from tests.integrations.sklearn.test_search import X, Y, minus_absolute_error, search
 from dpselect.integrations.sklearn.request import request_of
 from dpselect.tuning.plan import _digest
 public = PublicTransformer(StandardScaler().fit(X))

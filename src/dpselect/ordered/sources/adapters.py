@@ -94,7 +94,7 @@ class DataColumn:
         return self.written is None
 
     def fates(self, low: Any, high: Any) -> NDArray[np.int64]:
-        """How many cells have each of `FATES`, under these bounds. For time stamps they are ticks of the column's unit."""
+        """How many cells have each of `FATES`, under these bounds. For time stamps, ticks of the column's unit."""
         if self.ascending is not None:
             raise ArgumentError("assume_sorted: the cells of such a column are not counted")
         return block_fates(self.blocks, low, high, self.written, self.missing)
@@ -243,7 +243,8 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
     Later chunks are read as that type: their types, which one cell may change in other libraries, change nothing.
 
     Nulls, NaN and NaT are missing: such rows are not in the column. Cells of a list or of an array of objects that are
-    not numbers (integers) are missing too. Raises `TypeError` and `ArgumentError` for a type or shape that does not fit.
+    not numbers (integers) are missing too. Raises `TypeError` and `ArgumentError` for a type or shape that does not
+    fit.
     """
     if isinstance(values, (str, Path)):
         raise ArgumentError("values is a name: read a column of that file with open_column(file, column)")

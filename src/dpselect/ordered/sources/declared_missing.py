@@ -18,7 +18,7 @@ __all__ = ["missing_in", "refuse_for_typed", "sql_without", "without"]
 
 
 def refuse_for_typed(declared: Declared | None, named: str, *, zone: bool = False) -> None:
-    """Raise `ArgumentError` for keys that need a column without a type. With `zone`, the column has its own time zone."""
+    """Raise `ArgumentError` for keys that need a column without a type. With `zone`, the column has a time zone."""
     taken = {"missing_values"}
     if zone and declared is not None and declared.kind in ("date", "timestamp"):
         taken |= {"kind", "time_zone"}  # answers may be shown in another one

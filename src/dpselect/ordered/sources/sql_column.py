@@ -90,7 +90,7 @@ class SqlColumn:
         return int(rows[0][0])
 
     def _edge(self, code: int) -> float | int | None:
-        """A number such that the rows below it are those with a smaller code, or None for all rows that are not missing.
+        """A number such that the rows below it are those with a smaller code, or None for all that are not missing.
 
         Integers are clipped to those that an engine binds, before which and after which there are no rows.
         """

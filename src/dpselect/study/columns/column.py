@@ -48,7 +48,7 @@ Public = Annotated[Scalar, BeforeValidator(_text)]
 
 
 class Column(CellKeys):
-    """The public facts about one feature: its bounds, to which values are clipped, its categories, or that it is text."""
+    """The public facts about one feature: bounds to which values are clipped, categories, or that it is text."""
 
     bounds: tuple[Public, Public] | Literal["private"] | None = None
     """Values are clipped to these; numbers, dates, or durations in seconds. "private" buys them (`[preparation]`).
@@ -149,7 +149,7 @@ class Column(CellKeys):
         return self._number(given[0]), self._number(given[1])
 
     def bought(self, low: float, high: float) -> Column:
-        """The column with these bounds, or with the range that holds them if they cannot be written as two that differ."""
+        """The column with these bounds, or with the range around them if they cannot be written as two that differ."""
         try:
             return self._with_bounds(low, high)
         except ValueError:
