@@ -42,7 +42,7 @@ class SmoothSensitivityMechanism(Mechanism):
     e/2.
 
     All draws together cost e + 2 log((exp(e) + g)/(1 + g exp(e))) with delta = base_delta/(g + base_delta - g
-    base_delta), rounded up. This is Theorem 3.2 of Liu, Talwar 2019, in the exact form for a geometric number of draws.
+    base_delta), rounded up (Liu, Talwar 2019, Theorem 3.2, in the exact form for a geometric number of draws).
 
     Accuracy: with probability at least 1 - failure_probability the chosen q_i is at least q_j - t c s_j for all j.
 
