@@ -37,6 +37,7 @@ class Tree:
         paths = sorted(self.library.rglob("*.py"))
         self.sources = [Source(path.relative_to(self.library).as_posix(), path.read_text("utf-8")) for path in paths]
         self.tests = {path.relative_to(root / "tests").as_posix() for path in (root / "tests").rglob("test_*.py")}
+        self.public = [ast.parse(path.read_text("utf-8")) for path in self.library.rglob("__init__.pyi")]
         self.words = Counter(measure for source in self.sources for _, measure, _ in places(source))
 
     def functions(self) -> list[tuple[Source, FunctionType]]:
@@ -77,11 +78,8 @@ def mirrored(tree: Tree) -> float:
 
 def public_names(tree: Tree) -> int:
     """Names of all packages' public APIs, each counted once for each package that has it."""
-    found = 0
-    for path in tree.library.rglob("__init__.pyi"):
-        parsed = ast.parse(path.read_text("utf-8"))
-        found += sum(len(node.names) for node in parsed.body if isinstance(node, ast.ImportFrom))
-    return found
+    bodies = (node for public in tree.public for node in public.body)
+    return sum(len(node.names) for node in bodies if isinstance(node, ast.ImportFrom))
 
 
 MEASURES: dict[str, tuple[Callable[[Tree], float], str]] = {

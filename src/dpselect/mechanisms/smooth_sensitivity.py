@@ -41,8 +41,8 @@ class SmoothSensitivityMechanism(Mechanism):
     e/2 outside |L| > log(1/base_delta), as log(1/base_delta)(exp(smoothness) - 1) <= e/2 + smoothness and smoothness <=
     e/2.
 
-    All draws together cost e + 2 log((exp(e) + g)/(1 + g exp(e))) with delta = base_delta/(g + base_delta - g
-    base_delta), rounded up (Liu, Talwar 2019, Theorem 3.2, in the exact form for a geometric number of draws).
+    All draws together cost e + 2 log((exp(e) + g)/(1 + g exp(e))) (Liu, Talwar 2019, Theorem 3.2, in the exact form for
+    a geometric number of draws). Their delta is base_delta/(g + base_delta - g base_delta). Both are rounded up.
 
     Accuracy: with probability at least 1 - failure_probability the chosen q_i is at least q_j - t c s_j for all j.
 
