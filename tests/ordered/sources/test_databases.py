@@ -97,7 +97,7 @@ BOUNDS = ("--lower", "0", "--upper", "9")
 DUCKDB = {
     "VARCHAR": "'1'", "INTERVAL": "INTERVAL 1 DAY", "STRUCT(a INTEGER)": "{'a': 1}", "BIT": "'1'",
     "ENUM('POINT')": "'POINT'", "INTEGER[]": "[1]", "INTEGER[1]": "[1]", "UUID": "uuid()", "BLOB": "'x'", "JSON": "'1'",
-    "MAP(INTEGER, INTEGER)": "MAP {1: 1}", "TIME": "'10:00'",
+    "MAP(INTEGER, INTEGER)": "MAP {1: 1}", "TIME": "'10:00:00'",
 }  # fmt: skip
 
 
