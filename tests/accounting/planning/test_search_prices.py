@@ -13,6 +13,7 @@ from dpselect.errors import BudgetError
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import OutputPerturbationClassifier
 from dpselect.privacy import Adjacency, Guarantee, compose, dp_sgd, gaussian, laplace, pure_dp, worst_of
+from dpselect.privacy.profile import SymmetricProfile
 from dpselect.repetitions import Harmonic, Poisson
 
 LAW = Harmonic(limit=3)
@@ -160,7 +161,10 @@ def test_the_epsilon_of_a_composition_of_searches_is_remembered(monkeypatch):
 
 
 def test_a_part_whose_pure_bound_is_below_the_others_epsilon_is_not_worked_out():
-    class Costly:
+    class Costly(SymmetricProfile):
+        def at(self, epsilons):
+            raise AssertionError
+
         def epsilon(self, delta):
             raise AssertionError
 

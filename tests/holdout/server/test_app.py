@@ -1,6 +1,7 @@
 """The server of holdouts and gates: what it tells, what it counts, and what it keeps to itself."""
 
 import asyncio
+import importlib
 import json
 import subprocess
 import sys
@@ -14,7 +15,6 @@ import pytest
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
 from dpselect.holdout import Gate
 from dpselect.holdout.server import ServerSettings
-from dpselect.holdout.server.app import make_app
 from dpselect.holdout.server.boards import open_boards
 from dpselect.holdout.server.submitters import Submitters
 from dpselect.holdout.server.uploads import Upload
@@ -23,6 +23,7 @@ from tests.holdout.server.serving import invited, make_gate, make_holdout, serve
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
+make_app = importlib.import_module("dpselect.holdout.server.app").make_app
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """The server against submitters who want to learn of each other, or to take more than their share."""
 
 import asyncio
+import importlib
 import json
 import threading
 
@@ -9,7 +10,6 @@ import pytest
 from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.holdout import Holdout
 from dpselect.holdout.server import ServerSettings
-from dpselect.holdout.server.app import make_app
 from dpselect.holdout.server.boards import BoardAnswer, open_boards
 from dpselect.holdout.server.submitters import Submitters
 from dpselect.holdout.server.uploads import Upload
@@ -18,6 +18,7 @@ from tests.holdout.server.test_app import Broken, call, scope_of
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
+make_app = importlib.import_module("dpselect.holdout.server.app").make_app
 
 
 def bearer(token):

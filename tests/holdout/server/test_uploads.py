@@ -2,34 +2,30 @@
 
 import asyncio
 import gc
+import importlib
 import json
 import sys
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
-from dpselect.errors import ContentError
+from dpselect.errors import ArgumentError, ContentError
+from dpselect.holdout.scores import f1_score
 from dpselect.holdout.server import ServerSettings
 from dpselect.holdout.server.boards import open_boards
 from dpselect.holdout.server.submitters import Submitters
+from dpselect.holdout.server.uploads import Upload
+from tests.holdout.ratios_cases import LABELS, ROWS, made
 from tests.holdout.server.serving import invited, make_gate, make_holdout, memory_of, served
 from tests.holdout.server.test_app import Broken, call
 from tests.holdout.server.test_limits import SUBMISSIONS, answer_of, bearer
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
-
-
-import numpy as np
-import pytest
-
-from dpselect.errors import ArgumentError
-from dpselect.holdout.scores import f1_score
-from dpselect.holdout.server.app import make_app
-from dpselect.holdout.server.uploads import Upload
-from tests.holdout.ratios_cases import LABELS, ROWS, made
+make_app = importlib.import_module("dpselect.holdout.server.app").make_app
 
 
 def test_a_submission_whose_values_are_not_outcomes_takes_no_memory_while_it_waits(tmp_path, state):

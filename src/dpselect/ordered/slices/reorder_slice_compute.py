@@ -265,8 +265,8 @@ class ReorderSliceCompute(Session):
         """Run a mechanism with the declared guarantee on a slice and return its answer, now or later.
 
         Raises `BudgetError` after the declared number of computations on this slice, `ArgumentError` for a slice that
-        does not exist or belongs to an earlier application. Exceptions of `mechanism` pass through and may tell of the
-        data. The computation is counted.
+        does not exist or belongs to an earlier application. An exception of `mechanism` passes through and may tell of
+        the data. The computation is counted.
         """
         place = integer("number_of_slice", number_of_slice, at_least=0)
         if not self._first <= place < len(self._slices):
