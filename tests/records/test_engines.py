@@ -16,13 +16,6 @@ from dpselect.storage import durable
 from tests.holdout.server.serving import POSTGRES, fresh_database
 
 
-@pytest.fixture
-def path(tmp_path):
-    found = tmp_path / "a.db"
-    durable.create_private(found, b"")
-    return found
-
-
 def rows(path):
     with closing(sqlite3.connect(path)) as connection:
         return [value for (value,) in connection.execute("SELECT x FROM t")]

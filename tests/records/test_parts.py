@@ -9,13 +9,6 @@ import pytest
 from dpselect.storage import durable
 
 
-@pytest.fixture
-def path(tmp_path):
-    found = tmp_path / "a.db"
-    durable.create_private(found, b"")
-    return found
-
-
 @pytest.mark.parametrize(("options", "level"), [({}, 3), ({"logged": True}, 2), ({"logged": True, "synced": False}, 1)])
 def test_commits_are_synced_unless_that_is_declined(path, options, level):
     with closing(durable.connect(path, **options)) as connection:

@@ -11,19 +11,15 @@ import pytest
 
 from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.columns import column_bounds
-from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile
 from dpselect.accounting.optimal.recursion import attained, certified
-from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure
 from dpselect.privacy.losses.pairs import GaussianPairs
 from dpselect.repetitions import (
-    Binomial,
     Fixed,
     Geometric,
     Harmonic,
     Logarithmic,
     Poisson,
     Repetitions,
-    Uniform,
 )
 from tests.accounting.optimal.recursion_cases import brute_force, random_law, random_pair, split
 
@@ -74,60 +70,6 @@ def test_a_bound_that_is_one_per_cent_too_small_is_caught() -> None:
         upper = column_bounds(fine, law, epsilon).upper
         caught += float(attained(fine, law, np.array([epsilon]))[0]) > 0.99 * upper
     assert caught >= 10
-
-
-def test_the_published_three_point_vectors() -> None:
-    """P = (.5, .3, .2), Q = (.4, .3, .3), all six orders (values computed independently, to 8 digits)."""
-    p, q = np.array([0.2, 0.3, 0.5]), np.array([0.3, 0.3, 0.4])
-    pair = DominatingPair(losses=np.log(p / q), upper=p, lower=q)
-    rows = [
-        (Geometric(gamma=0.1), (0.0965251, 0.0809500, 0.00045382)),
-        (Logarithmic(gamma=0.1), (0.1210437, 0.0900055, 0.0)),
-        (Poisson(mean=5), (0.1447493, 0.1244584, 0.0195897)),
-        (Binomial(trials=10, probability=0.5), (0.1518040, 0.1325145, 0.0328210)),
-        (Harmonic(limit=10), (0.1297436, 0.0995031, 0.0)),
-        (Uniform(limit=10), (0.1184619, 0.1008806, 0.0100161)),
-    ]
-    for law, expected in rows:
-        for epsilon, value in zip((0.0, 0.1, 0.5), expected, strict=True):
-            assert brute_force(pair, law, epsilon) == pytest.approx(value, abs=6e-8)
-            assert column_bounds(Atoms.of(split(pair, 40)), law, epsilon).upper >= value - 6e-8
-
-
-def bracket_widths(seed: int, pairs: int) -> np.ndarray:
-    """Relative widths of the bracket of epsilon on few-atom pairs, cut into pieces as the accountant does."""
-    random = np.random.default_rng(seed)
-    widths = []
-    for _ in range(pairs):
-        pair, law = random_pair(random, 7), random_law(random)
-        both = PairEnclosure(pair, pair)
-
-        def pairs_of(atoms: int, both: PairEnclosure = both) -> tuple[PairEnclosure, PairEnclosure]:
-            return both, both.swapped()
-
-        delta = float(10.0 ** random.uniform(-8.0, -2.0))
-        upper = BestOfProfile(pairs_of, law, 3000).epsilon(delta)
-        lower = BestOfLowerProfile(pairs_of, law, 3000).epsilon_lower_bound(delta)
-        assert lower <= upper * (1 + 1e-12)
-        if 0.05 <= upper <= 20.0:
-            widths.append((upper - lower) / upper)
-    return np.array(widths)
-
-
-@pytest.mark.full
-def test_lower_and_upper_meet_on_refined_atoms() -> None:
-    """All laws: at most the stated 0.2 % of epsilon on nine of ten pairs, 2 % on each."""
-    widths = bracket_widths(11, 8)
-    assert np.quantile(widths, 0.9) <= 2e-3
-    assert np.max(widths) <= 2e-2
-
-
-@pytest.mark.slow
-def test_lower_and_upper_meet_on_many_pairs() -> None:
-    """As above, on 200 pairs."""
-    widths = bracket_widths(12, 200)
-    assert np.quantile(widths, 0.9) <= 2e-3
-    assert np.max(widths) <= 2e-2
 
 
 @pytest.mark.cases(3)

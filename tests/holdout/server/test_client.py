@@ -86,10 +86,6 @@ def test_a_server_that_dies_while_it_answers_is_one_that_gave_none(status):
     assert found.value.code == ("unreachable" if status == "200 OK" else "unknown")
 
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """A server with one of each, for tests that leave the other ones' quotas alone; and its folder."""

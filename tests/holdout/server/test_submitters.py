@@ -94,10 +94,6 @@ def test_no_server_is_named_in_an_error():
     assert "capybara" not in str(refused.value)
 
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
-
-
 def test_files_of_submitters_that_are_none(tmp_path):
     path = tmp_path / "submitters.db"
     path.write_text("something else, and long enough to be a file of its own" * 10)

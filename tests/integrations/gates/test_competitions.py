@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from dpselect.errors import StudyError
-from dpselect.holdout import Gate, GateRules
 from dpselect.integrations.gates import codabench_score
 from dpselect.integrations.gates.competitions import answer_file
 from tests.holdout.server.serving import invited, make_gate, make_holdout, served
@@ -15,14 +14,6 @@ from tests.root import ROOT
 
 EXAMPLES = ROOT / "examples" / "gate"
 TASKS = [f"task {number}" for number in range(60)]
-
-
-@pytest.fixture
-def gate(tmp_path, state, monkeypatch):
-    """A gate in the working folder whose incumbent solves no task."""
-    monkeypatch.chdir(tmp_path)
-    Gate.create("my.gate", dict.fromkeys(TASKS, 0), consultations=4, rules=GateRules(answer_seconds=0))
-    return lambda: Gate.open("my.gate").status()["asked"]
 
 
 def test_platforms_of_competitions(tmp_path, state, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from fractions import Fraction
 
 import numpy as np
@@ -20,6 +19,7 @@ from dpselect.ordered.sources.adapters import read_values
 from dpselect.ordered.sources.columns import ChunkedColumn
 from dpselect.randomness import keyed_source
 from tests.ordered.order_statistics.one_cases import flipped_law, score
+from tests.ordered.sources.columns_cases import FLOATS
 
 
 @pytest.mark.statistical
@@ -36,21 +36,6 @@ def test_small_domains_follow_the_law_of_permute_and_flip(ordered):
     expected = np.array([float(p) for p in law]) * draws
     statistic = np.sum((np.bincount(drawn, minlength=5) - expected) ** 2 / expected)
     assert statistic < 37.3  # the 1 - 1.5e-7 quantile of chi-squared with 4 degrees; another rate is far beyond
-
-
-FLOATS = np.array([3.5, np.nan, -2.0, 3.5, 1e300, np.inf, -np.inf, 0.1, 7.25, 7.25, 7.25, 2.0])
-WHOLE = np.array([5, 1, 1, 9, 2**62, -(2**63), 9, 9, 4], dtype=np.int64)
-
-
-@pytest.fixture
-def database(tmp_path):
-    path = tmp_path / "rows.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute('CREATE TABLE "the rows" ("a ""b""" REAL, whole INTEGER)')
-        rows = [(None if x != x else float(x), None) for x in FLOATS] + [(None, int(x)) for x in WHOLE]
-        connection.executemany("INSERT INTO [the rows] VALUES (?, ?)", rows)
-    connection.close()
-    return f"sqlite:///{path}"
 
 
 @pytest.mark.full

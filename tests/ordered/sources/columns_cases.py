@@ -1,10 +1,13 @@
-"""Comparisons of the ranks of two columns."""
+"""Columns of odd numbers, and comparisons of the ranks of two columns."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dpselect.ordered.order_statistics.intervals import SortedColumn
+
+FLOATS = np.array([3.5, np.nan, -2.0, 3.5, 1e300, np.inf, -np.inf, 0.1, 7.25, 7.25, 7.25, 2.0])
+WHOLE = np.array([5, 1, 1, 9, 2**62, -(2**63), 9, 9, 4], dtype=np.int64)
 
 
 def reference(rows, domain):

@@ -9,10 +9,8 @@ import pytest
 
 from dpselect.ordered.domains import Grid, WholeNumbers
 from dpselect.ordered.sources.adapters import read_values
-from tests.ordered.sources.columns_cases import reference, same_ranks
+from tests.ordered.sources.columns_cases import FLOATS, WHOLE, reference, same_ranks
 
-FLOATS = np.array([3.5, np.nan, -2.0, 3.5, 1e300, np.inf, -np.inf, 0.1, 7.25, 7.25, 7.25, 2.0])
-WHOLE = np.array([5, 1, 1, 9, 2**62, -(2**63), 9, 9, 4], dtype=np.int64)
 FLOAT_DOMAIN, WHOLE_DOMAIN = Grid(-40, 80, Fraction(1, 8)), WholeNumbers(0, 2**40)
 
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-import sys
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpselect.cli.app import main
 from dpselect.errors import ArgumentError
-from dpselect.ledger import Ledger
 from dpselect.ordered import (
     open_column,
     private_range,
@@ -22,22 +18,9 @@ from dpselect.ordered.domains import Grid, WholeNumbers
 from dpselect.ordered.sources.adapters import read_values
 from dpselect.randomness import keyed_source
 from tests.ordered.sources import column_laws as laws
-from tests.ordered.sources.columns_cases import reference, same_ranks
+from tests.ordered.sources.columns_cases import FLOATS, WHOLE, reference, same_ranks
 
-FLOATS = np.array([3.5, np.nan, -2.0, 3.5, 1e300, np.inf, -np.inf, 0.1, 7.25, 7.25, 7.25, 2.0])
-WHOLE = np.array([5, 1, 1, 9, 2**62, -(2**63), 9, 9, 4], dtype=np.int64)
 FLOAT_DOMAIN, WHOLE_DOMAIN = Grid(-40, 80, Fraction(1, 8)), WholeNumbers(0, 2**40)
-
-
-@pytest.fixture
-def database(tmp_path):
-    path = tmp_path / "rows.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute('CREATE TABLE "the rows" ("a ""b""" REAL, whole INTEGER)')
-        rows = [(None if x != x else float(x), None) for x in FLOATS] + [(None, int(x)) for x in WHOLE]
-        connection.executemany("INSERT INTO [the rows] VALUES (?, ?)", rows)
-    connection.close()
-    return f"sqlite:///{path}"
 
 
 def test_ranks_from_a_sql_engine(database):
@@ -70,27 +53,6 @@ def test_ranks_from_duckdb(tmp_path):
 
 
 POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")
-
-
-@pytest.fixture
-def pay(tmp_path, monkeypatch, capsys):
-    """Runs `dpselect quantile` on a budget: the exit status, what was said, and what is left of epsilon 3."""
-    where = str(tmp_path / "budget.db")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    with Ledger.open(where, create=True) as ledger:
-        ledger.create_budget("census", epsilon=3)
-
-    def run(*arguments):
-        usual = ("--column", "x", "--q", "0.5", "--epsilon", "1", "--ledger", where, "--budget", "census")
-        monkeypatch.setattr(sys, "argv", ["dpselect", "quantile", *map(str, arguments), *usual])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        with Ledger.open(where, create=False) as ledger:
-            return end.value.code or 0, out + err, float(ledger.budget("census").remaining().epsilon)
-
-    return run
 
 
 BOUNDS = ("--lower", "0", "--upper", "9")

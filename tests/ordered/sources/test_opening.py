@@ -13,9 +13,8 @@ from dpselect.ordered import (
     quantile,
 )
 from dpselect.ordered.domains import Grid, WholeNumbers
-from tests.ordered.sources.columns_cases import reference, same_ranks
+from tests.ordered.sources.columns_cases import FLOATS, reference, same_ranks
 
-FLOATS = np.array([3.5, np.nan, -2.0, 3.5, 1e300, np.inf, -np.inf, 0.1, 7.25, 7.25, 7.25, 2.0])
 FLOAT_DOMAIN, WHOLE_DOMAIN = Grid(-40, 80, Fraction(1, 8)), WholeNumbers(0, 2**40)
 
 

@@ -13,7 +13,6 @@ from dpselect.cli.app import main
 from dpselect.errors import ContentError
 from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.files import read_columns
-from dpselect.ledger import Ledger
 from dpselect.ordered import median, open_column
 from dpselect.study.data import load
 from dpselect.study.schema import Data
@@ -21,27 +20,6 @@ from dpselect.tables.table import open_table
 from tests.ordered.sources import column_laws as laws
 
 SECRET = "s3cr3t"
-
-
-@pytest.fixture
-def pay(tmp_path, monkeypatch, capsys):
-    """Runs `dpselect quantile` on a budget: the exit status, what was said, and what is left of epsilon 3."""
-    where = str(tmp_path / "budget.db")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    with Ledger.open(where, create=True) as ledger:
-        ledger.create_budget("census", epsilon=3)
-
-    def run(*arguments):
-        usual = ("--column", "x", "--q", "0.5", "--epsilon", "1", "--ledger", where, "--budget", "census")
-        monkeypatch.setattr(sys, "argv", ["dpselect", "quantile", *map(str, arguments), *usual])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        with Ledger.open(where, create=False) as ledger:
-            return end.value.code or 0, out + err, float(ledger.budget("census").remaining().epsilon)
-
-    return run
 
 
 BOUNDS = ("--lower", "0", "--upper", "9")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 
-import numpy as np
 import pytest
 
 from dpselect.errors import ArgumentError
@@ -14,20 +13,6 @@ from dpselect.ordered import (
 )
 from dpselect.ordered.sources.sql_types import sql_type
 from tests.ordered.sources import column_laws as laws
-
-FLOATS = np.array([3.5, np.nan, -2.0, 3.5, 1e300, np.inf, -np.inf, 0.1, 7.25, 7.25, 7.25, 2.0])
-WHOLE = np.array([5, 1, 1, 9, 2**62, -(2**63), 9, 9, 4], dtype=np.int64)
-
-
-@pytest.fixture
-def database(tmp_path):
-    path = tmp_path / "rows.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute('CREATE TABLE "the rows" ("a ""b""" REAL, whole INTEGER)')
-        rows = [(None if x != x else float(x), None) for x in FLOATS] + [(None, int(x)) for x in WHOLE]
-        connection.executemany("INSERT INTO [the rows] VALUES (?, ?)", rows)
-    connection.close()
-    return f"sqlite:///{path}"
 
 
 def test_a_sqlite_column_may_hold_text_without_an_error(database):

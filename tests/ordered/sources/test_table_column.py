@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
-from dpselect.cli.app import main
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.ledger import Ledger
 from dpselect.ordered import median, open_column
 from dpselect.randomness import keyed_source
 from tests.ordered.sources import column_laws as laws
 from tests.ordered.sources.kinds_cases import near_the_middle
 from tests.tables.kinds.doors_cases import of_quantile
-
-
-@pytest.fixture
-def pay(tmp_path, monkeypatch, capsys):
-    """Runs `dpselect quantile` on a budget: the exit status, what was said, and what is left of epsilon 3."""
-    where = str(tmp_path / "budget.db")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    with Ledger.open(where, create=True) as ledger:
-        ledger.create_budget("census", epsilon=3)
-
-    def run(*arguments):
-        usual = ("--column", "x", "--q", "0.5", "--epsilon", "1", "--ledger", where, "--budget", "census")
-        monkeypatch.setattr(sys, "argv", ["dpselect", "quantile", *map(str, arguments), *usual])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        with Ledger.open(where, create=False) as ledger:
-            return end.value.code or 0, out + err, float(ledger.budget("census").remaining().epsilon)
-
-    return run
-
 
 BOUNDS = ("--lower", "0", "--upper", "9")
 
