@@ -22,7 +22,6 @@ from dpselect.repetitions import Harmonic
 from dpselect.tuning import (
     Categorical,
     InlineExecutor,
-    OperatorProgressWarning,
     sealed_store,
 )
 from dpselect.tuning.executors import Attempt
@@ -337,14 +336,6 @@ def test_trials_print_nothing(capfd, caplog, drawn):
     assert caplog.records == []
     logging.getLogger("loud").critical("heard")
     assert len(caplog.records) == 1
-
-
-def test_operator_progress_counts_and_warns(drawn, tmp_path):
-    drawn(3)
-    counts = []
-    with pytest.warns(OperatorProgressWarning, match="no privacy guarantee"):
-        search(operator_progress=lambda done, total: counts.append((done, total)))
-    assert counts == [(1, 3), (2, 3), (3, 3)]
 
 
 # Arguments

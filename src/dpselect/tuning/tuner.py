@@ -21,7 +21,6 @@ import logging
 import os
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -44,12 +43,13 @@ from dpselect.storage.keys import key_place
 from dpselect.tuning.bond import bond_of, fresh_claim, new_master, release_hash
 from dpselect.tuning.clock import ticking, wait_for_a_multiple
 from dpselect.tuning.designs import AnyDesign, NoisyRun, designed_search
-from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, RunningExecutor
+from dpselect.tuning.executors import Executor, InlineExecutor
 from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.options import Execution, SearchRequest, SearchStore, TuneResult
 from dpselect.tuning.plan import Plan, make_plan
-from dpselect.tuning.proposals import AdaptiveProposal, observed, trial_token
+from dpselect.tuning.proposals import AdaptiveProposal, trial_token
 from dpselect.tuning.rehearsal import rehearse_objective
+from dpselect.tuning.rounds import propose_next, run_rounds
 from dpselect.tuning.sealed_store import MemoryStore, SealedStore, SearchFinishedError, Store
 from dpselect.tuning.space import Space
 from dpselect.tuning.trial import (
@@ -228,7 +228,7 @@ def tune(  # noqa: PLR0913
                 runs = cast(Objective, objective)
                 job = Job(runs, plan.space, plan.shape.payload_bytes, execution.limits, execution.reads)
                 with (executor or InlineExecutor()).session(job) as session:
-                    search = _run_trials(plan, begun or begin(), opened, session)
+                    search = run_rounds(plan, begun or begin(), opened, session)
             except StartingProcessError as error:
                 paid = "the price is charged, and a store can be resumed: that charges nothing again"
                 raise StartingProcessError(
@@ -330,7 +330,7 @@ def _begin(
         _LOG.info("%r: the price of the whole search is reserved", label)
     else:
         payment.claim(claim, release=None)
-    search = _proposed(plan, search.start() if search.stage is Stage.RESERVED else search.resume())
+    search = propose_next(plan, search.start() if search.stage is Stage.RESERVED else search.resume())
     store.save(search)
     return search
 
@@ -360,57 +360,6 @@ def _winner(plan: Plan, search: Search, last: Callable[[Mapping[str, Any], Any],
 
     payload = run_confined(run, None)
     return None if payload is None else replace(best, payload=payload)
-
-
-def _proposed(plan: Plan, search: Search) -> Search:
-    """With the settings of the next batch chosen, where trials learn from earlier ones and those are done.
-
-    Chosen in the commit that precedes the batch, so that a trial that is run again has the setting that it had.
-    """
-    return search if plan.proposal is None else plan.proposal.propose(plan.space, search)
-
-
-def _run_trials(plan: Plan, search: Search, store: Store, session: RunningExecutor) -> Search:
-    """Every turn of every round, one durable commit each, whether a trial, a lost trial or an empty turn.
-
-    A loss alone is not committed: it goes with the next commit, so that the number of writes does not tell of it.
-    """
-    watch = plan.execution.operator_progress
-
-    def finish(index: int, candidate: Candidate | None) -> None:
-        nonlocal search
-        search = _proposed(plan, observed(search, index, candidate).finish(index, candidate))
-        store.save(search)
-        if watch is not None and index < search.executed:
-            watch(_trials_done(search), search.executed)
-
-    try:
-        while not search.finished:
-            turns = search.pending()
-            runnable = [index for index in turns if index < search.executed and not search.exhausted(index)]
-            idle = sorted(set(turns) - set(runnable))
-            if plan.proposal is not None:
-                proposed = set(plan.proposal.runnable(search))
-                runnable = [index for index in runnable if index in proposed]
-                idle = [index for index in idle if index in proposed or not proposed]
-            trials = deque((index, trial_token(search, index)) for index in runnable)
-            for outcome in session.run(trials):
-                if outcome.lost:
-                    search = search.lose(outcome.index)
-                if not outcome.lost or search.exhausted(outcome.index):
-                    finish(outcome.index, outcome.candidate)
-                else:
-                    trials.append((outcome.index, trial_token(search, outcome.index)))
-            for index in idle:
-                finish(index, None)
-    except (KeyboardInterrupt, ExecutorLostError):
-        store.save(search.interrupt())
-        raise
-    return search
-
-
-def _trials_done(search: Search) -> int:
-    return min(search.executed, search.rounds_done * search.slots + sum(search.done))
 
 
 def _close(
