@@ -30,7 +30,7 @@ class CopiedByFields:
     """The base of a dataclass whose cached properties can be computed again from its fields."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: vars(self)[field.name] for field in fields(self)}  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
 class _KeyPickler(pickle.Pickler):

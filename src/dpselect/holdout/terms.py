@@ -116,7 +116,7 @@ class Terms:
             "mechanism": self.plan.mechanism,
             "plan": _fields(self.plan),
             "further": {name: [plan.mechanism, _fields(plan)] for name, plan in self.further.items()},
-            **{name: vars(self)[name] for name in _AS_THEY_ARE},
+            **{name: getattr(self, name) for name in _AS_THEY_ARE},
         }
 
     @staticmethod

@@ -16,7 +16,7 @@ class Parameterised:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - there are no parts
         """The parameters by name."""
-        return {name: vars(self)[name] for name in sorted(each.name for each in fields(self))}
+        return {name: getattr(self, name) for name in sorted(each.name for each in fields(self))}
 
     def set_params(self, **parameters: Any) -> Self:
         """Set some of them. Raises `ArgumentError` for a name that is none."""

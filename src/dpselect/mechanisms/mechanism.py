@@ -32,7 +32,7 @@ class Parsed:
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
-            given = vars(self)[field.name]
+            given = getattr(self, field.name)
             if "parse" in field.metadata:
                 self._parsed(**{field.name: field.metadata["parse"](field.name, given)})
             elif field.name == "adjacency":

@@ -56,7 +56,7 @@ class NoisyCount(Mechanism):
     def _parameter(self) -> Fraction:
         """The exact value, between 2**-60 and 2**60, so that the rational arithmetic stays short."""
         name = "epsilon" if self.noise_multiplier is None else "noise_multiplier"
-        given = vars(self)[name]
+        given = getattr(self, name)
         number(name, given, at_least=2.0**-60, at_most=2.0**60)
         return rational(name, given)
 

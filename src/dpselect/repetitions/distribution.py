@@ -353,7 +353,7 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
         >>> Poisson(mean=10).describe()
         {'law': 'poisson', 'mean': 10.0}
         """
-        parameters = {name: vars(self)[name] for name in self.parameters()}
+        parameters = {name: getattr(self, name) for name in self.parameters()}
         if "law" in parameters:  # a law made from another one; "law" already names the law itself
             parameters["base_law"] = parameters.pop("law").describe()
         return {"law": self.law_name, **parameters}

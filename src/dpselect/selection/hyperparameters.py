@@ -44,7 +44,7 @@ class TwoSetGuarantee:
 
     def __post_init__(self) -> None:
         for name in ("training", "validation", "total"):
-            promise(name, vars(self)[name])
+            promise(name, getattr(self, name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class TwoSetRelease(Release):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("training", "validation"):
-            promise(name, vars(self)[name])
+            promise(name, getattr(self, name))
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class PrivateTraining:
 
     def __post_init__(self) -> None:
         for name in ("noise_multiplier", "max_grad_norm", "expected_batch_size"):
-            object.__setattr__(self, name, number(name, vars(self)[name], above=0.0))
+            object.__setattr__(self, name, number(name, getattr(self, name), above=0.0))
         object.__setattr__(self, "sampling_rate", number("sampling_rate", self.sampling_rate, above=0.0, at_most=1.0))
         object.__setattr__(self, "steps", integer("steps", self.steps, at_least=1))
 

@@ -216,7 +216,7 @@ def make_search_plan(request: Request, design: Design) -> SearchPlan:
             f"above the total {epsilon:g}: raise epsilon or lower score_epsilon"
         )
     return SearchPlan(
-        **{part.name: vars(found)[part.name] for part in fields(found)},
+        **{part.name: getattr(found, part.name) for part in fields(found)},
         guarantee=total,
         note=_note(request, found.search, delta) if simple else None,
         candidates=tuple(candidates),

@@ -28,7 +28,7 @@ def request_of(search: Any, columns: int | None) -> Request:
     if search.base is not None and not (isinstance(search.base, Guarantee) or callable(search.base)):
         raise refusal("base", search.base, "a Guarantee of one fit, or a function from the estimator to one")
     for name in ("refit", "release_score", "constant_runs", "resume"):
-        flag(name, vars(search)[name])
+        flag(name, getattr(search, name))
     if not hasattr(search.rehearse, "shape"):
         flag("rehearse", search.rehearse)
     public = search.public_validation is not None

@@ -383,7 +383,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         if self.store is None:
             return ""
         names = set(self.get_params(deep=False)) - _NOT_THE_STUDY
-        return str({name: describe_value(vars(self)[name]) for name in sorted(names)} | {"split": SPLIT})
+        return str({name: describe_value(getattr(self, name)) for name in sorted(names)} | {"split": SPLIT})
 
     def _set_outcome(self, plan: SearchPlan, result: TuneResult) -> None:
         self.best_estimator_ = result.value

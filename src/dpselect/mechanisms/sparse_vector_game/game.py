@@ -74,7 +74,7 @@ class SparseVectorGame:
         if self.threshold_rate is not None:
             number("threshold_rate", self.threshold_rate, above=0.0)
         for name in ("positives", "thresholds", "steps"):
-            integer(name, vars(self)[name], at_least=1)
+            integer(name, getattr(self, name), at_least=1)
         if self.queries is not None:
             integer("queries", self.queries, at_least=1)
         if self.noise not in ("laplace", "geometric"):

@@ -239,7 +239,7 @@ def _sides(
 def axis_domains(dtype: np.dtype[Any], axes: int, every: PublicDomain) -> tuple[Domain, ...]:
     """The domain of each axis, from one value for all or one for each."""
     names = [field.name for field in fields(PublicDomain)]
-    each = zip(*(_for_each_axis(name, vars(every)[name], axes) for name in names), strict=True)
+    each = zip(*(_for_each_axis(name, getattr(every, name), axes) for name in names), strict=True)
     return tuple(PublicDomain(**dict(zip(names, values, strict=True))).of_type(dtype) for values in each)
 
 

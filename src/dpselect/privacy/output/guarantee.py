@@ -174,7 +174,7 @@ class OutputGuarantee:
     def __reduce__(self) -> tuple[Any, ...]:  # copies: a value with a function that is found again by its name
         # a mapping proxy can be neither pickled nor copied
         prices = self.epsilons if callable(self.epsilons) else dict(self.epsilons)
-        made = {one.name: vars(self)[one.name] for one in fields(self)} | {"epsilons": prices}
+        made = {one.name: getattr(self, one.name) for one in fields(self)} | {"epsilons": prices}
         return partial(OutputGuarantee, **made), ()
 
     @property

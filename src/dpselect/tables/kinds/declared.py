@@ -133,7 +133,7 @@ class Declared:
 
     def __post_init__(self) -> None:
         for key in ("kind", "format", "time_zone", "unicode"):
-            value = vars(self)[key]
+            value = getattr(self, key)
             if not isinstance(value, (str, type(None))):
                 raise ArgumentError(f"{key}: must be a text, got {value!r:.60}")
         self._refuse_other_keys()
@@ -154,7 +154,7 @@ class Declared:
     def _refuse_other_keys(self) -> None:
         taken = self.column_kind.keys | {"kind", "missing_values"}
         for key in fields(self):
-            if key.name not in taken and vars(self)[key.name] is not None:
+            if key.name not in taken and getattr(self, key.name) is not None:
                 kinds = " or ".join(f'"{name}"' for name in KINDS if key.name in KINDS[name].keys)
                 raise ArgumentError(f'{key.name}: goes with kind = {kinds}, not with kind = "{self.kind}"')
 
@@ -178,7 +178,7 @@ class Declared:
             ) from None
 
     def _refuse_values(self, key: str) -> None:
-        values = vars(self)[key]
+        values = getattr(self, key)
         if values is None:
             return
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
@@ -195,7 +195,7 @@ class Declared:
     @property
     def keys(self) -> list[str]:
         """Which of its attributes are declared."""
-        return [key.name for key in fields(self) if vars(self)[key.name] != key.default]
+        return [key.name for key in fields(self) if getattr(self, key.name) != key.default]
 
     @property
     def unclear(self) -> str | None:
