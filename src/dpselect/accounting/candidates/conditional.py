@@ -186,7 +186,7 @@ def conditional_sampling(base: Guarantee, *, floor: SupportsFloat, bound: str | 
         base: the guarantee of one round.
         floor: the probability to stop before a round, from 1e-100 to below 1, public. The expected number of rounds is
             at most its inverse.
-        bound: the name of one bound, or None, the default, for the optimal bound with the Renyi curve beside it if
+        bound: the name of one bound, or None, the default, for the optimal bound, with the Renyi curve too if
             there is one.
 
             - "optimal": the supremum over all mechanisms that `base` allows and all acceptable sets, enclosed

@@ -195,7 +195,7 @@ def _failure(
 
 
 def _theorem(base: Guarantee, near: float, smoothing: float, events: float, draws: int) -> float:
-    """Lemma 4.3 for so many events, and 1 - (1 - failure)^draws beside it, or 1 if there is no slack."""
+    """The bound of Lemma 4.3 for so many events plus 1 - (1 - failure)^draws, at most 1. It is 1 without slack."""
     slack = near - base.pure_epsilon
     if not slack > 0.0 or base.failure >= 1.0:
         return 1.0

@@ -58,8 +58,8 @@ def price_study(
     runs are then priced at the least that the study shows to have been possible.
 
     `planned` is a number of runs fixed in advance that the search was never to exceed, where it stopped earlier.
-    Raises `ArgumentError` for a study without runs and for a noise that is not a number or that no run holds. So it
-    does for `planned` below the number of runs or beside noise drawn at random.
+    Raises `ArgumentError` for a study without runs and for a noise that is not a number or that no run holds. It
+    also does for `planned` below the number of runs or together with noise drawn at random.
     """
     if not callable(base):
         raise refusal("base", base, "a function from noise (or None) to a Guarantee")

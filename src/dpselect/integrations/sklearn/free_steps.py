@@ -39,7 +39,7 @@ _MOST_VARIANTS: Final = 256
 
 @of_any_type()
 def usable_rows(estimator: Any, space: Space, X: Any, base: Base | None, columns: int) -> NDArray[np.bool_]:
-    """Whether the private steps, and those before or beside them, can take each row. Shape (rows,).
+    """Whether each row can pass the private steps and those before or parallel to them. Shape (rows,).
 
     Each combination of listed values for such steps is tried. `ArgumentError` if there are too many, or if polynomial
     features could make numbers overflow where that is not seen: behind a private step, or of a degree without a list.

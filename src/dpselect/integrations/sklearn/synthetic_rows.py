@@ -56,7 +56,7 @@ def synthetic_tables(X: Any, estimator: Any) -> Iterator[Any]:
 
 
 def synthetic_beside(beside: Mapping[str, Any], rows: int) -> dict[str, Any]:
-    """The arguments of `fit` beside the rows: ones for a value with one number a row, any other as it is given."""
+    """The further arguments of `fit`: ones for a value with one number a row, any other as it is given."""
 
     def like(value: Any) -> Any:
         if not one_a_row(value, rows):
@@ -68,7 +68,7 @@ def synthetic_beside(beside: Mapping[str, Any], rows: int) -> dict[str, Any]:
 
 
 def one_a_row(value: Any, rows: int) -> bool:
-    """Whether a value given beside the table holds one thing a row."""
+    """Whether a further argument of `fit` holds one thing a row."""
     return isinstance(value, Sized) and not isinstance(value, (str, bytes)) and len(value) == rows
 
 
