@@ -9,6 +9,8 @@ from .estimators import (
     DPSGDClassifier as DPSGDClassifier,
     DPSGDRegressor as DPSGDRegressor,
     OutputPerturbationClassifier as OutputPerturbationClassifier,
+    PrivateBoostingClassifier as PrivateBoostingClassifier,
+    PrivateBoostingRegressor as PrivateBoostingRegressor,
     PrivateRidge as PrivateRidge,
     PrivateRidgeClassifier as PrivateRidgeClassifier,
 )

@@ -17,7 +17,14 @@ from dpselect.learners.fixed_point import STEP, exact_products, round_weights, t
 from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
 
-__all__ = ["HiddenLayerNetwork", "LinearRegression", "Model", "SoftmaxRegression", "clipped_gradient_sum"]
+__all__ = [
+    "HiddenLayerNetwork",
+    "LinearRegression",
+    "Model",
+    "SoftmaxRegression",
+    "clipped_gradient_sum",
+    "softmax_errors",
+]
 
 Weights = tuple[Array, ...]
 
@@ -50,7 +57,7 @@ class SoftmaxRegression:
 
     def layers(self, weights: Weights, rows: Array, numbers: NDArray[np.intp]) -> tuple[Layer, ...]:
         """The factors of every row's gradient of the cross-entropy."""
-        return (Layer(rows, _softmax_errors(self.scores(weights, rows), numbers)),)
+        return (Layer(rows, softmax_errors(self.scores(weights, rows), numbers)),)
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ class HiddenLayerNetwork:
     def layers(self, weights: Weights, rows: Array, numbers: NDArray[np.intp]) -> tuple[Layer, ...]:
         """The factors of every row's gradient, first layer first. Back-propagated errors are clipped at 8."""
         hidden, output_weights = self._hidden(weights, rows), self._output_weights(weights)
-        errors = _softmax_errors(hidden @ output_weights, numbers)
+        errors = softmax_errors(hidden @ output_weights, numbers)
         active = hidden[:, :-1]
         inside = (active > 0.0) & (active < _MOST_ACTIVATION)
         slope = 1.0 - active * active if self.activation == "tanh" else inside
@@ -94,7 +101,7 @@ class HiddenLayerNetwork:
 Model = SoftmaxRegression | HiddenLayerNetwork
 
 
-def _softmax_errors(scores: Array, numbers: NDArray[np.intp]) -> Array:
+def softmax_errors(scores: Array, numbers: NDArray[np.intp]) -> Array:
     """p - e in fixed point, p the softmax of the scores. The exponentials are on a grid so that their sum is exact."""
     powers = truncate(np.exp(scores - np.max(scores, axis=1, keepdims=True)), 2.0**-32)
     errors = powers / np.sum(powers, axis=1, keepdims=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpselect.learners.boosted_trees import BoostedTreesClassification, BoostedTreesRegression
 from dpselect.learners.dp_sgd import DPSGDClassification
 from dpselect.learners.dp_sgd_regressor import DPSGDRegression
 from dpselect.learners.output_perturbation import OutputPerturbation
@@ -24,6 +25,8 @@ __all__ = [
     "DPSGDClassifier",
     "DPSGDRegressor",
     "OutputPerturbationClassifier",
+    "PrivateBoostingClassifier",
+    "PrivateBoostingRegressor",
     "PrivateRidge",
     "PrivateRidgeClassifier",
 ]
@@ -63,6 +66,14 @@ class DPSGDRegressor(RegressorMixin, _Estimator, DPSGDRegression):  # type: igno
 
 class OutputPerturbationClassifier(ClassifierMixin, _Estimator, OutputPerturbation):  # type: ignore[misc]
     __doc__ = OutputPerturbation.__doc__
+
+
+class PrivateBoostingClassifier(ClassifierMixin, _Estimator, BoostedTreesClassification):  # type: ignore[misc]
+    __doc__ = BoostedTreesClassification.__doc__
+
+
+class PrivateBoostingRegressor(RegressorMixin, _Estimator, BoostedTreesRegression):  # type: ignore[misc]
+    __doc__ = BoostedTreesRegression.__doc__
 
 
 class PrivateRidge(RegressorMixin, _Estimator, RidgeRegression):  # type: ignore[misc]

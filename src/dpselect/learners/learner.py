@@ -86,7 +86,10 @@ class Regressor(PrivateLearner):
 
     def predict(self, X: Any) -> Array:
         """The expected label of each row, between the bounds, shape (rows,)."""
-        rows = self._unit_rows(X)
+        return self._in_units(exact_products(self._unit_rows(X), self.weights_[0])[:, 0])
+
+    def _in_units(self, place: Array) -> Array:
+        """Answers in the units of the label, of places from -1 to 1 between its bounds, shape (rows,)."""
         low, high = self._bounds
-        place = np.clip(exact_products(rows, self.weights_[0])[:, 0], -1.0, 1.0)
+        place = np.clip(place, -1.0, 1.0)
         return np.asarray(np.clip((low / 2.0 + high / 2.0) + place * (high / 2.0 - low / 2.0), low, high))

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["CLASSIFICATION", "REGRESSION", "TrainingRule"]
+__all__ = ["BOOSTING", "CLASSIFICATION", "REGRESSION", "BoostingRule", "TrainingRule"]
 
 _ROWS: Final = 1000.0
 """What stands for the number of rows where none is public."""
@@ -53,3 +53,28 @@ CLASSIFICATION: Final = TrainingRule(clip_norm=0.3, growth=30.0, reach=(150.0, 2
 
 REGRESSION: Final = TrainingRule(clip_norm=0.1, growth=2.5, reach=(10.0, 60.0), a_step=2.0, steps=(40, 300))
 """For the square of the error of labels in [-1, 1]; with fewer steps it diverges."""
+
+
+@dataclass(frozen=True)
+class BoostingRule:
+    """How many trees, how deep, and which part of mu squared the linear start has, by n mu.
+
+    Each pair is the value below `few` and from there on; `many` is the n mu from which there is no linear start.
+    """
+
+    few: float
+    trees: tuple[int, int]
+    depth: tuple[int, int]
+    linear_share: tuple[float, float]
+    many: float
+
+    def choose(self, rows: float | None, noise_multiplier: float) -> tuple[int, int, float]:
+        """The number of trees, their depth and the share of the linear start."""
+        signals = (rows or _ROWS) / noise_multiplier
+        place = int(signals >= self.few)
+        share = 0.0 if signals >= self.many else self.linear_share[place]
+        return self.trees[place], self.depth[place], share
+
+
+BOOSTING: Final = BoostingRule(few=1000.0, trees=(100, 150), depth=(4, 5), linear_share=(0.7, 0.5), many=100_000.0)
+"""For boosted trees. Figures: `python -m benchmarks.boosting_rule`."""

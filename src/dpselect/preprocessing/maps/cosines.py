@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from dpselect.errors import integer
+from dpselect.learners.waves import cosines
 from dpselect.numerics.search import Array
-from dpselect.preprocessing.maps.row_map import MAPS, Encoded, MapOfTables, directions, within_unit_ball
+from dpselect.preprocessing.maps.row_map import MAPS, MapOfTables, directions, within_unit_ball
 
 __all__ = ["DirectionAndWaves", "Waves"]
-
-_STRETCH: Final = 1.2
-"""Few rows come near the norm that all together could have; those that do are scaled down."""
 
 
 @MAPS.register("cos4")
@@ -47,15 +44,6 @@ class Waves(MapOfTables):
 
     def _mapped(self, cells: Array) -> Array:
         return cosines(self._encoded(cells), int(self.waves))
-
-
-def cosines(row: Encoded, waves: int) -> Array:
-    """Return the images of encoded rows, as `Cosines` describes them."""
-    weight = 1.0 / math.sqrt(math.fsum(1.0 / (k * k) for k in range(1, waves + 1)))
-    angle = row.numbers * (math.pi / 2.0)
-    parts = [(np.sin if k % 2 else np.cos)(k * angle) * row.present * (weight / k) for k in range(1, waves + 1)]
-    stacked = np.hstack([np.stack(parts, axis=2).reshape(len(angle), angle.shape[1] * waves), row.indicators])
-    return within_unit_ball(stacked * (_STRETCH / math.sqrt(row.columns + row.groups)))
 
 
 @MAPS.register("joint")

@@ -1,0 +1,451 @@
+"""Private boosting on random trees: a linear model, and trees that learn what it leaves over."""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import AdjacencyError, ArgumentError, integer, number
+from dpselect.learners.clipped_gradients import softmax_errors
+from dpselect.learners.dp_sgd import DPSGDClassification
+from dpselect.learners.dp_sgd_regressor import DPSGDRegression
+from dpselect.learners.encoding import TableEncoding
+from dpselect.learners.fixed_point import truncate
+from dpselect.learners.leaf_values import LeafPrior
+from dpselect.learners.learner import Classifier, PrivateLearner, Regressor
+from dpselect.learners.random_trees import CodedColumns, RandomTree, draw_tree, pack_trees, unpack_trees
+from dpselect.learners.rows import (
+    class_numbers,
+    doubles,
+    labels_of,
+    number_table,
+    public_bounds,
+    public_classes,
+    public_row_count,
+    public_weights,
+    same_names,
+    targets_of,
+)
+from dpselect.learners.training_rules import BOOSTING
+from dpselect.learners.tree_sums import TreeSums, add_noise
+from dpselect.learners.waves import cosines
+from dpselect.numerics.search import Array
+from dpselect.privacy import Adjacency, Guarantee, gaussian
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["BoostedTreesClassification", "BoostedTreesRegression"]
+
+_CHUNK: Final = 2**15
+_WAVES: Final = 4
+_RANKS: Final = 0.03
+"""The share of mu squared, after the linear start, that counts the bins of the columns."""
+_CLIPPED: Final = 0.15
+"""The share of rows whose gradients are to be clipped."""
+_LEAST_CLIP: Final = 2.0**-10
+_CLIP_RATE: Final = 0.5
+_EXPLORED: Final = 0.2
+"""The part of questions that go to columns evenly, and not by what their questions told before."""
+_EVEN: Final = 0.1
+"""The part of trees that are drawn before that is heeded."""
+_DOWN: Final = 1.0 - 2.0**-40
+_MOST_CLASSES: Final = 128
+_MOST_ERROR: Final = 8.0
+
+
+@dataclass
+class _Columns:
+    """How much the questions about each column told so far, from released numbers."""
+
+    told: Array
+    asked: Array
+
+    def learn(self, tree: RandomTree, values: Array, counts: Array) -> None:
+        """Add the differences between both sides of each level."""
+        depth = len(tree.columns)
+        shape = (2,) * depth
+        for level, column in enumerate(tree.columns):
+            (left, right), (fewer, more) = (
+                np.moveaxis(each.reshape(*shape, -1), level, 0) for each in (values, counts[:, None])
+            )
+            self.told[column] += float(np.sum(fewer * more / (fewer + more) * np.square(left - right)))
+            self.asked[column] += 1.0
+
+    def weights(self) -> Array:
+        """What the next questions are drawn by, shape (columns,)."""
+        mean = self.told / np.maximum(self.asked, 1.0)
+        mean = np.where(self.asked > 0.0, mean, mean.max())
+        even = np.full(len(mean), 1.0 / len(mean))
+        return (1.0 - _EXPLORED) * mean / mean.sum() + _EXPLORED * even if mean.sum() > 0.0 else even
+
+
+@dataclass(frozen=True)
+class _Training:
+    """What the rounds of one fit share: codes, shape (columns, rows), targets, the rows' weights and first scores."""
+
+    known: CodedColumns
+    codes: NDArray[Any]
+    targets: NDArray[Any]
+    counted: Array | None
+    scores: Array
+
+
+class _Fitted(PrivateLearner):
+    """What a fit keeps beside the weights: the shape of the linear start, and the number of scores of a row."""
+
+    row_norm = 1.0
+    _linear: Any = None
+    _outputs: int = 1
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class _BoostedTrees(TableEncoding, _Fitted):
+    """The parameters that both learners share, and the rounds."""
+
+    noise_multiplier: float = 4.0
+    n_estimators: int | None = None
+    max_depth: int | None = None
+    learning_rate: float = 0.8
+    linear_share: float | None = None
+    max_bins: int = 255
+    nominal_rows: float | None = None
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
+    random: RandomSource | None = None
+
+    def guarantee(self) -> Guarantee:
+        """The guarantee of one `fit`, from the parameters alone, before there is data: one Gaussian mechanism.
+
+        >>> from dpselect.learners import PrivateBoostingClassifier
+        >>> round(PrivateBoostingClassifier(noise_multiplier=4.0).guarantee().epsilon(delta=1e-6), 4)
+        1.0607
+        """
+        return gaussian(noise_multiplier=self._noise(), adjacency=self.adjacency)
+
+    def _noise(self) -> float:
+        return number("noise_multiplier", self.noise_multiplier, at_least=0.05, at_most=1e5, rounding="down")
+
+    def _plan(self) -> tuple[int, int, float]:
+        """The number of trees, their depth and the share of the linear start."""
+        rows = None if self.nominal_rows is None else number("nominal_rows", self.nominal_rows, at_least=1.0)
+        trees, depth, share = BOOSTING.choose(rows, self._noise())
+        replaced = parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE
+        if self.n_estimators is not None:
+            trees = integer("n_estimators", self.n_estimators, at_least=1, at_most=10_000)
+        if self.max_depth is not None:
+            depth = integer("max_depth", self.max_depth, at_least=1, at_most=8)
+        if self.linear_share is not None:
+            share = number("linear_share", self.linear_share, at_least=0.0, at_most=0.95)
+            if share and replaced:
+                raise AdjacencyError(
+                    "linear_share must be 0 under replace_one, for which the linear start has no price"
+                )
+        number("learning_rate", self.learning_rate, above=0.0, at_most=10.0)
+        return trees, depth, 0.0 if replaced else share
+
+    def _known(self, columns: int) -> CodedColumns:
+        bins = integer("max_bins", self.max_bins, at_least=2, at_most=255)
+        numbers, _ = self._places(columns)
+        return CodedColumns(len(numbers), bins, tuple(len(group) for group in self.indicators))
+
+    def _start(self, noise_multiplier: float, rows: float, random: RandomSource) -> Any:
+        """The linear start, unfitted, of at least this noise multiplier in all.
+
+        Its noise a step is the least with which its steps, whose number follows from it, cost no more.
+        """
+        learner = self._linear_learner(rows, random)
+        low, high = 0.01, 1e6
+        while high > low * (1.0 + 1e-6):
+            middle = math.sqrt(low * high)
+            mu = learner.set_params(noise_multiplier=middle).guarantee().gaussian_mu
+            low, high = (low, middle) if mu * noise_multiplier <= 1.0 else (middle, high)
+        return learner.set_params(noise_multiplier=high)
+
+    @abstractmethod
+    def _linear_learner(self, rows: float, random: RandomSource) -> Any:
+        """The learner of the linear start."""
+
+    @abstractmethod
+    def _errors(self, scores: Array, targets: NDArray[Any]) -> Array:
+        """Targets less answers, in multiples of `STEP`, each row's from that row alone, shape (rows, outputs)."""
+
+    @abstractmethod
+    def _linear_scores(self, learner: Any, rows: Array) -> Array:
+        """Where the trees start, of rows as waves, shape (rows, outputs)."""
+
+    def _train(
+        self, X: Any, known: NDArray[np.bool_], targets: NDArray[Any], counted: Array | None, random: RandomSource
+    ) -> None:
+        """Fit the linear start and the trees to the rows that are `known`, and keep their weights."""
+        cells = doubles(X)[known]
+        columns, (_, _, share) = self._known(cells.shape[1]), self._plan()
+        adjacency = parse_adjacency(self.adjacency)
+        rows = public_row_count(self.nominal_rows, len(known), adjacency)
+        row, left, weights = self._encoded(cells), self._noise(), ()
+        start = np.zeros((len(cells), self._outputs))
+        self._linear = None
+        if share:
+            self._linear = self._start(left / math.sqrt(share), rows, random.spawn("linear"))
+            spent = self._linear.guarantee().gaussian_mu
+            left = (1.0 + 2.0**-48) / math.sqrt(left**-2 - spent**2)
+            images = cosines(row, _WAVES)
+            self._linear.fit(images, targets)
+            start, weights = self._linear_scores(self._linear, images), self._linear.weights_
+        training = _Training(columns, columns.codes(row), targets, counted, start)
+        self.weights_ = (*weights, *self._boost(training, left, rows, random))
+
+    def _boost(self, training: _Training, noise: float, rows: float, random: RandomSource) -> tuple[Array, ...]:
+        """The rounds: what is released of the trees, as arrays."""
+        known, (trees, depth, _) = training.known, self._plan()
+        replaced = parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE
+        sums = TreeSums(noise, trees, known.numbers, _RANKS, replaced)
+        ranks, shapes, noises = self._ranks(training, sums, random), random.spawn("trees"), random.spawn("sums")
+        count, leaves = training.codes.shape[1], 1 << depth
+        scores, where = training.scores, np.zeros(training.codes.shape[1], dtype=np.uint8)
+        clip, curvature = self._first_clip, 1.0 / self._outputs
+        prior, columns = LeafPrior(depth), _Columns(*np.zeros((2, len(known.sizes))))
+        drawn: list[RandomTree] = []
+        values = [np.zeros((leaves, self._outputs))]
+        for place in range(trees):
+            even = place < _EVEN * trees
+            weights = np.ones(len(known.sizes)) if even else columns.weights()
+            tree = draw_tree(known, ranks, weights, depth, shapes)
+            totals, counts, clipped = np.zeros((leaves, self._outputs)), np.zeros(leaves), np.zeros(1)
+            for begin in range(0, count, _CHUNK):
+                part = slice(begin, begin + _CHUNK)
+                scores[part] += values[-1][where[part]]
+                found = tree.leaves(training.codes[:, part])
+                where[part] = found
+                errors = self._errors(scores[part], training.targets[part])
+                norms = np.sqrt(np.einsum("ij,ij->i", errors, errors))
+                factors = _DOWN / np.maximum(norms, clip)
+                counted = None if training.counted is None else training.counted[part]
+                unit = truncate(errors * (factors if counted is None else factors * counted)[:, None])
+                totals += np.stack([np.bincount(found, each, leaves) for each in unit.T], axis=1)
+                counts += np.bincount(found, counted, leaves)
+                clipped += np.count_nonzero(norms > clip)
+            totals = add_noise(totals, sums.gradient_deviation, noises)
+            counts = np.maximum(add_noise(counts, sums.count_deviation, noises), max(sums.count_deviation / 2.0, 1.0))
+            share = float(add_noise(clipped, sums.clipped_deviation, noises)[0]) / rows
+            told = prior.estimate(totals / counts[:, None], sums.gradient_deviation / counts)
+            columns.learn(tree, told, counts)
+            drawn.append(tree)
+            values.append(told * (float(self.learning_rate) * clip / curvature))
+            clip = min(max(clip * math.exp(_CLIP_RATE * (min(share, 1.0) - _CLIPPED)), _LEAST_CLIP), self._first_clip)
+        return *pack_trees(drawn), np.stack(values[1:])
+
+    def _ranks(self, training: _Training, sums: TreeSums, random: RandomSource) -> list[Array]:
+        """Increasing noisy counts of the bins of each column of numbers."""
+        known, noises = training.known, random.spawn("ranks")
+        found = []
+        for column in training.codes[: known.numbers]:
+            counts = np.bincount(column, minlength=known.bins + 1)[: known.bins].astype(np.float64)
+            noisy = np.cumsum(add_noise(counts, sums.rank_deviation, noises))
+            found.append(np.maximum.accumulate(np.maximum(noisy, 0.0)))
+        return found
+
+    @property
+    def _first_clip(self) -> float:
+        """The bound on a row's gradient in the first round, and the largest."""
+        return 0.5 if self._outputs == 1 else math.sqrt(1.0 - 1.0 / self._outputs)
+
+    def _unit_rows(self, X: Any) -> Array:
+        """The cells of the rows: each is read by its public bounds or categories, and none is scaled by the others."""
+        number_table(X)
+        same_names(self._column_names, X)
+        return doubles(X)
+
+    def _tree_scores(self, X: Any) -> Array:
+        """The scores of rows by the linear start and all trees, shape (rows, outputs)."""
+        cells = self._unit_rows(X)
+        *linear, columns, sides, values = self.weights_
+        known = self._known(cells.shape[1])
+        trees = unpack_trees(columns, sides, known)
+        found = np.zeros((len(cells), values.shape[2]))
+        for begin in range(0, len(cells), _CHUNK):
+            part = slice(begin, begin + _CHUNK)
+            row = self._encoded(cells[part])
+            if linear:
+                learner = copy.copy(self._linear)
+                learner.weights_ = tuple(linear)
+                found[part] = self._linear_scores(learner, cosines(row, _WAVES))
+            codes = known.codes(row)
+            for tree, value in zip(trees, values, strict=True):
+                found[part] += value[tree.leaves(codes)]
+        return found
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BoostedTreesClassification(_BoostedTrees, Classifier):
+    """A classifier by private gradient boosting: a linear start, and random trees that learn what it leaves over.
+
+    The linear start is that of `DPSGDClassifier` on waves of the columns (`Cosines`). A tree asks up to `max_depth`
+    questions about columns. So the model knows what columns do together, which no linear model on single columns does.
+
+    Each tree is drawn without a look at the labels. Its columns are drawn by what the questions of earlier trees told,
+    its thresholds by noisy counts of the columns' bins. A round takes from the table the noisy sums of the clipped
+    gradients in each leaf, the noisy numbers of rows in each leaf, and the noisy number of rows that were clipped, by
+    which the next round clips. The whole fit is one Gaussian mechanism (`dpselect.learners.tree_sums`, theorem and
+    proof). How much of a noisy leaf is signal is estimated from the noisy leaves, which costs nothing.
+
+    How `fit` treats the data. It looks at each row alone. A number that is missing has a bin of its own, and numbers
+    beyond their bounds are clipped. A row whose label is not in `classes` contributes nothing. It never fails on a
+    value, and no row is a table too.
+
+    Args:
+        noise_multiplier: one over the Gaussian differential privacy parameter mu of one fit, from 0.05 to 100,000.
+        n_estimators: the number of trees. None: 100 or 150, by the number of rows and the noise.
+        max_depth: the number of questions of a tree, 1 to 8. None: 4 or 5.
+        learning_rate: the share of a tree's estimated values that is added, above 0.
+        linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.7 or 0.5,
+            and 0 for many rows or under replace_one, for which the linear start has no price.
+        max_bins: the number of equal bins between the bounds of a column, 2 to 255.
+        bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.
+        indicators: the places of the columns that are indicators of categories, a list for each categorical column.
+        classes: the class labels, public, 2 to 128. None takes them from y, with a `DataDependentClassesWarning`.
+        class_weights: what rows of a class count, for classes that are to count more or less than 1; public.
+        nominal_rows: a public guess of the number of rows. None takes the number itself, with a
+            `PublicRowCountWarning`.
+        adjacency: "add_or_remove_one" or "replace_one".
+        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it again.
+
+    Attributes:
+        classes_, n_features_in_: as in scikit-learn.
+        weights_: those of the linear start, if there is one, and three arrays of the trees: the columns they ask about,
+            shape (trees, depth), the sides of the columns' codes, packed, and the leaves, shape (trees, leaves,
+            classes).
+        guarantee_: what the fit promises; the same as `guarantee()`.
+
+    Raises at `fit`, before the data is looked at: `ArgumentError` (`AdjacencyError` for the adjacency) or `TypeError`
+    naming a parameter. Afterwards only for a container: shape, complex, or a column whose type says that it holds no
+    numbers, such as dates or categories.
+
+    >>> from dpselect.learners import PrivateBoostingClassifier
+    >>> from dpselect.randomness import keyed_source
+    >>> X = np.random.default_rng(1).uniform(-1, 1, (4000, 2))
+    >>> y = (X[:, 0] > 0) ^ (X[:, 1] > 0)
+    >>> public = {"classes": [0, 1], "nominal_rows": 4000}
+    >>> model = PrivateBoostingClassifier(noise_multiplier=0.5, **public, random=keyed_source(1))
+    >>> model.fit(X, y).predict([[0.5, 0.5], [0.5, -0.5], [-0.5, 0.5]])
+    array([0, 1, 1])
+    """
+
+    classes: Sequence[Any] | NDArray[Any] | None = None
+    class_weights: Mapping[Any, float] | Sequence[float] | None = None
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
+        guarantee, random = self.guarantee(), resolve(self.random)
+        self._plan()
+        count, columns = self._prepare(X)
+        self._known(columns)
+        labels = labels_of(y, count)
+        classes = public_classes(self.classes, labels)
+        if not 1 <= len(classes) <= _MOST_CLASSES:
+            raise ArgumentError(f"classes must be at most {_MOST_CLASSES}, got {len(classes)}")
+        weights = public_weights(self.class_weights, classes)
+        numbers = class_numbers(labels, classes)
+        known = numbers >= 0
+        self._outputs, self._linear_weights = len(classes), weights.tolist()
+        counted = None if np.all(weights == 1.0) else truncate(weights[numbers[known]])
+        self._train(X, known, numbers[known], counted, random)
+        self.classes_, self.guarantee_ = classes, guarantee
+        return self
+
+    def _scores(self, X: Any) -> Array:
+        return self._tree_scores(X)
+
+    def _errors(self, scores: Array, targets: NDArray[Any]) -> Array:
+        return -softmax_errors(scores, targets)
+
+    def _linear_learner(self, rows: float, random: RandomSource) -> Any:
+        return DPSGDClassification(
+            classes=list(range(self._outputs)),
+            class_weights=self._linear_weights,
+            nominal_rows=rows,
+            random=random,
+        )
+
+    def _linear_scores(self, learner: Any, rows: Array) -> Array:
+        return learner._scores(rows)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BoostedTreesRegression(_BoostedTrees, Regressor):
+    """A regression by private gradient boosting: a linear start, and random trees that learn what it leaves over.
+
+    As `PrivateBoostingClassifier`, with the square of the error as loss. Labels are clipped at their bounds and scaled
+    to [-1, 1]. The clip follows the errors of the rounds before, so that it bounds few of them: the fit is of the mean.
+
+    How `fit` treats the data. It looks at each row alone. A number that is missing has a bin of its own, and numbers
+    beyond their bounds are clipped. A row whose label is not a number contributes nothing. It never fails on a value,
+    and no row is a table too.
+
+    Args:
+        label_bounds: the least and the largest label, public; labels beyond are clipped, and so are answers.
+        noise_multiplier: one over the Gaussian differential privacy parameter mu of one fit, from 0.05 to 100,000.
+        n_estimators: the number of trees. None: 100 or 150, by the number of rows and the noise.
+        max_depth: the number of questions of a tree, 1 to 8. None: 4 or 5.
+        learning_rate: the share of a tree's estimated values that is added, above 0.
+        linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.7 or 0.5,
+            and 0 for many rows or under replace_one, for which the linear start has no price.
+        max_bins: the number of equal bins between the bounds of a column, 2 to 255.
+        bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.
+        indicators: the places of the columns that are indicators of categories, a list for each categorical column.
+        nominal_rows: a public guess of the number of rows. None takes the number itself, with a
+            `PublicRowCountWarning`.
+        adjacency: "add_or_remove_one" or "replace_one".
+        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it again.
+
+    Attributes:
+        n_features_in_: as in scikit-learn.
+        weights_: as those of `PrivateBoostingClassifier`, with one output.
+        guarantee_: what the fit promises; the same as `guarantee()`.
+
+    Raises at `fit`, before the data is looked at: `ArgumentError` (`AdjacencyError` for the adjacency) or `TypeError`
+    naming a parameter. Afterwards only for a container: shape, complex, or a column whose type says that it holds no
+    numbers, such as dates.
+
+    >>> from dpselect.learners import PrivateBoostingRegressor
+    >>> from dpselect.randomness import keyed_source
+    >>> X = np.random.default_rng(1).uniform(-1, 1, (4000, 2))
+    >>> y = 10 * X[:, 0] * X[:, 1]
+    >>> model = PrivateBoostingRegressor(
+    ...     label_bounds=(-10, 10), noise_multiplier=0.5, nominal_rows=4000, random=keyed_source(1)
+    ... )
+    >>> (model.fit(X, y).predict([[0.8, 0.8], [0.8, -0.8]]) > 0).tolist()
+    [True, False]
+    """
+
+    label_bounds: tuple[float, float] | None = None
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows X of shape (rows, features) and numbers y of shape (rows,)."""
+        guarantee, bounds, random = self.guarantee(), public_bounds(self.label_bounds), resolve(self.random)
+        self._plan()
+        count, columns = self._prepare(X)
+        self._known(columns)
+        targets = targets_of(y, count, bounds)
+        known = ~np.isnan(targets)
+        self._train(X, known, targets[known], None, random)
+        self._bounds, self.guarantee_ = bounds, guarantee
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The expected label of each row, between the bounds, shape (rows,)."""
+        return self._in_units(self._tree_scores(X)[:, 0])
+
+    def _errors(self, scores: Array, targets: NDArray[Any]) -> Array:
+        return truncate(np.clip(targets[:, None] - scores, -_MOST_ERROR, _MOST_ERROR))
+
+    def _linear_learner(self, rows: float, random: RandomSource) -> Any:
+        return DPSGDRegression(label_bounds=(-1.0, 1.0), nominal_rows=rows, random=random)
+
+    def _linear_scores(self, learner: Any, rows: Array) -> Array:
+        return learner.predict(rows)[:, None]
