@@ -49,7 +49,8 @@ _RANKS: Final = 0.03
 """The share of mu squared, after the linear start, that counts the bins of the columns."""
 _CLIPPED: Final = 0.15
 """The share of rows whose gradients are to be clipped."""
-_LEAST_CLIP: Final = 2.0**-10
+_LEAST_CLIP: Final = {False: 2.0**-10, True: 0.5}
+"""The least clip in units of the first, of errors of numbers and of classes: a rare class has few rows, all clipped."""
 _CLIP_RATE: Final = 0.5
 _EXPLORED: Final = 0.2
 """The part of questions that go to columns evenly, and not by what their questions told before."""
@@ -149,6 +150,18 @@ class _BoostedTrees(TableEncoding, _Fitted):
         number("learning_rate", self.learning_rate, above=0.0, at_most=10.0)
         return trees, depth, 0.0 if replaced else share
 
+    def fit_nothing(self, features: int) -> Self:
+        """The shape that a fit leaves, as `PrivateLearner.fit_nothing` says: of one tree, and zeros for the others."""
+        trees, depth, share = self._plan()
+        one = copy.copy(self)
+        one.n_estimators, one.max_depth, one.linear_share = 1, depth, share
+        one.fit(np.zeros((0, features)), np.zeros(0, dtype=np.int64))
+        *linear, columns, sides, values = one.weights_
+        kept = self.get_params()
+        vars(self).update({name: value for name, value in vars(one).items() if name not in kept})
+        self.weights_ = (*linear, *(np.zeros((trees, *each.shape[1:])) for each in (columns, sides, values)))
+        return self
+
     def _known(self, columns: int) -> CodedColumns:
         bins = integer("max_bins", self.max_bins, at_least=2, at_most=255)
         numbers, _ = self._places(columns)
@@ -209,6 +222,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
         count, leaves = training.codes.shape[1], 1 << depth
         scores, where = training.scores, np.zeros(training.codes.shape[1], dtype=np.uint8)
         clip, curvature = self._first_clip, 1.0 / self._outputs
+        least = clip * _LEAST_CLIP[self._outputs > 1]
         prior, columns = LeafPrior(depth), _Columns(*np.zeros((2, len(known.sizes))))
         drawn: list[RandomTree] = []
         values = [np.zeros((leaves, self._outputs))]
@@ -237,7 +251,8 @@ class _BoostedTrees(TableEncoding, _Fitted):
             columns.learn(tree, told, counts)
             drawn.append(tree)
             values.append(told * (float(self.learning_rate) * clip / curvature))
-            clip = min(max(clip * math.exp(_CLIP_RATE * (min(share, 1.0) - _CLIPPED)), _LEAST_CLIP), self._first_clip)
+            grown = clip * math.exp(_CLIP_RATE * (min(share, 1.0) - _CLIPPED))
+            clip = min(max(grown, least), self._first_clip)
         return *pack_trees(drawn), np.stack(values[1:])
 
     def _ranks(self, training: _Training, sums: TreeSums, random: RandomSource) -> list[Array]:
@@ -303,7 +318,7 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
         n_estimators: the number of trees. None: 100 or 150, by the number of rows and the noise.
         max_depth: the number of questions of a tree, 1 to 8. None: 4 or 5.
         learning_rate: the share of a tree's estimated values that is added, above 0.
-        linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.7 or 0.5,
+        linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.75 or 0.5,
             and 0 for many rows or under replace_one, for which the linear start has no price.
         max_bins: the number of equal bins between the bounds of a column, 2 to 255.
         bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.
@@ -393,7 +408,7 @@ class BoostedTreesRegression(_BoostedTrees, Regressor):
         n_estimators: the number of trees. None: 100 or 150, by the number of rows and the noise.
         max_depth: the number of questions of a tree, 1 to 8. None: 4 or 5.
         learning_rate: the share of a tree's estimated values that is added, above 0.
-        linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.7 or 0.5,
+        linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.75 or 0.5,
             and 0 for many rows or under replace_one, for which the linear start has no price.
         max_bins: the number of equal bins between the bounds of a column, 2 to 255.
         bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.

@@ -6,7 +6,7 @@ Nothing here needs scikit-learn. `estimators` makes the public estimators of the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,16 @@ class PrivateLearner(Parameterised, ABC):
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """The guarantee of one `fit`, from the parameters alone."""
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
+
+    def fit_nothing(self, features: int) -> Self:
+        """Fit to no rows, in little time: the shape that a fit to so many features leaves, made without data."""
+        if "steps" in self.get_params():
+            self.set_params(steps=1)
+        return self.fit(np.zeros((0, features)), np.zeros(0, dtype=np.int64))
 
     def _unit_rows(self, X: Any) -> Array:
         """The rows of X as the weights take them."""

@@ -53,13 +53,26 @@ __all__ = ["SETTINGS", "LearnerContract", "MadeUpTable", "narrow", "numeric", "u
 
 SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "dp-sgd": {"learner": {"sampling_rate": 0.5, "steps": 12}, "privacy": {"noise_multiplier": 1.0, "delta": 1e-5}},
+    "boosted-trees": {
+        "learner": {"n_estimators": 6, "max_depth": 3},
+        "privacy": {"noise_multiplier": 1.0, "delta": 1e-5},
+    },
 }
 """The [learner] and [privacy] tables of learners for which those of `_GENERIC` do not do, or are slow to price."""
 _GENERIC: Final[Mapping[str, Mapping[str, Any]]] = {"learner": {}, "privacy": {"epsilon": 8.0, "delta": 1e-5}}
 _ROWS = 90
 _SEEN: Final = ("zeta", "Alpha beta")
 """Columns that a label that is a number follows."""
-_SPACE = {"row_norm": {"law": "log_uniform", "low": 0.5, "high": 8.0}}
+
+
+def _searched(learner: str) -> str:
+    """A parameter of the learner that a search may draw, from 0.5 to 8."""
+    known = LEARNERS[learner].estimator().get_params()
+    return "row_norm" if "row_norm" in known else "learning_rate"
+
+
+def _space(learner: str) -> dict[str, Any]:
+    return {_searched(learner): {"law": "log_uniform", "low": 0.5, "high": 8.0}}
 
 
 @dataclass(frozen=True)
@@ -219,7 +232,7 @@ def _study(table: MadeUpTable, learner: str, folder: Path) -> None:
             "data": {"source": "rows.csv", **table.facts},
             "privacy": {"nominal_rows": _ROWS, **_settings(learner, "privacy")},
             "learner": {"name": learner, **_settings(learner, "learner", table.task)},
-            "space": _SPACE,
+            "space": _space(learner),
             "repetitions": {"law": "fixed", "count": 2},
             "runs": {"executor": "inline"},
             "output": {"folder": "out"},
@@ -259,7 +272,7 @@ def _search(learner: str, folder: Path, *, numbered: bool = False) -> None:
     frame, labels = _frame(table, numbered=numbered), np.array(table.cells["label"])
     search = PrivateSearchCV(
         _in_scikit_learn(learner)(**_settings(learner, "learner")),
-        {"row_norm": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]},
+        {_searched(learner): [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]},
         repetitions=Fixed(count=2),
         score_epsilon=1.0,
         nominal_rows=_ROWS,
@@ -289,7 +302,7 @@ def _tune(learner: str, folder: Path, *, numbered: bool = False, task: str = "cl
         trained.append(kind(**settings, **params, random=random).fit(frame, labels))
         return float(random.uniform(1)[0]), trained[-1]
 
-    base, space = pure_dp(epsilon=1.0), parse_space(_SPACE)
+    base, space = pure_dp(epsilon=1.0), parse_space(_space(learner))
     result = tune(objective, space=space, base=base, repetitions=Fixed(count=3), random=keyed_source(5))
     _dump(result.value, _winner(trained, result.params or {}), frame, folder)
 

@@ -14,6 +14,6 @@ def test_each_task_has_its_estimator():
 
 
 def test_a_learner_without_regression_names_those_that_have_it():
-    with pytest.raises(StudyError, match=r"knows no regression; there are dp-sgd, .*ridge"):
+    with pytest.raises(StudyError, match=r"knows no regression; there are boosted-trees, dp-sgd, .*ridge"):
         StudyLearner(int, "epsilon").for_task("regression")
     assert StudyLearner(int, "epsilon").for_task("classification") is int

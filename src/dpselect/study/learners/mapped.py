@@ -15,7 +15,7 @@ from dpselect.preprocessing.maps.row_map import MapOfRows
 from dpselect.privacy import Guarantee
 from dpselect.study.columns.column import Column
 
-__all__ = ["MappedLearner", "map_for", "map_parameters"]
+__all__ = ["MappedLearner", "indicators_of", "map_for", "map_parameters"]
 
 # follow from the columns that the study declares
 _FROM_COLUMNS: Final = frozenset({"bounds", "indicators"})
@@ -92,7 +92,6 @@ def map_for(name: str, columns: Mapping[str, Column], settings: Mapping[str, Any
     `settings` may hold other parameters too. Raises `ArgumentError` for an unknown name.
     """
     bounds: list[tuple[float, float]] = []
-    indicators: list[list[int]] = []
     zeros: list[float] = []
     sizes: list[float] = []
     for column in columns.values():
@@ -101,11 +100,19 @@ def map_for(name: str, columns: Mapping[str, Column], settings: Mapping[str, Any
             bounds.append((0.0, min(2 * half, np.finfo(np.float64).max)))
             zeros.append(-1.0)
             sizes.append(half or 1.0)
-        if len(zeros) < end:
-            indicators.append(list(range(len(zeros), end)))
         zeros += [0.0] * (end - len(zeros))
         sizes += [1.0] * (end - len(sizes))
     parameters = MAPS[name]().get_params()
-    asked = {"bounds": bounds, "indicators": indicators, **settings}
+    asked = {"bounds": bounds, "indicators": indicators_of(columns), **settings}
     made = MAPS[name](**{key: value for key, value in asked.items() if key in parameters})
     return made, Units(np.array(zeros), np.array(sizes))
+
+
+def indicators_of(columns: Mapping[str, Column]) -> list[list[int]]:
+    """The places of the encoded columns that are indicators, a list for each column that has some."""
+    found, end = [], 0
+    for column in columns.values():
+        start, end = end + (column.half_width is not None), end + column.width
+        if start < end:
+            found.append(list(range(start, end)))
+    return found

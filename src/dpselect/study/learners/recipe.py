@@ -11,12 +11,13 @@ import numpy as np
 
 from dpselect.errors import AdjacencyError, ArgumentError, StudyError
 from dpselect.learners.company import ROWS
+from dpselect.learners.learner import PrivateLearner
 from dpselect.preprocessing import MAPS
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.study.columns.column import Column
 from dpselect.study.learners.kind import LEARNERS, StudyLearner
-from dpselect.study.learners.mapped import MappedLearner, map_for, map_parameters
+from dpselect.study.learners.mapped import MappedLearner, indicators_of, map_for, map_parameters
 from dpselect.study.schema import Study
 from dpselect.study.target import Target
 from dpselect.tables.categories import positions
@@ -25,7 +26,9 @@ from dpselect.tuning.space import LAW_NAMES, parse_space
 __all__ = ["Recipe", "learner_keys", "recipe_of"]
 
 # set by the study itself, not by the learner's table
-_RESERVED: Final = frozenset({"classes", "label_bounds", "nominal_rows", "adjacency", "random", "early_stopping"})
+_RESERVED: Final = frozenset(
+    {"classes", "label_bounds", "nominal_rows", "adjacency", "random", "early_stopping", "bounds", "indicators"}
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,9 @@ class Recipe:
         of_maps = {"map", *map_parameters(*MAPS)}
         settings = {name: value for name, value in asked.items() if name not in of_maps}
         make = kind.for_task(self.target.task)
-        public = {"adjacency": self.adjacency.value, "nominal_rows": self.nominal_rows}
+        public: dict[str, Any] = {"adjacency": self.adjacency.value, "nominal_rows": self.nominal_rows}
+        if "map" not in asked:
+            public["indicators"] = indicators_of(self.columns)
         settings |= {name: value for name, value in public.items() if name in make().get_params()}
         label: dict[str, Any] = {"label_bounds": self.target.bounds}
         if self.target.bounds is None:
@@ -97,7 +102,9 @@ class Recipe:
                 if self.features:
                     learner.rows_map.fit(np.zeros((0, self.features)))
                 learner = learner.learner
-            _fit_to_nothing(learner, 1)
+                _fit_to_nothing(learner, 1)
+            else:
+                _fit_to_nothing(learner, max(1, self.features))
         except AdjacencyError:
             raise
         except (ArgumentError, TypeError) as error:
@@ -129,6 +136,8 @@ class Recipe:
 
 
 def _fit_to_nothing(learner: Any, features: int) -> Any:
+    if isinstance(learner, PrivateLearner):
+        return learner.fit_nothing(features)
     if "steps" in learner.get_params():
         learner.set_params(steps=1)
     return learner.fit(np.zeros((0, features)), np.zeros(0, dtype=np.int64))
