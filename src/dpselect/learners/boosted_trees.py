@@ -191,7 +191,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
         start = np.zeros((len(cells), self._outputs))
         self._linear = None
         if share:
-            self._linear = self._start(left / math.sqrt(share), rows, random.spawn("linear"))
+            self._linear = self._start(left / math.sqrt(share), rows, random)
             spent = self._linear.guarantee().gaussian_mu
             left = (1.0 + 2.0**-48) / math.sqrt(left**-2 - spent**2)
             images = cosines(row, _WAVES)
@@ -205,7 +205,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
         known, (trees, depth, _) = training.known, self._plan()
         replaced = parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE
         sums = TreeSums(noise, trees, known.numbers, _RANKS, replaced)
-        ranks, shapes, noises = self._ranks(training, sums, random), random.spawn("trees"), random.spawn("sums")
+        ranks = self._ranks(training, sums, random)
         count, leaves = training.codes.shape[1], 1 << depth
         scores, where = training.scores, np.zeros(training.codes.shape[1], dtype=np.uint8)
         clip, curvature = self._first_clip, 1.0 / self._outputs
@@ -215,7 +215,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
         for place in range(trees):
             even = place < _EVEN * trees
             weights = np.ones(len(known.sizes)) if even else columns.weights()
-            tree = draw_tree(known, ranks, weights, depth, shapes)
+            tree = draw_tree(known, ranks, weights, depth, random)
             totals, counts, clipped = np.zeros((leaves, self._outputs)), np.zeros(leaves), np.zeros(1)
             for begin in range(0, count, _CHUNK):
                 part = slice(begin, begin + _CHUNK)
@@ -230,9 +230,9 @@ class _BoostedTrees(TableEncoding, _Fitted):
                 totals += np.stack([np.bincount(found, each, leaves) for each in unit.T], axis=1)
                 counts += np.bincount(found, counted, leaves)
                 clipped += np.count_nonzero(norms > clip)
-            totals = add_noise(totals, sums.gradient_deviation, noises)
-            counts = np.maximum(add_noise(counts, sums.count_deviation, noises), max(sums.count_deviation / 2.0, 1.0))
-            share = float(add_noise(clipped, sums.clipped_deviation, noises)[0]) / rows
+            totals = add_noise(totals, sums.gradient_deviation, random)
+            counts = np.maximum(add_noise(counts, sums.count_deviation, random), max(sums.count_deviation / 2.0, 1.0))
+            share = float(add_noise(clipped, sums.clipped_deviation, random)[0]) / rows
             told = prior.estimate(totals / counts[:, None], sums.gradient_deviation / counts)
             columns.learn(tree, told, counts)
             drawn.append(tree)
@@ -242,11 +242,10 @@ class _BoostedTrees(TableEncoding, _Fitted):
 
     def _ranks(self, training: _Training, sums: TreeSums, random: RandomSource) -> list[Array]:
         """Increasing noisy counts of the bins of each column of numbers."""
-        known, noises = training.known, random.spawn("ranks")
-        found = []
+        known, found = training.known, []
         for column in training.codes[: known.numbers]:
             counts = np.bincount(column, minlength=known.bins + 1)[: known.bins].astype(np.float64)
-            noisy = np.cumsum(add_noise(counts, sums.rank_deviation, noises))
+            noisy = np.cumsum(add_noise(counts, sums.rank_deviation, random))
             found.append(np.maximum.accumulate(np.maximum(noisy, 0.0)))
         return found
 
