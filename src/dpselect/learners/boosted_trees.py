@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -16,7 +16,7 @@ from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.learners.clipped_gradients import softmax_errors
 from dpselect.learners.dp_sgd import DPSGDClassification
 from dpselect.learners.dp_sgd_regressor import DPSGDRegression
-from dpselect.learners.encoding import TableEncoding
+from dpselect.learners.encoding import Encoded, TableEncoding
 from dpselect.learners.fixed_point import truncate
 from dpselect.learners.leaf_values import LeafPrior
 from dpselect.learners.learner import Classifier, PrivateLearner, Regressor
@@ -58,6 +58,8 @@ _EVEN: Final = 0.1
 _DOWN: Final = 1.0 - 2.0**-40
 _MOST_CLASSES: Final = 128
 _MOST_ERROR: Final = 8.0
+_MOST_NOISE: Final = 1e6
+"""The largest noise a step of the linear start."""
 
 
 @dataclass
@@ -155,17 +157,17 @@ class _BoostedTrees(TableEncoding, _Fitted):
         return CodedColumns(len(numbers), bins, tuple(len(group) for group in self.indicators))
 
     def _start(self, noise_multiplier: float, rows: float, random: RandomSource) -> Any:
-        """The linear start, unfitted, of at least this noise multiplier in all.
+        """The linear start, unfitted, of at least this noise multiplier in all, or None if it takes no such noise.
 
         Its noise a step is the least with which its steps, whose number follows from it, cost no more.
         """
         learner = self._linear_learner(rows, random)
-        low, high = 0.01, 1e6
+        low, high = 0.01, _MOST_NOISE
         while high > low * (1.0 + 1e-6):
             middle = math.sqrt(low * high)
             mu = learner.set_params(noise_multiplier=middle).guarantee().gaussian_mu
             low, high = (low, middle) if mu * noise_multiplier <= 1.0 else (middle, high)
-        return learner.set_params(noise_multiplier=high)
+        return learner.set_params(noise_multiplier=high) if high < _MOST_NOISE else None
 
     @abstractmethod
     def _linear_learner(self, rows: float, random: RandomSource) -> Any:
@@ -183,22 +185,33 @@ class _BoostedTrees(TableEncoding, _Fitted):
         self, X: Any, known: NDArray[np.bool_], targets: NDArray[Any], counted: Array | None, random: RandomSource
     ) -> None:
         """Fit the linear start and the trees to the rows that are `known`, and keep their weights."""
-        cells = doubles(X)[known]
-        columns, (_, _, share) = self._known(cells.shape[1]), self._plan()
-        adjacency = parse_adjacency(self.adjacency)
-        rows = public_row_count(self.nominal_rows, len(known), adjacency)
-        row, left, weights = self._encoded(cells), self._noise(), ()
-        start = np.zeros((len(cells), self._outputs))
-        self._linear = None
-        if share:
-            self._linear = self._start(left / math.sqrt(share), rows, random)
+        columns, (_, _, share) = self._known(number_table(X)[1]), self._plan()
+        rows = public_row_count(self.nominal_rows, len(known), parse_adjacency(self.adjacency))
+        left, weights = self._noise(), ()
+        codes = np.empty((len(columns.sizes), np.count_nonzero(known)), dtype=columns.kind)
+        images, done = [], 0
+        for row in self._encoded_parts(X, known):
+            part = slice(done, done + len(row.numbers))
+            codes[:, part], done = columns.codes(row), part.stop
+            if share:
+                images.append(cosines(row, _WAVES))
+        scores = np.zeros((done, self._outputs))
+        self._linear = self._start(left / math.sqrt(share), rows, random) if share else None
+        if self._linear is not None:
             spent = self._linear.guarantee().gaussian_mu
             left = (1.0 + 2.0**-48) / math.sqrt(left**-2 - spent**2)
-            images = cosines(row, _WAVES)
-            self._linear.fit(images, targets)
-            start, weights = self._linear_scores(self._linear, images), self._linear.weights_
-        training = _Training(columns, columns.codes(row), targets, counted, start)
+            start = np.concatenate(images)
+            self._linear.fit(start, targets)
+            scores, weights = self._linear_scores(self._linear, start), self._linear.weights_
+        training = _Training(columns, codes, targets, counted, scores)
         self.weights_ = (*weights, *self._boost(training, left, rows, random))
+
+    def _encoded_parts(self, X: Any, known: NDArray[np.bool_]) -> Iterator[Encoded]:
+        """The rows that are `known`, some at a time, for their doubles take eight times the memory of their codes."""
+        table = X if type(X) is np.ndarray else doubles(X)
+        for begin in range(0, max(len(known), 1), _CHUNK):
+            part = slice(begin, begin + _CHUNK)
+            yield self._encoded(doubles(table[part])[known[part]])
 
     def _boost(self, training: _Training, noise: float, rows: float, random: RandomSource) -> tuple[Array, ...]:
         """The rounds: what is released of the trees, as arrays."""

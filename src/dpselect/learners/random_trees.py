@@ -47,10 +47,14 @@ class CodedColumns:
         """The largest number of codes of a column."""
         return max(self.sizes)
 
+    @property
+    def kind(self) -> np.dtype[Any]:
+        """The smallest type of codes."""
+        return np.min_scalar_type(self.width - 1)
+
     def codes(self, row: Encoded) -> Codes:
         """The codes of encoded rows, each from that row alone, shape (columns, rows)."""
-        kind = np.uint8 if self.width <= 256 else np.uint16
-        found = np.empty((len(self.sizes), len(row.numbers)), dtype=kind)
+        found = np.empty((len(self.sizes), len(row.numbers)), dtype=self.kind)
         place = np.minimum(np.floor((row.numbers + 1.0) * (self.bins / 2.0)), self.bins - 1.0)
         found[: self.numbers] = np.where(row.present, place, self.bins).T
         start = 0
