@@ -20,7 +20,7 @@ from dpselect.learners.encoding import Encoded, TableEncoding
 from dpselect.learners.fixed_point import truncate
 from dpselect.learners.leaf_values import LeafPrior
 from dpselect.learners.learner import Classifier, PrivateLearner, Regressor
-from dpselect.learners.random_trees import CodedColumns, RandomTree, draw_tree, pack_trees, unpack_trees
+from dpselect.learners.random_trees import CodedColumns, ColumnsTold, RandomTree, draw_tree, pack_trees, unpack_trees
 from dpselect.learners.rows import (
     class_numbers,
     doubles,
@@ -36,7 +36,7 @@ from dpselect.learners.rows import (
 from dpselect.learners.training_rules import BOOSTING
 from dpselect.learners.tree_sums import TreeSums, add_noise
 from dpselect.learners.waves import cosines
-from dpselect.numerics.search import Array
+from dpselect.numerics.search import Array, root_between
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
@@ -51,8 +51,6 @@ _CLIPPED: Final = 0.15
 """The share of rows whose gradients are to be clipped."""
 _LEAST_CLIP: Final = 2.0**-10
 _CLIP_RATE: Final = 0.5
-_EXPLORED: Final = 0.2
-"""The part of questions that go to columns evenly, and not by what their questions told before."""
 _EVEN: Final = 0.1
 """The part of trees that are drawn before that is heeded."""
 _DOWN: Final = 1.0 - 2.0**-40
@@ -62,35 +60,9 @@ _MOST_NOISE: Final = 1e6
 """The largest noise a step of the linear start."""
 
 
-@dataclass
-class _Columns:
-    """How much the questions about each column told so far, from released numbers."""
-
-    told: Array
-    asked: Array
-
-    def learn(self, tree: RandomTree, values: Array, counts: Array) -> None:
-        """Add the differences between both sides of each level."""
-        depth = len(tree.columns)
-        shape = (2,) * depth
-        for level, column in enumerate(tree.columns):
-            (left, right), (fewer, more) = (
-                np.moveaxis(each.reshape(*shape, -1), level, 0) for each in (values, counts[:, None])
-            )
-            self.told[column] += float(np.sum(fewer * more / (fewer + more) * np.square(left - right)))
-            self.asked[column] += 1.0
-
-    def weights(self) -> Array:
-        """What the next questions are drawn by, shape (columns,)."""
-        mean = self.told / np.maximum(self.asked, 1.0)
-        mean = np.where(self.asked > 0.0, mean, mean.max())
-        even = np.full(len(mean), 1.0 / len(mean))
-        return (1.0 - _EXPLORED) * mean / mean.sum() + _EXPLORED * even if mean.sum() > 0.0 else even
-
-
 @dataclass(frozen=True)
 class _Training:
-    """What the rounds of one fit share: codes, shape (columns, rows), targets, the rows' weights and first scores."""
+    """The rounds of one fit share these: codes, shape (columns, rows), targets, weights and first scores of rows."""
 
     known: CodedColumns
     codes: NDArray[Any]
@@ -100,7 +72,7 @@ class _Training:
 
 
 class _Fitted(PrivateLearner):
-    """What a fit keeps beside the weights: the shape of the linear start, and the number of scores of a row."""
+    """A fit keeps these beside the weights: the shape of the linear start, and the number of scores of a row."""
 
     row_norm = 1.0
     _linear: Any = None
@@ -162,12 +134,12 @@ class _BoostedTrees(TableEncoding, _Fitted):
         Its noise a step is the least with which its steps, whose number follows from it, cost no more.
         """
         learner = self._linear_learner(rows, random)
-        low, high = 0.01, _MOST_NOISE
-        while high > low * (1.0 + 1e-6):
-            middle = math.sqrt(low * high)
-            mu = learner.set_params(noise_multiplier=middle).guarantee().gaussian_mu
-            low, high = (low, middle) if mu * noise_multiplier <= 1.0 else (middle, high)
-        return learner.set_params(noise_multiplier=high) if high < _MOST_NOISE else None
+
+        def affordable(noise: float) -> bool:
+            return learner.set_params(noise_multiplier=noise).guarantee().gaussian_mu * noise_multiplier <= 1.0
+
+        found = root_between(affordable, safe=_MOST_NOISE, unsafe=0.01, relative=1e-6)
+        return learner.set_params(noise_multiplier=found) if found < _MOST_NOISE else None
 
     @abstractmethod
     def _linear_learner(self, rows: float, random: RandomSource) -> Any:
@@ -179,7 +151,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
 
     @abstractmethod
     def _linear_scores(self, learner: Any, rows: Array) -> Array:
-        """Where the trees start, of rows as waves, shape (rows, outputs)."""
+        """The scores that the trees start from, of rows as waves, shape (rows, outputs)."""
 
     def _train(
         self, X: Any, known: NDArray[np.bool_], targets: NDArray[Any], counted: Array | None, random: RandomSource
@@ -222,7 +194,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
         count, leaves = training.codes.shape[1], 1 << depth
         scores, where = training.scores, np.zeros(training.codes.shape[1], dtype=np.uint8)
         clip, curvature = self._first_clip, 1.0 / self._outputs
-        prior, columns = LeafPrior(depth), _Columns(*np.zeros((2, len(known.sizes))))
+        prior, columns = LeafPrior(depth), ColumnsTold(*np.zeros((2, len(known.sizes))))
         drawn: list[RandomTree] = []
         values = [np.zeros((leaves, self._outputs))]
         for place in range(trees):
@@ -301,10 +273,10 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
     questions about columns. So the model knows what columns do together, which no linear model on single columns does.
 
     Each tree is drawn without a look at the labels. Its columns are drawn by what the questions of earlier trees told,
-    its thresholds by noisy counts of the columns' bins. A round takes from the table the noisy sums of the clipped
-    gradients in each leaf, the noisy numbers of rows in each leaf, and the noisy number of rows that were clipped, by
-    which the next round clips. The whole fit is one Gaussian mechanism (`dpselect.learners.tree_sums`, theorem and
-    proof). How much of a noisy leaf is signal is estimated from the noisy leaves, which costs nothing.
+    its thresholds by noisy counts of the columns' bins. A round takes three kinds of noisy sums from the table: the
+    clipped gradients of each leaf, the rows of each leaf, and all rows that were clipped. The last decides how the next
+    round clips. The whole fit is one Gaussian mechanism (`dpselect.learners.tree_sums`, theorem and proof). The signal
+    in a noisy leaf is estimated from all noisy leaves, which costs nothing.
 
     How `fit` treats the data. It looks at each row alone. A number that is missing has a bin of its own, and numbers
     beyond their bounds are clipped. A row whose label is not in `classes` contributes nothing. It never fails on a

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Final
 
-
 from dpselect.learners.encoding import TableEncoding
 from dpselect.learners.parameters import Parameterised
 from dpselect.learners.rows import doubles, number_table, unit_rows
