@@ -121,12 +121,15 @@ class _BoostedTrees(TableEncoding, _Fitted):
                     "linear_share must be 0 under replace_one, for which the linear start has no price"
                 )
         number("learning_rate", self.learning_rate, above=0.0, at_most=10.0)
+        self._bins()
         return trees, depth, 0.0 if replaced else share
 
+    def _bins(self) -> int:
+        return integer("max_bins", self.max_bins, at_least=2, at_most=255)
+
     def _known(self, columns: int) -> CodedColumns:
-        bins = integer("max_bins", self.max_bins, at_least=2, at_most=255)
         numbers, _ = self._places(columns)
-        return CodedColumns(len(numbers), bins, tuple(len(group) for group in self.indicators))
+        return CodedColumns(len(numbers), self._bins(), tuple(len(group) for group in self.indicators))
 
     def _start(self, noise_multiplier: float, rows: float, random: RandomSource) -> Any:
         """The linear start, unfitted, of at least this noise multiplier in all, or None if it takes no such noise.
@@ -292,7 +295,7 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
         max_bins: the number of equal bins between the bounds of a column, 2 to 255.
         bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.
         indicators: the places of the columns that are indicators of categories, a list for each categorical column.
-        classes: the class labels, public, 2 to 128. None takes them from y, with a `DataDependentClassesWarning`.
+        classes: the class labels, public, up to 128. None takes them from y, with a `DataDependentClassesWarning`.
         class_weights: what rows of a class count, for classes that are to count more or less than 1; public.
         nominal_rows: a public guess of the number of rows. None takes the number itself, with a
             `PublicRowCountWarning`.
@@ -331,7 +334,7 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
         self._known(columns)
         labels = labels_of(y, count)
         classes = public_classes(self.classes, labels)
-        if not 1 <= len(classes) <= _MOST_CLASSES:
+        if len(classes) > _MOST_CLASSES:
             raise ArgumentError(f"classes must be at most {_MOST_CLASSES}, got {len(classes)}")
         weights = public_weights(self.class_weights, classes)
         numbers = class_numbers(labels, classes)
