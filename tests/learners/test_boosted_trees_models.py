@@ -80,8 +80,8 @@ def test_categories_missing_cells_and_three_classes_are_learnt():
 
 
 def test_a_heavier_class_is_found_more_often():
-    X = two_columns(1000)
-    y = (np.random.default_rng(3).random(1000) < 0.2).astype(int)
+    X = two_columns(600)
+    y = (np.random.default_rng(3).random(600) < 0.2).astype(int)
     for share in (0.0, 0.5):
         options = {"n_estimators": 20, "linear_share": share, "noise": 0.05}
         assert np.mean(classifier(**options).fit(X, y).predict(X)) < 0.2
