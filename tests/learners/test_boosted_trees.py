@@ -24,7 +24,6 @@ from tests.learners.boosted_trees_cases import (
     watcher,
 )
 
-THEOREM = "docs/theory/boosted-trees.md, Theorem 1"
 SIGMA = 0.7
 
 
@@ -48,7 +47,7 @@ def squared_way(first, second):
 
 
 @pytest.mark.cases(3)
-@pytest.mark.theorem(THEOREM, exact=True)
+@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", exact=True)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_row_moves_what_is_asked_further_than_the_price_says(kind, adjacency, fit):
@@ -123,7 +122,7 @@ PLANS = [
 ]
 
 
-@pytest.mark.theorem(THEOREM, exact=True)
+@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", exact=True)
 @pytest.mark.parametrize("plan", PLANS, ids=range(len(PLANS)))
 @pytest.mark.parametrize("sigma", [0.05, 0.7, 31.0, 1e5])
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,12 +145,12 @@ def opposed(fit):
     return squared_way(past, other)
 
 
-@pytest.mark.theorem(THEOREM, exact=True)
+@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", exact=True)
 def test_two_opposed_rows_attain_the_price_of_replacement(fit):
     assert 0.9999 < opposed(fit) * SIGMA**2 <= 1
 
 
-@pytest.mark.theorem(THEOREM, sharp=True)
+@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", sharp=True)
 @pytest.mark.parametrize("part", ["rank_deviation", "gradient_deviation"])
 def test_the_noise_of_addition_is_too_small_for_replacement(part, fit, monkeypatch):
     original = getattr(TreeSums, part).fget
@@ -159,7 +158,7 @@ def test_the_noise_of_addition_is_too_small_for_replacement(part, fit, monkeypat
     assert opposed(fit) > 1.02 / SIGMA**2
 
 
-@pytest.mark.theorem(THEOREM, sharp=True)
+@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", sharp=True)
 @pytest.mark.parametrize("part", ["rank_deviation", "gradient_deviation", "count_deviation", "clipped_deviation"])
 def test_noise_that_is_too_small_is_found(part, fit, monkeypatch):
     """By one per cent, or as much as one sixteenth of the price needs."""
@@ -168,13 +167,13 @@ def test_noise_that_is_too_small_is_found(part, fit, monkeypatch):
     assert worst(fit, "regression", linear_share=0.5, n_estimators=40) > 1 / SIGMA**2
 
 
-@pytest.mark.theorem(THEOREM, sharp=True)
+@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", sharp=True)
 def test_a_linear_start_that_is_not_paid_for_is_found(fit, monkeypatch):
     monkeypatch.setattr(module, "TreeSums", lambda _, *others: TreeSums(SIGMA, *others))
     assert worst(fit, "regression", linear_share=0.5, n_estimators=40) > 1.4 / SIGMA**2
 
 
-@pytest.mark.theorem(THEOREM, sharp=True)
+@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", sharp=True)
 def test_a_count_of_more_weight_than_its_noise_is_found(fit, monkeypatch):
     monkeypatch.setattr(TreeSums, "count_deviation", property(lambda self: self.gradient_deviation * COUNT_WEIGHT))
     assert worst(fit, "classes", linear_share=0.0, n_estimators=40) > 2 / SIGMA**2

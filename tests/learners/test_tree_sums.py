@@ -15,8 +15,6 @@ from dpselect.learners.fixed_point import STEP
 from dpselect.learners.tree_sums import CLIPPED_WEIGHT, COUNT_WEIGHT, TreeSums, add_noise
 from dpselect.randomness import keyed_source
 
-THEOREM = "docs/theory/boosted-trees.md, Theorem 1"
-
 
 def squares(sums):
     """Exact squares of what a row moves at most in units of the noise: of the ranks, and of a round."""
@@ -27,7 +25,7 @@ def squares(sums):
     return ranks, 1 / of["gradient"] + 1 / of["count"] + 1 / of["clipped"]
 
 
-@pytest.mark.theorem(THEOREM, exact=True)
+@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", exact=True)
 @pytest.mark.parametrize("replace", [False, True])
 @pytest.mark.parametrize("ranked", [0, 1, 50])
 def test_all_sums_together_cost_what_was_asked_exactly(ranked, replace):
@@ -48,7 +46,7 @@ def moves(rows):
 
 
 @pytest.mark.cases(1)
-@pytest.mark.theorem(THEOREM, exact=True)
+@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", exact=True)
 def test_no_two_rows_of_one_round_are_further_apart_than_the_proof_says():
     """On a grid of gradients in the unit disc, weights, flags and leaves."""
     angles = np.linspace(0.0, 2.0 * math.pi, 7)[:-1]
