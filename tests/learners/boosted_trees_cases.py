@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import dpselect.learners.boosted_trees as module
 from dpselect.learners import PrivateBoostingClassifier, PrivateBoostingRegressor
 from dpselect.learners.dp_sgd import GradientSchedule
 from dpselect.learners.random_trees import RandomTree
+from dpselect.learners.tree_sums import TreeSums
 from dpselect.randomness import keyed_source
 
 CLASSES = ["x", "y", "z"]
@@ -135,3 +137,14 @@ def neighbour(random: np.random.Generator, kind: str, adjacency: str, X: Any, y:
     X, y = X.copy(), y.copy()
     X[place], y[place] = (part[0] for part in labelled(random, kind, 1))
     return X, y
+
+
+def squares(sums: TreeSums) -> tuple[Fraction, Fraction]:
+    """Exact squares of what a row moves at most in units of the noise: of the ranks, and of a round."""
+    of = {name: Fraction(getattr(sums, f"{name}_deviation")) ** 2 for name in ("gradient", "count", "clipped")}
+    ranks = (
+        Fraction(sums.ranked * (1 + sums.replace)) / Fraction(sums.rank_deviation) ** 2 if sums.ranked else Fraction()
+    )
+    if sums.replace:
+        return ranks, 4 / of["gradient"] + 1 / of["clipped"]
+    return ranks, 1 / of["gradient"] + 1 / of["count"] + 1 / of["clipped"]

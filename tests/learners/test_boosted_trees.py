@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import dpselect.learners.boosted_trees as module
 from dpselect.learners import PrivateBoostingClassifier, PrivateBoostingRegressor
+from dpselect.learners.dp_sgd import GradientSchedule
 from dpselect.learners.tree_sums import COUNT_WEIGHT, TreeSums
 from dpselect.privacy import gaussian
 from dpselect.randomness import keyed_source
@@ -21,6 +23,7 @@ from tests.learners.boosted_trees_cases import (
     neighbour,
     nothing,
     one_leaf,
+    squares,
     watcher,
 )
 
@@ -143,6 +146,23 @@ def opposed(fit):
     past = fit(model, [[-1.0, 0.0]], [0.5], answer=nothing, tree=one_leaf)
     other = fit(model, [[1.0, 0.5]], [-1.0], past=past)
     return squared_way(past, other)
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.7, 31.0, 1e5])
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.95])
+def test_the_trees_get_what_the_linear_start_left_not_a_bit_more(share, sigma, fit, monkeypatch):
+    """In exact arithmetic."""
+    made = []
+    monkeypatch.setattr(module, "TreeSums", lambda *arguments: made.append(TreeSums(*arguments)) or made[-1])
+    steps = []
+    run = GradientSchedule.run
+    monkeypatch.setattr(GradientSchedule, "run", lambda self, *rest: steps.append(self) or run(self, *rest))
+    model = learner("regression", noise_multiplier=sigma, linear_share=share, n_estimators=2, max_depth=1)
+    model.fit(np.zeros((0, 5)), [])
+    assert len(steps) == (sigma < 1e5 or share > 0.9), "so much noise a step the start does not take"
+    ranks, one = squares(*made)
+    spent = sum(Fraction(each.steps) / Fraction(each.noise_multiplier) ** 2 for each in steps) + ranks + 2 * one
+    assert 1 - Fraction(1, 10**12) < spent * Fraction(sigma) ** 2 <= 1
 
 
 @pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", exact=True)

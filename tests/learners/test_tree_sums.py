@@ -14,15 +14,7 @@ import dpselect.learners.tree_sums as module
 from dpselect.learners.fixed_point import STEP
 from dpselect.learners.tree_sums import CLIPPED_WEIGHT, COUNT_WEIGHT, TreeSums, add_noise
 from dpselect.randomness import keyed_source
-
-
-def squares(sums):
-    """Exact squares of what a row moves at most in units of the noise: of the ranks, and of a round."""
-    of = {name: Fraction(getattr(sums, f"{name}_deviation")) ** 2 for name in ("gradient", "count", "clipped")}
-    ranks = Fraction(sums.ranked * (1 + sums.replace)) / Fraction(sums.rank_deviation) ** 2 if sums.ranked else 0
-    if sums.replace:
-        return ranks, 4 / of["gradient"] + 1 / of["clipped"]
-    return ranks, 1 / of["gradient"] + 1 / of["count"] + 1 / of["clipped"]
+from tests.learners.boosted_trees_cases import squares
 
 
 @pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", exact=True)
