@@ -20,6 +20,7 @@ from dpselect.learners.encoding import Encoded, TableEncoding
 from dpselect.learners.fixed_point import truncate
 from dpselect.learners.leaf_values import LeafPrior
 from dpselect.learners.learner import Classifier, PrivateLearner, Regressor
+from dpselect.learners.monotone import monotone, signs_of
 from dpselect.learners.random_trees import CodedColumns, ColumnsTold, RandomTree, draw_tree, pack_trees, unpack_trees
 from dpselect.learners.rows import (
     class_numbers,
@@ -89,6 +90,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
     learning_rate: float = 0.8
     linear_share: float | None = None
     max_bins: int = 255
+    monotonic_cst: Sequence[int] | None = None
     nominal_rows: float | None = None
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
     random: RandomSource | None = None
@@ -109,26 +111,26 @@ class _BoostedTrees(TableEncoding, _Fitted):
         """The number of trees, their depth and the share of the linear start."""
         rows = None if self.nominal_rows is None else number("nominal_rows", self.nominal_rows, at_least=1.0)
         trees, depth, share = BOOSTING.choose(rows, self._noise())
-        replaced = parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE
+        unstarted = parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE or self.monotonic_cst is not None
         if self.n_estimators is not None:
             trees = integer("n_estimators", self.n_estimators, at_least=1, at_most=10_000)
         if self.max_depth is not None:
             depth = integer("max_depth", self.max_depth, at_least=1, at_most=8)
         if self.linear_share is not None:
             share = number("linear_share", self.linear_share, at_least=0.0, at_most=0.95)
-            if share and replaced:
-                raise AdjacencyError(
-                    "linear_share must be 0 under replace_one, for which the linear start has no price"
-                )
+            if share and unstarted:
+                kind = AdjacencyError if self.monotonic_cst is None else ArgumentError
+                raise kind("linear_share must be 0 under replace_one, where it has no price, and with monotonic_cst")
         number("learning_rate", self.learning_rate, above=0.0, at_most=10.0)
         self._bins()
-        return trees, depth, 0.0 if replaced else share
+        return trees, depth, 0.0 if unstarted else share
 
     def _bins(self) -> int:
         return integer("max_bins", self.max_bins, at_least=2, at_most=255)
 
     def _known(self, columns: int) -> CodedColumns:
         numbers, _ = self._places(columns)
+        self._signs = signs_of(self.monotonic_cst, columns, numbers)
         return CodedColumns(len(numbers), self._bins(), tuple(len(group) for group in self.indicators))
 
     def _start(self, noise_multiplier: float, rows: float, random: RandomSource) -> Any:
@@ -222,6 +224,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
             counts = np.maximum(add_noise(counts, sums.count_deviation, random), max(sums.count_deviation / 2.0, 1.0))
             share = float(add_noise(clipped, sums.clipped_deviation, random)[0]) / rows
             told = prior.estimate(totals / counts[:, None], sums.gradient_deviation / counts)
+            told = monotone(told, tree.columns, self._signs) if self._signs else told
             columns.learn(tree, told, counts)
             drawn.append(tree)
             values.append(told * (float(self.learning_rate) * clip / curvature))
@@ -291,8 +294,10 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
         max_depth: the number of questions of a tree, 1 to 8. None: 4 or 5.
         learning_rate: the share of a tree's estimated values that is added, above 0.
         linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.7 or 0.5,
-            and 0 for many rows or under replace_one, for which the linear start has no price.
+            and 0 for many rows, with `monotonic_cst`, or under replace_one, for which the start has no price.
         max_bins: the number of equal bins between the bounds of a column, 2 to 255.
+        monotonic_cst: for each column 1 if answers (the score of the second of two classes) must rise with it, -1 if
+            they must fall, 0 for neither and for indicators. It costs no privacy. There is no linear start then.
         bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.
         indicators: the places of the columns that are indicators of categories, a list for each categorical column.
         classes: the class labels, public, up to 128. None takes them from y, with a `DataDependentClassesWarning`.
@@ -336,6 +341,8 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
         classes = public_classes(self.classes, labels)
         if len(classes) > _MOST_CLASSES:
             raise ArgumentError(f"classes must be at most {_MOST_CLASSES}, got {len(classes)}")
+        if self._signs and len(classes) > 2:
+            raise ArgumentError("monotonic_cst must be None for more than two classes, which have no order")
         weights = public_weights(self.class_weights, classes)
         numbers = class_numbers(labels, classes)
         known = numbers >= 0
@@ -381,8 +388,10 @@ class BoostedTreesRegression(_BoostedTrees, Regressor):
         max_depth: the number of questions of a tree, 1 to 8. None: 4 or 5.
         learning_rate: the share of a tree's estimated values that is added, above 0.
         linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.7 or 0.5,
-            and 0 for many rows or under replace_one, for which the linear start has no price.
+            and 0 for many rows, with `monotonic_cst`, or under replace_one, for which the start has no price.
         max_bins: the number of equal bins between the bounds of a column, 2 to 255.
+        monotonic_cst: for each column 1 if answers (the score of the second of two classes) must rise with it, -1 if
+            they must fall, 0 for neither and for indicators. It costs no privacy. There is no linear start then.
         bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.
         indicators: the places of the columns that are indicators of categories, a list for each categorical column.
         nominal_rows: a public guess of the number of rows. None takes the number itself, with a
