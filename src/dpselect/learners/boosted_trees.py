@@ -178,6 +178,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
             spent = self._linear.guarantee().gaussian_mu
             left = (1.0 + 2.0**-48) / math.sqrt(left**-2 - spent**2)
             start = np.concatenate(images)
+            images.clear()
             self._linear.fit(start, targets)
             scores, weights = self._linear_scores(self._linear, start), self._linear.weights_
         training = _Training(columns, codes, targets, counted, scores)
