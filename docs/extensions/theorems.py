@@ -53,6 +53,7 @@ NO_ENTRY = {
     ("integrations/sklearn/diffprivlib_models.py", "Theorem 9"): "what the models of another library rest on",
     ("learners/strongly_convex.py", "Theorem 2.2.3"): "the speed of a solver, which the tolerance checks",
     ("learners/dp_sgd.py", "Corollary 3.3"): "the sum of squared lengths of Gaussian shifts",
+    ("learners/tree_sums.py", "Corollary 3.3"): "the same; the tests compare the sum with what neighbours move",
     ("ledger/filters.py", "Theorem 4.3"): "a filter is no bound: the ledger's tests compare it with exact compositions",
     (
         "ordered/interior_points/tree_log_price.py",

@@ -19,6 +19,8 @@ from dpselect.learners import (
     GatedLogisticRegression,
     GatedRelease,
     OutputPerturbationClassifier,
+    PrivateBoostingClassifier,
+    PrivateBoostingRegressor,
     PrivateRectangleClassifier,
     PrivateRidge,
     PrivateRidgeClassifier,
@@ -117,6 +119,29 @@ def gradient_regression() -> Subject:
         DPSGDRegressor, label_bounds=(-1.0, 1.0), noise_multiplier=1.5, steps=2, learning_rate=1.0, nominal_rows=1
     )
     return trained("regression by noisy gradients", make, lambda model: float(np.sum(model.weights_[0])), ONE_MORE)
+
+
+TREES: dict[str, Any] = {"n_estimators": 1, "max_depth": 1, "max_bins": 2, "linear_share": 0.0, "nominal_rows": 1}
+
+
+def pulled(model: Any) -> float:
+    """The leaves of the trees, projected on where a row of the second class, or of the label 1, pulls them."""
+    leaves = model.weights_[-1]
+    return float(np.sum(leaves[..., -1]) - (np.sum(leaves[..., 0]) if leaves.shape[-1] == 2 else 0.0))
+
+
+@audited("learners.PrivateBoostingClassifier", draws=150, many=6_000, planted=0.22)
+def boosted_classes() -> Subject:
+    """`PrivateBoostingClassifier`: one tree of two leaves, one row more."""
+    make = partial(PrivateBoostingClassifier, classes=[0, 1], noise_multiplier=0.7, **TREES)
+    return trained("boosted trees of classes", make, pulled, ONE_MORE)
+
+
+@audited("learners.PrivateBoostingRegressor", draws=150, many=6_000, planted=0.22)
+def boosted_numbers() -> Subject:
+    """`PrivateBoostingRegressor`: one tree of two leaves, one row more."""
+    make = partial(PrivateBoostingRegressor, label_bounds=(-1.0, 1.0), noise_multiplier=0.7, **TREES)
+    return trained("boosted trees of numbers", make, pulled, ONE_MORE)
 
 
 @audited(draws=100, many=6_000, planted=0.2)

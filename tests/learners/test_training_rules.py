@@ -14,7 +14,8 @@ from dpselect.accounting import calibrate
 from dpselect.accounting.planning.portfolio import portfolio_of
 from dpselect.errors import StudyError
 from dpselect.integrations.sklearn import PrivateSearchCV
-from dpselect.learners import DPSGDClassifier, DPSGDRegressor
+from dpselect.learners import DPSGDClassifier, DPSGDRegressor, PrivateBoostingClassifier
+from dpselect.learners.training_rules import BOOSTING
 from dpselect.preprocessing import Cosines, OrientedGradients
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
@@ -111,6 +112,29 @@ def test_a_search_for_a_total_finds_the_noise_of_the_rule():
     plan = PrivateSearchCV(learner, {"clip_norm": [0.2, 0.4]}, **options).plan(np.zeros((5, 2)))
     assert 2.9 < plan.guarantee.epsilon(delta=1e-5) <= 3.0
     assert plan.noise > 10.0
+
+
+# boosting
+
+
+@pytest.mark.parametrize(
+    ("rows", "noise", "trees", "depth", "share"),
+    [
+        (None, 1000.0 / BOOSTING.few, *(by[1] for by in (BOOSTING.trees, BOOSTING.depth, BOOSTING.linear_share))),
+        (None, 1001.0 / BOOSTING.few, *(by[0] for by in (BOOSTING.trees, BOOSTING.depth, BOOSTING.linear_share))),
+        (BOOSTING.few * 7, 7.0, *(by[1] for by in (BOOSTING.trees, BOOSTING.depth, BOOSTING.linear_share))),
+        (BOOSTING.few * 6.99, 7.0, *(by[0] for by in (BOOSTING.trees, BOOSTING.depth, BOOSTING.linear_share))),
+        (BOOSTING.many * 7, 7.0, BOOSTING.trees[1], BOOSTING.depth[1], 0.0),
+        (BOOSTING.many * 6.99, 7.0, BOOSTING.trees[1], BOOSTING.depth[1], BOOSTING.linear_share[1]),
+    ],
+)
+def test_trees_depth_and_the_linear_share_follow_from_rows_and_noise(rows, noise, trees, depth, share):
+    assert BOOSTING.choose(rows, noise) == (trees, depth, share)
+    model = PrivateBoostingClassifier(nominal_rows=rows, noise_multiplier=noise)
+    assert model._plan() == (trees, depth, share)
+    assert model.set_params(adjacency="replace_one")._plan() == (trees, depth, 0.0)
+    given = model.set_params(adjacency="add_or_remove_one", n_estimators=3, max_depth=2, linear_share=0.1)
+    assert given._plan() == (3, 2, 0.1), "parameters that are given stay"
 
 
 # what one run reaches that is told nothing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -16,11 +16,12 @@ from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.learners.clipped_gradients import softmax_errors
 from dpselect.learners.dp_sgd import DPSGDClassification
 from dpselect.learners.dp_sgd_regressor import DPSGDRegression
-from dpselect.learners.encoding import TableEncoding
+from dpselect.learners.encoding import Encoded, TableEncoding
 from dpselect.learners.fixed_point import truncate
 from dpselect.learners.leaf_values import LeafPrior
 from dpselect.learners.learner import Classifier, PrivateLearner, Regressor
-from dpselect.learners.random_trees import CodedColumns, RandomTree, draw_tree, pack_trees, unpack_trees
+from dpselect.learners.monotone import monotone, signs_of
+from dpselect.learners.random_trees import CodedColumns, ColumnsTold, RandomTree, draw_tree, pack_trees, unpack_trees
 from dpselect.learners.rows import (
     class_numbers,
     doubles,
@@ -36,7 +37,7 @@ from dpselect.learners.rows import (
 from dpselect.learners.training_rules import BOOSTING
 from dpselect.learners.tree_sums import TreeSums, add_noise
 from dpselect.learners.waves import cosines
-from dpselect.numerics.search import Array
+from dpselect.numerics.search import Array, root_between
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
@@ -52,44 +53,18 @@ _CLIPPED: Final = 0.15
 _LEAST_CLIP: Final = {False: 2.0**-10, True: 0.5}
 """The least clip in units of the first, of errors of numbers and of classes: a rare class has few rows, all clipped."""
 _CLIP_RATE: Final = 0.5
-_EXPLORED: Final = 0.2
-"""The part of questions that go to columns evenly, and not by what their questions told before."""
 _EVEN: Final = 0.1
 """The part of trees that are drawn before that is heeded."""
 _DOWN: Final = 1.0 - 2.0**-40
 _MOST_CLASSES: Final = 128
 _MOST_ERROR: Final = 8.0
-
-
-@dataclass
-class _Columns:
-    """How much the questions about each column told so far, from released numbers."""
-
-    told: Array
-    asked: Array
-
-    def learn(self, tree: RandomTree, values: Array, counts: Array) -> None:
-        """Add the differences between both sides of each level."""
-        depth = len(tree.columns)
-        shape = (2,) * depth
-        for level, column in enumerate(tree.columns):
-            (left, right), (fewer, more) = (
-                np.moveaxis(each.reshape(*shape, -1), level, 0) for each in (values, counts[:, None])
-            )
-            self.told[column] += float(np.sum(fewer * more / (fewer + more) * np.square(left - right)))
-            self.asked[column] += 1.0
-
-    def weights(self) -> Array:
-        """What the next questions are drawn by, shape (columns,)."""
-        mean = self.told / np.maximum(self.asked, 1.0)
-        mean = np.where(self.asked > 0.0, mean, mean.max())
-        even = np.full(len(mean), 1.0 / len(mean))
-        return (1.0 - _EXPLORED) * mean / mean.sum() + _EXPLORED * even if mean.sum() > 0.0 else even
+_MOST_NOISE: Final = 1e6
+"""The largest noise a step of the linear start."""
 
 
 @dataclass(frozen=True)
 class _Training:
-    """What the rounds of one fit share: codes, shape (columns, rows), targets, the rows' weights and first scores."""
+    """The rounds of one fit share these: codes, shape (columns, rows), targets, weights and first scores of rows."""
 
     known: CodedColumns
     codes: NDArray[Any]
@@ -99,7 +74,7 @@ class _Training:
 
 
 class _Fitted(PrivateLearner):
-    """What a fit keeps beside the weights: the shape of the linear start, and the number of scores of a row."""
+    """A fit keeps these beside the weights: the shape of the linear start, and the number of scores of a row."""
 
     row_norm = 1.0
     _linear: Any = None
@@ -116,6 +91,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
     learning_rate: float = 0.8
     linear_share: float | None = None
     max_bins: int = 255
+    monotonic_cst: Sequence[int] | None = None
     nominal_rows: float | None = None
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
     random: RandomSource | None = None
@@ -136,19 +112,22 @@ class _BoostedTrees(TableEncoding, _Fitted):
         """The number of trees, their depth and the share of the linear start."""
         rows = None if self.nominal_rows is None else number("nominal_rows", self.nominal_rows, at_least=1.0)
         trees, depth, share = BOOSTING.choose(rows, self._noise())
-        replaced = parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE
+        unstarted = parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE or self.monotonic_cst is not None
         if self.n_estimators is not None:
             trees = integer("n_estimators", self.n_estimators, at_least=1, at_most=10_000)
         if self.max_depth is not None:
             depth = integer("max_depth", self.max_depth, at_least=1, at_most=8)
         if self.linear_share is not None:
             share = number("linear_share", self.linear_share, at_least=0.0, at_most=0.95)
-            if share and replaced:
-                raise AdjacencyError(
-                    "linear_share must be 0 under replace_one, for which the linear start has no price"
-                )
+            if share and unstarted:
+                kind = AdjacencyError if self.monotonic_cst is None else ArgumentError
+                raise kind("linear_share must be 0 under replace_one, where it has no price, and with monotonic_cst")
         number("learning_rate", self.learning_rate, above=0.0, at_most=10.0)
-        return trees, depth, 0.0 if replaced else share
+        self._bins()
+        return trees, depth, 0.0 if unstarted else share
+
+    def _bins(self) -> int:
+        return integer("max_bins", self.max_bins, at_least=2, at_most=255)
 
     def fit_nothing(self, features: int) -> Self:
         """The shape that a fit leaves, as `PrivateLearner.fit_nothing` says: of one tree, and zeros for the others."""
@@ -163,22 +142,22 @@ class _BoostedTrees(TableEncoding, _Fitted):
         return self
 
     def _known(self, columns: int) -> CodedColumns:
-        bins = integer("max_bins", self.max_bins, at_least=2, at_most=255)
         numbers, _ = self._places(columns)
-        return CodedColumns(len(numbers), bins, tuple(len(group) for group in self.indicators))
+        self._signs = signs_of(self.monotonic_cst, columns, numbers)
+        return CodedColumns(len(numbers), self._bins(), tuple(len(group) for group in self.indicators))
 
     def _start(self, noise_multiplier: float, rows: float, random: RandomSource) -> Any:
-        """The linear start, unfitted, of at least this noise multiplier in all.
+        """The linear start, unfitted, of at least this noise multiplier in all, or None if it takes no such noise.
 
         Its noise a step is the least with which its steps, whose number follows from it, cost no more.
         """
         learner = self._linear_learner(rows, random)
-        low, high = 0.01, 1e6
-        while high > low * (1.0 + 1e-6):
-            middle = math.sqrt(low * high)
-            mu = learner.set_params(noise_multiplier=middle).guarantee().gaussian_mu
-            low, high = (low, middle) if mu * noise_multiplier <= 1.0 else (middle, high)
-        return learner.set_params(noise_multiplier=high)
+
+        def affordable(noise: float) -> bool:
+            return learner.set_params(noise_multiplier=noise).guarantee().gaussian_mu * noise_multiplier <= 1.0
+
+        found = root_between(affordable, safe=_MOST_NOISE, unsafe=0.01, relative=1e-6)
+        return learner.set_params(noise_multiplier=found) if found < _MOST_NOISE else None
 
     @abstractmethod
     def _linear_learner(self, rows: float, random: RandomSource) -> Any:
@@ -190,46 +169,58 @@ class _BoostedTrees(TableEncoding, _Fitted):
 
     @abstractmethod
     def _linear_scores(self, learner: Any, rows: Array) -> Array:
-        """Where the trees start, of rows as waves, shape (rows, outputs)."""
+        """The scores that the trees start from, of rows as waves, shape (rows, outputs)."""
 
     def _train(
         self, X: Any, known: NDArray[np.bool_], targets: NDArray[Any], counted: Array | None, random: RandomSource
     ) -> None:
         """Fit the linear start and the trees to the rows that are `known`, and keep their weights."""
-        cells = doubles(X)[known]
-        columns, (_, _, share) = self._known(cells.shape[1]), self._plan()
-        adjacency = parse_adjacency(self.adjacency)
-        rows = public_row_count(self.nominal_rows, len(known), adjacency)
-        row, left, weights = self._encoded(cells), self._noise(), ()
-        start = np.zeros((len(cells), self._outputs))
-        self._linear = None
-        if share:
-            self._linear = self._start(left / math.sqrt(share), rows, random.spawn("linear"))
+        columns, (_, _, share) = self._known(number_table(X)[1]), self._plan()
+        rows = public_row_count(self.nominal_rows, len(known), parse_adjacency(self.adjacency))
+        left, weights = self._noise(), ()
+        codes = np.empty((len(columns.sizes), np.count_nonzero(known)), dtype=columns.kind)
+        images, done = [], 0
+        for row in self._encoded_parts(X, known):
+            part = slice(done, done + len(row.numbers))
+            codes[:, part], done = columns.codes(row), part.stop
+            if share:
+                images.append(cosines(row, _WAVES))
+        scores = np.zeros((done, self._outputs))
+        self._linear = self._start(left / math.sqrt(share), rows, random) if share else None
+        if self._linear is not None:
             spent = self._linear.guarantee().gaussian_mu
             left = (1.0 + 2.0**-48) / math.sqrt(left**-2 - spent**2)
-            images = cosines(row, _WAVES)
-            self._linear.fit(images, targets)
-            start, weights = self._linear_scores(self._linear, images), self._linear.weights_
-        training = _Training(columns, columns.codes(row), targets, counted, start)
+            start = np.concatenate(images)
+            images.clear()
+            self._linear.fit(start, targets)
+            scores, weights = self._linear_scores(self._linear, start), self._linear.weights_
+        training = _Training(columns, codes, targets, counted, scores)
         self.weights_ = (*weights, *self._boost(training, left, rows, random))
+
+    def _encoded_parts(self, X: Any, known: NDArray[np.bool_]) -> Iterator[Encoded]:
+        """The rows that are `known`, some at a time, for their doubles take eight times the memory of their codes."""
+        table = X if type(X) is np.ndarray else doubles(X)
+        for begin in range(0, max(len(known), 1), _CHUNK):
+            part = slice(begin, begin + _CHUNK)
+            yield self._encoded(doubles(table[part])[known[part]])
 
     def _boost(self, training: _Training, noise: float, rows: float, random: RandomSource) -> tuple[Array, ...]:
         """The rounds: what is released of the trees, as arrays."""
         known, (trees, depth, _) = training.known, self._plan()
         replaced = parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE
         sums = TreeSums(noise, trees, known.numbers, _RANKS, replaced)
-        ranks, shapes, noises = self._ranks(training, sums, random), random.spawn("trees"), random.spawn("sums")
+        ranks = self._ranks(training, sums, random)
         count, leaves = training.codes.shape[1], 1 << depth
         scores, where = training.scores, np.zeros(training.codes.shape[1], dtype=np.uint8)
         clip, curvature = self._first_clip, 1.0 / self._outputs
         least = clip * _LEAST_CLIP[self._outputs > 1]
-        prior, columns = LeafPrior(depth), _Columns(*np.zeros((2, len(known.sizes))))
+        prior, columns = LeafPrior(depth), ColumnsTold(*np.zeros((2, len(known.sizes))))
         drawn: list[RandomTree] = []
         values = [np.zeros((leaves, self._outputs))]
         for place in range(trees):
             even = place < _EVEN * trees
             weights = np.ones(len(known.sizes)) if even else columns.weights()
-            tree = draw_tree(known, ranks, weights, depth, shapes)
+            tree = draw_tree(known, ranks, weights, depth, random)
             totals, counts, clipped = np.zeros((leaves, self._outputs)), np.zeros(leaves), np.zeros(1)
             for begin in range(0, count, _CHUNK):
                 part = slice(begin, begin + _CHUNK)
@@ -244,10 +235,11 @@ class _BoostedTrees(TableEncoding, _Fitted):
                 totals += np.stack([np.bincount(found, each, leaves) for each in unit.T], axis=1)
                 counts += np.bincount(found, counted, leaves)
                 clipped += np.count_nonzero(norms > clip)
-            totals = add_noise(totals, sums.gradient_deviation, noises)
-            counts = np.maximum(add_noise(counts, sums.count_deviation, noises), max(sums.count_deviation / 2.0, 1.0))
-            share = float(add_noise(clipped, sums.clipped_deviation, noises)[0]) / rows
+            totals = add_noise(totals, sums.gradient_deviation, random)
+            counts = np.maximum(add_noise(counts, sums.count_deviation, random), max(sums.count_deviation / 2.0, 1.0))
+            share = float(add_noise(clipped, sums.clipped_deviation, random)[0]) / rows
             told = prior.estimate(totals / counts[:, None], sums.gradient_deviation / counts)
+            told = monotone(told, tree.columns, self._signs) if self._signs else told
             columns.learn(tree, told, counts)
             drawn.append(tree)
             values.append(told * (float(self.learning_rate) * clip / curvature))
@@ -257,11 +249,10 @@ class _BoostedTrees(TableEncoding, _Fitted):
 
     def _ranks(self, training: _Training, sums: TreeSums, random: RandomSource) -> list[Array]:
         """Increasing noisy counts of the bins of each column of numbers."""
-        known, noises = training.known, random.spawn("ranks")
-        found = []
+        known, found = training.known, []
         for column in training.codes[: known.numbers]:
             counts = np.bincount(column, minlength=known.bins + 1)[: known.bins].astype(np.float64)
-            noisy = np.cumsum(add_noise(counts, sums.rank_deviation, noises))
+            noisy = np.cumsum(add_noise(counts, sums.rank_deviation, random))
             found.append(np.maximum.accumulate(np.maximum(noisy, 0.0)))
         return found
 
@@ -304,10 +295,10 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
     questions about columns. So the model knows what columns do together, which no linear model on single columns does.
 
     Each tree is drawn without a look at the labels. Its columns are drawn by what the questions of earlier trees told,
-    its thresholds by noisy counts of the columns' bins. A round takes from the table the noisy sums of the clipped
-    gradients in each leaf, the noisy numbers of rows in each leaf, and the noisy number of rows that were clipped, by
-    which the next round clips. The whole fit is one Gaussian mechanism (`dpselect.learners.tree_sums`, theorem and
-    proof). How much of a noisy leaf is signal is estimated from the noisy leaves, which costs nothing.
+    its thresholds by noisy counts of the columns' bins. A round takes three kinds of noisy sums from the table: the
+    clipped gradients of each leaf, the rows of each leaf, and all rows that were clipped. The last decides how the next
+    round clips. The whole fit is one Gaussian mechanism (`dpselect.learners.tree_sums`, theorem and proof). The signal
+    in a noisy leaf is estimated from all noisy leaves, which costs nothing.
 
     How `fit` treats the data. It looks at each row alone. A number that is missing has a bin of its own, and numbers
     beyond their bounds are clipped. A row whose label is not in `classes` contributes nothing. It never fails on a
@@ -319,11 +310,13 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
         max_depth: the number of questions of a tree, 1 to 8. None: 4 or 5.
         learning_rate: the share of a tree's estimated values that is added, above 0.
         linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.75 or 0.5,
-            and 0 for many rows or under replace_one, for which the linear start has no price.
+            and 0 for many rows, with `monotonic_cst`, or under replace_one, for which the start has no price.
         max_bins: the number of equal bins between the bounds of a column, 2 to 255.
+        monotonic_cst: for each column 1 if answers (the score of the second of two classes) must rise with it, -1 if
+            they must fall, 0 for neither and for indicators. It costs no privacy. There is no linear start then.
         bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.
         indicators: the places of the columns that are indicators of categories, a list for each categorical column.
-        classes: the class labels, public, 2 to 128. None takes them from y, with a `DataDependentClassesWarning`.
+        classes: the class labels, public, up to 128. None takes them from y, with a `DataDependentClassesWarning`.
         class_weights: what rows of a class count, for classes that are to count more or less than 1; public.
         nominal_rows: a public guess of the number of rows. None takes the number itself, with a
             `PublicRowCountWarning`.
@@ -362,8 +355,10 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
         self._known(columns)
         labels = labels_of(y, count)
         classes = public_classes(self.classes, labels)
-        if not 1 <= len(classes) <= _MOST_CLASSES:
+        if len(classes) > _MOST_CLASSES:
             raise ArgumentError(f"classes must be at most {_MOST_CLASSES}, got {len(classes)}")
+        if self._signs and len(classes) > 2:
+            raise ArgumentError("monotonic_cst must be None for more than two classes, which have no order")
         weights = public_weights(self.class_weights, classes)
         numbers = class_numbers(labels, classes)
         known = numbers >= 0
@@ -409,8 +404,10 @@ class BoostedTreesRegression(_BoostedTrees, Regressor):
         max_depth: the number of questions of a tree, 1 to 8. None: 4 or 5.
         learning_rate: the share of a tree's estimated values that is added, above 0.
         linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.75 or 0.5,
-            and 0 for many rows or under replace_one, for which the linear start has no price.
+            and 0 for many rows, with `monotonic_cst`, or under replace_one, for which the start has no price.
         max_bins: the number of equal bins between the bounds of a column, 2 to 255.
+        monotonic_cst: for each column 1 if answers (the score of the second of two classes) must rise with it, -1 if
+            they must fall, 0 for neither and for indicators. It costs no privacy. There is no linear start then.
         bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.
         indicators: the places of the columns that are indicators of categories, a list for each categorical column.
         nominal_rows: a public guess of the number of rows. None takes the number itself, with a

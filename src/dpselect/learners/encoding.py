@@ -78,7 +78,8 @@ class TableEncoding(Parameterised):
                 f"indicators must hold a list of places for each categorical column, each place of the {columns} "
                 f"columns once at most, got {self.indicators!r}"
             )
-        numbers = [place for place in range(columns) if place not in set(flags)]
+        others = set(flags)
+        numbers = [place for place in range(columns) if place not in others]
         self._limits(len(numbers))
         return numbers, flags
 
@@ -94,6 +95,6 @@ class TableEncoding(Parameterised):
                 f"bounds must be one pair, or one for each of the {columns} columns of numbers, got {self.bounds!r}"
             )
         low, high = pairs.reshape(columns, 2).T
-        if not (np.all(np.isfinite(pairs)) and np.all(low < high)):
+        if not (np.all(np.isfinite(pairs)) and np.all(low / 2.0 < high / 2.0)):
             raise ArgumentError(f"bounds must be finite, the lower one first, got {self.bounds!r}")
         return low, high

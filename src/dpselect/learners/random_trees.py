@@ -17,12 +17,14 @@ from dpselect.learners.encoding import Encoded
 from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
 
-__all__ = ["CodedColumns", "RandomTree", "draw_tree", "pack_trees", "unpack_trees"]
+__all__ = ["CodedColumns", "ColumnsTold", "RandomTree", "draw_tree", "pack_trees", "unpack_trees"]
 
 Codes = NDArray[Any]
 
 _WORD: Final = 48
 """Sides of so many codes are one double in a released model."""
+_EXPLORED: Final = 0.2
+"""The part of questions that go to columns evenly, and not by what their questions told before."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,14 @@ class CodedColumns:
         """The largest number of codes of a column."""
         return max(self.sizes)
 
+    @property
+    def kind(self) -> np.dtype[Any]:
+        """The smallest type of codes."""
+        return np.min_scalar_type(self.width - 1)
+
     def codes(self, row: Encoded) -> Codes:
         """The codes of encoded rows, each from that row alone, shape (columns, rows)."""
-        kind = np.uint8 if self.width <= 256 else np.uint16
-        found = np.empty((len(self.sizes), len(row.numbers)), dtype=kind)
+        found = np.empty((len(self.sizes), len(row.numbers)), dtype=self.kind)
         place = np.minimum(np.floor((row.numbers + 1.0) * (self.bins / 2.0)), self.bins - 1.0)
         found[: self.numbers] = np.where(row.present, place, self.bins).T
         start = 0
@@ -77,14 +83,40 @@ class RandomTree:
         return found
 
 
+@dataclass
+class ColumnsTold:
+    """How much the questions about each column told so far, from released numbers."""
+
+    told: Array
+    asked: Array
+
+    def learn(self, tree: RandomTree, values: Array, counts: Array) -> None:
+        """Add the differences between both sides of each level."""
+        depth = len(tree.columns)
+        shape = (2,) * depth
+        for level, column in enumerate(tree.columns):
+            (left, right), (fewer, more) = (
+                np.moveaxis(each.reshape(*shape, -1), level, 0) for each in (values, counts[:, None])
+            )
+            self.told[column] += float(np.sum(fewer * more / (fewer + more) * np.square(left - right)))
+            self.asked[column] += 1.0
+
+    def weights(self) -> Array:
+        """The next questions are drawn by these, shape (columns,)."""
+        mean = self.told / np.maximum(self.asked, 1.0)
+        mean = np.where(self.asked > 0.0, mean, mean.max())
+        even = np.full(len(mean), 1.0 / len(mean))
+        return (1.0 - _EXPLORED) * mean / mean.sum() + _EXPLORED * even if mean.sum() > 0.0 else even
+
+
 def draw_tree(
     known: CodedColumns, ranks: Sequence[Array], weights: Array, depth: int, random: RandomSource
 ) -> RandomTree:
     """Draw a tree: at each level a column by `weights`, and a threshold of numbers or a random set of categories.
 
-    `ranks` are increasing counts of the codes of each column of numbers, noisy ones; a threshold is drawn evenly by
-    rank, so that it does not matter how the values are spread between the bounds. Where they are all zero it is drawn
-    evenly from the bins. A missing number goes to either side.
+    `ranks` are increasing noisy counts of the codes of each column of numbers. A threshold is drawn evenly by rank, so
+    that it does not matter how the values are spread between the bounds. If they are all zero it is drawn evenly from
+    the bins. A missing number goes to either side.
     """
     drawn, halves = random.uniform((depth, 2)), random.bernoulli(0.5, (depth, known.width))
     ends = np.cumsum(weights)
@@ -109,7 +141,7 @@ def pack_trees(trees: Sequence[RandomTree]) -> tuple[Array, Array]:
 
 
 def unpack_trees(columns: Array, sides: Array, known: CodedColumns) -> list[RandomTree]:
-    """The trees in two arrays of `pack_trees`. Any arrays of these shapes are trees, whatever they hold.
+    """The trees in two arrays of `pack_trees`. Any arrays of these shapes are trees, with any values.
 
     >>> known = CodedColumns(numbers=1, bins=4, groups=(2,))
     >>> tree = RandomTree(np.array([0, 1]), np.array([[0, 0, 1, 1, 1], [1, 0, 0, 0, 0]], dtype=bool))

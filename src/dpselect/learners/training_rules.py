@@ -59,7 +59,7 @@ REGRESSION: Final = TrainingRule(clip_norm=0.1, growth=2.5, reach=(10.0, 60.0), 
 class BoostingRule:
     """How many trees, how deep, and which part of mu squared the linear start has, by n mu.
 
-    Each pair is the value below `few` and from there on; `many` is the n mu from which there is no linear start.
+    Each pair is the value below `few` and from there on. From n mu = `many` on there is no linear start.
     """
 
     few: float

@@ -2,27 +2,32 @@
 
 Claim. Let a fit ask a table for these vectors, one after the other, each after all the noisy ones before it:
 
-- once, how many rows have each code of each of d columns of numbers (a row has one code in each);
-- in each of T rounds, for a partition of the rows into leaves and a map of rows to vectors g of norm at most 1, to
-  weights w from 0 to 1, and to flags f of 0 or 1, both chosen by what came before: the sum of g over each leaf, the sum
-  of a w over each leaf, and the sum of b f over all rows. Here a = 1/2 and b = 1/4 are public.
+1. Once: the number of rows with each code of each of d columns of numbers. A row has at most one code in each.
+2. In each of T rounds: the sum of g over each leaf, the sum of a w over each leaf, and the sum of b f over all rows.
+   The leaves are a partition of the rows. A row has a weight w from 0 to 1, a vector g of norm at most w, and a flag f
+   of 0 or 1. All are maps of single rows, chosen by what came before. Here a = 1/2 and b = 1/4 are public.
 
-Gaussian noise of standard deviation sqrt(D) sigma / sqrt(s) is added to each number of the first kind, and
-sqrt(S T) sigma / sqrt(1 - s) to each of the second, 0 < s < 1 (s = 0 without the first kind). D and S are those of
-`TreeSums`. Then the whole fit is one Gaussian mechanism of noise multiplier sigma.
+Each number of the first kind gets Gaussian noise of standard deviation sqrt(D) sigma / sqrt(s). Each of the second kind
+gets sqrt(S T) sigma / sqrt(1 - s). Here 0 < s < 1, and s = 0 without the first kind. D and S follow in the proof. Then
+the whole fit is one Gaussian mechanism of noise multiplier sigma.
 
-Proof. Fix all that came before a vector. What is asked is then a fixed vector of sums over the rows. When a row is
-added or removed, the first kind moves in d numbers by 1 each, so by a norm of sqrt(D) with D = d. In a round it moves
-by g in the coordinates of one leaf, by a w in one coordinate, and by b f: the square of the norm is at most
-S = 1 + a^2 + b^2. When a row is replaced, the first kind moves in at most 2 d numbers, D = 2 d. In a round, if the two
-rows are in one leaf, g and g' are in the same coordinates, so that they move by |g - g'|^2 <= 4, and the weights by
-a^2 (w - w')^2 <= a^2. If they are in two leaves, by |g|^2 + |g'|^2 + a^2 (w^2 + w'^2) <= 2 + 2 a^2, which is less than
-4. The flags move by b^2 at most. So S = 4 + a^2 + b^2. Divide each vector by the deviation of its noise: the first kind
-is a Gaussian mechanism of parameter mu with mu^2 = s / sigma^2, each round one with mu^2 = (1 - s) / (T sigma^2). Each
-is chosen by what came before, so the squares add up (Dong, Roth, Su 2022, Corollary 3.3): 1 / sigma^2 in all.
+Proof. Fix all that came before a vector. The vector is then a fixed vector of sums over the rows.
+
+A row more or less. The first kind moves in d numbers by 1 each at most, so by a norm of sqrt(D) with D = d. A round
+moves by g in the coordinates of one leaf, by a w in one coordinate, and by b f. The square of this norm is at most
+S = 1 + a^2 + b^2.
+
+A row replaced. The first kind moves in at most 2 d numbers: D = 2 d. In a round the flags move by b^2 at most. If both
+rows are in one leaf, the square of the rest is |g - g'|^2 + a^2 (w - w')^2 <= (w + w')^2 + a^2 (w - w')^2. That is a
+convex function of the weights, which is largest in a corner: 4. If they are in two leaves, it is at most
+(1 + a^2) (w^2 + w'^2) <= 2 + 2 a^2 < 4. So S = 4 + b^2.
+
+Divide each vector by the deviation of its noise. The first kind is a Gaussian mechanism with mu^2 = s / sigma^2. Each
+round is one with mu^2 = (1 - s) / (T sigma^2). Each is chosen by what came before, so the squares add up (Dong, Roth,
+Su 2022, Corollary 3.3): 1 / sigma^2 in all.
 
 Rounding. All terms are multiples of STEP, so that the sums are exact. The noise is a rounded Gaussian on a grid at
-least as fine (`gaussian_steps`). Rounding is thus done to the noise alone. Deviations are rounded upwards.
+least as fine (`gaussian_steps`). So only the noise is rounded. Deviations are rounded upwards.
 
 Source: docs/theory/boosted-trees.md, Theorem 1. Trees drawn without data in private boosting are those of Maddock,
 Cormode, Wang, Maple, Jha 2022, "Federated boosted decision trees with differential privacy" (arXiv 2210.02910).
@@ -79,7 +84,7 @@ class TreeSums:
     @property
     def gradient_deviation(self) -> float:
         """The standard deviation of the noise on a number of a leaf's gradient."""
-        moved = (4.0 if self.replace else 1.0) + COUNT_WEIGHT**2 + CLIPPED_WEIGHT**2
+        moved = (4.0 if self.replace else 1.0 + COUNT_WEIGHT**2) + CLIPPED_WEIGHT**2
         left = 1.0 - (self.rank_share if self.ranked else 0.0)
         return math.sqrt(moved * self.rounds / left) * self.noise_multiplier * _UP
 

@@ -28,6 +28,7 @@ __all__ = ["Recipe", "learner_keys", "recipe_of"]
 # set by the study itself, not by the learner's table
 _RESERVED: Final = frozenset(
     {"classes", "label_bounds", "nominal_rows", "adjacency", "random", "early_stopping", "bounds", "indicators"}
+    | {"monotonic_cst"}
 )
 
 
