@@ -132,7 +132,37 @@ def test_the_map_follows_from_public_facts_where_nothing_is_said(tables, expecte
     assert designed(parsed(**tables)).learner.parameters.get("map") == expected
 
 
+NUMBERS = {"data": {"source": "rows.csv", "label": "y", "task": "regression", "label_bounds": [0, 9], "bounds": [0, 1]}}
+MANY = {"privacy": {"epsilon": 3.0, "delta": 1e-5, "nominal_rows": 3000}}
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        (MANY, ("least-squares", "cos4")),
+        ({"privacy": {**MANY["privacy"], "nominal_rows": 300}}, ("dp-sgd", "cos4")),
+        ({**MANY, "learner": {"row_norm": 2.0}}, ("least-squares", None)),
+        ({**MANY, "learner": {"name": "dp-sgd"}}, ("dp-sgd", "cos4")),
+        ({**MANY, "learner": {"clip_norm": 0.5}}, ("dp-sgd", None)),
+        ({"privacy": {"noise_multiplier": 30.0, "delta": 1e-5, "nominal_rows": 3000}}, ("dp-sgd", "cos4")),
+        ({**MANY, "space": {"map": {"law": "categorical", "choices": ["cos4", "joint"]}}}, ("least-squares", "cos4")),
+        ({**MANY, "space": {"clip_norm": {"law": "categorical", "choices": [0.1, 1.0]}}}, ("least-squares", "cos4")),
+        ({**MANY, "search": {"design": "portfolio"}}, ("least-squares", None)),
+    ],
+)
+def test_a_number_is_learnt_by_least_squares_if_the_rule_may_choose(tables, expected):
+    learner = designed(parsed(**NUMBERS, **tables)).learner
+    assert (learner.name, learner.parameters.get("map")) == expected
+
+
+def test_a_number_of_many_rows_has_ridge_beside_least_squares():
+    many = {**MANY["privacy"], "nominal_rows": 30_000}
+    found = designed(parsed(**NUMBERS, privacy=many, search={"design": "portfolio"}))
+    assert found.space["learner"]["choices"] == ["least-squares", "ridge"]
+
+
 def test_a_design_that_is_filled_in_is_filled_in_once():
+    assert designed(designed(parsed(**NUMBERS, **MANY))) == designed(parsed(**NUMBERS, **MANY))
     for study in (parsed(), parsed(space=STUDY["space"]), parsed(validation={"fraction": 0.3})):
         assert designed(designed(study)) == designed(study)
 

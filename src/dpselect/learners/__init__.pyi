@@ -9,6 +9,7 @@ from .estimators import (
     DPSGDClassifier as DPSGDClassifier,
     DPSGDRegressor as DPSGDRegressor,
     OutputPerturbationClassifier as OutputPerturbationClassifier,
+    PrivateLeastSquares as PrivateLeastSquares,
     PrivateRidge as PrivateRidge,
     PrivateRidgeClassifier as PrivateRidgeClassifier,
 )

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.learners.dp_sgd import DPSGDClassification
 from dpselect.learners.dp_sgd_regressor import DPSGDRegression
+from dpselect.learners.least_squares import LeastSquares
 from dpselect.learners.output_perturbation import OutputPerturbation
 from dpselect.learners.ridge import RidgeClassification, RidgeRegression
 from dpselect.learners.rows import number_table
@@ -24,6 +25,7 @@ __all__ = [
     "DPSGDClassifier",
     "DPSGDRegressor",
     "OutputPerturbationClassifier",
+    "PrivateLeastSquares",
     "PrivateRidge",
     "PrivateRidgeClassifier",
 ]
@@ -63,6 +65,10 @@ class DPSGDRegressor(RegressorMixin, _Estimator, DPSGDRegression):  # type: igno
 
 class OutputPerturbationClassifier(ClassifierMixin, _Estimator, OutputPerturbation):  # type: ignore[misc]
     __doc__ = OutputPerturbation.__doc__
+
+
+class PrivateLeastSquares(RegressorMixin, _Estimator, LeastSquares):  # type: ignore[misc]
+    __doc__ = LeastSquares.__doc__
 
 
 class PrivateRidge(RegressorMixin, _Estimator, RidgeRegression):  # type: ignore[misc]
