@@ -1,8 +1,8 @@
 """Least squares by preconditioned noisy gradients, whose bound on a row's gradient follows a noisy count.
 
 A bound on gradients that is too small makes least squares a fit of medians. One that is too large is paid for in noise.
-The right one depends on how large the errors are, which nobody knows in advance. So each step also releases how many
-gradients were clipped, and the next bound follows (Andrew, Thakkar, McMahan, Ramaswamy 2021, arXiv 1905.03871). And
+The right one depends on how large the errors are, and that is private. So each step also releases how many gradients
+were clipped, and the next bound follows (Andrew, Thakkar, McMahan, Ramaswamy 2021, arXiv 1905.03871). And
 columns of unlike variance need many steps unless each direction has a rate of its own. So X'X is released first, with a
 small share of the budget. It only says how far a step goes: its noise moves no fixed point.
 
