@@ -161,6 +161,29 @@ def test_a_number_of_many_rows_has_ridge_beside_least_squares():
     assert found.space["learner"]["choices"] == ["least-squares", "ridge"]
 
 
+RARE = {"source": "rows.csv", "label": "y", "classes": ["well", 1, "ill"], "bounds": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("metric", "shares", "learner", "weights"),
+    [
+        ("balanced-accuracy", {"ill": 0.02, "1": 0.08}, {}, {"well": 1 / 0.9, "1": 12.5, "ill": 50.0}),
+        ("balanced-accuracy", {"ill": 0.02, "1": 0.08}, {"name": "ridge"}, {"well": 1 / 0.9, "1": 12.5, "ill": 50.0}),
+        ("balanced-accuracy", {"ill": 0.02, "1": 0.08}, {"class_weights": {"ill": 9.0}}, {"ill": 9.0}),
+        ("balanced-accuracy", {"ill": 0.02}, {}, None),
+        ("balanced-accuracy", {"ill": 0.0, "1": 0.5}, {}, None),
+        ("accuracy", {"ill": 0.02, "1": 0.08}, {}, None),
+        ("log-loss", {"ill": 0.02, "1": 0.08}, {}, None),
+    ],
+)
+def test_declared_shares_weigh_classes_if_the_metric_counts_them_alike(metric, shares, learner, weights):
+    study = parsed(data={**RARE, "class_shares": shares}, validation={"metric": metric}, learner=learner)
+    found = designed(study).learner.parameters
+    assert found.get("class_weights") == (None if weights is None else pytest.approx(weights))
+    assert found.get("map") == (None if learner.get("name") == "ridge" else "joint")
+    assert designed(designed(study)) == designed(study)
+
+
 def test_a_design_that_is_filled_in_is_filled_in_once():
     assert designed(designed(parsed(**NUMBERS, **MANY))) == designed(parsed(**NUMBERS, **MANY))
     for study in (parsed(), parsed(space=STUDY["space"]), parsed(validation={"fraction": 0.3})):

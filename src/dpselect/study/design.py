@@ -19,6 +19,7 @@ from dpselect.repetitions import Fixed
 from dpselect.searching.design import DESIGNS, listed
 from dpselect.searching.stages import FIRST_STAGE
 from dpselect.study.schema import Study, Validation
+from dpselect.study.task import declared_shares
 
 __all__ = ["ONE_RUN", "combinations", "default_map", "designed", "signals"]
 
@@ -35,6 +36,8 @@ _ALIKE: Final = frozenset({"direction", "cos4", "joint"})
 """Maps for smooth functions of the columns: a choice among them alone decides little."""
 _ALONE: Final = frozenset({"class_weights"})
 """Keys of the learner's table that go with the default of all others."""
+_WITH_WEIGHTS: Final = frozenset({"dp-sgd", "ridge"})
+"""Learners that take class weights."""
 _IMAGES: Final = frozenset({"image_shape", "cell", "orientations"})
 """Keys that say that rows are images, and how their gradients are counted."""
 _OF_LEAST_SQUARES: Final = frozenset({"map", "waves", "bins", "row_norm", "intercept_scale"})
@@ -58,7 +61,7 @@ def designed(study: Study) -> Study:
     asked = study.search.design
     if asked == "auto" and study.space:
         asked, study = _planned(study)
-    study = _with_learner(study)
+    study = _with_class_weights(_with_learner(study))
     name = "one-stage" if asked == "auto" else asked
     kind = DESIGNS[name]
     if kind.tries:
@@ -159,6 +162,19 @@ def _with_learner(study: Study) -> Study:
     if size is not None and size < _SIGNALS_OF_LEAST_SQUARES:
         return study
     return study.model_copy(update={"learner": study.learner.model_copy(update={"name": "least-squares"})})
+
+
+def _with_class_weights(study: Study) -> Study:
+    """The study with a weight for each class, one over its declared share, if its metric counts classes alike.
+
+    Classes whose shares are not all public, and above 0, keep their rows' equal weights.
+    """
+    shares = declared_shares(study.data)
+    told = "class_weights" in {*study.learner.parameters, *study.space} or study.learner.name not in _WITH_WEIGHTS
+    if told or study.metric != "balanced-accuracy" or not shares or not all(shares):
+        return study
+    weights = {str(name): 1.0 / share for name, share in zip(study.data.classes or (), shares, strict=True) if share}
+    return study.model_copy(update={"learner": study.learner.model_copy(update={"class_weights": weights})})
 
 
 def _first(study: Study, told: Mapping[str, Any]) -> Study:

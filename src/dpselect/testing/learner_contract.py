@@ -219,7 +219,7 @@ def _study(table: MadeUpTable, learner: str, folder: Path) -> None:
     study = parse_study(
         {
             "data": {"source": "rows.csv", **table.facts},
-            "privacy": {"nominal_rows": _ROWS, **_settings(learner, "privacy")},
+            "privacy": {"nominal_rows": _ROWS, **_settings(learner, "privacy", table.task)},
             "learner": {"name": learner, **_settings(learner, "learner", table.task)},
             "space": _SPACE,
             "repetitions": {"law": "fixed", "count": 2},
