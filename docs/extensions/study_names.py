@@ -50,12 +50,12 @@ def _learners() -> Iterator[str]:
         kind = LEARNERS[name]
         yield f"### Learner `{name}`"
         yield ""
-        yield from _learner(kind, "classification")
-        if kind.regressor is not None:
-            yield ""
-            yield f"#### Learner `{name}` of a label that is a number"
-            yield ""
-            yield from _learner(kind, "regression")
+        for place, task in enumerate(kind.tasks):
+            if place:
+                yield ""
+                yield f"#### Learner `{name}` of a label that is a number"
+                yield ""
+            yield from _learner(kind, task)
 
 
 def _learner(kind: StudyLearner, task: str) -> Iterator[str]:

@@ -21,6 +21,7 @@ from dpselect.learners import (
     OutputPerturbationClassifier,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
+    PrivateLeastSquares,
     PrivateRectangleClassifier,
     PrivateRidge,
     PrivateRidgeClassifier,
@@ -86,6 +87,15 @@ def ridge() -> Subject:
     """`PrivateRidge`: the weight of the only feature, one row more."""
     make = partial(PrivateRidge, label_bounds=(-1.0, 1.0), **RIDGE)
     return trained("ridge regression", make, only_weight, ONE_MORE)
+
+
+@audited("learners.PrivateLeastSquares", draws=150, many=6_000, planted=0.15)
+def least_squares() -> Subject:
+    """`PrivateLeastSquares`: the weight of the only feature after two steps, one row more."""
+    public: dict[str, Any] = {"label_bounds": (-1.0, 1.0), "nominal_rows": 1, "intercept_scale": 2.0**-16}
+    return trained(
+        "least squares", partial(PrivateLeastSquares, noise_multiplier=0.5, steps=2, **public), only_weight, ONE_MORE
+    )
 
 
 @audited("learners.PrivateRidgeClassifier", draws=300, many=6_000, planted=0.25)

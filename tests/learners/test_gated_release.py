@@ -86,7 +86,9 @@ PUBLIC = {"classes": [0, 1], "nominal_rows": 60}
 def test_neighbours_move_the_error_by_no_more_than_is_charged(adjacency):
     """The coupling, on real fits: the same noise, one training row more, fewer or changed; and one test row."""
     X, y = rows(1)
-    model = OutputPerturbationClassifier(epsilon=1.0, regularization=0.02, adjacency=adjacency, **PUBLIC)
+    model = OutputPerturbationClassifier(
+        epsilon=1.0, regularization=0.02, intercept_share=0.0, adjacency=adjacency, **PUBLIC
+    )
     shift = logistic_error_shift(_score_margin(model, 4)) + _ERROR_STEP
     held_out = _HeldOut(*rows(2), np.array([0, 1]), 60, 1.0, True)
     extreme = np.array([[-9.0, 9.0, 9.0]])
@@ -158,6 +160,7 @@ def test_a_gated_logistic_regression(tmp_path):
         ({"nominal_rows": None}, "nominal_rows"),
         ({"classes": None}, "classes"),
         ({"features": 0}, "features"),
+        ({"intercept_share": 0.2}, "intercept_share"),
     ],
 )
 def test_wrong_arguments_are_named(changed, named):
@@ -168,6 +171,15 @@ def test_wrong_arguments_are_named(changed, named):
     of_gate = {name: value for name, value in changed.items() if name in gate}
     with pytest.raises(ValueError, match=named):
         GatedLogisticRegression(model=model, **{**gate, **of_gate})
+
+
+def test_its_model_has_no_chosen_intercept():
+    """A choice breaks the coupling by which the error is charged: equal noise, and the minimisers near each other."""
+    model = OutputPerturbationClassifier(epsilon=9.0, regularization=0.02, **PUBLIC)
+    gate = GatedLogisticRegression(model=model, features=3, nominal_test_rows=60, test_epsilon=9.0, max_error=2.0)
+    trained = gate._trained(*rows(1), keyed_source(5))
+    model.set_params(intercept_share=0.0, random=keyed_source(5)).fit(*rows(1))
+    assert np.array_equal(trained.weights_[0], model.weights_[0])
 
 
 @pytest.mark.parametrize("name", ["X", "X_test"])

@@ -132,7 +132,60 @@ def test_the_map_follows_from_public_facts_where_nothing_is_said(tables, expecte
     assert designed(parsed(**tables)).learner.parameters.get("map") == expected
 
 
+NUMBERS = {"data": {"source": "rows.csv", "label": "y", "task": "regression", "label_bounds": [0, 9], "bounds": [0, 1]}}
+MANY = {"privacy": {"epsilon": 3.0, "delta": 1e-5, "nominal_rows": 3000}}
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        (MANY, ("least-squares", "cos4")),
+        ({"privacy": {**MANY["privacy"], "nominal_rows": 300}}, ("dp-sgd", "cos4")),
+        ({**MANY, "learner": {"row_norm": 2.0}}, ("least-squares", None)),
+        ({**MANY, "learner": {"name": "dp-sgd"}}, ("dp-sgd", "cos4")),
+        ({**MANY, "learner": {"clip_norm": 0.5}}, ("dp-sgd", None)),
+        ({"privacy": {"noise_multiplier": 30.0, "delta": 1e-5, "nominal_rows": 3000}}, ("dp-sgd", "cos4")),
+        ({**MANY, "space": {"map": {"law": "categorical", "choices": ["cos4", "joint"]}}}, ("least-squares", "cos4")),
+        ({**MANY, "space": {"clip_norm": {"law": "categorical", "choices": [0.1, 1.0]}}}, ("least-squares", "cos4")),
+        ({**MANY, "search": {"design": "portfolio"}}, ("least-squares", None)),
+    ],
+)
+def test_a_number_is_learnt_by_least_squares_if_the_rule_may_choose(tables, expected):
+    learner = designed(parsed(**NUMBERS, **tables)).learner
+    assert (learner.name, learner.parameters.get("map")) == expected
+
+
+def test_a_number_of_many_rows_has_ridge_beside_least_squares():
+    many = {**MANY["privacy"], "nominal_rows": 30_000}
+    found = designed(parsed(**NUMBERS, privacy=many, search={"design": "portfolio"}))
+    assert found.space["learner"]["choices"] == ["least-squares", "ridge"]
+
+
+RARE = {"source": "rows.csv", "label": "y", "classes": ["well", 1, "ill"], "bounds": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("metric", "shares", "learner", "weights"),
+    [
+        ("balanced-accuracy", {"ill": 0.02, "1": 0.08}, {}, {"well": 1 / 0.9, "1": 12.5, "ill": 50.0}),
+        ("balanced-accuracy", {"ill": 0.02, "1": 0.08}, {"name": "ridge"}, {"well": 1 / 0.9, "1": 12.5, "ill": 50.0}),
+        ("balanced-accuracy", {"ill": 0.02, "1": 0.08}, {"class_weights": {"ill": 9.0}}, {"ill": 9.0}),
+        ("balanced-accuracy", {"ill": 0.02}, {}, None),
+        ("balanced-accuracy", {"ill": 0.0, "1": 0.5}, {}, None),
+        ("accuracy", {"ill": 0.02, "1": 0.08}, {}, None),
+        ("log-loss", {"ill": 0.02, "1": 0.08}, {}, None),
+    ],
+)
+def test_declared_shares_weigh_classes_if_the_metric_counts_them_alike(metric, shares, learner, weights):
+    study = parsed(data={**RARE, "class_shares": shares}, validation={"metric": metric}, learner=learner)
+    found = designed(study).learner.parameters
+    assert found.get("class_weights") == (None if weights is None else pytest.approx(weights))
+    assert found.get("map") == (None if learner.get("name") == "ridge" else "joint")
+    assert designed(designed(study)) == designed(study)
+
+
 def test_a_design_that_is_filled_in_is_filled_in_once():
+    assert designed(designed(parsed(**NUMBERS, **MANY))) == designed(parsed(**NUMBERS, **MANY))
     for study in (parsed(), parsed(space=STUDY["space"]), parsed(validation={"fraction": 0.3})):
         assert designed(designed(study)) == designed(study)
 

@@ -88,7 +88,7 @@ def test_without_a_public_share_or_with_common_classes_nothing_is_said(tmp_path,
     ("metric", "shares", "weights", "said"),
     [
         ("balanced-accuracy", None, None, True),
-        ("balanced-accuracy", {"ill": 0.02}, None, True),
+        ("balanced-accuracy", {"ill": 0.02}, None, False),
         ("balanced-accuracy", {"ill": 0.4}, None, False),
         ("balanced-accuracy", None, {"ill": 40.0}, False),
         ("auc", None, None, False),

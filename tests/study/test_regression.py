@@ -223,7 +223,10 @@ def test_what_does_not_go_together_is_named(data, said):
 def test_what_only_the_check_can_know(tmp_path):
     write(tmp_path / "rents.csv", table())
     for wrong, said in (
-        (changed(learner={"name": "output-perturbation"}), "knows no regression; there are dp-sgd, ridge"),
+        (
+            changed(learner={"name": "output-perturbation"}),
+            "knows no regression; there are dp-sgd, least-squares, ridge",
+        ),
         (changed(learner={"name": "dp-sgd", "sampling_rate": 0.5}), "learner.sampling_rate: unknown key"),
         (
             changed(validation={"metric": "squared-error"}, data={"label_bounds": [-1e200, 1e200]}),

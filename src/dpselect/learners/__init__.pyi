@@ -11,6 +11,7 @@ from .estimators import (
     OutputPerturbationClassifier as OutputPerturbationClassifier,
     PrivateBoostingClassifier as PrivateBoostingClassifier,
     PrivateBoostingRegressor as PrivateBoostingRegressor,
+    PrivateLeastSquares as PrivateLeastSquares,
     PrivateRidge as PrivateRidge,
     PrivateRidgeClassifier as PrivateRidgeClassifier,
 )

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpselect.learners.boosted_trees import BoostedTreesClassification, BoostedTreesRegression
 from dpselect.learners.dp_sgd import DPSGDClassification
 from dpselect.learners.dp_sgd_regressor import DPSGDRegression
+from dpselect.learners.least_squares import LeastSquares
 from dpselect.learners.output_perturbation import OutputPerturbation
 from dpselect.learners.ridge import RidgeClassification, RidgeRegression
 from dpselect.learners.rows import number_table
@@ -27,6 +28,7 @@ __all__ = [
     "OutputPerturbationClassifier",
     "PrivateBoostingClassifier",
     "PrivateBoostingRegressor",
+    "PrivateLeastSquares",
     "PrivateRidge",
     "PrivateRidgeClassifier",
 ]
@@ -74,6 +76,10 @@ class PrivateBoostingClassifier(ClassifierMixin, _Estimator, BoostedTreesClassif
 
 class PrivateBoostingRegressor(RegressorMixin, _Estimator, BoostedTreesRegression):  # type: ignore[misc]
     __doc__ = BoostedTreesRegression.__doc__
+
+
+class PrivateLeastSquares(RegressorMixin, _Estimator, LeastSquares):  # type: ignore[misc]
+    __doc__ = LeastSquares.__doc__
 
 
 class PrivateRidge(RegressorMixin, _Estimator, RidgeRegression):  # type: ignore[misc]

@@ -169,7 +169,7 @@ class GatedLogisticRegression(Mechanism):
 
     Args:
         model: an `OutputPerturbationClassifier` for two classes, with public `classes` and `nominal_rows`. A copy of it
-            is fitted, and draws from the run's source.
+            is fitted with `intercept_share=0`, and draws from the run's source.
         features: the number of columns.
         nominal_test_rows: a public number of test rows, best at most their true number.
         test_epsilon: the price of a failed test; the noise on the mean error has scale
@@ -205,6 +205,11 @@ class GatedLogisticRegression(Mechanism):
             nominal_test_rows=integer("nominal_test_rows", self.nominal_test_rows, at_least=1, at_most=2**27),
         )
         self.model.checked()
+        if self.model.intercept_share:
+            raise ArgumentError(
+                f"intercept_share must be 0 or None here, got {self.model.intercept_share!r}: the proof needs the "
+                "minimiser plus noise, which a chosen intercept is not"
+            )
         _ = self.gate  # checks the rest
 
     @property
@@ -232,7 +237,11 @@ class GatedLogisticRegression(Mechanism):
         named, places = public_classes(self.model.classes, None), self.nominal_test_rows
         labels = labels_of(y_test, len(X_test))
         held_out = _HeldOut(X_test, labels, named, places, float(self.model.row_norm), bool(self.model.fit_intercept))
-        return self.gate.prepared(lambda random: clone(self.model).set_params(random=random).fit(X, y), held_out)
+        return self.gate.prepared(lambda random: self._trained(X, y, random), held_out)
+
+    def _trained(self, X: Any, y: Any, random: RandomSource) -> Any:
+        """The model as the theorem couples it: the minimiser plus noise, without a choice of the intercept."""
+        return clone(self.model).set_params(random=random, intercept_share=0.0).fit(X, y)
 
     def form(self, *data: Any) -> Callable[..., Release]:  # noqa: ARG002
         """A run that failed releases None."""

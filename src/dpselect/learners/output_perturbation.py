@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, flag, number
 from dpselect.learners.learner import Classifier
+from dpselect.learners.private_intercept import choose_intercept
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_row_count, unit_rows
 from dpselect.learners.strongly_convex import MOST_ROWS_PER_NOMINAL, LogisticProblem
 from dpselect.mechanisms.grid import add_on_grid, grid_at_most, rounding_sensitivity
@@ -21,6 +22,9 @@ from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["OutputPerturbation"]
+
+_INTERCEPT_SHARE: Final = 0.2
+"""Of epsilon. On 341 rows of breast cancer at epsilon 1.35, a share of 0.1 to 0.3 gave accuracy within 0.025."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -35,6 +39,10 @@ class OutputPerturbation(Classifier):
     One row moves all C vectors together by sqrt(2) units, and the noise a vector is about sqrt(2/C) of what splitting
     epsilon over C one-against-the-rest problems would need.
 
+    The intercept is then chosen again, at `intercept_share` of `epsilon`: by the exponential mechanism, the intercept
+    that answers most rows correctly (`private_intercept` holds the proof). Constant answers are among the candidates.
+    So noise can cost a model its ranking, and it still is about as good as the best constant answer.
+
     How `fit` treats the data. It divides each row alone by `row_norm` and scales it into the unit ball. A cell that is
     missing, infinite or not a number counts as zero. A row whose label is not in `classes` contributes nothing. It
     never fails on a value. Weights apply to the scaled rows, with the constant 1 appended when `fit_intercept`.
@@ -44,6 +52,8 @@ class OutputPerturbation(Classifier):
         regularization: the factor of |W|^2/2 against the mean loss, above 0.
         row_norm: a public bound on the rows' L2 norm; longer rows are scaled down.
         fit_intercept: append a constant 1 (it counts in the norm, and is regularised).
+        intercept_share: the part of `epsilon` that pays for the choice of the intercept, from 0 to 0.9. 0 leaves the
+            intercept as noise on all weights made it. None: 0.2, and 0 without `fit_intercept`.
         classes: the class labels, public. None takes them from y, with a `DataDependentClassesWarning`.
         nominal_rows: a public guess of the number of rows, the normaliser of the loss. None: the number of rows, which
             is public under `replace_one`; under `add_or_remove_one` a `PublicRowCountWarning` says what that assumes.
@@ -77,6 +87,7 @@ class OutputPerturbation(Classifier):
     regularization: float = 0.01
     row_norm: float = 1.0
     fit_intercept: bool = True
+    intercept_share: float | None = None
     classes: Sequence[Any] | NDArray[Any] | None = None
     nominal_rows: float | None = None
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
@@ -104,6 +115,7 @@ class OutputPerturbation(Classifier):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
         guarantee = self.guarantee()
+        for_weights, for_intercept = self._parts(guarantee.pure_epsilon)
         regularization, row_norm, nominal, self._intercept = self.checked()
         random = resolve(self.random)
 
@@ -125,10 +137,22 @@ class OutputPerturbation(Classifier):
         )
         weights = problem.minimise(rows[numbers >= 0], numbers[numbers >= 0])
         sensitivity = problem.sensitivity(replace=guarantee.adjacency is Adjacency.REPLACE_ONE)
-        self.weights_ = (_add_spherical_noise(weights, sensitivity, guarantee.pure_epsilon, random),)
+        weights = _add_spherical_noise(weights, sensitivity, for_weights, random)
+        if for_intercept:
+            known = numbers >= 0
+            weights = choose_intercept(weights, rows[known], numbers[known], for_intercept, guarantee.adjacency, random)
+        self.weights_ = (weights,)
         self.classes_ = classes
         self.guarantee_ = guarantee
         return self
+
+    def _parts(self, epsilon: float) -> tuple[float, float]:
+        """The costs of the weights and of the choice of the intercept. Their sum is at most `epsilon`."""
+        asked = _INTERCEPT_SHARE if self.intercept_share is None else self.intercept_share
+        share = number("intercept_share", asked, at_least=0.0, at_most=0.9)
+        if share == 0.0 or not self.fit_intercept:
+            return epsilon, 0.0
+        return epsilon * (1.0 - share) * (1.0 - 2.0**-50), epsilon * share * (1.0 - 2.0**-50)
 
     def _scores(self, X: Any) -> Array:
         found = super()._scores(X)

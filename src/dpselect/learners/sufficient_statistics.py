@@ -36,7 +36,7 @@ from dpselect.mechanisms.grid import gaussian_steps
 from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
 
-__all__ = ["SufficientStatistics", "solve"]
+__all__ = ["SufficientStatistics", "noisy_gram", "solve"]
 
 _CHUNK: Final = 2**15
 _UP: Final = 1.0 + 2.0**-48
@@ -84,19 +84,31 @@ class SufficientStatistics:
         columns, outputs = rows.shape[1], targets.shape[1]
         # the noise of T must be many steps wide: where its terms are coarse, the grid is finer than they are
         moment_step = STEP * self.target_step * (2.0**-12 if self.target_step == 1.0 else 1.0)
-        gram = np.zeros((columns, columns), dtype=np.int64)
+        gram = noisy_gram(rows, self.gram_deviation, random)
         moments = np.zeros((columns, outputs), dtype=np.int64)
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
-            gram += ((rows[part].T @ rows[part]) / _GRAM_STEP).astype(np.int64)
             moments += ((moved[part].T @ targets[part]) / moment_step).astype(np.int64)
-        above = np.triu_indices(columns, 1)
-        noise = np.zeros_like(gram)
-        noise[above] = gaussian_steps(self.gram_deviation / math.sqrt(2.0) * _UP / _GRAM_STEP, len(above[0]), random)
-        noise += noise.T
-        noise[np.diag_indices(columns)] = gaussian_steps(self.gram_deviation / _GRAM_STEP, columns, random)
         moments += gaussian_steps(self.moment_deviation / moment_step, moments.shape, random)
-        return np.asarray((gram + noise) * _GRAM_STEP), np.asarray(moments * moment_step)
+        return gram, np.asarray(moments * moment_step)
+
+
+def noisy_gram(rows: Array, deviation: float, random: RandomSource) -> Array:
+    """G with noise of standard deviation `deviation` on the diagonal and a root of 2 less above it.
+
+    `rows`, shape (rows, columns), are multiples of `STEP`. The result has shape (columns, columns).
+    """
+    columns = rows.shape[1]
+    gram = np.zeros((columns, columns), dtype=np.int64)
+    for start in range(0, len(rows), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        gram += ((rows[part].T @ rows[part]) / _GRAM_STEP).astype(np.int64)
+    above = np.triu_indices(columns, 1)
+    noise = np.zeros_like(gram)
+    noise[above] = gaussian_steps(deviation / math.sqrt(2.0) * _UP / _GRAM_STEP, len(above[0]), random)
+    noise += noise.T
+    noise[np.diag_indices(columns)] = gaussian_steps(deviation / _GRAM_STEP, columns, random)
+    return np.asarray((gram + noise) * _GRAM_STEP)
 
 
 def solve(gram: Array, moments: Array, floor: float) -> Array:

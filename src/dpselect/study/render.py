@@ -16,9 +16,9 @@ from dpselect.study.metrics import Metric
 from dpselect.study.metrics.metric import metrics_for
 from dpselect.study.model_file import load_model
 from dpselect.study.price import Priced
-from dpselect.study.schema import DEFAULT_METRICS, Data, Study
+from dpselect.study.schema import DEFAULT_METRICS, Study
 from dpselect.study.target import Target
-from dpselect.tables.categories import category
+from dpselect.study.task import declared_shares
 
 __all__ = ["Constant", "PublicTest", "accuracy_warning", "class_weights_warning", "figures"]
 
@@ -55,7 +55,7 @@ def _constant(study: Study, metric: Metric, counts: list[float] | None) -> dict[
     if the metric alone decides it.
     """
     sources = [("metric", None), *([("counts", _counted_shares(counts))] if counts is not None else [])]
-    for name, found in (*sources, ("declared", _declared_shares(study.data))):
+    for name, found in (*sources, ("declared", declared_shares(study.data))):
         shares = [share for share in found or () if share is not None]
         known = bool(shares) and len(shares) == len(study.data.classes or ())
         value = metric.constant(shares if known else None)
@@ -70,7 +70,7 @@ def accuracy_warning(study: Study, counts: list[float] | None = None) -> str | N
 
     `counts`: released numbers of rows by class, with noise.
     """
-    shares = _declared_shares(study.data) if counts is None else _counted_shares(counts)
+    shares = declared_shares(study.data) if counts is None else _counted_shares(counts)
     known = {place: share for place, share in enumerate(shares) if share is not None}
     if study.data.task == "regression" or len(known) < 2 or min(known.values()) >= _RARE:
         return None
@@ -87,23 +87,15 @@ def class_weights_warning(study: Study) -> str | None:
     """Warn if a metric counts classes alike and training counts rows alike. None if there is nothing to warn of."""
     if study.metric != "balanced-accuracy" or "class_weights" not in learner_keys(LEARNERS[study.learner.name]):
         return None
-    shares = _declared_shares(study.data)
+    shares = declared_shares(study.data)
     common = None not in shares and min(filter(None, shares), default=0.0) >= _RARE
     if common or "class_weights" in study.learner.parameters:
         return None
     return (
         "balanced-accuracy counts all classes alike, training counts all rows alike: so that the model finds a rare "
-        "class, give it a weight, such as class_weights = { RARE = 10 } under [learner] for one row in ten; the price "
-        "stays"
+        "class, declare data.class_shares, from which weights follow, or give it a weight, such as class_weights = "
+        "{ RARE = 10 } under [learner] for one row in ten; the price stays"
     )
-
-
-def _declared_shares(data: Data) -> list[float | None]:
-    """The declared share of each class. The share of one class that is not named follows from the others."""
-    declared = {category(name): share for name, share in (data.class_shares or {}).items()}
-    shares = [declared.get(category(name)) for name in data.classes or ()]
-    rest = max(0.0, 1.0 - sum(declared.values()))
-    return [rest if share is None else share for share in shares] if shares.count(None) == 1 else shares
 
 
 def _counted_shares(counts: list[float]) -> list[float | None]:

@@ -79,6 +79,14 @@ def _in_order(low: float, high: float) -> bool:
     return -1e300 <= low < high <= 1e300 and high / 2.0 - low / 2.0 > 0.0
 
 
+def declared_shares(data: Data) -> list[float | None]:
+    """The declared share of each class. The share of one class that is not named follows from the others."""
+    declared = {category(name): share for name, share in (data.class_shares or {}).items()}
+    shares = [declared.get(category(name)) for name in data.classes or ()]
+    rest = max(0.0, 1.0 - sum(declared.values()))
+    return [rest if share is None else share for share in shares] if shares.count(None) == 1 else shares
+
+
 def _classes(data: Data) -> Iterator[tuple[str, str]]:
     if data.classes is None:
         yield "data.classes", 'needed: every class that may occur, public (or task = "regression", with label_bounds)'

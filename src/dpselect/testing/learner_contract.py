@@ -154,8 +154,10 @@ class LearnerContract:
         folders: dict[str, Path] = {}
         with patch.dict(os.environ, XDG_STATE_HOME=str(tmp_path / "state")):
             for learner in LEARNERS:
-                numbers = {} if LEARNERS[learner].regressor is None else _OF_NUMBERS
-                for what, release in {**_RELEASES, **numbers}.items():
+                tasks = LEARNERS[learner].tasks
+                classes = _RELEASES if "classification" in tasks else {}
+                numbers = _OF_NUMBERS if "regression" in tasks else {}
+                for what, release in {**classes, **numbers}.items():
                     folders[f"{learner}, {what}"] = folder = tmp_path / str(len(folders))
                     folder.mkdir()
                     release(learner, folder)
@@ -230,7 +232,7 @@ def _study(table: MadeUpTable, learner: str, folder: Path) -> None:
     study = parse_study(
         {
             "data": {"source": "rows.csv", **table.facts},
-            "privacy": {"nominal_rows": _ROWS, **_settings(learner, "privacy")},
+            "privacy": {"nominal_rows": _ROWS, **_settings(learner, "privacy", table.task)},
             "learner": {"name": learner, **_settings(learner, "learner", table.task)},
             "space": _space(learner),
             "repetitions": {"law": "fixed", "count": 2},
@@ -264,7 +266,8 @@ def _frame(table: MadeUpTable, *, numbered: bool) -> Any:
 def _in_scikit_learn(learner: str) -> Any:
     """The public estimator of what a study trains."""
     kinds = (getattr(dpselect.learners, name) for name in dir(dpselect.learners))
-    return next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, LEARNERS[learner].estimator))
+    trained = LEARNERS[learner].for_task("classification")
+    return next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, trained))
 
 
 def _search(learner: str, folder: Path, *, numbered: bool = False) -> None:

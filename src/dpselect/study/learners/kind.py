@@ -18,15 +18,15 @@ Carry = Callable[[dict[str, Any], dict[str, Any], dict[str, Any]], dict[str, Any
 class StudyLearner:
     """A private learner, and which of its parameters decide privacy.
 
-    `estimator` is a classifier that keeps `dpselect.testing.learner_contract`. It learns only the tuple of arrays
-    `weights_`, and `guarantee()` is the guarantee of one fit. `regressor` takes its place if the label is a number
-    (None: there is none), and takes `label_bounds` in place of `classes`. `noise_name` is the parameter that decides
-    the noise of both. With `inverse`, more noise means a smaller value of it. `priced` are other parameters of the
-    guarantee: all runs share them, and none is searched. `carry` adapts settings that won a search to another noise. It
-    takes the settings, and an estimator's parameters before and after.
+    `estimator` is a classifier that keeps `dpselect.testing.learner_contract` (None: there is none). It learns only the
+    tuple of arrays `weights_`, and `guarantee()` is the guarantee of one fit. `regressor` takes its place if the label
+    is a number (None: there is none), and takes `label_bounds` in place of `classes`. `noise_name` is the parameter
+    that decides the noise of both. With `inverse`, more noise means a smaller value of it. `priced` are other
+    parameters of the guarantee: all runs share them, and none is searched. `carry` adapts settings that won a search to
+    another noise. It takes the settings, and an estimator's parameters before and after.
     """
 
-    estimator: type[Any]
+    estimator: type[Any] | None
     noise_name: str
     inverse: bool = False
     priced: frozenset[str] = frozenset()
@@ -35,11 +35,21 @@ class StudyLearner:
 
     def for_task(self, task: str) -> type[Any]:
         """The estimator of a classification or a regression. Raises `StudyError` if there is none."""
-        found = self.regressor if task == "regression" else self.estimator
+        found = self._estimators.get(task)
         if found is None:
-            names = ", ".join(name for name in LEARNERS if LEARNERS[name].regressor is not None)
-            raise StudyError(f"learner.name: this one knows no regression; there are {names}")
+            names = ", ".join(name for name in LEARNERS if task in LEARNERS[name].tasks)
+            raise StudyError(f"learner.name: this one knows no {task}; there are {names}")
         return found
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that it knows: "classification", "regression" or both."""
+        return tuple(self._estimators)
+
+    @property
+    def _estimators(self) -> dict[str, type[Any]]:
+        known = {"classification": self.estimator, "regression": self.regressor}
+        return {task: kind for task, kind in known.items() if kind is not None}
 
 
 LEARNERS: Final = Registry[StudyLearner]("learner", room="dpselect.study.learners")
