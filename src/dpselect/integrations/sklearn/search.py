@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
@@ -12,8 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 import sklearn
-from joblib import effective_n_jobs
-from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -22,6 +19,7 @@ from sklearn.utils.validation import validate_data
 from dpselect.errors import ArgumentError, integer
 from dpselect.integrations.sklearn.designs import PortfolioRun, agreement_of, one_by_one
 from dpselect.integrations.sklearn.distributions import describe_value
+from dpselect.integrations.sklearn.executors import executor_of
 from dpselect.integrations.sklearn.free_steps import refuse_too_many_rows, usable_rows
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
 from dpselect.integrations.sklearn.methods import has_method
@@ -35,8 +33,8 @@ from dpselect.integrations.sklearn.rows import (
     read_labels,
     refuse_columns_of_other_types,
     sliceable,
-    warn_if_unscaled,
 )
+from dpselect.integrations.sklearn.scaling import refuse_unused_bounds, warn_if_unscaled, with_declared_scale
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring, scoring_of
 from dpselect.integrations.sklearn.spending import whole_price
 from dpselect.integrations.sklearn.split import rows_to_parts
@@ -52,7 +50,7 @@ from dpselect.searching.design import DESIGNS
 from dpselect.searching.stages import SHARE, FirstStage
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.row_parts import SPLIT
-from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, Space, TuneResult, tune
+from dpselect.tuning import Execution, Executor, SearchStore, Space, TuneResult, tune
 from dpselect.tuning.trial import TwoStageObjective
 
 __all__ = ["PrivateSearchCV"]
@@ -110,6 +108,11 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             caller must ensure it, and that its noise comes from its parameter `random` or `random_state`, which each
             run sets; where `random_state` takes integers only it stays None, and must then mean the system's entropy.
         adjacency: "add_or_remove_one" or "replace_one"; set on private steps that have such a parameter. None: theirs.
+        scale: "declared" puts a `CenteredScale` of `bounds` in front of a dpselect learner: each column then counts by
+            its place between its public bounds. Encoders with listed categories may stand in front, in a
+            `ColumnTransformer`. None: the columns as they are, with a warning if nothing else scales them.
+        bounds: the public bounds of X's columns: one pair, a list with a pair for each (None for an encoded one), or a
+            dictionary from columns to pairs.
         nominal_rows: a public figure for the number of rows, needed for learners that have such a parameter. None: X's
             own, with a warning; refused where the price follows from it, as for `DPSGDClassifier` without `steps`.
         classes: the labels, public. None: the learner's; or those in y, with a `DataDependentClassesWarning`.
@@ -177,6 +180,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     max_runs: int = 100
     base: Base | None = None
     adjacency: Adjacency | str | None = None
+    scale: str | None = None
+    bounds: Any = None
     nominal_rows: float | None = None
     classes: Sequence[Any] | NDArray[Any] | None = None
     scoring: Any = None
@@ -224,6 +229,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         refuse_while_starting("PrivateSearchCV.fit")
         if isinstance(self.estimator, type) or not has_method(self.estimator, "fit"):
             raise ArgumentError("estimator must be an estimator object, as in PrivateSearchCV(DPSGDClassifier(), ...)")
+        refuse_unused_bounds(self.scale, self.bounds)
+        if self.scale is not None:
+            return self._fit_scaled(X, y, params)
         refuse_columns_of_other_types(self.estimator, X)
         count, columns = table_shape(X)
         validate_data(self, X, skip_check_array=True)
@@ -243,7 +251,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             # the number of rows in one part is not what was declared public
             settings = replace(settings, nominal_rows=max(1.0, nominal * request.trained))
         refuse_too_many_rows(self.estimator, request.space, settings, count)
-        warn_if_unscaled(self.estimator, request.searched_names, columns)
+        warn_if_unscaled(self.estimator, request.searched_names, X)
         public_like = None if isinstance(self.rehearse, bool) else self.rehearse
         tables = rehearsal_rows(X, classes, self.estimator, beside, public_like)
         own_entropy = draws_by_itself(self.estimator, request.space, settings, tables)
@@ -299,6 +307,25 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             self.best_score_interval_ = scoring.interval(sums, runs=plan.repetitions.mean)
         return self
 
+    def _fit_scaled(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
+        """Search with the declared scale in front of the learner, and take over what was found."""
+        searched = request_of(self, None).searched_names
+        scaled = with_declared_scale(self.estimator, X, self.bounds, searched)
+        release = self.release
+        inner = clone(self).set_params(
+            estimator=scaled.estimator,
+            param_distributions=scaled.inside(self.param_distributions),
+            scale=None,
+            bounds=None,
+            release=None if release is None else lambda result: release(scaled.result(result)),
+        )
+        inner.fit(X, y, **params)
+        for name in ("best_score_", "best_score_interval_"):
+            self.__dict__.pop(name, None)
+        found = {name: value for name, value in vars(inner).items() if name.endswith("_") or name == "_column_names"}
+        self.__dict__.update(found, best_params_=scaled.outside(inner.best_params_))
+        return self
+
     def _search(
         self, run: SearchRun | PortfolioRun, plan: SearchPlan, request: Request, room: int
     ) -> tuple[TuneResult, NDArray[np.int64] | None]:
@@ -336,7 +363,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 fingerprint=self._fingerprint(),
                 rows_digest=None if self.store is None else run.rows.digest(),
             ),
-            executor=self.executor or _executor(self.n_jobs),
+            executor=self.executor or executor_of(self.n_jobs),
             ledger=ledger,
             label=self.name,
             random=self.random,
@@ -406,16 +433,6 @@ _NOT_THE_STUDY = {
 }
 
 
-def _executor(n_jobs: int | None) -> Executor:
-    backend = get_active_backend()[0]
-    cluster = {"DaskDistributedBackend": "dask", "RayBackend": "ray"}.get(type(backend).__name__)
-    if cluster is not None:  # of `joblib.parallel_config`
-        count = None if n_jobs is None or n_jobs < 0 else max(2, n_jobs)
-        return JoblibExecutor(backend=cluster, workers=count, address=_address(backend))
-    workers = effective_n_jobs(n_jobs)
-    return InlineExecutor() if workers == 1 else JoblibExecutor(workers=workers)
-
-
 def _summary(plan: SearchPlan, delta: float, classes: NDArray[Any] | None) -> str:
     law = plan.repetitions
     said = [
@@ -428,14 +445,3 @@ def _summary(plan: SearchPlan, delta: float, classes: NDArray[Any] | None) -> st
             f"note: rows with labels other than {classes.tolist()} train nothing; nothing tells how many there are"
         )
     return "\n".join(said if plan.note is None else [*said, f"note: {plan.note}"])
-
-
-def _address(backend: Any) -> str | None:
-    """The address of a Dask scheduler that is not the current client's, or None if the executor finds it by itself."""
-    client = getattr(backend, "client", None)
-    if client is None:
-        return None
-    with suppress(ValueError):  # there is no current one
-        if type(client).current() is client:
-            return None
-    return str(client.scheduler.address)
