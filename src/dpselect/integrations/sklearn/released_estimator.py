@@ -35,8 +35,8 @@ _ABSENT: Final = {
     "refit_time_": "there is no refit_time_: the guarantee does not cover running times",
     "best_score_": "there is no best_score_ unless release_score=True (or nothing was found): scores are secret",
     "best_score_interval_": (
-        "there is no best_score_interval_ unless release_score=True, on private rows, and neither with cv= nor with "
-        "refit=True, whose model is another one (nor where nothing was found)"
+        "there is no best_score_interval_ unless release_score=True, on private rows, with none of cv=, groups= "
+        "and refit=True, whose model is another one (nor where nothing was found)"
     ),
 }
 

@@ -52,6 +52,11 @@ class Labels:
     classes: NDArray[Any] | None
     usable: NDArray[np.bool_]
 
+    def at(self, positions: NDArray[np.intp]) -> Labels:
+        """The labels at these positions, of the same classes."""
+        scored, taught, places = (part[positions] for part in (self.scored, self.taught, self.places))
+        return Labels(scored, taught, places, self.classes, self.usable[positions])
+
 
 def sliceable(X: Any) -> Any:
     """A data frame as it is, anything else as an array: numbers, or cells that each keep their own type."""

@@ -35,8 +35,8 @@ def refuse_unused_bounds(scale: Any, bounds: Any) -> None:
         raise ArgumentError(f'scale must be None or "declared", got {scale!r}')
     if (scale is None) != (bounds is None):
         raise ArgumentError(
-            'scale="declared" and bounds= go together. Give the public bounds of the columns of X: a pair (low, high) for '
-            "all, a list with a pair for each, or a dictionary from columns to pairs"
+            'scale="declared" and bounds= go together. Give the public bounds of the columns of X: a pair (low, high) '
+            "for all, a list with a pair for each, or a dictionary from columns to pairs"
         )
 
 
@@ -224,8 +224,8 @@ def warn_if_unscaled(estimator: Any, searched: Set[str], X: Any) -> None:
         return
     warnings.warn(
         "nothing scales the columns of X: rows longer than row_norm=1 are scaled down to that, and a column of large "
-        'numbers hides the others. Give scale="declared" and bounds=, a public pair (low, high) or one for each column. '
-        "Or put PublicTransformer(scaler.fit(public_rows)) in front. If each column is in [-1, 1] already, give "
+        'numbers hides the others. Give scale="declared" and bounds=, a public pair (low, high) or one for each column.'
+        " Or put PublicTransformer(scaler.fit(public_rows)) in front. If each column is in [-1, 1] already, give "
         f"row_norm={columns**0.5:.4g}",
         UserWarning,
         stacklevel=levels_to_the_caller(),
