@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.utils import get_tags
 
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.guarantee import private_steps
@@ -128,3 +130,14 @@ def test_cells_that_are_no_number_and_labels_of_no_class_follow_the_rule_that_is
     told = capsys.readouterr().err
     assert "count as zero" in told
     assert "labels other than [0, 1] train nothing" in told
+
+
+# sparse tables
+
+
+def test_a_search_on_a_sparse_table_is_that_on_the_dense_one():
+    dense = np.where(NUMBERS > 0.4, NUMBERS, 0.0)
+    found = [search(cv=2).fit(table, Y) for table in (dense, sparse.csr_matrix(dense), sparse.coo_array(dense))]
+    chances = [each.predict_proba(dense).tolist() for each in found]
+    assert chances[0] == chances[1] == chances[2] == found[0].predict_proba(sparse.csc_array(dense)).tolist()
+    assert get_tags(found[0]).input_tags.sparse

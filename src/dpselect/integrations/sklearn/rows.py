@@ -59,9 +59,10 @@ class Labels:
 
 
 def sliceable(X: Any) -> Any:
-    """A data frame as it is, anything else as an array: numbers, or cells that each keep their own type."""
+    """A data frame as it is, anything else as a dense array: numbers, or cells that each keep their own type."""
     if is_frame(X):
         return X
+    X = without_sparsity(X)
     table = np.asarray(X)
     return table if table.dtype.kind in "biuf" else np.asarray(X, dtype=object)
 
