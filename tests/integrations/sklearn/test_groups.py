@@ -9,8 +9,9 @@ import pytest
 
 from dpselect.accounting import best_of
 from dpselect.errors import AdjacencyError, ArgumentError
-from dpselect.integrations.sklearn import PrivateSearchCV
+from dpselect.integrations.sklearn import PrivateSearchCV, search as search_module
 from dpselect.integrations.sklearn.request import request_of
+from dpselect.integrations.sklearn.scoring import scoring_of
 from dpselect.learners import DPSGDClassifier, OutputPerturbationClassifier
 from dpselect.ledger import Ledger
 from dpselect.mechanisms import NoisyCount
@@ -48,6 +49,17 @@ def test_the_total_is_met_for_persons_with_so_much_more_noise():
     for k in (1, 2, 3):
         found = grouped(repetitions=law, rows_per_group=k, **totals).guarantee()
         assert 2.99 < found.epsilon(1e-6) <= 3.0
+
+
+def test_a_run_is_scored_with_the_noise_that_is_for_persons(monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        search_module,
+        "scoring_of",
+        lambda *args, **options: given.append(options["noise"]) or scoring_of(*args, **options),
+    )
+    grouped(repetitions=Fixed(count=1), score_epsilon=0.1, delta=1e-6).fit(X, Y, groups=GROUPS)
+    assert [noise.epsilon for noise in given] == [Fraction(1, 20)]
 
 
 @pytest.mark.full
