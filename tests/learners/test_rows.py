@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from scipy import sparse
 
 from dpselect.errors import ArgumentError
 from dpselect.learners import (
     DataDependentClassesWarning,
     OutputPerturbationClassifier,
     PublicRowCountWarning,
+    rows as rows_module,
 )
 from dpselect.learners.fixed_point import STEP
-from dpselect.learners.rows import class_numbers, labels_of, unit_rows
+from dpselect.learners.rows import class_numbers, doubles, labels_of, table_shape, unit_rows
+from dpselect.randomness import keyed_source
 from tests.learners.estimators_cases import small, table
 
 POISON = [math.nan, math.inf, -math.inf, 1e308, -1e-308, 5e-324, 0.0, None, "text", 10**400, 3 + 4j, [1], object()]
@@ -91,3 +94,47 @@ def test_missing_labels_are_no_class() -> None:
         assert small("softmax", classes=None).fit(X, [1.0, math.nan, 0.0, math.inf]).classes_.tolist() == [0.0, 1.0]
     with pytest.warns(DataDependentClassesWarning), pytest.raises(ArgumentError, match="classes"):
         small("softmax", classes=None).fit(X, [None] * 4)
+
+
+# sparse tables
+
+FORMATS = ("csr_matrix", "csc_array", "coo_matrix", "lil_array", "dok_matrix")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("cells", [np.float64, np.float32, np.int64, np.bool_])
+def test_a_sparse_table_has_the_bits_of_the_dense_one(kind: str, cells: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_module, "_SPARSE_CHUNK", 8)  # two rows at a time
+    dense = (4.0 * keyed_source("sparse").uniform((7, 4)) - 2.0).astype(cells)
+    dense[keyed_source("holes").uniform((7, 4)) < 0.6] = 0
+    table = getattr(sparse, kind)(dense)
+    assert table_shape(table) == (7, 4)
+    assert doubles(table).tolist() == doubles(dense).tolist()
+    for intercept in (0.0, 0.5):
+        assert (
+            unit_rows(table, 0.7, intercept=intercept).tolist() == unit_rows(dense, 0.7, intercept=intercept).tolist()
+        )
+
+
+def test_cells_of_a_sparse_table_that_are_not_finite_count_as_zero() -> None:
+    dense = np.array([[np.nan, 0.0], [np.inf, 0.3], [0.0, 0.0]])
+    found = unit_rows(sparse.csr_matrix(dense), 1.0, intercept=False)
+    assert found.tolist() == unit_rows(dense, 1.0, intercept=False).tolist()
+    assert unit_rows(sparse.csr_matrix((0, 3)), 1.0, intercept=True).shape == (0, 4)
+
+
+def test_a_sparse_table_is_not_made_dense_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result is as large as the dense table, and nothing else is: here one row at a time."""
+    monkeypatch.setattr(rows_module, "_SPARSE_CHUNK", 2**12)
+    table = sparse.csr_matrix(([1.0], ([3], [5])), shape=(8, 2**12))
+    seen: list[Any] = []
+    monkeypatch.setattr(rows_module, "doubles", lambda X: seen.append(X.shape) or doubles(X))
+    assert unit_rows(table, 1.0, intercept=False)[3, 5] > 0.999
+    assert seen == [(1, 2**12)] * 8
+
+
+def test_a_sparse_table_with_too_many_cells_is_refused_by_its_shape() -> None:
+    with pytest.raises(ArgumentError, match="a sparse X must have at most 268435456 cells"):
+        table_shape(sparse.csr_matrix((2**10, 2**19)))
+    with pytest.raises(ArgumentError, match="must be real"):
+        table_shape(sparse.csr_matrix(np.array([[1j]])))

@@ -113,9 +113,9 @@ def test_what_is_made_at_the_top_of_a_guarded_script_is_no_error(starting, tmp_p
 
 
 def test_n_jobs_is_loky():
-    from dpselect.integrations.sklearn.search import _executor
+    from dpselect.integrations.sklearn.executors import executor_of
 
-    assert _executor(2) == JoblibExecutor(backend="loky", workers=2)
+    assert executor_of(2) == JoblibExecutor(backend="loky", workers=2)
 
 
 def test_a_class_of_the_script_survives_in_a_worker_that_does_not_run_the_script(monkeypatch):

@@ -20,7 +20,7 @@ import pytest
 
 import dpselect
 from dpselect.errors import ArgumentError, StudyError
-from dpselect.integrations.sklearn.search import _executor
+from dpselect.integrations.sklearn.executors import executor_of
 from dpselect.testing.executor_contract import SPACE, noisy, tuned
 from dpselect.tuning import (
     Execution,
@@ -387,13 +387,13 @@ def test_a_search_of_scikit_learn_runs_where_joblib_is_told_to():
     plain = {"processes": False, "dashboard_address": None, "n_workers": 1, "threads_per_worker": 2}
     with distributed.Client(**plain) as client:
         with joblib.parallel_config(backend="dask"):
-            assert _executor(None) == JoblibExecutor(backend="dask")
-            assert _executor(3) == JoblibExecutor(backend="dask", workers=3)
+            assert executor_of(None) == JoblibExecutor(backend="dask")
+            assert executor_of(3) == JoblibExecutor(backend="dask", workers=3)
         other = distributed.Client(client.scheduler.address, set_as_default=False)
         with other, joblib.parallel_config(backend="dask", client=other):
-            assert _executor(-1) == JoblibExecutor(backend="dask", address=client.scheduler.address)
+            assert executor_of(-1) == JoblibExecutor(backend="dask", address=client.scheduler.address)
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        assert _executor(None) == JoblibExecutor(workers=2)
+        assert executor_of(None) == JoblibExecutor(workers=2)
 
 
 def test_a_resume_on_another_host_says_where_the_key_was_sought(tmp_path, monkeypatch):

@@ -256,7 +256,7 @@ class DPSGDClassification(NoisyGradients, Classifier):
             the price of the stop that was reached (see `Run`), and the receipt of its spender (None without one).
 
     Raises at `fit`, before the data is looked at: `ArgumentError` (`AdjacencyError` for the adjacency) or `TypeError`
-    naming a parameter. Afterwards only for a container: shape, sparse, complex, or
+    naming a parameter. Afterwards only for a container: shape, complex numbers, or
     a column whose type says that it holds no numbers, such as dates or categories.
 
     >>> from dpselect.learners import DPSGDClassifier

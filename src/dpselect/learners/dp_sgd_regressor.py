@@ -57,7 +57,7 @@ class DPSGDRegression(NoisyGradients, Regressor):
         guarantee_: what the fit promises; the same as `guarantee()`.
 
     Raises at `fit`, before the data is looked at: `ArgumentError` (`AdjacencyError` for the adjacency) or `TypeError`
-    naming a parameter. Afterwards only for a container: shape, sparse, complex, or
+    naming a parameter. Afterwards only for a container: shape, complex numbers, or
     a column whose type says that it holds no numbers, such as dates or categories.
 
     >>> from dpselect.learners import DPSGDRegressor

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpselect.accounting import iterative
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, integer, number
+from dpselect.learners.containers import is_sparse
 from dpselect.learners.rows import labels_of
 from dpselect.mechanisms import NoisyCount
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, RealisedPrice, Spender
@@ -153,7 +154,7 @@ class PrivateValidation:
 
 def _right(model: Any, X: Any, y: Any) -> int:
     found: NDArray[Any] = model.predict(X)
-    return int(np.count_nonzero(np.asarray(found == labels_of(y, len(X)), dtype=bool)))
+    return int(np.count_nonzero(np.asarray(found == labels_of(y, X.shape[0] if is_sparse(X) else len(X)), dtype=bool)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,6 +16,7 @@ from sklearn.base import clone
 from dpselect.accounting import gated
 from dpselect.accounting.stopping.gate import logistic_error_shift
 from dpselect.errors import ArgumentError, expect, flag, integer, number
+from dpselect.learners.containers import is_sparse
 from dpselect.learners.estimators import OutputPerturbationClassifier
 from dpselect.learners.fixed_point import exact_products
 from dpselect.learners.rows import class_numbers, labels_of, number_table, public_classes, unit_rows
@@ -270,7 +271,7 @@ class _HeldOut:
         self, X: Any, labels: NDArray[Any], classes: NDArray[Any], places: int, row_norm: float, intercept: bool
     ) -> None:
         numbers = class_numbers(labels[:places], classes)
-        self._rows = unit_rows(X[:places], row_norm, intercept=intercept)[numbers >= 0]
+        self._rows = unit_rows((X.tocsr() if is_sparse(X) else X)[:places], row_norm, intercept=intercept)[numbers >= 0]
         self._signs = 2.0 * numbers[numbers >= 0] - 1.0
         self._places = places
 

@@ -66,7 +66,7 @@ class OutputPerturbation(Classifier):
         guarantee_: what the fit promises; the same as `guarantee()`.
 
     Raises at `fit`, before the data is looked at: `ArgumentError` or `TypeError` naming a parameter. Afterwards only
-    for a container (shape, sparse, complex), and for more than 16 rows a nominal row: the caller
+    for a container (shape, complex numbers), and for more than 16 rows a nominal row: the caller
     must ensure that this is not so.
 
     Not covered: the noise is computed in float64. The weights are released on a grid of 2**-20 sensitivities, so they

@@ -40,7 +40,7 @@ class PrivateRectangleClassifier(RuleClassifier):
 
     A cell that is missing or not a number leaves its row out, and is predicted as the first class. A row with
     another label is left out. `fit` raises `ArgumentError` or `TypeError` for parameters and for a container (shape,
-    sparse, complex), never because of what the rows hold.
+    complex numbers), never because of what the rows hold.
 
     >>> from dpselect.randomness import keyed_source
     >>> model = PrivateRectangleClassifier(lower=0, upper=9, epsilon=9.0, classes=[0, 1], random=keyed_source(1))

@@ -114,7 +114,7 @@ class RidgeRegression(_Ridge, Regressor):
         guarantee_: what the fit promises; the same as `guarantee()`.
 
     Raises at `fit`, before the data is looked at: `ArgumentError` or `TypeError` naming a parameter. Afterwards only
-    for a container: shape, sparse, complex, or a column whose type says that it holds no numbers, such as dates.
+    for a container: shape, complex numbers, or a column whose type says that it holds no numbers, such as dates.
 
     >>> from dpselect.learners import PrivateRidge
     >>> from dpselect.randomness import keyed_source
@@ -170,7 +170,7 @@ class RidgeClassification(_Ridge, Classifier):
         guarantee_: what the fit promises; the same as `guarantee()`.
 
     Raises at `fit`, before the data is looked at: `ArgumentError` or `TypeError` naming a parameter. Afterwards only
-    for a container: shape, sparse, complex, or a column whose type says that it holds no numbers, such as dates.
+    for a container: shape, complex numbers, or a column whose type says that it holds no numbers, such as dates.
 
     >>> from dpselect.learners import PrivateRidgeClassifier
     >>> from dpselect.randomness import keyed_source

@@ -29,6 +29,7 @@ from dpselect.tables.numbers import double_of
 
 __all__ = [
     "MOST_ROWS",
+    "MOST_SPARSE_CELLS",
     "DataDependentClassesWarning",
     "PublicRowCountWarning",
     "class_numbers",
@@ -49,7 +50,12 @@ __all__ = [
 MOST_ROWS = 2**27
 """Larger tables are refused: the exactness of the sums is proved up to here."""
 
+MOST_SPARSE_CELLS = 2**28
+"""Cells of a sparse table that are made dense: two gibibytes."""
+
 _MOST_FEATURES = 2**20
+_SPARSE_CHUNK = 2**20
+"""Cells of a sparse table that are made dense at a time."""
 
 
 class DataDependentClassesWarning(UserWarning):
@@ -61,12 +67,10 @@ class PublicRowCountWarning(UserWarning):
 
 
 def table_shape(X: Any) -> tuple[int, int]:
-    """The shape of a dense two-dimensional table. Raises `TypeError` or `ArgumentError` for any other container."""
-    if is_sparse(X):
-        raise TypeError("X is a sparse container; sparse input is not supported, pass a dense array")
+    """The shape of a two-dimensional table. Raises `ArgumentError` for another shape, or too large a sparse one."""
     if numpy_kind(X) == "c":
         raise ArgumentError("Complex data not supported: X must be real")
-    shape = _array_of(X).shape
+    shape = X.shape if is_sparse(X) else _array_of(X).shape
     if len(shape) != 2:
         raise ArgumentError(
             f"Expected 2D array, got {len(shape)}D array instead for X. Reshape your data either using "
@@ -80,6 +84,11 @@ def table_shape(X: Any) -> tuple[int, int]:
         )
     if rows > MOST_ROWS:
         raise ArgumentError(f"X must have at most {MOST_ROWS} rows")
+    if is_sparse(X) and rows * features > MOST_SPARSE_CELLS:
+        raise ArgumentError(
+            f"a sparse X must have at most {MOST_SPARSE_CELLS} cells, rows times columns, as learners keep dense rows: "
+            "make fewer columns of it, such as HashingVectorizer(n_features=1024) does"
+        )
     return rows, features
 
 
@@ -126,6 +135,8 @@ def doubles(X: Any) -> Array:
     A cell's value is `double_of(cell)`, regardless of the others: letting NumPy find one type for the whole table would
     let one row's text change how the others are read. A cell that is masked is missing.
     """
+    if is_sparse(X):
+        return np.asarray(X.toarray(), dtype=np.float64, order="C")
     if is_arrow_table(X):
         # NumPy's own conversion has the last category where a cell of a dictionary is missing
         return np.column_stack(
@@ -150,6 +161,8 @@ def unit_rows(X: Any, row_norm: float, *, intercept: float) -> Array:
     array([[0.6, 0.8],
            [0.5, 0. ]])
     """
+    if is_sparse(X):
+        return _unit_rows_of_sparse(X, row_norm, intercept)
     values = np.nan_to_num(doubles(X), copy=False, nan=0.0, posinf=0.0, neginf=0.0)
     largest = np.max(np.abs(values), axis=1, initial=0.0, keepdims=True)
     shape = truncate(values / np.where(largest > 0.0, largest, 1.0))
@@ -159,6 +172,16 @@ def unit_rows(X: Any, row_norm: float, *, intercept: float) -> Array:
         scale = np.minimum(largest / row_norm, 1.0 / np.maximum(norms, 1.0)) * (1.0 - 2.0**-40)
     rows = truncate(shape * scale)
     return np.hstack([rows, truncate(np.full((len(rows), 1), float(intercept)))]) if intercept else rows
+
+
+def _unit_rows_of_sparse(X: Any, row_norm: float, intercept: float) -> Array:
+    """The same from a sparse table, some rows at a time: only the result is as large as the dense table."""
+    table, (count, features) = X.tocsr(), X.shape
+    rows = np.empty((count, features + bool(intercept)))
+    step = max(1, _SPARSE_CHUNK // features)
+    for start in range(0, count, step):
+        rows[start : start + step] = unit_rows(table[start : start + step].toarray(), row_norm, intercept=intercept)
+    return rows
 
 
 def targets_of(y: Any, rows: int, bounds: tuple[float, float]) -> Array:

@@ -42,7 +42,7 @@ class PrivateThresholdClassifier(RuleClassifier):
 
     A cell that is missing or not a number leaves its row out, and is predicted as the first class. A row with
     another label is left out. `fit` raises `ArgumentError` or `TypeError` for parameters and for a container (shape,
-    sparse, complex), never because of what the rows hold.
+    complex numbers), never because of what the rows hold.
 
     >>> from dpselect.randomness import keyed_source
     >>> model = PrivateThresholdClassifier(lower=0, upper=9, epsilon=5.0, classes=["no", "yes"], random=keyed_source(1))

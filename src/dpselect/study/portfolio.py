@@ -85,15 +85,17 @@ def _near(target: Target, model: Any, X: Any, y: Any) -> Array:
     return np.floor((1.0 - np.minimum(errors / _REACH, 1.0)) * FINE_STEPS)
 
 
-def the_choice(compared: RowMetric, epsilon: float, adjacency: Adjacency) -> ExponentialMechanism:
+def the_choice(compared: RowMetric, epsilon: float, adjacency: Adjacency, rows: int = 1) -> ExponentialMechanism:
     """The choice among candidates by sums of what their agreement with each row is.
+
+    It is for persons with so many `rows` each: together they move a sum by so many times as much.
 
     Claim: private at `epsilon`, with range `epsilon`. A row more adds 0 to `steps` to every sum, so they are monotonic;
     one in the place of another adds to some and takes from others.
     Source: docs/theory/portfolio.md, Lemma 1.
     """
     return ExponentialMechanism(
-        sensitivity=float(compared.steps),
+        sensitivity=float(compared.steps * rows),
         epsilon=epsilon,
         monotonic=adjacency is Adjacency.ADD_OR_REMOVE_ONE,
         adjacency=adjacency,

@@ -69,3 +69,35 @@ def test_an_unfitted_search_and_one_that_found_nothing_predict_nothing():
     assert nothing.best_params_ is None
     with pytest.raises(NotFittedError, match="found nothing"):
         nothing.predict(X)
+
+
+class Embeds(attacks.Constant):
+    """A private model of someone's that scores and transforms rows too."""
+
+    def score_samples(self, X):
+        return -np.sum(np.asarray(X) ** 2, axis=1)
+
+    def transform(self, X):
+        return 2.0 * np.asarray(X)
+
+    def inverse_transform(self, X):
+        return np.asarray(X) / 2.0
+
+
+@pytest.mark.parametrize("name", ["score_samples", "transform", "inverse_transform"])
+def test_methods_are_there_where_the_released_model_has_them(name):
+    made = attacks.search(Embeds())
+    assert hasattr(made, name)
+    fitted = made.fit(attacks.X, attacks.Y)
+    assert np.array_equal(getattr(fitted, name)(attacks.X), getattr(fitted.best_estimator_, name)(attacks.X))
+    assert not hasattr(attacks.search(), name)
+    assert not hasattr(attacks.search().fit(attacks.X, attacks.Y), name)
+    with pytest.raises(NotFittedError):
+        getattr(attacks.search(Embeds()), name)(attacks.X)
+
+
+@pytest.mark.parametrize("name", ["score_samples", "transform"])
+def test_methods_refuse_rows_of_other_columns(name):
+    fitted = attacks.search(Embeds()).fit(attacks.X, attacks.Y)
+    with pytest.raises(ValueError, match="features"):
+        getattr(fitted, name)(attacks.X[:, :2])

@@ -1,12 +1,10 @@
 """Reading rows and labels: which rows train, which labels are refused by type, warnings before anything is spent."""
 
-import warnings
-
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer
+from sklearn.utils import get_tags
 
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.guarantee import private_steps
@@ -24,7 +22,7 @@ from dpselect.privacy import Adjacency, pure_dp
 from dpselect.randomness import keyed_source
 from tests.integrations.sklearn import attacks_cases as attacks
 from tests.integrations.sklearn.attacks_cases import Seen, SeenReplaceOne, seen
-from tests.integrations.sklearn.declarations_cases import LEARNER, ROWS, search
+from tests.integrations.sklearn.declarations_cases import ROWS, search
 
 
 def test_a_score_that_is_not_released_is_not_scaled_by_the_private_number_of_rows():
@@ -134,24 +132,12 @@ def test_cells_that_are_no_number_and_labels_of_no_class_follow_the_rule_that_is
     assert "labels other than [0, 1] train nothing" in told
 
 
-# numbers that nothing scales
+# sparse tables
 
 
-def told(estimator, X=NUMBERS, **options):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        search(estimator, **options).fit(X, Y)
-    return [str(warning.message) for warning in caught if "scales the columns" in str(warning.message)]
-
-
-def test_a_search_on_numbers_that_nothing_scales_warns_before_anything_is_spent(tmp_path):
-    (said,) = told(LEARNER)
-    assert "row_norm=1.414" in said
-    assert told(LEARNER, NUMBERS * 1000.0) == [said]  # by no value
-    assert not told(OutputPerturbationClassifier(epsilon=2.0, row_norm=1.5))
-    assert not told(make_pipeline(Normalizer(), LEARNER))
-    assert told(make_pipeline("passthrough", LEARNER))
-    budget = Ledger.open(tmp_path / "ledger.db").create_budget("b", epsilon=100, delta=1e-5)
-    with warnings.catch_warnings(action="error"), pytest.raises(UserWarning, match="scales the columns"):
-        search(ledger=budget).fit(NUMBERS, Y)
-    assert budget.spent().epsilon == 0
+def test_a_search_on_a_sparse_table_is_that_on_the_dense_one():
+    dense = np.where(NUMBERS > 0.4, NUMBERS, 0.0)
+    found = [search(cv=2).fit(table, Y) for table in (dense, sparse.csr_matrix(dense), sparse.coo_array(dense))]
+    chances = [each.predict_proba(dense).tolist() for each in found]
+    assert chances[0] == chances[1] == chances[2] == found[0].predict_proba(sparse.csc_array(dense)).tolist()
+    assert get_tags(found[0]).input_tags.sparse

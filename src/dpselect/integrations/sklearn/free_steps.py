@@ -22,6 +22,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils import _safe_indexing
 
 from dpselect.errors import ArgumentError
+from dpselect.integrations.sklearn.declarations import rows_of_listed_categories
 from dpselect.integrations.sklearn.distributions import finite_choices, spaces_of, with_params
 from dpselect.integrations.sklearn.guarantee import Base, dense, is_free, parts_of, private_steps
 from dpselect.integrations.sklearn.methods import has_method
@@ -53,7 +54,7 @@ def usable_rows(estimator: Any, space: Space, X: Any, base: Base | None, columns
         if isinstance(variant, Pipeline):
             for _, step in variant.steps[:-1]:
                 front, private = _front(step)
-                taken, table = _transformed(front, table, np.arange(len(places)))
+                taken, table = _transformed(front, table)
                 places = places[taken]
                 if private or not len(places):
                     break
@@ -125,8 +126,17 @@ def _is_container(node: Any) -> bool:
     return isinstance(node, (Pipeline, FeatureUnion, ColumnTransformer))
 
 
-def _transformed(step: Any, X: Any, places: NDArray[np.intp]) -> tuple[NDArray[np.intp], Any]:
-    """The rows that a step can take, and what it makes of them.
+def _transformed(step: Any, X: Any) -> tuple[NDArray[np.intp], Any]:
+    """The places of the rows that a step can take, and what it makes of them."""
+    listed = np.flatnonzero(rows_of_listed_categories(step, X))
+    if not len(listed):
+        return listed, X
+    taken, table = _taken(step, X if len(listed) == len(X) else _safe_indexing(X, listed), np.arange(len(listed)))
+    return listed[taken], table
+
+
+def _taken(step: Any, X: Any, places: NDArray[np.intp]) -> tuple[NDArray[np.intp], Any]:
+    """The same among these places.
 
     A table that it cannot take is halved until it can, or has one row: so a row is left out for itself alone.
     """
@@ -138,7 +148,7 @@ def _transformed(step: Any, X: Any, places: NDArray[np.intp]) -> tuple[NDArray[n
     if len(places) == 1:
         return places[:0], X
     half = len(places) // 2
-    taken = np.concatenate([_transformed(step, X, part)[0] for part in (places[:half], places[half:]) if len(part)])
+    taken = np.concatenate([_taken(step, X, part)[0] for part in (places[:half], places[half:]) if len(part)])
     with suppress(Exception), warnings.catch_warnings(action="ignore"):
         return taken, step.fit_transform(_safe_indexing(X, taken))
     return taken[:0], X

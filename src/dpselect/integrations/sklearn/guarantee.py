@@ -78,9 +78,9 @@ def private_steps(estimator: Any, base: Base | None = None, *, columns: int | No
     return steps
 
 
-def fit_guarantee(estimator: Any, base: Base | None = None, *, columns: int | None = None) -> Guarantee:
-    """The guarantee of one fit: the composition of its private steps."""
-    guarantees = [step.guarantee() for step in private_steps(estimator, base, columns=columns)]
+def fit_guarantee(estimator: Any, base: Base | None = None, *, columns: int | None = None, rows: int = 1) -> Guarantee:
+    """The guarantee of one fit for so many rows of one person: the composition of its private steps."""
+    guarantees = [step.guarantee().of_rows(rows) for step in private_steps(estimator, base, columns=columns)]
     return guarantees[0] if len(guarantees) == 1 else compose(*guarantees)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -20,14 +20,16 @@ from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.mechanisms import ExponentialMechanism, NoisyCount
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
+from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law
 from dpselect.searching import Design
 from dpselect.searching.design import DesignPrice, PriceRequest
+from dpselect.study.metrics import ScoreNoise
 from dpselect.study.portfolio import the_choice
 from dpselect.tuning import Space
 
-__all__ = ["Request", "SearchPlan", "make_search_plan"]
+__all__ = ["Request", "SearchPlan", "make_search_plan", "summary"]
 
 _BY_RULE = ("learning_rate", "clip_norm", "averaged_share", "intercept_scale", "momentum")
 """Parameters of learners by noisy gradients that are chosen by a rule, or hardly matter beside it."""
@@ -54,6 +56,7 @@ class Request:
 
     `final_rows` is the public number of rows of the further run, which trains on all of them. `trained` is the share
     of the rows that trains one model. With `own_scores` the rows that train score too.
+    Prices and `score_epsilon` are for persons of so many `rows`.
     """
 
     estimator: Any
@@ -71,6 +74,8 @@ class Request:
     trained: float
     own_scores: bool = False
     scoring: Any = None
+    rows: int = 1
+    grouped: bool = False
 
     @property
     def models(self) -> int | None:
@@ -126,6 +131,15 @@ class Request:
         """The cost of the search with the further run. `quick`: a little more than needed with a further run."""
         return SearchPrice(parts, law, self.final(noise), bound="quick" if quick else "smallest")
 
+    def score_noise(self, epsilon: float | None, adjacency: Adjacency) -> ScoreNoise | None:
+        """The noise of a score that costs a person `epsilon`. None without one.
+
+        A person's rows are a chain of so many neighbours, each with an equal part of a pure epsilon.
+        """
+        if epsilon is None or self.rows == 1:
+            return None if epsilon is None else ScoreNoise(epsilon, adjacency)
+        return ScoreNoise(epsilon_used(epsilon) / self.rows, adjacency)
+
     def refuse_unpriced(self) -> None:
         """Raise `ArgumentError` where the noise is searched, or a price follows from rows that were not given."""
         for place in self.settings.steps(clone(self.estimator)):
@@ -163,6 +177,11 @@ class Request:
             raise AdjacencyError(
                 f"the estimator is private under {total.adjacency.value}, not under {asked.value}; it is not converted"
             )
+        if self.grouped and total.adjacency is Adjacency.REPLACE_ONE:
+            raise AdjacencyError(
+                "rows_per_group needs an estimator that is private under add_or_remove_one: a person in the place of "
+                "another may have fewer rows, or more"
+            )
         return total
 
     @property
@@ -176,7 +195,7 @@ class Request:
         steps = settings.steps(estimator)
         if settings.nominal_rows is None:
             mark_unknown_rows(steps)
-        return fit_guarantee(estimator, settings.base, columns=settings.columns)
+        return fit_guarantee(estimator, settings.base, columns=settings.columns, rows=self.rows)
 
 
 def make_search_plan(request: Request, design: Design) -> SearchPlan:
@@ -195,7 +214,7 @@ def make_search_plan(request: Request, design: Design) -> SearchPlan:
         request.refuse_without_delta(delta, 1.0)
         request.refuse_unpriced()
         compared = agreement_of(request.estimator, request.scoring, None).metric
-        return the_choice(compared, epsilon, trials[0](1.0).adjacency)  # type: ignore[arg-type]
+        return the_choice(compared, epsilon, trials[0](1.0).adjacency, request.rows)  # type: ignore[arg-type]
 
     found = design.priced(
         PriceRequest(
@@ -316,3 +335,18 @@ def _stated_score(request: Request, epsilon: float | None, law: Repetitions | No
     if not 0.0 < single < math.inf:
         raise ArgumentError("give delta (at 0 nothing is promised), or score_epsilon for the noise of the scores")
     return _SCORE_SHARE * single
+
+
+def summary(plan: SearchPlan, delta: float, classes: Sequence[Any] | None) -> str:
+    """The public facts of a search that begins, for people."""
+    law = plan.repetitions
+    said = [
+        f"PrivateSearchCV: {type(law).__name__} law, {law.mean:.3g} runs on average; "
+        f"epsilon {rounded_up(plan.guarantee.epsilon(delta))} at delta {delta:g} for all that is released",
+        "note: cells that are missing or no number count as zero for dpselect's learners; nothing tells how many are",
+    ]
+    if classes is not None:
+        said.append(
+            f"note: rows with labels other than {list(classes)} train nothing; nothing tells how many there are"
+        )
+    return "\n".join(said if plan.note is None else [*said, f"note: {plan.note}"])

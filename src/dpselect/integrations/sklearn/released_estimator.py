@@ -35,8 +35,8 @@ _ABSENT: Final = {
     "refit_time_": "there is no refit_time_: the guarantee does not cover running times",
     "best_score_": "there is no best_score_ unless release_score=True (or nothing was found): scores are secret",
     "best_score_interval_": (
-        "there is no best_score_interval_ unless release_score=True, on private rows, and neither with cv= nor with "
-        "refit=True, whose model is another one (nor where nothing was found)"
+        "there is no best_score_interval_ unless release_score=True, on private rows, with none of cv=, groups= "
+        "and refit=True, whose model is another one (nor where nothing was found)"
     ),
 }
 
@@ -90,6 +90,7 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
         tags.regressor_tags = inner.regressor_tags
         tags.target_tags = inner.target_tags
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.input_tags.sparse = inner.input_tags.sparse
         tags.non_deterministic = True
         return tags
 
@@ -125,6 +126,21 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Any:
         """The released model's scores of the classes."""
         return self._asked("decision_function", X)
+
+    @available_if(_winner_has("score_samples"))  # type: ignore[untyped-decorator]
+    def score_samples(self, X: Any) -> Any:
+        """The released model's score of each row, such as a likelihood."""
+        return self._asked("score_samples", X)
+
+    @available_if(_winner_has("transform"))  # type: ignore[untyped-decorator]
+    def transform(self, X: Any) -> Any:
+        """Rows X as the released model transforms them."""
+        return self._asked("transform", X)
+
+    @available_if(_winner_has("inverse_transform"))  # type: ignore[untyped-decorator]
+    def inverse_transform(self, X: Any) -> Any:
+        """Transformed rows as the released model takes them back."""
+        return answers(self._winner(), "inverse_transform", X)
 
     def _asked(self, method: str, X: Any) -> Any:
         winner = self._winner()

@@ -42,6 +42,9 @@ def request_of(search: Any, columns: int | None) -> Request:
         folds = integer("cv", search.cv, at_least=2)
         if public:
             raise ArgumentError("cv and public_validation exclude each other: public rows score, no fold is needed")
+    rows = 1
+    if search.rows_per_group is not None:
+        rows = integer("rows_per_group", search.rows_per_group, at_least=1, at_most=10_000)
     share = 0.0
     if search.validation_fraction is not None:
         share = number("validation_fraction", search.validation_fraction, above=0.0, below=1.0)
@@ -79,6 +82,8 @@ def request_of(search: Any, columns: int | None) -> Request:
         trained=trained,
         own_scores=own_scores,
         scoring=search.scoring,
+        rows=rows,
+        grouped=search.rows_per_group is not None,
     )
 
 

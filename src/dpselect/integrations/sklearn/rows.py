@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from numbers import Number
@@ -15,7 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from dpselect.errors import ArgumentError, levels_to_the_caller, number
+from dpselect.errors import ArgumentError, number
 from dpselect.integrations.sklearn.columns import passed_through
 from dpselect.integrations.sklearn.diffprivlib_models import takes_classes_from_rows
 from dpselect.integrations.sklearn.guarantee import PrivateStep
@@ -36,7 +35,6 @@ __all__ = [
     "refuse_columns_of_other_types",
     "rows_taken",
     "sliceable",
-    "warn_if_unscaled",
 ]
 
 
@@ -54,11 +52,17 @@ class Labels:
     classes: NDArray[Any] | None
     usable: NDArray[np.bool_]
 
+    def at(self, positions: NDArray[np.intp]) -> Labels:
+        """The labels at these positions, of the same classes."""
+        scored, taught, places = (part[positions] for part in (self.scored, self.taught, self.places))
+        return Labels(scored, taught, places, self.classes, self.usable[positions])
+
 
 def sliceable(X: Any) -> Any:
-    """A data frame as it is, anything else as an array: numbers, or cells that each keep their own type."""
+    """A data frame as it is, anything else as a dense array: numbers, or cells that each keep their own type."""
     if is_frame(X):
         return X
+    X = without_sparsity(X)
     table = np.asarray(X)
     return table if table.dtype.kind in "biuf" else np.asarray(X, dtype=object)
 
@@ -134,28 +138,6 @@ def refuse_columns_of_other_types(estimator: Any, X: Any) -> None:
             continue
         if step not in (None, "passthrough"):
             return
-
-
-def warn_if_unscaled(estimator: Any, searched: Set[str], columns: int) -> None:
-    """Warn where nothing scales the columns in front of a learner that scales whole rows down to an unset `row_norm`.
-
-    By the parameters alone, before anything is spent: a column of large numbers hides all others.
-    """
-    steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
-    *front, (name, last) = steps
-    path = f"{name}__row_norm" if name else "row_norm"
-    if any(step not in (None, "passthrough") for _, step in front) or path in searched:
-        return
-    if type(last).__module__.split(".")[0] != "dpselect" or last.get_params(deep=False).get("row_norm") != 1.0:
-        return
-    warnings.warn(
-        "nothing scales the columns of X: rows longer than row_norm=1 are scaled down to that, and a column of large "
-        "numbers hides the others. Put public bounds in front (a map of dpselect.preprocessing, "
-        "PublicTransformer(scaler.fit(public_rows))); if each column is in [-1, 1], give "
-        f"row_norm={columns**0.5:.4g}",
-        UserWarning,
-        stacklevel=levels_to_the_caller(),
-    )
 
 
 def rows_taken(X: Any, steps: Sequence[PrivateStep]) -> NDArray[np.bool_]:

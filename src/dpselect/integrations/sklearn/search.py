@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
@@ -12,8 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 import sklearn
-from joblib import effective_n_jobs
-from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -22,10 +19,12 @@ from sklearn.utils.validation import validate_data
 from dpselect.errors import ArgumentError, integer
 from dpselect.integrations.sklearn.designs import PortfolioRun, agreement_of, one_by_one
 from dpselect.integrations.sklearn.distributions import describe_value
+from dpselect.integrations.sklearn.executors import executor_of
 from dpselect.integrations.sklearn.free_steps import refuse_too_many_rows, usable_rows
+from dpselect.integrations.sklearn.groups import GroupedRows, expect_groups, grouped_rows
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
 from dpselect.integrations.sklearn.methods import has_method
-from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
+from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan, summary
 from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse, stand_ins
 from dpselect.integrations.sklearn.released_estimator import ReleasedEstimator
 from dpselect.integrations.sklearn.request import request_of
@@ -35,14 +34,13 @@ from dpselect.integrations.sklearn.rows import (
     read_labels,
     refuse_columns_of_other_types,
     sliceable,
-    warn_if_unscaled,
 )
+from dpselect.integrations.sklearn.scaling import refuse_unused_bounds, warn_if_unscaled, with_declared_scale
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring, scoring_of
 from dpselect.integrations.sklearn.spending import whole_price
-from dpselect.integrations.sklearn.split import rows_to_parts
+from dpselect.integrations.sklearn.split import parts_by, rows_to_parts
 from dpselect.integrations.sklearn.trial import SearchRun, TrialRows
 from dpselect.learners.rows import column_names, table_shape
-from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.privacy.paying import asked_at
 from dpselect.randomness import RandomSource
@@ -50,9 +48,8 @@ from dpselect.randomness.process_start import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.searching.design import DESIGNS
 from dpselect.searching.stages import SHARE, FirstStage
-from dpselect.study.metrics import ScoreNoise
 from dpselect.study.row_parts import SPLIT
-from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, Space, TuneResult, tune
+from dpselect.tuning import Execution, Executor, SearchStore, Space, TuneResult, tune
 from dpselect.tuning.trial import TwoStageObjective
 
 __all__ = ["PrivateSearchCV"]
@@ -110,6 +107,13 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             caller must ensure it, and that its noise comes from its parameter `random` or `random_state`, which each
             run sets; where `random_state` takes integers only it stays None, and must then mean the system's entropy.
         adjacency: "add_or_remove_one" or "replace_one"; set on private steps that have such a parameter. None: theirs.
+        rows_per_group: the most rows of a person that take part, public, with `groups` of `fit`. The guarantee and
+            `score_epsilon` are then for persons. It needs add_or_remove_one.
+        scale: "declared" puts a `CenteredScale` of `bounds` in front of a dpselect learner: each column then counts by
+            its place between its public bounds. Encoders with listed categories may stand in front, in a
+            `ColumnTransformer`. None: the columns as they are, with a warning if nothing else scales them.
+        bounds: the public bounds of X's columns: one pair, a list with a pair for each (None for an encoded one), or a
+            dictionary from columns to pairs.
         nominal_rows: a public figure for the number of rows, needed for learners that have such a parameter. None: X's
             own, with a warning; refused where the price follows from it, as for `DPSGDClassifier` without `steps`.
         classes: the labels, public. None: the learner's; or those in y, with a `DataDependentClassesWarning`.
@@ -141,9 +145,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     Attributes:
         best_estimator_, best_params_: the winner's; None when no run succeeded or none was made.
         best_score_: with `release_score`: the winner's score, noise included.
-        best_score_interval_: beside it, of one model and its private scoring rows (no `cv`, no `refit`): both ends of
-            where the score is for new rows like them, with probability 0.95; None for an end without a bound. It counts
-            in the noise, the rows, and that the winner is the best of many. It costs nothing more.
+        best_score_interval_: beside it, of one model and its private scoring rows (none of `cv`, `refit` and `groups`):
+            both ends of where the score is for new rows like them, with probability 0.95; None for an end without a
+            bound. It counts in the noise, the rows, and that the winner is the best of many. It costs nothing more.
         guarantee_: what `fit` promises for everything here.
         repetitions_, noise_, score_epsilon_: the law and the noises that were used, all public.
         receipt_: from the ledger. replayable_: see `Release`.
@@ -177,6 +181,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     max_runs: int = 100
     base: Base | None = None
     adjacency: Adjacency | str | None = None
+    rows_per_group: int | None = None
+    scale: str | None = None
+    bounds: Any = None
     nominal_rows: float | None = None
     classes: Sequence[Any] | NDArray[Any] | None = None
     scoring: Any = None
@@ -211,8 +218,11 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         """The guarantee of one `fit`, from the parameters alone, before there is data."""
         return self.plan(columns).guarantee
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Self:
         """Search on rows X, shape (rows, features), with labels y, shape (rows,).
+
+        `groups`, shape (rows,), is the person of each row. Of each, `rows_per_group` rows take part, chosen by a hash
+        of that person's rows. All of them train, or all of them score. Rows without a person take no part.
 
         `params` go to the estimator's `fit` (with metadata routing, as it asks for them). Those with one value a row
         are cut to its rows. All `params` are allowed only with `base`, which must hold for them. The price is reserved
@@ -224,18 +234,24 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         refuse_while_starting("PrivateSearchCV.fit")
         if isinstance(self.estimator, type) or not has_method(self.estimator, "fit"):
             raise ArgumentError("estimator must be an estimator object, as in PrivateSearchCV(DPSGDClassifier(), ...)")
+        refuse_unused_bounds(self.scale, self.bounds)
+        expect_groups(groups, self.rows_per_group)
+        if self.scale is not None:
+            return self._fit_scaled(X, y, {"groups": groups, **params})
         refuse_columns_of_other_types(self.estimator, X)
         count, columns = table_shape(X)
         validate_data(self, X, skip_check_array=True)
         self._column_names = column_names(X)
-        X = sliceable(X)
         beside = self._routed(params)
         request = request_of(self, columns)
         plan = self._planned(request)
         adjacency = plan.guarantee.adjacency
         steps = private_steps(clone(self.estimator), self.base, columns=columns)
         labels = read_labels(y, count, steps, request.settings.classes, is_classifier(self.estimator))
-        classes = labels.classes
+        given = GroupedRows(sliceable(X), y, labels, beside)
+        given = grouped_rows(given, groups, most=self.rows_per_group, salt=self.name)
+        X, y, labels, beside, persons = given.X, given.y, given.labels, given.beside, given.persons
+        count, classes = len(labels.scored), labels.classes
         settings = replace(request.settings, noise=plan.noise, classes=None if classes is None else classes.tolist())
         public = public_rows(self.public_validation, columns)
         nominal = nominal_rows(self.nominal_rows, count, adjacency, steps, used=self.release_score)
@@ -243,7 +259,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             # the number of rows in one part is not what was declared public
             settings = replace(settings, nominal_rows=max(1.0, nominal * request.trained))
         refuse_too_many_rows(self.estimator, request.space, settings, count)
-        warn_if_unscaled(self.estimator, request.searched_names, columns)
+        warn_if_unscaled(self.estimator, request.searched_names, X)
         public_like = None if isinstance(self.rehearse, bool) else self.rehearse
         tables = rehearsal_rows(X, classes, self.estimator, beside, public_like)
         own_entropy = draws_by_itself(self.estimator, request.space, settings, tables)
@@ -256,7 +272,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 self.estimator,
                 self.scoring,
                 public=public,
-                noise=None if plan.score_epsilon is None else ScoreNoise(plan.score_epsilon, adjacency),
+                noise=request.score_noise(plan.score_epsilon, adjacency),
                 rows=max(1.0, nominal * (1.0 if request.models is not None else self.validation_fraction or 1.0)),
                 classes=classes,
             )
@@ -266,37 +282,58 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             size = rehearse(self.estimator, space, settings, scoring, tables)
         room = self._room(size, request.folds or 1, scoring)
         takes = partial(usable_rows, self.estimator, request.space, base=self.base, columns=columns)
-        rows = TrialRows(X, labels.scored, beside, labels.taught).with_usable(
+        joined = b"" if persons is None else persons.joined
+        rows = TrialRows(X, labels.scored, beside, labels.taught, persons=joined).with_usable(
             labels.usable & takes(X), takes, stand_ins(X, tables) if adjacency is Adjacency.REPLACE_ONE else None
         )
         run: SearchRun | PortfolioRun
         if plan.portfolio is not None and isinstance(scoring, Scoring):
             run = PortfolioRun(self.estimator, plan.candidates, settings, plan.portfolio, rows, scoring)
         else:
+            split: dict[str, Any] = {
+                "adjacency": adjacency,
+                "salt": self.name,
+                "fraction": None if request.public_scoring else self.validation_fraction,
+                "own_scores": request.own_scores,
+                "folds": request.folds,
+            }
             run = SearchRun(
                 estimator=self.estimator,
                 settings=settings,
                 rows=rows,
-                parts=rows_to_parts(
-                    X,
-                    labels.places,
-                    adjacency=adjacency,
-                    salt=self.name,
-                    fraction=None if request.public_scoring else self.validation_fraction,
-                    own_scores=request.own_scores,
-                    folds=request.folds,
-                    y=None if beside else y,  # what goes with a row may tell it apart
-                ),
+                parts=parts_by(persons, **split)
+                if persons is not None
+                # what goes with a row may tell it apart
+                else rows_to_parts(X, labels.places, y=None if beside else y, **split),
                 scoring=scoring,
-                # of another model, or of several that are averaged, these rows say nothing that could be proved
-                shows_sums=self.release_score and public is None and request.folds is None and not request.refit,
+                # of another model, of several that are averaged, or by rows that are not independent nothing is proved
+                shows_sums=self.release_score and not (public or request.folds or request.refit or request.grouped),
             )
         if self.verbose:
-            print(_summary(plan, self.delta, classes), file=sys.stderr)
+            print(summary(plan, self.delta, settings.classes), file=sys.stderr)
         result, sums = self._search(run, plan, request, room)
         self._set_outcome(plan, result)
         if sums is not None and isinstance(scoring, Scoring):
             self.best_score_interval_ = scoring.interval(sums, runs=plan.repetitions.mean)
+        return self
+
+    def _fit_scaled(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
+        """Search with the declared scale in front of the learner, and take over what was found."""
+        searched = request_of(self, None).searched_names
+        scaled = with_declared_scale(self.estimator, X, self.bounds, searched)
+        release = self.release
+        inner = clone(self).set_params(
+            estimator=scaled.estimator,
+            param_distributions=scaled.inside(self.param_distributions),
+            scale=None,
+            bounds=None,
+            release=None if release is None else lambda result: release(scaled.result(result)),
+        )
+        inner.fit(X, y, **params)
+        for name in ("best_score_", "best_score_interval_"):
+            self.__dict__.pop(name, None)
+        found = {name: value for name, value in vars(inner).items() if name.endswith("_") or name == "_column_names"}
+        self.__dict__.update(found, best_params_=scaled.outside(inner.best_params_))
         return self
 
     def _search(
@@ -336,7 +373,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 fingerprint=self._fingerprint(),
                 rows_digest=None if self.store is None else run.rows.digest(),
             ),
-            executor=self.executor or _executor(self.n_jobs),
+            executor=self.executor or executor_of(self.n_jobs),
             ledger=ledger,
             label=self.name,
             random=self.random,
@@ -360,8 +397,6 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         return sums + (_ROOM_WITHOUT_REHEARSAL if size is None else max(_LEAST_ROOM, 2 * models * size))
 
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
-        if "groups" in params:
-            raise ArgumentError("groups: rows are split and protected one by one; a group of rows is not covered")
         if not params:
             return {}
         if self.base is None:
@@ -404,38 +439,3 @@ _NOT_THE_STUDY = {
     *("param_distributions", "repetitions"),  # whose own descriptions `tune` compares
     *("random", "ledger", "executor", "n_jobs", "store", "resume", "release", "key_variable", "rehearse", "verbose"),
 }
-
-
-def _executor(n_jobs: int | None) -> Executor:
-    backend = get_active_backend()[0]
-    cluster = {"DaskDistributedBackend": "dask", "RayBackend": "ray"}.get(type(backend).__name__)
-    if cluster is not None:  # of `joblib.parallel_config`
-        count = None if n_jobs is None or n_jobs < 0 else max(2, n_jobs)
-        return JoblibExecutor(backend=cluster, workers=count, address=_address(backend))
-    workers = effective_n_jobs(n_jobs)
-    return InlineExecutor() if workers == 1 else JoblibExecutor(workers=workers)
-
-
-def _summary(plan: SearchPlan, delta: float, classes: NDArray[Any] | None) -> str:
-    law = plan.repetitions
-    said = [
-        f"PrivateSearchCV: {type(law).__name__} law, {law.mean:.3g} runs on average; "
-        f"epsilon {rounded_up(plan.guarantee.epsilon(delta))} at delta {delta:g} for all that is released",
-        "note: cells that are missing or no number count as zero for dpselect's learners; nothing tells how many are",
-    ]
-    if classes is not None:
-        said.append(
-            f"note: rows with labels other than {classes.tolist()} train nothing; nothing tells how many there are"
-        )
-    return "\n".join(said if plan.note is None else [*said, f"note: {plan.note}"])
-
-
-def _address(backend: Any) -> str | None:
-    """The address of a Dask scheduler that is not the current client's, or None if the executor finds it by itself."""
-    client = getattr(backend, "client", None)
-    if client is None:
-        return None
-    with suppress(ValueError):  # there is no current one
-        if type(client).current() is client:
-            return None
-    return str(client.scheduler.address)

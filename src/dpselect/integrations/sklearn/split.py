@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from dpselect.learners.containers import is_frame, is_pandas, numpy_kind
 from dpselect.privacy import Adjacency
 from dpselect.study.row_parts import numbered, row_digest, split_words
 
-__all__ = ["Part", "rows_to_parts"]
+__all__ = ["Part", "contents", "parts_by", "rows_to_parts"]
 
 Part = tuple[NDArray[np.intp], NDArray[np.intp]]
 """Positions of the rows that a model is trained on, and of those that score it."""
@@ -42,12 +43,25 @@ def rows_to_parts(
     may still be told apart, or become equal by the content of another row. There equal rows share a part, as they do
     without `y`. Under replace_one it is a hash of the row's position.
     """
-    count = len(labels)
-    everything, nothing = np.arange(count), np.arange(0)
+    digests = [b""] * len(labels)
+    if adjacency is not Adjacency.REPLACE_ONE and (fraction is not None or folds is not None):
+        digests = _with_numbers(contents(X, labels), _same(X, y))
+    return parts_by(digests, adjacency=adjacency, salt=salt, fraction=fraction, folds=folds, own_scores=own_scores)
+
+
+def parts_by(
+    digests: Sequence[bytes],
+    *,
+    adjacency: Adjacency,
+    salt: str,
+    fraction: float | None,
+    folds: int | None,
+    own_scores: bool = False,
+) -> list[Part]:
+    """The same by a digest of each row, which is that of its person if a person's rows share a part."""
+    everything, nothing = np.arange(len(digests)), np.arange(0)
     if fraction is None and folds is None:
         return [(everything, everything if own_scores else nothing)]
-    replace = adjacency is Adjacency.REPLACE_ONE
-    digests = [b""] * count if replace else _with_numbers(_digests(X, labels), _same(X, y))
     words = split_words(digests, adjacency=adjacency, salt=salt)
     if folds is None:
         assert fraction is not None
@@ -57,7 +71,7 @@ def rows_to_parts(
     return [(everything[~mask], everything[mask]) for mask in held_out]
 
 
-def _digests(X: Any, labels: NDArray[Any]) -> list[bytes]:
+def contents(X: Any, labels: NDArray[Any]) -> list[bytes]:
     """A digest of each row that depends on that row alone: not on a type that other rows give a column."""
     table = np.asarray(X)
     if table.dtype.kind in "biuf":

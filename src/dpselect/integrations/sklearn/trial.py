@@ -110,6 +110,7 @@ class TrialRows:
     itself alone. None: all. Others train nothing, or with a `stand_in` that public row trains in the place of each.
     Under replace_one a row that is left out would make more than one row's difference. Either way neighbours stay
     neighbours, and nothing tells that there was such a row.
+    `persons` are the digests of the rows' persons, if they are known.
     """
 
     X: Any
@@ -118,10 +119,11 @@ class TrialRows:
     taught: Any = None
     usable: NDArray[np.bool_] | None = None
     stand_in: tuple[Any, Any] | None = None
+    persons: bytes = b""
 
     def digest(self) -> bytes:
         """A digest of all that a run takes, private like the rows."""
-        return bytes.fromhex(joblib.hash((self.X, self.y, dict(self.beside)), hash_name="sha1"))
+        return bytes.fromhex(joblib.hash((self.X, self.y, dict(self.beside), self.persons), hash_name="sha1"))
 
     def at(self, positions: Any) -> tuple[Any, Any, dict[str, Any]]:
         """The rows at these positions."""

@@ -1,0 +1,59 @@
+"""People with several rows: the rows of a search that take part, and the part that each person's rows share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.utils import _safe_indexing
+
+from dpselect.errors import ArgumentError
+from dpselect.integrations.sklearn.rows import Labels
+from dpselect.integrations.sklearn.split import contents
+from dpselect.integrations.sklearn.synthetic_rows import one_a_row
+from dpselect.learners.rows import labels_of
+from dpselect.study.person_rows import rows_of_persons
+from dpselect.study.row_parts import Digests
+
+__all__ = ["GroupedRows", "expect_groups", "grouped_rows"]
+
+
+@dataclass(frozen=True, repr=False)
+class GroupedRows:
+    """The rows that take part, with all that goes with each. `persons` is None if each row is a person's only one."""
+
+    X: Any
+    y: Any
+    labels: Labels
+    beside: dict[str, Any]
+    persons: Digests | None = None
+
+
+def expect_groups(groups: Any, rows_per_group: int | None) -> None:
+    """Raise `ArgumentError` unless both are given, or neither is."""
+    if (groups is None) != (rows_per_group is None):
+        raise ArgumentError(
+            "groups= of fit (the person of each row) and rows_per_group= of PrivateSearchCV (the most rows of a person "
+            "that take part, public) go together. The guarantee is then for persons"
+        )
+
+
+def grouped_rows(rows: GroupedRows, groups: Any, *, most: int | None, salt: str) -> GroupedRows:
+    """Keep at most `most` rows of each group, chosen by a hash of the group's own rows. None: all rows.
+
+    Raises `ArgumentError` if `groups` does not hold one value a row. No value makes it fail.
+    """
+    if groups is None or most is None:
+        return rows
+    count = len(rows.labels.scored)
+    try:
+        persons = labels_of(groups, count).tolist()
+    except (ArgumentError, TypeError, ValueError):
+        raise ArgumentError("groups must hold one value for each row of X") from None
+    chosen = rows_of_persons(persons, contents(rows.X, rows.labels.places), most=most, salt=salt)
+    places = chosen.places
+    beside = {
+        name: _safe_indexing(value, places) if one_a_row(value, count) else value for name, value in rows.beside.items()
+    }
+    X, y = _safe_indexing(rows.X, places), _safe_indexing(rows.y, places)
+    return GroupedRows(X, y, rows.labels.at(places), beside, chosen.persons)
