@@ -99,6 +99,14 @@ def test_bins_are_public_and_cells_of_no_category_have_their_own():
     assert sizes == {"n": 17, "w": 3, "answer": 32}
 
 
+def test_a_peer_without_missing_cells_is_told_which_they_were():
+    facts = {"columns": {"n": {"bounds": [0, 16], "missing": "indicator"}, "w": {"categories": ["a", "b"]}}}
+    columns = {"n": np.array([4.0, np.nan]), "w": np.array(["", "a"])}
+    rows, known = peers.without_missing(ModelTable("t", columns, np.arange(2.0), {**facts, **numbers_of(0, 4)}))
+    assert rows.to_dict("list") == {"n": [4.0, 8.0], "n is missing": ["no", "yes"], "w": ["(missing)", "a"]}
+    assert list(known) == list(rows)
+
+
 def test_synthetic_rows_need_an_interpreter():
     with pytest.raises(ImportError, match="--dpmm"):
         peers.boosted_on_synthetic_rows("MST", None, Case(line(100), 1.0, 0, Path()))
