@@ -6,7 +6,7 @@
 Each peer is a function of a `Case` that returns the score on the rows held out. A peer that is not installed raises
 `ImportError`.
 
-All hold (epsilon, 1e-5) under adding or removing one row, but for diffprivlib: (epsilon, 0) under replacing one. Their
+All are run at (epsilon, 1e-5) as their authors define it, but diffprivlib at (epsilon, 0) under replacing a row. Their
 settings are their own defaults, where they have some. Opacus has none: its rate was the best of four (.01, .03, .1, .3)
 by the mean over seven of the real tables, which flatters it.
 """
