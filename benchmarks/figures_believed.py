@@ -9,7 +9,7 @@ replacement, as independent people, and runs a study on them that keeps a fifth 
 
 - coverage: the fraction of redraws whose interval holds the truth. It should be at least .95;
 - width: the mean width of the interval, and its ratio to the plain one. The plain width is that of the central 95 % of
-  the same score over 1,000 rows, without privacy. The issue asks for at most 2.5.
+  the same score over 1,000 rows, without privacy. At most 2.5 times is the aim.
 
 What is measured is in FILE at once, and is not measured again. A redraw takes about half a second.
 """

@@ -242,7 +242,7 @@ def boosted_on_synthetic_rows(mechanism: str, python: Path | None, case: Case) -
     asked = {"mechanism": mechanism, "told": told, "seed": case.seed, "rows": case.rows}
     with tempfile.TemporaryDirectory() as folder:
         codes.iloc[train].to_csv(Path(folder, "real.csv"), index=False)
-        command = [str(python), "-W", "ignore", "-c", SYNTHESIS]
+        command = [str(python), "-I", "-W", "ignore", "-c", SYNTHESIS]  # -I: not this process's PYTHONPATH
         subprocess.run(command, input=json.dumps(asked), capture_output=True, check=True, cwd=folder, text=True)
         rows = pd.read_csv(Path(folder, "synthetic.csv"))
     inputs = list(case.table.columns)
