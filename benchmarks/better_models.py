@@ -1,7 +1,8 @@
 """What a study releases at one total: by default, by each design of a search, and beside what one would do instead.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.better_models [--quick] [--adult adult.csv] [--seeds 10]
-        [--only TABLE ...] [--before FOLDER] [--json FILE] [--page docs/evidence/better-models.md]
+        [--real] [--only TABLE ...] [--before FOLDER] [--dpmm PYTHON] [--json FILE]
+        [--page docs/evidence/better-models.md]
 
 For each table, epsilon (at delta 1e-5) and seed: a split of its own (a fifth held out), the same for all ways, and the
 released model's accuracy, or R2, on the rows held out. Ways of this library are studies, run as by a user; their
@@ -10,6 +11,9 @@ seeds, in a minute. What is measured is in FILE at once, and what stands there i
 `benchmarks/better_models.json` has what the page shows. `--page` writes the tables of FILE into the page. `--before`
 names a folder that `git archive 2c97310 src | tar -x -C FOLDER` has filled, whose search is then run by its own code.
 `--adult` names the training part of the UCI data set Adult (32,561 rows), which is not part of this repository.
+`--real` runs the tables of `benchmarks/real_tables.py` at epsilon .5, 1 and 3. They come from packages
+that you install.
+`benchmarks/peers.py` says how to install the peers; `--dpmm` names the interpreter of a virtual environment with dpmm.
 """
 
 from __future__ import annotations
@@ -24,19 +28,18 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import train_test_split
 
-from benchmarks.learners import diffprivlib_regression
+from benchmarks.cases import DELTA, Case
 from benchmarks.model_tables import ModelTable, tables
+from benchmarks.peers import PEERS, peers
+from benchmarks.real_tables import REAL_TABLES, real_tables
 from dpselect.accounting import calibrate
 from dpselect.errors import StudyError
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
@@ -45,10 +48,9 @@ from dpselect.randomness import keyed_source
 from dpselect.searching.design import design_names
 from dpselect.study import parse_study, run_study
 
-DELTA = 1e-5
 EPSILONS = (1.0, 3.0, 8.0)
-FIRST_SEED = 700
-"""No split of the studies in which the rules were found."""
+REAL_EPSILONS = (0.5, 1.0, 3.0)
+"""Of the tables of `benchmarks.real_tables`."""
 COMPOSED = 10
 DEFAULT = "by default (nothing chosen)"
 TOLD, FOR_MAPS, FOR_RATES = "told the maps: ", "a search for the map: ", "a search for the rate: "
@@ -81,29 +83,6 @@ TARGETS = {
 """What was asked of the default before it was measured on these splits."""
 FIRST_PAIRED = "<!-- measured, split by split: python -m benchmarks.better_models -->"
 FIRST, LAST = "<!-- measured: python -m benchmarks.better_models -->", "<!-- end -->"
-
-
-@dataclass(frozen=True)
-class Case:
-    """One split of a table at one epsilon, and a folder for what is made on the way."""
-
-    table: ModelTable
-    epsilon: float
-    seed: int
-    folder: Path
-
-    @property
-    def parts(self) -> tuple[Any, Any]:
-        """The places of the rows that are learnt from, and of those held out."""
-        train, test = train_test_split(
-            np.arange(len(self.table.answers)), test_size=0.2, random_state=FIRST_SEED + self.seed
-        )
-        return train, test
-
-    @property
-    def rows(self) -> int:
-        """The public number of rows."""
-        return int(round(len(self.parts[0]), -1))
 
 
 @contextmanager
@@ -248,41 +227,17 @@ def by_its_forerunner(source: Path, case: Case) -> float:
     return float(told.stdout.split()[-1])
 
 
-def with_scikit_learn(make: Callable[[Case], Any], case: Case) -> float:
-    """An estimator's score on the numbers between the bounds, cut off at the label's bounds in a regression."""
-    train, test = case.parts
-    X, y = case.table.encoded, case.table.answers
-    model = make(case).fit(X[train], y[train])
-    if not case.table.regression:
-        return float(model.score(X[test], y[test]))
-    found = np.clip(model.predict(X[test]), *case.table.facts["label_bounds"])
-    return float(1 - np.mean((found - y[test]) ** 2) / np.var(y[test]))
+def ways(
+    table: ModelTable, source: Path | None = None, dpmm: Path | None = None
+) -> Iterator[tuple[str, Callable[[Case], float]]]:
+    """Ways to come by a model of this table, by the name of their row.
 
-
-def diffprivlib(case: Case) -> Any:
-    """Its linear model with default settings, at (epsilon, 0) under replacing one row."""
-    columns = case.table.encoded.shape[1]
-    peer = diffprivlib_regression()
-    if not case.table.regression:
-        return peer(epsilon=case.epsilon, data_norm=columns**0.5, C=1.0, random_state=case.seed)
-    from diffprivlib.models import LinearRegression as Peer
-
-    bounds = {"bounds_X": (-1.0, 1.0), "bounds_y": tuple(map(float, case.table.facts["label_bounds"]))}
-    return Peer(epsilon=case.epsilon, random_state=case.seed, **bounds)
-
-
-def linear(case: Case) -> Any:
-    return LinearRegression() if case.table.regression else LogisticRegression(C=10, max_iter=3000)
-
-
-def boosted(case: Case) -> Any:
-    kind = HistGradientBoostingRegressor if case.table.regression else HistGradientBoostingClassifier
-    return kind(max_iter=60, random_state=case.seed)
-
-
-def ways(table: ModelTable, source: Path | None = None) -> Iterator[tuple[str, Callable[[Case], float]]]:
-    """Ways to come by a model of this table, by the name of their row; `source` is where commit 2c97310 is."""
+    `source` is where commit 2c97310 is, and `dpmm` an interpreter that has dpmm.
+    """
     yield DEFAULT, by_default
+    if table.name in REAL_TABLES:
+        yield from peers(table, dpmm)
+        return
     yield f"{TOLD}auto", partial(run_design, "auto")
     for design in design_names()[1:]:
         yield f"{FOR_MAPS}{design}", partial(run_design, design)
@@ -297,9 +252,7 @@ def ways(table: ModelTable, source: Path | None = None) -> Iterator[tuple[str, C
         yield f"{ONE}dp-sgd, {rows_map}", partial(one_run, "dp-sgd", rows_map)
     for rows_map in (each for each in table.maps if each in ("cos4", "bins", "oriented-gradients")):
         yield f"{ONE}ridge, {rows_map}", partial(one_run, "ridge", rows_map)
-    yield "diffprivlib", partial(with_scikit_learn, diffprivlib)
-    yield "not private: linear", partial(with_scikit_learn, linear)
-    yield "not private: boosted trees", partial(with_scikit_learn, boosted)
+    yield from peers(table, dpmm)
 
 
 def measure(case: Case, name: str, way: Callable[[Case], float]) -> dict[str, Any]:
@@ -316,11 +269,16 @@ def measure(case: Case, name: str, way: Callable[[Case], float]) -> dict[str, An
     return {"table": case.table.name, "way": name, "epsilon": case.epsilon, "seed": case.seed, **found}
 
 
+def epsilons_of(table: str) -> tuple[float, ...]:
+    """The totals at which a table is measured."""
+    return REAL_EPSILONS if table in REAL_TABLES else EPSILONS
+
+
 def cells(found: list[dict[str, Any]], table: str, way: str) -> list[str]:
     """The row of a way: for each epsilon the mean over the splits and their standard deviation."""
     here = [each for each in found if each["table"] == table and each["way"] == way]
     shown = []
-    for epsilon in EPSILONS:
+    for epsilon in epsilons_of(table):
         scores = [each["score"] for each in here if each["epsilon"] == epsilon and "score" in each]
         why = next((each["why"] for each in here if "why" in each), "")
         shown.append(f"{np.mean(scores):.3f} ± {np.std(scores):.3f}" if scores else why)
@@ -334,13 +292,16 @@ def mean(found: list[dict[str, Any]], table: str, way: str, epsilon: float) -> f
 
 def splits_of(here: list[dict[str, Any]], way: str) -> str:
     """Of how many splits the row of a way is, which are the first ones; by epsilon where they differ."""
-    counts = [len({e["seed"] for e in here if (e["way"], e["epsilon"]) == (way, epsilon)}) for epsilon in EPSILONS]
+    counts = [
+        len({e["seed"] for e in here if (e["way"], e["epsilon"]) == (way, epsilon)})
+        for epsilon in epsilons_of(here[0]["table"])
+    ]
     return ", ".join(dict.fromkeys(str(count) for count in counts if count))
 
 
 def place_of(way: str) -> int:
     """Where a way stands in its table."""
-    kinds = (DEFAULT, TOLD, FOR_MAPS, FOR_RATES, "ten runs", FORERUNNER, ONE, "diffprivlib", "not private")
+    kinds = (DEFAULT, TOLD, FOR_MAPS, FOR_RATES, "ten runs", FORERUNNER, ONE, *PEERS)
     return next((place for place, kind in enumerate(kinds) if way.startswith(kind)), len(kinds))
 
 
@@ -388,23 +349,24 @@ def markdown(found: list[dict[str, Any]]) -> Iterator[str]:
         ]
         yield f"| {table} | " + " | ".join(shown) + " |"
     for table in names:
-        here = [each for each in found if each["table"] == table and each["epsilon"] in EPSILONS]
+        epsilons = epsilons_of(table)
+        here = [each for each in found if each["table"] == table and each["epsilon"] in epsilons]
         measured = "R2" if here[0]["regression"] else "accuracy"
         yield ""
         yield f"**{table}**, {measured}"
         yield ""
-        yield "| way | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " | splits | seconds |"
-        yield "|---" * (3 + len(EPSILONS)) + "|"
+        yield "| way | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in epsilons) + " | splits | seconds |"
+        yield "|---" * (3 + len(epsilons)) + "|"
         listed = sorted(dict.fromkeys(each["way"] for each in here), key=place_of)
         settings = [way for way in listed if way.startswith(ONE)]
-        best = {e: max(settings, key=lambda way: mean(here, table, way, e)) for e in EPSILONS} if settings else {}
+        best = {e: max(settings, key=lambda way: mean(here, table, way, e)) for e in epsilons} if settings else {}
         for way in listed:
             seconds = float(np.mean([each["seconds"] for each in here if each["way"] == way]))
             splits = splits_of(here, way)
             shown = cells(here, table, way)
             marked = [
                 f"**{cell}**" if cell and best.get(epsilon) == way else cell
-                for cell, epsilon in zip(shown, EPSILONS, strict=True)
+                for cell, epsilon in zip(shown, epsilons, strict=True)
             ]
             yield f"| {way} | " + " | ".join(marked) + f" | {splits} | {seconds:.1f} |"
 
@@ -428,6 +390,8 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     parser.add_argument("--ways", nargs="*", default=[], help="ways, by the beginning of their names")
     parser.add_argument("--adult", type=Path)
     parser.add_argument("--before", type=Path, help="a folder with the files of commit 2c97310, which then runs too")
+    parser.add_argument("--real", action="store_true", help="the tables of benchmarks.real_tables, and none other")
+    parser.add_argument("--dpmm", type=Path, help="an interpreter that has dpmm, whose MST and AIM then run too")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path)
     asked = parser.parse_args(arguments)
@@ -440,13 +404,13 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     found = [each for each in found if not each.get("why", "").startswith(NOT_INSTALLED)]
     known = {(each["table"], each["way"], each["epsilon"], each["seed"]) for each in found}
     with without_reports(), state_of_its_own():
-        for table in tables(asked.adult):
+        for table in real_tables(asked.only) if asked.real else tables(asked.adult):
             if asked.only and not any(table.name.startswith(name) for name in asked.only):
                 continue
-            for name, way in ways(table, asked.before):
+            for name, way in ways(table, asked.before, asked.dpmm):
                 if asked.ways and not any(name.startswith(each) for each in asked.ways):
                     continue
-                for epsilon in (3.0,) if asked.quick else EPSILONS:
+                for epsilon in (3.0,) if asked.quick else epsilons_of(table.name):
                     for seed in range(asked.seeds):
                         if (table.name, name, epsilon, seed) in known:
                             continue

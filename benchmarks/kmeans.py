@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.better_models import DELTA, EPSILONS, Case, by_default, state_of_its_own, without_reports
+from benchmarks.better_models import EPSILONS, by_default, state_of_its_own, without_reports
+from benchmarks.cases import DELTA, Case
 from benchmarks.learners import diffprivlib_regression
 from benchmarks.model_tables import tables
 from dpselect.accounting import calibrate

@@ -67,7 +67,7 @@ class ModelTable:
 
     @property
     def encoded(self) -> Array:
-        """The columns as numbers from -1 to 1, or as one indicator for each category."""
+        """The columns as numbers from -1 to 1, a missing one as 0, or as one indicator for each category."""
         parts = []
         for name, cells in self.columns.items():
             known = self.facts["columns"][name] if "columns" in self.facts else self.facts
@@ -75,7 +75,10 @@ class ModelTable:
                 parts.append((cells[:, None] == np.array(known["categories"])).astype(float))
             else:
                 low, high = known["bounds"]
-                parts.append(np.clip((2 * cells - low - high) / (high - low), -1, 1)[:, None])
+                numbers = np.clip((2 * cells - low - high) / (high - low), -1, 1)[:, None]
+                parts.append(np.nan_to_num(numbers))
+                if known.get("missing") == "indicator":
+                    parts.append(np.isnan(numbers).astype(float))
         return np.hstack(parts)
 
 

@@ -24,16 +24,15 @@ import numpy as np
 
 from benchmarks.better_models import (
     DEFAULT,
-    DELTA,
     FOR_MAPS,
     FOR_RATES,
-    Case,
     by_default,
     measure,
     state_of_its_own,
     without_reports,
     written,
 )
+from benchmarks.cases import DELTA, Case
 from benchmarks.model_tables import ModelTable, tables
 from dpselect.accounting import calibrate
 from dpselect.privacy import gaussian

@@ -27,7 +27,6 @@ import numpy as np
 
 from benchmarks.better_models import (
     EPSILONS,
-    Case,
     by_default,
     score,
     space_of,
@@ -35,6 +34,7 @@ from benchmarks.better_models import (
     study,
     without_reports,
 )
+from benchmarks.cases import Case
 from benchmarks.model_tables import ModelTable, tables
 from benchmarks.planner import signals
 from benchmarks.unseen_tables import tailed

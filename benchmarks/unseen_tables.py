@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.better_models import EPSILONS, Case, by_default, gained, run_design, state_of_its_own, without_reports
+from benchmarks.better_models import EPSILONS, by_default, gained, run_design, state_of_its_own, without_reports
+from benchmarks.cases import Case
 from benchmarks.model_tables import AMOUNTS, ModelTable, classes_of, numbers_of, of_second, table_of
 
 QUICK = "bent"
