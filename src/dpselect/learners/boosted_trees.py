@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.learners.clipped_gradients import softmax_errors
 from dpselect.learners.dp_sgd import DPSGDClassification
-from dpselect.learners.dp_sgd_regressor import DPSGDRegression
 from dpselect.learners.encoding import Encoded, TableEncoding
 from dpselect.learners.fixed_point import truncate
 from dpselect.learners.leaf_values import LeafPrior
+from dpselect.learners.least_squares import LeastSquares
 from dpselect.learners.learner import Classifier, PrivateLearner, Regressor
 from dpselect.learners.monotone import monotone, signs_of
 from dpselect.learners.random_trees import CodedColumns, ColumnsTold, RandomTree, draw_tree, pack_trees, unpack_trees
@@ -58,6 +58,7 @@ _EVEN: Final = 0.1
 _DOWN: Final = 1.0 - 2.0**-40
 _MOST_CLASSES: Final = 128
 _MOST_ERROR: Final = 8.0
+_MOST_NOISE_OF_LEAST_SQUARES: Final = 1e5
 _MOST_NOISE: Final = 1e6
 """The largest noise a step of the linear start."""
 
@@ -146,22 +147,9 @@ class _BoostedTrees(TableEncoding, _Fitted):
         self._signs = signs_of(self.monotonic_cst, columns, numbers)
         return CodedColumns(len(numbers), self._bins(), tuple(len(group) for group in self.indicators))
 
-    def _start(self, noise_multiplier: float, rows: float, random: RandomSource) -> Any:
-        """The linear start, unfitted, of at least this noise multiplier in all, or None if it takes no such noise.
-
-        Its noise a step is the least with which its steps, whose number follows from it, cost no more.
-        """
-        learner = self._linear_learner(rows, random)
-
-        def affordable(noise: float) -> bool:
-            return learner.set_params(noise_multiplier=noise).guarantee().gaussian_mu * noise_multiplier <= 1.0
-
-        found = root_between(affordable, safe=_MOST_NOISE, unsafe=0.01, relative=1e-6)
-        return learner.set_params(noise_multiplier=found) if found < _MOST_NOISE else None
-
     @abstractmethod
-    def _linear_learner(self, rows: float, random: RandomSource) -> Any:
-        """The learner of the linear start."""
+    def _start(self, noise_multiplier: float, rows: float, random: RandomSource) -> Any:
+        """The linear start, unfitted, of at least this noise multiplier in all, or None if it takes no such noise."""
 
     @abstractmethod
     def _errors(self, scores: Array, targets: NDArray[Any]) -> Array:
@@ -374,13 +362,17 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
     def _errors(self, scores: Array, targets: NDArray[Any]) -> Array:
         return -softmax_errors(scores, targets)
 
-    def _linear_learner(self, rows: float, random: RandomSource) -> Any:
-        return DPSGDClassification(
-            classes=list(range(self._outputs)),
-            class_weights=self._linear_weights,
-            nominal_rows=rows,
-            random=random,
-        )
+    def _start(self, noise_multiplier: float, rows: float, random: RandomSource) -> Any:
+        weights = self._linear_weights
+        classes = list(range(self._outputs))
+        learner = DPSGDClassification(classes=classes, class_weights=weights, nominal_rows=rows, random=random)
+
+        def affordable(noise: float) -> bool:
+            """Whether its steps, whose number follows from the noise of each, cost no more."""
+            return learner.set_params(noise_multiplier=noise).guarantee().gaussian_mu * noise_multiplier <= 1.0
+
+        found = root_between(affordable, safe=_MOST_NOISE, unsafe=0.01, relative=1e-6)
+        return learner.set_params(noise_multiplier=found) if found < _MOST_NOISE else None
 
     def _linear_scores(self, learner: Any, rows: Array) -> Array:
         return learner._scores(rows)
@@ -456,8 +448,11 @@ class BoostedTreesRegression(_BoostedTrees, Regressor):
     def _errors(self, scores: Array, targets: NDArray[Any]) -> Array:
         return truncate(np.clip(targets[:, None] - scores, -_MOST_ERROR, _MOST_ERROR))
 
-    def _linear_learner(self, rows: float, random: RandomSource) -> Any:
-        return DPSGDRegression(label_bounds=(-1.0, 1.0), nominal_rows=rows, random=random)
+    def _start(self, noise_multiplier: float, rows: float, random: RandomSource) -> Any:
+        if noise_multiplier > _MOST_NOISE_OF_LEAST_SQUARES:
+            return None
+        public = {"label_bounds": (-1.0, 1.0), "nominal_rows": rows}
+        return LeastSquares(noise_multiplier=noise_multiplier, **public, random=random)
 
     def _linear_scores(self, learner: Any, rows: Array) -> Array:
         return learner.predict(rows)[:, None]

@@ -67,7 +67,8 @@ _SEEN: Final = ("zeta", "Alpha beta")
 
 def _searched(learner: str) -> str:
     """A parameter of the learner that a search may draw, from 0.5 to 8."""
-    known = LEARNERS[learner].estimator().get_params()
+    kind = LEARNERS[learner]
+    known = kind.for_task(min(kind.tasks))().get_params()
     return "row_norm" if "row_norm" in known else "learning_rate"
 
 
