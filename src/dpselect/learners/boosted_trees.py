@@ -18,8 +18,8 @@ from dpselect.learners.dp_sgd import DPSGDClassification
 from dpselect.learners.encoding import Encoded, TableEncoding
 from dpselect.learners.fixed_point import truncate
 from dpselect.learners.leaf_values import LeafPrior
-from dpselect.learners.least_squares import LeastSquares
 from dpselect.learners.learner import Classifier, PrivateLearner, Regressor
+from dpselect.learners.least_squares import LeastSquares
 from dpselect.learners.monotone import monotone, signs_of
 from dpselect.learners.random_trees import CodedColumns, ColumnsTold, RandomTree, draw_tree, pack_trees, unpack_trees
 from dpselect.learners.rows import (
@@ -369,7 +369,8 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
 
         def affordable(noise: float) -> bool:
             """Whether its steps, whose number follows from the noise of each, cost no more."""
-            return learner.set_params(noise_multiplier=noise).guarantee().gaussian_mu * noise_multiplier <= 1.0
+            mu = learner.set_params(noise_multiplier=noise).guarantee().gaussian_mu
+            return mu is not None and mu * noise_multiplier <= 1.0
 
         found = root_between(affordable, safe=_MOST_NOISE, unsafe=0.01, relative=1e-6)
         return learner.set_params(noise_multiplier=found) if found < _MOST_NOISE else None
@@ -451,8 +452,8 @@ class BoostedTreesRegression(_BoostedTrees, Regressor):
     def _start(self, noise_multiplier: float, rows: float, random: RandomSource) -> Any:
         if noise_multiplier > _MOST_NOISE_OF_LEAST_SQUARES:
             return None
-        public = {"label_bounds": (-1.0, 1.0), "nominal_rows": rows}
-        return LeastSquares(noise_multiplier=noise_multiplier, **public, random=random)
+        bounds = (-1.0, 1.0)
+        return LeastSquares(label_bounds=bounds, noise_multiplier=noise_multiplier, nominal_rows=rows, random=random)
 
     def _linear_scores(self, learner: Any, rows: Array) -> Array:
         return learner.predict(rows)[:, None]
