@@ -13,20 +13,32 @@ from dpselect.randomness import keyed_source
 from dpselect.study.metrics import METRICS, RowMetric, ScoreNoise
 from dpselect.study.metrics.metric import metrics_for
 from dpselect.study.target import Target
-from tests.study.metrics.metrics_cases import ADD, NUMBER, REPLACE, TWO, Answers, cells_of, universe, worst_loss
+from tests.study.metrics.metrics_cases import (
+    ADD,
+    GAUSSIAN,
+    NUMBER,
+    PURE,
+    REPLACE,
+    TWO,
+    Answers,
+    cells_of,
+    universe,
+    worst_loss,
+)
 
 NAMES = {"classification": TWO, "regression": NUMBER}
 SHIPPED = [(name, METRICS.facts(name)["task"]) for name in METRICS]
 
 
 @pytest.mark.cases(5)
+@pytest.mark.parametrize("noise", [PURE, GAUSSIAN], ids=["pure", "gaussian"])
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 @pytest.mark.parametrize(("name", "task"), SHIPPED)
-def test_one_row_costs_epsilon_and_no_more(name, task, adjacency):
+def test_one_row_costs_epsilon_and_no_more(name, task, adjacency, noise):
     """Over all pairs of neighbours of up to two rows; some pair attains it, except where a row is two parts of which
     one cannot move all the way while the other does."""
     target = NAMES[task]
-    worst = worst_loss(METRICS[name](target), target, adjacency)
+    worst = worst_loss(METRICS[name](target), target, adjacency, noise)
     assert worst <= 1.0 + 1e-12
     assert worst >= 1.0 - 1e-4
 
@@ -44,6 +56,9 @@ def test_noise_for_less_than_a_row_can_do_is_found(name, adjacency):
     less = honest / 2 if name in ("auc", "balanced-accuracy") and adjacency is REPLACE else honest * 0.99
     with patch.object(type(metric), "moved", lambda self, adjacency: less):
         assert worst_loss(metric, target, adjacency) > 1.009
+    less = metric.moved_squares(adjacency) * (less / honest) ** 2
+    with patch.object(type(metric), "moved_squares", lambda self, adjacency: less):
+        assert worst_loss(metric, target, adjacency, GAUSSIAN) > 1.009
 
 
 @pytest.mark.parametrize(("name", "task"), SHIPPED)

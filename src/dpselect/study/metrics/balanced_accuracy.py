@@ -49,6 +49,9 @@ class BalancedAccuracy(Metric):
     def moved(self, adjacency: Adjacency) -> int:
         return 1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2
 
+    def moved_squares(self, adjacency: Adjacency) -> int:
+        return self.moved(adjacency)
+
     def score(self, cells: Cells, *, rows: float, noise: ScoreNoise | None) -> float:
         rows = np.maximum(cells[0] + cells[1], self.smallest_count(noise))
         return float(np.mean(np.clip(cells[0] / rows, 0.0, 1.0)))

@@ -30,7 +30,7 @@ class RowMetric(Metric):
     Claim: pure epsilon for one row by noise for `steps`. Proof: a row that is added or removed moves the two cells by v
     and `steps` - v, together by `steps`: the second one, with which the number of rows need not be public, is free. A
     row that is replaced moves the first by at most `steps`; only that one gets noise, and the second is what lacks to
-    the public number of all steps. QED
+    the public number of all steps. The sum of the squared differences is at most that of `steps`, either way. QED
 
     Under adding or removing, runs are compared by half the difference of the noisy cells. Its noise has half the
     variance of the first cell's. This works because the sum of the cells is the same for all runs.
@@ -72,7 +72,7 @@ class RowMetric(Metric):
     def noisy(self, cells: Cells, noise: ScoreNoise, random: RandomSource) -> Cells:
         if noise.adjacency is Adjacency.ADD_OR_REMOVE_ONE:
             return super().noisy(cells, noise, random)
-        total = noise.added(cells[:1], self.steps, random)[0]
+        total = noise.added(cells[:1], self.reach(noise.adjacency), random)[0]
         return np.array([total, int(np.sum(cells)) - total])
 
     def score(self, cells: Cells, *, rows: float, noise: ScoreNoise | None) -> float:  # noqa: ARG002
