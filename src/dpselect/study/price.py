@@ -22,6 +22,7 @@ from dpselect.searching.design import DesignPrice, PriceRequest, Scored
 from dpselect.study.bounds import Purchase, purchase_of
 from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.cell_counts import CellPrice, cell_price
+from dpselect.study.expected import check_figure
 from dpselect.study.learners.recipe import Recipe
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.portfolio import agreement, the_choice
@@ -130,9 +131,11 @@ def price(settled: Settled) -> Priced:
 def check_budget(priced: Priced) -> Priced:
     """Return the same if the budget has room for it, and if a store to continue with is that of this search.
 
-    Raises `BudgetError` or `StudyError`. Charges nothing and reads no row.
+    Raises `BudgetError` or `StudyError`, also for a figure that would be noise. Charges nothing and reads no row.
     """
     settled, found = priced.settled, priced.price
+    if settled.shows_score and settled.study.validation.metric is not None:
+        check_figure(settled.study, settled.metric, priced.score_noise, settled.law.mean)
     left = None if settled.place.resume else settled.left
     if left is not None and (left.epsilon < Fraction(found.epsilon) or left.delta < Fraction(found.delta)):
         raise BudgetError(

@@ -10,7 +10,7 @@ from sklearn import metrics as peers
 
 from dpselect.errors import ArgumentError
 from dpselect.randomness import keyed_source
-from dpselect.study.metrics import METRICS, RowMetric, ScoreNoise
+from dpselect.study.metrics import METRICS, ScoreNoise
 from dpselect.study.metrics.metric import metrics_for
 from dpselect.study.target import Target
 from tests.study.metrics.metrics_cases import (
@@ -139,13 +139,13 @@ def test_tiny_huge_and_negative_labels(bounds):
     labels = low + (high / 2 - low / 2) * np.linspace(0.0, 2.0, 9)
     found = metrics_for(target)
     assert ("squared-error" in found) == (bounds[1] < 1e200)
-    for metric in found.values():
+    for name, metric in found.items():
         cells = metric.cells(Answers(target), labels[:, None], labels)
         for noise in (None, ScoreNoise(0.5, ADD)):
             assert math.isfinite(metric.score(cells, rows=9.0, noise=noise))
             estimate = metric.estimate(cells, noise=noise, failure=0.01)
             assert all(math.isfinite(end) for end in (estimate.value, estimate.low or 0.0, estimate.high or 0.0))
-        best = metric.upper if isinstance(metric, RowMetric) else 1.0
+        best = {"absolute-error": 0.0, "squared-error": 0.0, "median-error": 0.0}.get(name, 1.0)
         lost = metric.score(metric.lost(labels), rows=9.0, noise=None)
         assert metric.score(cells, rows=9.0, noise=None) - lost >= 0.9 * (best - lost)
 
@@ -188,7 +188,7 @@ def test_metrics_refuse_answers_of_another_shape_and_labels_they_are_not_for():
 @pytest.mark.parametrize("name", ["accuracy", "auc", "balanced-accuracy", "log-loss"])
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 def test_intervals_hold_for_further_rows_and_need_the_noise(name, adjacency):
-    """With much noise: none of 40 fails, at 0.05 each; intervals that forget the noise fail often."""
+    """With much noise: none of 40 fails, at 0.05 each; of 20 intervals that forget the noise some do."""
     metric, noise = METRICS[name](TWO), ScoreNoise(0.02 if name == "auc" else 0.05, adjacency)
     X, y = random_rows(40_000, seed=9)
     whole = metric.estimate(metric.cells(Answers(), X, y), noise=None, failure=0.5).value
@@ -196,11 +196,11 @@ def test_intervals_hold_for_further_rows_and_need_the_noise(name, adjacency):
     for k in range(40):
         part = slice(1000 * k, 1000 * (k + 1))
         noisy = metric.noisy(metric.cells(Answers(), X[part], y[part]), noise, keyed_source(k))
-        for counted in missed:
+        for counted in (True, False) if k < 20 else (True,):
             found = metric.estimate(noisy, noise=noise if counted else None, failure=0.05)
             missed[counted] += not found.low - 1e-3 <= whole <= found.high + 1e-3
     assert missed[True] == 0
-    assert missed[False] >= 3
+    assert missed[False] >= 2
 
 
 @pytest.mark.parametrize("name", ["absolute-error", "r2", "squared-error"])
@@ -215,8 +215,8 @@ def test_intervals_of_errors_hold_for_further_rows_and_need_the_noise(name):
         part = slice(500 * k, 500 * (k + 1))
         cells = metric.cells(Answers(NUMBER), answers[part, None], labels[part])
         noisy = metric.noisy(cells, noise, keyed_source(k))
-        for counted in missed:
+        for counted in (True, False) if k < 20 else (True,):
             found = metric.estimate(noisy, noise=noise if counted else None, failure=0.05)
             missed[counted] += not (-math.inf if found.low is None else found.low) <= whole <= found.high
     assert missed[True] == 0
-    assert missed[False] >= 3
+    assert missed[False] >= 2

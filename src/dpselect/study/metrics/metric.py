@@ -15,7 +15,7 @@ from dpselect.registry import Registry
 from dpselect.study.metrics.score_noise import Cells, Reach, ScoreNoise
 from dpselect.study.target import Target
 
-__all__ = ["METRICS", "Cells", "Estimate", "Metric", "ScoreNoise", "metrics_for"]
+__all__ = ["METRICS", "Cells", "Estimate", "Figure", "Metric", "ScoreNoise", "metrics_for"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,20 @@ class Estimate:
     value: float
     low: float | None
     high: float | None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number that the noisy counts of a metric tell about a model, with the best constant answer's beside it.
+
+    `constant` is what always giving `answer` reaches on the same rows, by the same counts. None if they do not tell.
+    """
+
+    name: str
+    estimate: Estimate
+    constant: float | None
+    answer: Any
+    less_is_better: bool
 
 
 class Metric(ABC):
@@ -99,6 +113,29 @@ class Metric(ABC):
         `shares` is the part of the rows that each class has, None if it is neither public nor paid for.
         """
         return None
+
+    def figures(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> list[Figure]:  # noqa: ARG002
+        """All that the cells tell of a model, this metric's figure first. Each interval holds by itself.
+
+        Empty, the default: the figure of `estimate` alone, beside `constant`.
+        """
+        return []
+
+    def shares(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> list[Estimate] | None:  # noqa: ARG002
+        """The part of the rows that each class has, with intervals that hold by themselves. None: nothing tells."""
+        return None
+
+    def typical(self, rows: float, noise: ScoreNoise | None) -> Cells | None:  # noqa: ARG002
+        """The cells of a model in the middle between a constant and a good one, as `noisy` gives them without noise.
+
+        From public facts alone: the number of rows. None, the default, if the metric does not say.
+        """
+        return None
+
+    @property
+    def span(self) -> float:
+        """How far apart the figures of a constant and of a perfect model are: a wider interval says nothing."""
+        return 1.0
 
     @property
     def noisy_shape(self) -> tuple[int, ...]:
