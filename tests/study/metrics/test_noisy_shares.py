@@ -46,7 +46,7 @@ def test_a_share_is_shown_wrongly_as_seldom_as_is_said_by_the_exact_law(noise, p
 
 
 def test_intervals_that_forget_the_noise_fail():
-    assert chance_shown(12, 0.3, ScoreNoise(None, ADD, 4.0), CellNoise(), 0.1) > 0.15
+    assert chance_shown(12, 0.3, ScoreNoise(None, ADD, 6.0), CellNoise(), 0.1) > 0.15
 
 
 def test_without_noise_an_interval_is_at_most_half_as_wide_again_as_the_exact_one():

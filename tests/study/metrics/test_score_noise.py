@@ -26,7 +26,7 @@ def rounded_gaussian(deviation):
 
 
 def discrete_laplace(rate):
-    values = np.arange(-4000, 4001)
+    values = np.arange(-1500, 1501)
     masses = np.exp(-rate * np.abs(values))
     return values, masses / np.sum(masses)
 
