@@ -5,7 +5,8 @@ import math
 import pytest
 
 from dpselect.numerics.digits import rounded_up
-from dpselect.report.card import card
+from dpselect.report.card import card, no_better_in_words
+from dpselect.report.model_card import render_model_card
 from dpselect.study.columns.column import Column
 from tests.report.pages import BUDGET, FACTS, page, released
 
@@ -175,3 +176,42 @@ def test_the_commands_are_those_for_such_a_file():
     assert use[0][2].endswith(" --thousands . --skip-rows 1")
     assert "pandas.read_csv(\"new.csv\", thousands='.', skiprows=1)" in use[1][2]
     assert parts(found=False, model=None)["use"] == []
+
+
+FIGURES = [
+    {"name": "accuracy", "value": 0.71, "low": 0.62, "high": 0.79, "constant": 0.6, "answer": "well"},
+    {"name": "balanced-accuracy", "value": 0.64, "low": 0.5, "high": 0.78, "constant": 0.5, "answer": None},
+]
+SHARES = [{"value": 0.6, "low": 0.55, "high": 0.66}, {"value": 0.4, "low": 0.33, "high": 0.46}]
+
+
+def told(**changes):
+    figures = [{**one, "less_is_better": False} for one in FIGURES]
+    return {"figures": figures, "shares": SHARES, **changes}
+
+
+def test_figures_from_the_same_counts_stand_in_a_table_beside_the_constant_answer():
+    found = parts(validation=told())
+    assert found["measured"] == [
+        ("accuracy", "0.71", "between 0.62 and 0.79", "0.6"),
+        ("balanced-accuracy", "0.64", "between 0.5 and 0.78", "0.5"),
+    ]
+    assert "well 0.6 (0.55 to 0.66), ill 0.4 (0.33 to 0.46)" in " ".join(found["quality"])
+    assert parts()["measured"] == []
+    shown = page(release=released(validation=told()))
+    assert '<th scope="row">balanced-accuracy</th><td class="number">0.64</td>' in shown
+    assert "| balanced-accuracy | 0.64 | between 0.5 and 0.78 | 0.5 |" in render_model_card(
+        released(validation=told()), FACTS
+    )
+
+
+def test_a_constant_model_is_called_one():
+    """Of an accuracy and a balanced accuracy one that is better than the constant answer is enough."""
+    near = [{**one, "value": one["constant"], "low": 0.45, "less_is_better": False} for one in FIGURES]
+    assert no_better_in_words(told(figures=near)) == [
+        "by its figures the model is no better than always answering well, with accuracy 0.6"
+    ]
+    apart = [{**near[0]}, {**near[1], "low": 0.55}]
+    assert no_better_in_words(told(figures=apart)) == []
+    tiles = parts(validation=told(figures=near, constant={"value": 0.6, "answer": "well", "from": "counts"}))["figures"]
+    assert tiles[1] == ("one answer for all rows", "0.6", "the model is not shown to be better")

@@ -46,6 +46,7 @@ def card(release: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]
         "settings": [(name, shown(value)) for name, value in settings.items()],
         "figures": list(_figures(release)),
         "quality": list(_quality(release)),
+        "measured": _measured(release),
         "cells": list(cells_in_words(release)),
         "protected": list(_protected(release, facts)),
         "columns": columns[:_MOST_NAMES],
@@ -184,6 +185,18 @@ def _near(figure: Mapping[str, Any]) -> bool:
     return bool(ahead <= (ends[1] - ends[0]) / 4.0)
 
 
+def _measured(release: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """The figures from the same counts, if there are several: name, value, interval, the best constant answer's."""
+    told = [] if release["validation"] is None else _told(release["validation"])
+    if len(told) < 2:
+        return []
+    constants = ["" if one["constant"] is None else shown(one["constant"]) for one in told]
+    return [
+        (one["name"], shown(one["value"]), _interval(one), constant)
+        for one, constant in zip(told, constants, strict=True)
+    ]
+
+
 def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
     metric = found["metric"]
     chosen = ", the choice among runs" if design_of(release).draws else ""
@@ -210,9 +223,6 @@ def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator
         }[constant["from"]]
         yield f"One and the same answer for all rows{answer} reaches {shown(constant['value'])}{how}."
     yield from (f"{said[0].upper()}{said[1:]}." for said in no_better_in_words(found))
-    for one in _told(found)[1:]:
-        beside = "" if one["constant"] is None else f" One answer for all rows reaches {shown(one['constant'])}."
-        yield f"From the same counts, its {one['name']} is {shown(one['value'])}: on new rows {_interval(one)}.{beside}"
     if found["rows_by_class"] is not None:
         counts = dict(zip(map(str, data["classes"]), found["rows_by_class"], strict=True))
         yield f"Held-out rows by class, with noise: {shown(counts)}."
