@@ -184,6 +184,7 @@ def test_metrics_refuse_answers_of_another_shape_and_labels_they_are_not_for():
         METRICS["squared-error"](Target(bounds=(-1e200, 1e200)))
 
 
+@pytest.mark.full
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["accuracy", "auc", "balanced-accuracy", "log-loss"])
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
@@ -203,6 +204,7 @@ def test_intervals_hold_for_further_rows_and_need_the_noise(name, adjacency):
     assert missed[False] >= 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["absolute-error", "r2", "squared-error"])
 def test_intervals_of_errors_hold_for_further_rows_and_need_the_noise(name):
     random = np.random.default_rng(6)

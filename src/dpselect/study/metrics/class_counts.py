@@ -9,6 +9,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Adjacency
+from dpselect.study.metrics.mean_shares import mean_share_interval
 from dpselect.study.metrics.metric import Cells, Estimate, Figure, Metric, ScoreNoise
 from dpselect.study.metrics.noisy_shares import CellNoise, share_interval_of_cells
 from dpselect.study.target import Target
@@ -81,17 +82,10 @@ class ClassCounts(Metric):
         return self._share(right, total, (classes, classes + 1), noise, failure)
 
     def balanced(self, cells: Cells, noise: ScoreNoise | None, failure: float) -> Estimate:
-        """The mean over the classes of the share of their rows that is recognised.
-
-        Each class has an interval. All hold together but with probability `failure`, and so does that of the mean.
-        """
-        classes, value = len(self.target.classes), self.balanced_score(cells, noise)
-        each = [
-            self._interval(float(right), float(right + wrong), (1, 1), noise, failure / classes)
-            for right, wrong in cells.T[:-1]
-        ]
-        low, high = np.mean(each, axis=0)
-        return Estimate(value, min(value, float(low)), max(value, float(high)))
+        """The mean over the classes of the share of their rows that is recognised."""
+        value, counts = self.balanced_score(cells, noise), cells[:, :-1].astype(np.float64)
+        low, high = mean_share_interval(counts[0], counts[0] + counts[1], self._noise_of_cells(noise), failure)
+        return Estimate(value, min(value, low), max(value, high))
 
     def balanced_score(self, cells: Cells, noise: ScoreNoise | None) -> float:
         """The balanced accuracy. A class with fewer rows than the noise counts as if it had as many."""
@@ -119,17 +113,14 @@ class ClassCounts(Metric):
         self, good: float, total: float, cells: tuple[int, int], noise: ScoreNoise | None, failure: float
     ) -> Estimate:
         value = min(max(good / max(total, 1.0), 0.0), 1.0)
-        low, high = self._interval(good, total, cells, noise, failure)
+        low, high = share_interval_of_cells(good, total, cells, self._noise_of_cells(noise), failure)
         return Estimate(value, min(value, low), max(value, high))
 
-    def _interval(
-        self, good: float, total: float, cells: tuple[int, int], noise: ScoreNoise | None, failure: float
-    ) -> tuple[float, float]:
-        of_cells = CellNoise()
-        if noise is not None:
-            reach = self.reach(noise.adjacency)
-            of_cells = CellNoise(lambda at: noise.cumulants(at, reach))
-        return share_interval_of_cells(good, total, cells, of_cells, failure)
+    def _noise_of_cells(self, noise: ScoreNoise | None) -> CellNoise:
+        if noise is None:
+            return CellNoise()
+        reach = self.reach(noise.adjacency)
+        return CellNoise(lambda at: noise.cumulants(at, reach))
 
     def _counted(self, places: Any, right: Any) -> Cells:
         classes = len(self.target.classes) + 1
