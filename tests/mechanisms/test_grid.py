@@ -12,7 +12,14 @@ from scipy import stats
 
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms import discrete_gaussian, discrete_laplace
-from dpselect.mechanisms.grid import add_on_grid, gaussian_steps, grid_at_most, round_to_grid, rounding_sensitivity
+from dpselect.mechanisms.grid import (
+    add_on_grid,
+    gaussian_integers,
+    gaussian_steps,
+    grid_at_most,
+    round_to_grid,
+    rounding_sensitivity,
+)
 from dpselect.randomness import keyed_source
 
 FALSE_ALARM = 1e-6
@@ -163,3 +170,15 @@ def test_discrete_gaussian_law(variance: Fraction) -> None:
     draws = [discrete_gaussian(variance, source) for _ in range(12_000)]
     assert whole_number_p_value(draws, lambda x: math.exp(-x * x / (2 * variance))) > FALSE_ALARM
     assert whole_number_p_value(draws, lambda x: math.exp(-x * x / (2.4 * variance))) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("deviation", [0.3, 1.0, 40.0])
+def test_gaussian_integers_have_the_law_of_a_rounded_gaussian(deviation: float) -> None:
+    drawn = gaussian_integers(deviation, 20_000, keyed_source(2))
+    most = math.ceil(2.5 * deviation)
+    counts = np.bincount(np.clip(drawn, -most, most) + most, minlength=2 * most + 1)
+    ends = np.concatenate([[-np.inf], np.arange(-most, most) + 0.5, [np.inf]])
+    expected = 20_000 * np.diff(stats.norm.cdf(ends / deviation))
+    assert stats.chisquare(counts, expected).pvalue > FALSE_ALARM
+    with pytest.raises(ArgumentError, match="deviation"):
+        gaussian_integers(2.0**-21, 3)

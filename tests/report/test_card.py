@@ -5,7 +5,8 @@ import math
 import pytest
 
 from dpselect.numerics.digits import rounded_up
-from dpselect.report.card import card
+from dpselect.report.card import card, no_better_in_words
+from dpselect.report.model_card import render_model_card
 from dpselect.study.columns.column import Column
 from tests.report.pages import BUDGET, FACTS, page, released
 
@@ -115,16 +116,21 @@ def test_one_answer_for_all_rows_stands_beside_the_figure(constant, said):
     text = " ".join(parts(validation={"constant": constant})["quality"])
     assert said in text
     # the interval is from 0.62 to 0.79
-    assert ("does not exclude that the model is no better" in text) == (constant["value"] >= 0.62)
+    assert ("the model is no better than always" in text) == (constant["value"] == 0.98)
 
 
 def test_a_loss_is_compared_the_other_way_round():
     loss = {"metric": "log-loss", "value": 0.4, "low": 0.3, "high": 0.5, "less_is_better": True}
-    for value, doubtful in ((0.6, False), (0.45, True)):
+    for value, said in (
+        (0.6, None),
+        (0.47, "do not show that the model is better"),
+        (0.42, "is no better than always"),
+    ):
         constant = {"value": value, "answer": None, "from": "declared"}
         text = " ".join(parts(validation={**loss, "constant": constant})["quality"])
         assert "Less is better." in text
-        assert ("does not exclude" in text) == doubtful
+        assert said is None or said in text
+        assert ("always giving one answer" in text) == (said is not None)
 
 
 def test_where_one_answer_is_neither_public_nor_paid_for_the_card_says_why():
@@ -170,3 +176,42 @@ def test_the_commands_are_those_for_such_a_file():
     assert use[0][2].endswith(" --thousands . --skip-rows 1")
     assert "pandas.read_csv(\"new.csv\", thousands='.', skiprows=1)" in use[1][2]
     assert parts(found=False, model=None)["use"] == []
+
+
+FIGURES = [
+    {"name": "accuracy", "value": 0.71, "low": 0.62, "high": 0.79, "constant": 0.6, "answer": "well"},
+    {"name": "balanced-accuracy", "value": 0.64, "low": 0.5, "high": 0.78, "constant": 0.5, "answer": None},
+]
+SHARES = [{"value": 0.6, "low": 0.55, "high": 0.66}, {"value": 0.4, "low": 0.33, "high": 0.46}]
+
+
+def told(**changes):
+    figures = [{**one, "less_is_better": False} for one in FIGURES]
+    return {"figures": figures, "shares": SHARES, **changes}
+
+
+def test_figures_from_the_same_counts_stand_in_a_table_beside_the_constant_answer():
+    found = parts(validation=told())
+    assert found["measured"] == [
+        ("accuracy", "0.71", "between 0.62 and 0.79", "0.6"),
+        ("balanced-accuracy", "0.64", "between 0.5 and 0.78", "0.5"),
+    ]
+    assert "well 0.6 (0.55 to 0.66), ill 0.4 (0.33 to 0.46)" in " ".join(found["quality"])
+    assert parts()["measured"] == []
+    shown = page(release=released(validation=told()))
+    assert '<th scope="row">balanced-accuracy</th><td class="number">0.64</td>' in shown
+    assert "| balanced-accuracy | 0.64 | between 0.5 and 0.78 | 0.5 |" in render_model_card(
+        released(validation=told()), FACTS
+    )
+
+
+def test_a_constant_model_is_called_one():
+    """Of an accuracy and a balanced accuracy one that is better than the constant answer is enough."""
+    near = [{**one, "value": one["constant"], "low": 0.45, "less_is_better": False} for one in FIGURES]
+    assert no_better_in_words(told(figures=near)) == [
+        "by its figures the model is no better than always answering well, with accuracy 0.6"
+    ]
+    apart = [{**near[0]}, {**near[1], "low": 0.55}]
+    assert no_better_in_words(told(figures=apart)) == []
+    tiles = parts(validation=told(figures=near, constant={"value": 0.6, "answer": "well", "from": "counts"}))["figures"]
+    assert tiles[1] == ("one answer for all rows", "0.6", "the model is not shown to be better")

@@ -7,16 +7,18 @@ import pytest
 from dpselect.accounting.planning.search_prices import SearchPrice
 from dpselect.errors import BudgetError, StudyError
 from dpselect.mechanisms import NoisyCount
-from dpselect.privacy import Adjacency, compose
+from dpselect.privacy import Adjacency, compose, gaussian
 from dpselect.study import parse_study
-from dpselect.study.price import _fingerprint
+from dpselect.study.price import _fingerprint, price
 from dpselect.study.validate import StudyPaths, validate
-from tests.study.portfolio_cases import MANY
+from tests.study.portfolio_cases import MANY, parsed
 from tests.study.schema_cases import changed
 from tests.study.training_scores_cases import priced, searched
 from tests.study.write_cases import study_of
 
 # The price of a study
+
+RATES = {"learning_rate": {"law": "log_uniform", "low": 0.1, "high": 10.0}}
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +77,63 @@ def test_other_words_do_not_stop_a_resume(tmp_path):
     ]
     assert marks[0] == marks[1]
     assert {name for name in marks[0] if marks[0][name] != marks[2][name]} == {"privacy.epsilon"}
+
+
+def told(**tables):
+    privacy = {**MANY, "nominal_rows": 150}
+    return price(validate(parsed(**{"privacy": privacy, **tables}), StudyPaths(Path(), Path("out"))))
+
+
+def words(found):
+    """The probability in the report's plain words: a guess about one row is right with it at most."""
+    return (1.0 + found.price.search.delta(0.0)) / 2.0
+
+
+@pytest.mark.parametrize("design", ["one-run", pytest.param("portfolio", marks=pytest.mark.full)])
+def test_a_figure_leaves_the_protection_in_plain_words_as_it_is(design):
+    maps = {} if design == "one-run" else {"map": {"law": "categorical", "choices": ["cos4", "joint"]}}
+    space = {"space": maps, "repetitions": {}}
+    alone = told(search={"design": design}, validation={"data": "none"}, **space)
+    shown = told(search={"design": design}, validation={"data": "private"}, **space)
+    assert alone.score_noise is None
+    assert shown.score_noise.multiplier > 0.0
+    assert words(shown) == pytest.approx(words(alone), abs=0.002)
+    assert shown.price.epsilon <= MANY["epsilon"]
+    much = {"data": "private", "score_epsilon": 0.8 * MANY["epsilon"]}
+    pure = told(search={"design": design}, validation=much, **space)
+    assert words(pure) > words(shown) + 0.1
+
+
+@pytest.mark.full
+@pytest.mark.cases(1)
+def test_a_row_that_validates_pays_no_more_than_one_that_trains():
+    """The noise of the figure, by the parameter of its Gaussian, is that of training, for one run and for a search."""
+    one = {"search": {"design": "one-run"}, "space": {}}
+    laws = (one, {"search": {"design": "one-stage"}, "space": RATES, "repetitions": {"law": "harmonic", "limit": 3}})
+    for tables in laws:
+        found = told(validation={"data": "private"}, **tables)
+        training = found.settled.recipe.guarantee(found.price.noise)
+        assert found.price.parts == (training,)
+        assert 1.0 / found.price.score_multiplier <= training.gaussian_mu
+        assert found.price.score_multiplier == pytest.approx(1.0 / training.gaussian_mu)
+        score = gaussian(noise_multiplier=found.price.score_multiplier)
+        assert SearchPrice((score,), found.settled.law).epsilon(1e-6) <= found.price.epsilon
+    with_less = gaussian(noise_multiplier=0.9 * found.price.score_multiplier)
+    assert SearchPrice((with_less,), found.settled.law, found.price.beside).epsilon(1e-6) > MANY["epsilon"]
+
+
+@pytest.mark.full
+def test_a_sampled_run_has_a_figure_that_is_priced_for_itself():
+    learner = {"name": "dp-sgd", "sampling_rate": 0.2, "steps": 20}
+    found = told(validation={"data": "private"}, learner=learner, search={"design": "one-run"}, space={}).price
+    assert len(found.parts) == 2
+    assert found.parts[1].gaussian_mu == pytest.approx(1.0 / found.score_multiplier)
+    assert found.epsilon <= MANY["epsilon"]
+
+
+@pytest.mark.full
+def test_without_delta_a_figure_has_laplace_noise():
+    privacy, one = {"epsilon": 3.0, "delta": 0.0, "nominal_rows": 150}, {"search": {"design": "one-run"}, "space": {}}
+    found = told(privacy=privacy, learner={"name": "output-perturbation"}, validation={"data": "private"}, **one).price
+    assert found.score_multiplier is None
+    assert found.parts[1].pure_epsilon == pytest.approx(found.score_epsilon)

@@ -197,7 +197,10 @@ def test_all_that_is_wrong_is_said_at_once():
     assert 'data.class_shares: goes with task = "classification"' in lines
     assert "data.label_bounds: needed for a regression: the least and the largest label, public" in lines
     assert 'learner.class_weights: goes with task = "classification"' in lines
-    assert "validation.metric: auc is not for a regression; there are absolute-error, r2, squared-error" in lines
+    assert (
+        "validation.metric: auc is not for a regression; there are absolute-error, median-error, r2, squared-error"
+        in lines
+    )
     assert any(line.startswith("privacy.epsilon: ") for line in lines)
 
 

@@ -170,6 +170,7 @@ def _checked(found: dict[str, Any], runs: str) -> str:
         f"the whole {_design(found).whole} will cost epsilon {_shown(found['epsilon'])} at delta "
         f"{_shown(found['delta'])}, {found['adjacency']}",
         *trained,
+        *_figure_expected(found["expected_figure"]),
         *_bought(found["preparation"]),
         *_counted(found["cells"]),
         *(f"declared: {each}" for each in found["declared"]),
@@ -192,6 +193,15 @@ def _counted(cells: dict[str, Any] | None) -> list[str]:
         return []
     price = f"epsilon {_shown(cells['epsilon'])} by themselves, all off by at most {cells['margin_95']}, 95 % sure"
     return [f"counts of lost and clipped cells: {price}"]
+
+
+def _figure_expected(expected: dict[str, Any] | None) -> list[str]:
+    if expected is None:
+        return []
+    value, low, high = (f"{expected[key]:.3g}" for key in ("value", "low", "high"))
+    rows = f"about {expected['rows']} held-out rows"
+    interval = f"{low} to {high}, {100 * expected['confidence']:g} % sure"
+    return [f"expected of {rows}: {expected['metric']} {value}, say, would be shown as {interval}"]
 
 
 def _without_learner(candidate: dict[str, Any]) -> dict[str, Any]:
@@ -222,9 +232,15 @@ def _validated(release: dict[str, Any]) -> list[str]:
     found = release["validation"]
     if found is None:
         return [] if release["score"] is None else [f"released score: {release['score']:.3f}"]
-    ends = ["no bound" if end is None else f"{end:.4g}" for end in (found["low"], found["high"])]
-    interval = f"between {ends[0]} and {ends[1]} on new rows, with probability {found['confidence']:g}"
-    return [f"{found['metric']} on private rows, with noise: {found['value']:.4g}; {interval}"]
+    from dpselect.report.card import no_better_in_words
+
+    lines = []
+    for one in found["figures"]:
+        ends = ["no bound" if end is None else f"{end:.4g}" for end in (one["low"], one["high"])]
+        interval = f"between {ends[0]} and {ends[1]} on new rows, with probability {found['confidence']:g}"
+        constant = "" if one["constant"] is None else f"; always one answer: {one['constant']:.4g}"
+        lines.append(f"{one['name']} on private rows, with noise: {one['value']:.4g}; {interval}{constant}")
+    return [*lines, *(f"warning: {said}" for said in no_better_in_words(found))]
 
 
 def _released(release: dict[str, Any], folder: Path) -> str:

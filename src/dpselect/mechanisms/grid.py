@@ -12,10 +12,19 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms.scores import as_vector
 from dpselect.randomness import RandomSource, discrete_gaussian_array
 
-__all__ = ["add_on_grid", "gaussian_steps", "grid_at_most", "round_to_grid", "rounding_sensitivity"]
+__all__ = [
+    "add_on_grid",
+    "gaussian_integers",
+    "gaussian_steps",
+    "grid_at_most",
+    "round_to_grid",
+    "rounding_sensitivity",
+]
 
 _EXACT = 2.0**52
 """Multiples of the granularity up to this many times it, and sums of two of them, are exact doubles."""
+_FINE = 25
+"""A standard deviation has at least 2**24 steps of the grid that is rounded to integers."""
 
 
 def grid_at_most(limit: float) -> float:
@@ -126,3 +135,24 @@ def gaussian_steps(
     """
     number("deviation", deviation, at_least=2.0**24, at_most=2.0**56)
     return discrete_gaussian_array(Fraction(deviation) ** 2, size, random)
+
+
+def gaussian_integers(
+    deviation: float, size: int | tuple[int, ...], random: RandomSource | None = None
+) -> NDArray[np.int64]:
+    """Gaussian noise of standard deviation `deviation`, rounded to integers: for integers of any deviation.
+
+    Claim: adding it to integers is a post-processing of the continuous Gaussian mechanism on them. Proof: the noise is
+    drawn on a grid of 2**-k by `gaussian_steps`, which has at least 2**24 steps in a deviation. An integer n is on this
+    grid, so that n plus the noise there is a function of n + z. Rounding to integers is another, and
+    rounding n + z is n plus rounding z. QED
+
+    Raises `ArgumentError` unless 2**-20 <= deviation <= 2**56.
+
+    >>> bool(abs(gaussian_integers(2.0, 1000)).max() < 20)
+    True
+    """
+    number("deviation", deviation, at_least=2.0**-20, at_most=2.0**56)
+    fine = max(0, _FINE - math.frexp(deviation)[1])
+    steps = gaussian_steps(math.ldexp(deviation, fine), size, random)
+    return np.asarray((steps + (1 << fine >> 1)) >> fine)

@@ -13,7 +13,7 @@ from dpselect.report.cells import cells_in_words
 from dpselect.searching import Design
 from dpselect.searching.design import DESIGNS, design_names
 
-__all__ = ["card", "design_of", "shown"]
+__all__ = ["better_than_constant", "card", "design_of", "no_better_in_words", "shown"]
 
 _MOST_NAMES: Final = 12
 """So many categories of a column, or rows of the table of columns, are shown at once."""
@@ -46,6 +46,7 @@ def card(release: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]
         "settings": [(name, shown(value)) for name, value in settings.items()],
         "figures": list(_figures(release)),
         "quality": list(_quality(release)),
+        "measured": _measured(release),
         "cells": list(cells_in_words(release)),
         "protected": list(_protected(release, facts)),
         "columns": columns[:_MOST_NAMES],
@@ -109,7 +110,8 @@ def _figures(release: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     if found is not None:
         yield f"{found['metric']} on held-out rows", rounded(found["value"]), _interval(found)
         if found["constant"] is not None:
-            yield "one answer for all rows", rounded(found["constant"]["value"]), ""
+            said = "" if not no_better_in_words(found) else "the model is not shown to be better"
+            yield "one answer for all rows", rounded(found["constant"]["value"]), said
     elif test is not None:
         metric = "accuracy" if "accuracy" in test else "absolute-error"
         yield f"{metric} on public test rows", rounded(test["metrics"][metric]), ""
@@ -143,8 +145,60 @@ def _quality(release: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
+def better_than_constant(figure: Mapping[str, Any]) -> bool | None:
+    """Return whether the worse end of the interval is better than the best constant answer. None if it is not known."""
+    constant, less = figure["constant"], figure["less_is_better"]
+    if constant is None:
+        return None
+    worse = figure["high"] if less else figure["low"]
+    return worse is not None and bool(worse < constant if less else worse > constant)
+
+
+def _told(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The figures of a release. Those of earlier versions have one."""
+    if "figures" in found:
+        return list(found["figures"])
+    constant = found["constant"] or {"value": None, "answer": None}
+    return [{**found, "name": found["metric"], "constant": constant["value"], "answer": constant["answer"]}]
+
+
+def no_better_in_words(found: Mapping[str, Any]) -> list[str]:
+    """Say so if no figure's interval shows that the model is better than the best constant answer. Else nothing.
+
+    A model that is constant itself differs from the constant answer by noise alone. So figures that are better by less
+    than a quarter of their intervals are called no better.
+    """
+    known = [one for one in _told(found) if one["constant"] is not None]
+    if not known or any(better_than_constant(one) for one in known):
+        return []
+    first = known[0]
+    answer = "giving one answer" if first["answer"] is None else f"answering {shown(first['answer'])}"
+    reached = f"always {answer}, with {first['name']} {shown(first['constant'])}"
+    if all(_near(one) for one in known):
+        return [f"by its figures the model is no better than {reached}"]
+    return [f"its figures do not show that the model is better than {reached}"]
+
+
+def _near(figure: Mapping[str, Any]) -> bool:
+    ends = [figure["value"] if end is None else end for end in (figure["low"], figure["high"])]
+    ahead = (figure["value"] - figure["constant"]) * (-1.0 if figure["less_is_better"] else 1.0)
+    return bool(ahead <= (ends[1] - ends[0]) / 4.0)
+
+
+def _measured(release: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """The figures from the same counts, if there are several: name, value, interval, the best constant answer's."""
+    told = [] if release["validation"] is None else _told(release["validation"])
+    if len(told) < 2:
+        return []
+    constants = ["" if one["constant"] is None else shown(one["constant"]) for one in told]
+    return [
+        (one["name"], shown(one["value"]), _interval(one), constant)
+        for one, constant in zip(told, constants, strict=True)
+    ]
+
+
 def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
-    metric, low, high = found["metric"], found["low"], found["high"]
+    metric = found["metric"]
     chosen = ", the choice among runs" if design_of(release).draws else ""
     less = " Less is better." if found["less_is_better"] else ""
     yield (
@@ -161,19 +215,21 @@ def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator
         yield f"What one answer for all rows would reach is not shown: {said}."
     else:
         answer = "" if constant["answer"] is None else f" ({shown(constant['answer'])})"
+        counted = "in the classes" if data["label_bounds"] is None else "by their labels"
         how = {
             "declared": ", by the declared shares of the classes",
-            "counts": ", by the noisy numbers of rows in the classes, which are paid for",
+            "counts": f", by the noisy numbers of rows {counted}, which are paid for",
             "metric": "",
         }[constant["from"]]
         yield f"One and the same answer for all rows{answer} reaches {shown(constant['value'])}{how}."
-        worse = high if found["less_is_better"] else low
-        sign = -1.0 if found["less_is_better"] else 1.0
-        if worse is None or sign * worse <= sign * constant["value"]:
-            yield "The interval does not exclude that the model is no better than that."
+    yield from (f"{said[0].upper()}{said[1:]}." for said in no_better_in_words(found))
     if found["rows_by_class"] is not None:
         counts = dict(zip(map(str, data["classes"]), found["rows_by_class"], strict=True))
         yield f"Held-out rows by class, with noise: {shown(counts)}."
+    if found.get("shares") is not None:
+        named = zip(data["classes"], found["shares"], strict=True)
+        shares = [f"{name} {shown(one['value'])} ({shown(one['low'])} to {shown(one['high'])})" for name, one in named]
+        yield f"Parts of the rows, each interval by itself: {_some(shares)}."
 
 
 def _protected(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[str]:

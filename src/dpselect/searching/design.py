@@ -26,6 +26,7 @@ __all__ = [
     "Design",
     "DesignPrice",
     "PriceRequest",
+    "Scored",
     "design_names",
     "listed",
     "search_design",
@@ -37,7 +38,9 @@ class DesignPrice:
     """The cost and the noise of the runs of a design. Public.
 
     - `repetitions`: the distribution of the number of runs. `noise`: of one run, None if it is the caller's own.
-    - `parts`: the guarantees of one run, by what it does with a row. `score_epsilon`: the score's share of them.
+    - `parts`: the guarantees of one run, by what it does with a row.
+    - `score_epsilon`: the score's share of them.
+    - `score_multiplier`: in its place, the noise multiplier of a score with Gaussian noise.
     - `final`, `final_noise`: the guarantee and the noise of a last run on all rows.
     - `portfolio`: the noises of listed candidates that are tried once each. `noise` is then the first one's last run's.
     """
@@ -46,6 +49,7 @@ class DesignPrice:
     noise: float | None
     parts: tuple[Guarantee, ...]
     score_epsilon: float | None = None
+    score_multiplier: float | None = None
     final: Guarantee | None = None
     final_noise: float | None = None
     portfolio: PortfolioPrice | None = None
@@ -60,8 +64,12 @@ class DesignPrice:
         return SearchPrice(self.parts, self.repetitions, self.final)
 
 
-def _unscored(portfolio: Guarantee) -> tuple[tuple[Guarantee, ...], None]:
-    return (portfolio,), None
+Scored = tuple[tuple[Guarantee, ...], float | None, float | None]
+"""The parts of a run, and epsilon or the noise multiplier of its score."""
+
+
+def _unscored(portfolio: Guarantee) -> Scored:
+    return (portfolio,), None, None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +83,8 @@ class PriceRequest:
       below 1, and makes room for what is paid beside.
     - `last(noise)`: what a run on all rows promises, whichever settings won.
     - `trials()`: for each listed candidate, what training it promises at a noise. `choice(epsilon)`: among these.
-    - `scored(portfolio)`: from the price of all trials, what a run costs a row by parts, and epsilon of its score.
+    - `scored(portfolio)`: from the price of all trials, what a run costs a row by parts, and epsilon or the noise
+      multiplier of its score.
     """
 
     epsilon: float | None
@@ -86,7 +95,7 @@ class PriceRequest:
     choice: Callable[[float], ExponentialMechanism]
     repetitions: Repetitions | None = None
     beside: Guarantee | None = None
-    scored: Callable[[Guarantee], tuple[tuple[Guarantee, ...], float | None]] = _unscored
+    scored: Callable[[Guarantee], Scored] = _unscored
 
     @property
     def total(self) -> tuple[float, float]:

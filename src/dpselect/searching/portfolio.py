@@ -37,9 +37,14 @@ class Portfolio(Design):
         epsilon, delta = request.total
         trials, choice = request.trials(), request.choice(epsilon / CHOICE)
         found = portfolio_of(trials, choice, epsilon=epsilon, delta=delta, beside=request.beside)
-        parts, score = request.scored(found.guarantee)
+        parts, score, multiplier = request.scored(found.guarantee)
         return DesignPrice(
-            repetitions=Fixed(count=1), noise=found.noises[0], parts=parts, score_epsilon=score, portfolio=found
+            repetitions=Fixed(count=1),
+            noise=found.noises[0],
+            parts=parts,
+            score_epsilon=score,
+            score_multiplier=multiplier,
+            portfolio=found,
         )
 
 

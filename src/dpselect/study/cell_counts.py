@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpselect.accounting import calibrate
-from dpselect.mechanisms.grid import gaussian_steps
+from dpselect.mechanisms.grid import gaussian_integers
 from dpselect.numerics.logs import fraction_up
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, gaussian, pure_dp
@@ -41,8 +41,6 @@ _FAILURE: Final = 0.05
 _LEAST: Final = 2.0**-20
 _MOST: Final = 2**40
 """Rows: with more noise than that there is nothing to learn from a count."""
-_FINE: Final = 25
-"""A standard deviation has at least 2**24 steps of the grid."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +78,7 @@ class CellPrice:
             drawn = [discrete_laplace(self.deviation, random) for _ in range(counts.size)]
             noise = np.array(drawn, dtype=np.int64).reshape(counts.shape)
         else:
-            # Gaussian noise on a fine grid is added exactly, and the sum is rounded to integers
-            fine = max(0, _FINE - math.frexp(self.deviation)[1])
-            steps = gaussian_steps(math.ldexp(self.deviation, fine), counts.shape, random)
-            noise = (steps + (1 << fine >> 1)) >> fine
+            noise = gaussian_integers(self.deviation, counts.shape, random)
         noise[~np.array(self.bounded), FATES.index("below") : MISSING] = 0
         return np.asarray(counts + noise)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from dpselect.accounting.planning.search_prices import SearchPrice
 from dpselect.numerics.digits import rounded_up
 from dpselect.storage.keys import key_place
+from dpselect.study.expected import expected_figure, figure_warning
 from dpselect.study.forecast import search_loss_warning, unsearched_warning
 from dpselect.study.price import Price, check_budget, price
 from dpselect.study.render import accuracy_warning, class_weights_warning
@@ -52,6 +53,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         _pays(settled, found),
         search_loss_warning(settled),
         _unmeasured(settled),
+        figure_warning(settled.study, settled.metric, priced.score_noise, law.mean) if settled.shows_score else None,
     )
     return {
         "study": study.name,
@@ -71,6 +73,10 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "choice_epsilon": None if found.portfolio is None else found.portfolio.choice.epsilon,
         "stages": _stages(settled, found),
         "score_epsilon": found.score_epsilon,
+        "score_multiplier": found.score_multiplier,
+        "expected_figure": expected_figure(settled.study, settled.metric, priced.score_noise, law.mean)
+        if settled.shows_score
+        else None,
         "repetitions": law.describe(),
         "mean_runs": law.mean,
         "runs_99": law.quantile(0.99),

@@ -18,7 +18,7 @@ from dpselect.privacy import gaussian
 from dpselect.repetitions import Fixed
 from dpselect.searching.design import DESIGNS, listed
 from dpselect.searching.stages import FIRST_STAGE
-from dpselect.study.schema import Study, Validation
+from dpselect.study.schema import DEFAULT_FIGURES, Study, Validation
 from dpselect.study.task import declared_shares
 
 __all__ = ["ONE_RUN", "combinations", "default_map", "designed", "signals"]
@@ -206,9 +206,11 @@ def _smooth_map(study: Study) -> str:
 
 
 def _figure(study: Study) -> Validation:
-    """Of one run nothing is scored where no `[validation]` table asks for a figure."""
+    """One run is scored only if a `[validation]` table asks for a figure, by a metric that suits few rows."""
     asked = study.validation
-    return asked if "validation" in study.model_fields_set else asked.model_copy(update={"data": "none"})
+    if "validation" not in study.model_fields_set:
+        return asked.model_copy(update={"data": "none"})
+    return asked.model_copy(update={"metric": asked.metric or DEFAULT_FIGURES[study.data.task]})
 
 
 def _with(study: Study, *, design: str, **filled: Any) -> Study:

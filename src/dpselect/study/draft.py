@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dpselect.study.schema import DEFAULT_METRICS, FILL_IN
+from dpselect.study.schema import DEFAULT_FIGURES, FILL_IN
 from dpselect.tables import Written
 
 __all__ = ["DraftedColumn", "Facts", "draft_study", "guessed_columns"]
@@ -125,7 +125,7 @@ def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts
         options=options,
         label=_quoted(label),
         answers=_answers(facts),
-        metric=_quoted(DEFAULT_METRICS["regression" if facts.task == "regression" else "classification"]),
+        metric=_quoted(DEFAULT_FIGURES["regression" if facts.task == "regression" else "classification"]),
         rare="." if facts.task == "regression" else _RARE,
         columns="\n".join(kept),
         left="\n".join(["# Left out:", *left, ""]) if left else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,16 +12,17 @@ from functools import partial
 from typing import Any, Final
 
 from dpselect.accounting.planning.portfolio import PortfolioPrice
-from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon
+from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon, score_multiplier
 from dpselect.errors import BudgetError, StudyError
 from dpselect.mechanisms import NoisyCount
 from dpselect.numerics.digits import rounded_down, rounded_up
-from dpselect.privacy import Guarantee, compose, worst_of
+from dpselect.privacy import Guarantee, compose, gaussian, worst_of
 from dpselect.repetitions import Repetitions
-from dpselect.searching.design import DesignPrice, PriceRequest
+from dpselect.searching.design import DesignPrice, PriceRequest, Scored
 from dpselect.study.bounds import Purchase, purchase_of
 from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.cell_counts import CellPrice, cell_price
+from dpselect.study.expected import check_figure
 from dpselect.study.learners.recipe import Recipe
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.portfolio import agreement, the_choice
@@ -44,8 +46,9 @@ class Price:
     """The noise and the guarantees of a study.
 
     `parts` are the guarantees of one run for a row that trains and for a row that validates. A row is in one part only,
-    so one run costs it the larger, and the whole search the larger of the two finished curves. If the rows that train
-    also score, there is one part with both composed.
+    so one run costs it the larger, and the whole search the larger of the two finished curves. If training's guarantee
+    covers the score too, it is the only part. If the rows that train also score, there is one part with both composed.
+    A score has Laplace noise (`score_epsilon`) or Gaussian noise (`score_multiplier`).
     `purchase` are bounds that every row pays for first, `cells` counts of its cells. `search` has their price too.
     `portfolio` are the noises of candidates, the first of which is `noise`, and the price of the choice. `second` is a
     second stage.
@@ -61,6 +64,7 @@ class Price:
     portfolio: PortfolioPrice | None = None
     second: SecondStage | None = None
     cells: CellPrice | None = None
+    score_multiplier: float | None = None
 
     @property
     def single(self) -> Guarantee:
@@ -83,8 +87,10 @@ class Priced:
     @property
     def score_noise(self) -> ScoreNoise | None:
         """The noise of a score, None if public rows validate."""
-        epsilon = self.price.score_epsilon
-        return None if epsilon is None else ScoreNoise(epsilon, self.settled.study.privacy.adjacency)
+        epsilon, multiplier = self.price.score_epsilon, self.price.score_multiplier
+        if epsilon is None and multiplier is None:
+            return None
+        return ScoreNoise(epsilon, self.settled.study.privacy.adjacency, multiplier)
 
     @property
     def request(self) -> SearchRequest:
@@ -125,9 +131,11 @@ def price(settled: Settled) -> Priced:
 def check_budget(priced: Priced) -> Priced:
     """Return the same if the budget has room for it, and if a store to continue with is that of this search.
 
-    Raises `BudgetError` or `StudyError`. Charges nothing and reads no row.
+    Raises `BudgetError` or `StudyError`, also for a figure that would be noise. Charges nothing and reads no row.
     """
     settled, found = priced.settled, priced.price
+    if settled.shows_score and settled.study.validation.metric is not None:
+        check_figure(settled.study, settled.metric, priced.score_noise, settled.law.mean)
     left = None if settled.place.resume else settled.left
     if left is not None and (left.epsilon < Fraction(found.epsilon) or left.delta < Fraction(found.delta)):
         raise BudgetError(
@@ -171,8 +179,8 @@ def _searched(
         total = whole(noise).epsilon(privacy.delta)
         if not total < float("inf"):
             raise BudgetError("privacy: nothing is guaranteed at this noise_multiplier and delta")
-    parts, scores = _parts(study, law, run(noise), scores, total, beside)
-    return DesignPrice(repetitions=law, noise=noise, parts=parts, score_epsilon=scores)
+    parts, scores, multiplier = _parts(study, law, run(noise), scores, total, beside)
+    return DesignPrice(repetitions=law, noise=noise, parts=parts, score_epsilon=scores, score_multiplier=multiplier)
 
 
 def _scores_of_training(study: Study, law: Repetitions, total: float | None) -> float | None:
@@ -212,18 +220,23 @@ def _run(study: Study, recipe: Recipe, scores: float | None) -> Callable[[float]
 
 def _parts(
     study: Study, law: Repetitions, training: Guarantee, scores: float | None, total: float, beside: Guarantee | None
-) -> tuple[tuple[Guarantee, ...], float | None]:
-    """The cost of one run for a row, part by part, and epsilon of its score.
+) -> Scored:
+    """The cost of one run for a row, part by part, and epsilon or the noise multiplier of its score.
 
-    Rows aside score with what the total allows. `scores` is the epsilon of rows that train.
+    Rows aside score with what the total allows: with Gaussian noise, or if training is purely private with Laplace
+    noise. `scores` is the epsilon of rows that train.
     """
     privacy, validation = study.privacy, study.validation
     if validation.data != "private":
-        return (training,), scores
+        return (training,), scores, None
     scores = validation.score_epsilon
+    if scores is None and privacy.delta > 0.0 and not training.pure_epsilon < math.inf:
+        noise, covered = score_multiplier(training, law, epsilon=total, delta=privacy.delta, final=beside)
+        score = gaussian(noise_multiplier=noise, adjacency=privacy.adjacency)
+        return ((training,) if covered else (training, score)), None, noise
     if scores is None:
         scores = score_epsilon(law, privacy.adjacency, epsilon=total, delta=privacy.delta, final=beside)
-    return (training, NoisyCount(epsilon=scores, adjacency=privacy.adjacency).guarantee), scores
+    return (training, NoisyCount(epsilon=scores, adjacency=privacy.adjacency).guarantee), scores, None
 
 
 def _finished(
@@ -275,6 +288,7 @@ def _finished(
         portfolio=found.portfolio,
         second=second,
         cells=before[1],
+        score_multiplier=found.score_multiplier,
     )
 
 

@@ -10,10 +10,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.report.card import better_than_constant
 from dpselect.study.learners import LEARNERS
 from dpselect.study.learners.recipe import learner_keys
 from dpselect.study.metrics import Metric
-from dpselect.study.metrics.metric import metrics_for
+from dpselect.study.metrics.metric import Figure, metrics_for
 from dpselect.study.model_file import load_model
 from dpselect.study.price import Priced
 from dpselect.study.schema import DEFAULT_METRICS, Study
@@ -28,7 +29,9 @@ _RARE: Final = 0.1
 
 
 def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
-    """The winner's score with its interval, JSON-able, from the noisy counts that were released with it.
+    """The winner's figures with their intervals, JSON-able, from the noisy counts that were released with it.
+
+    Each interval holds by itself. `better_than_constant` says whether it excludes the best constant answer's figure.
 
     The interval holds with probability 0.95 for new rows like those that validated, although the winner is the best of
     many noisy runs. The interval of each run fails with probability at most 0.05/E[K]. K does not depend on the rows,
@@ -37,15 +40,34 @@ def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
     settled, noise = priced.settled, priced.score_noise
     failure = _FAILURE / max(1.0, settled.law.mean)
     found = settled.metric.estimate(cells, noise=noise, failure=failure)
-    counts = settled.metric.rows_by_class(cells)
+    counts, shares = settled.metric.rows_by_class(cells), settled.metric.shares(cells, noise=noise, failure=failure)
+    told = settled.metric.figures(cells, noise=noise, failure=failure)
+    constant = _constant(settled.study, settled.metric, counts)
+    if told and told[0].constant is not None and (constant is None or constant["from"] != "metric"):
+        constant = {"value": told[0].constant, "answer": told[0].answer, "from": "counts"}
+    own = {
+        "name": settled.study.metric,
+        **asdict(found),
+        "constant": None if constant is None else constant["value"],
+        "answer": None if constant is None else constant["answer"],
+        "less_is_better": settled.metric.loss,
+    }
+    every = [own, *({"name": one.name, **asdict(one.estimate), **_beside(one)} for one in told[1:])]
     return {
         "metric": settled.study.metric,
         **asdict(found),
         "confidence": 1.0 - _FAILURE,
         "rows_by_class": None if counts is None else [round(count) for count in counts],
         "less_is_better": settled.metric.loss,
-        "constant": _constant(settled.study, settled.metric, counts),
+        "constant": constant,
+        "figures": [{**one, "better_than_constant": better_than_constant(one)} for one in every],
+        "shares": None if shares is None else [asdict(share) for share in shares],
     }
+
+
+def _beside(figure: Figure) -> dict[str, Any]:
+    """The constant answer of a figure, JSON-able."""
+    return {"constant": figure.constant, "answer": figure.answer, "less_is_better": figure.less_is_better}
 
 
 def _constant(study: Study, metric: Metric, counts: list[float] | None) -> dict[str, Any] | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLASHES",
+    "DEFAULT_FIGURES",
     "DEFAULT_METRICS",
     "FILL_IN",
     "KEYS_ALONE",
@@ -42,6 +43,8 @@ __all__ = [
 ]
 
 DEFAULT_METRICS: Final = {"classification": "accuracy", "regression": "absolute-error"}
+DEFAULT_FIGURES: Final = {"classification": "accuracy", "regression": "median-error"}
+"""Of a model that is not compared with others: what says something of it at few rows too."""
 FILL_IN: Final = "FILL IN"
 """Stands in a draft for what only a person can know."""
 KEYS_ALONE: Final = {"clashes": False}
@@ -248,7 +251,8 @@ class Validation(_Strict):
     """
 
     metric: Annotated[str | None, AfterValidator(_metric)] = None
-    """By what runs are compared; by default accuracy, or the absolute error of a regression."""
+    """By what runs are compared, and which figure is released; by default accuracy, of a regression the absolute error
+    in a search and the median error of one run."""
     data: Literal["private", "training", "public", "none"] = "private"
     """Whether private rows put aside score a run, all that train, or a public file; of one run, none need."""
     fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2

@@ -2,19 +2,26 @@
 
 import importlib
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from dpselect.accounting import best_of
 from dpselect.accounting.planning import search_prices
-from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, longest_within, score_epsilon
+from dpselect.accounting.planning.search_prices import (
+    SearchPrice,
+    least_noise,
+    longest_within,
+    score_epsilon,
+    score_multiplier,
+)
 from dpselect.errors import BudgetError
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import OutputPerturbationClassifier
 from dpselect.privacy import Adjacency, Guarantee, compose, dp_sgd, gaussian, laplace, pure_dp, worst_of
 from dpselect.privacy.profile import SymmetricProfile
-from dpselect.repetitions import Harmonic, Poisson
+from dpselect.repetitions import Fixed, Harmonic, Poisson
 
 LAW = Harmonic(limit=3)
 
@@ -171,3 +178,13 @@ def test_a_part_whose_pure_bound_is_below_the_others_epsilon_is_not_worked_out()
     small = replace(pure_dp(epsilon=0.5), profile=Costly())
     large = gaussian(noise_multiplier=1.0)
     assert worst_of(small, large).epsilon(1e-6) == worst_of(large, small).epsilon(1e-6) == large.epsilon(1e-6)
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.7, 3.0])
+def test_a_score_is_as_private_as_training_by_its_parameter(noise):
+    """Not less, and hardly more: in exact arithmetic one over the multiplier is at most training's parameter."""
+    training = gaussian(noise_multiplier=noise)
+    multiplier, covered = score_multiplier(training, Fixed(count=1), epsilon=1.0, delta=1e-6)
+    assert covered
+    assert 1 / Fraction(multiplier) <= Fraction(training.gaussian_mu)
+    assert multiplier == pytest.approx(noise, rel=1e-12)

@@ -59,7 +59,7 @@ def test_predictions_of_another_shape_count_nothing():
     scoring = scoring_of(model, "accuracy", noise=None, rows=1.0, classes=model.classes_)
     with pytest.raises(ArgumentError, match="one label for each row"):
         scoring.strict_total(model, np.zeros((5, 2)), np.ones(5))
-    assert scoring.total(model, np.zeros((5, 2)), np.ones(5)).tolist() == [0, 5]
+    assert scoring.total(model, np.zeros((5, 2)), np.ones(5)).tolist() == [[0, 0, 0], [0, 5, 0]]
 
 
 def chance_of_the_label(y, answers):
@@ -94,7 +94,7 @@ def test_a_scoring_row_on_which_the_model_fails_changes_no_other(rule):
     ruined[7] = np.inf
     expected = scoring.total(model, np.delete(attacks.X, 7, axis=0), np.delete(attacks.Y, 7))
     worst = scoring.metric.lost(attacks.Y[7:8])
-    assert expected[0] > 0
+    assert np.sum(expected[0]) > 0
     np.testing.assert_array_equal(scoring.total(model, ruined, attacks.Y), expected + worst)
 
 
@@ -186,9 +186,12 @@ def test_answers_are_put_in_the_order_of_the_public_classes():
     classes, y = np.array(["a", "b", "c"]), np.array(["c", "a", "d"])
     noise = ScoreNoise(1.0, Adjacency.ADD_OR_REMOVE_ONE)
     counted = scoring_of(Foreign(), "balanced_accuracy", noise=noise, rows=3.0, classes=classes)
-    assert counted.total(Foreign(), np.zeros((3, 1)), y).tolist() == [[1, 0, 1], [0, 0, 0]]
+    assert counted.total(Foreign(), np.zeros((3, 1)), y).tolist() == [[1, 0, 1, 0], [0, 0, 0, 1]]
     right = scoring_of(Foreign(), "accuracy", noise=noise, rows=3.0, classes=classes)
-    assert right.total(Foreign(), np.zeros((3, 1)), y).tolist() == [2, 1]  # what no one knows is not right
+    assert right.total(Foreign(), np.zeros((3, 1)), y).tolist() == [
+        [1, 0, 1, 0],
+        [0, 0, 0, 1],
+    ]  # an unknown one is not right
     loss = scoring_of(Foreign(), "neg_log_loss", noise=None, rows=3.0, classes=classes)
     total = loss.total(Foreign(), np.zeros((3, 1)), y)
     expected = np.mean(np.log([0.9, 0.8, 0.01]))

@@ -57,29 +57,38 @@ def neighbours(target, adjacency):
                 yield from ((table, (*table[:place], row, *table[place + 1 :])) for row in universe(target))
 
 
-def loss_between(metric, adjacency, first, second):
+PURE, GAUSSIAN = {"epsilon": 1.0}, {"epsilon": None, "multiplier": 4.0}
+
+
+def loss_between(metric, adjacency, first, second, noise):
     """The largest log-ratio of the laws of what `noisy` gives for these cells, in units of epsilon.
 
     Any noisy counts that were drawn are held fixed, the same for both: the ratio at such a point is the product
     of those of the single noises, each exp(-epsilon_i d_i/moved_i) at the worst, and all else that is given must be a
-    function of the noisy counts.
+    function of the noisy counts. Of Gaussian noise: the L2 distance of the cells in units of the deviations, times the
+    multiplier, which an adaptive composition of Gaussian mechanisms has as its parameter.
     """
+    noise = ScoreNoise(adjacency=adjacency, **noise)
     given, asked = [], []
     for cells in (first, second):
         calls = []
 
-        def added(self, cells, moved, random, calls=calls):
-            calls.append((np.array(cells), self.a_step(moved)))
+        def added(self, cells, reach, random, calls=calls):
+            scale = self.a_step(reach.total) if self.multiplier is None else 1.0 / self.deviation(reach.squares)
+            calls.append((np.array(cells), float(scale)))
             return np.arange(cells.size).reshape(cells.shape) * (7 + len(calls)) % 11
 
         with patch.object(ScoreNoise, "added", added):
-            given.append(metric.noisy(cells, ScoreNoise(1.0, adjacency), keyed_source(1)))
+            given.append(metric.noisy(cells, noise, keyed_source(1)))
         asked.append(calls)
     np.testing.assert_array_equal(*given)
-    return sum(float(rate) * np.sum(np.abs(one - other)) for (one, rate), (other, _) in zip(*asked, strict=True))
+    moved = [rate * np.abs(one - other) for (one, rate), (other, _) in zip(*asked, strict=True)]
+    if noise.multiplier is not None:
+        return noise.multiplier * np.sqrt(sum(np.sum(each**2) for each in moved))
+    return sum(np.sum(each) for each in moved)
 
 
-def worst_loss(metric, target, adjacency):
+def worst_loss(metric, target, adjacency, noise=PURE):
     cells = {table: cells_of(metric, table) for table in tables(target)}
     pairs = neighbours(target, adjacency)
     seen, worst = set(), 0.0
@@ -87,5 +96,5 @@ def worst_loss(metric, target, adjacency):
         key = (cells[first].tobytes(), cells[second].tobytes())
         if key not in seen:
             seen.add(key)
-            worst = max(worst, loss_between(metric, adjacency, cells[first], cells[second]))
+            worst = max(worst, loss_between(metric, adjacency, cells[first], cells[second], noise))
     return worst

@@ -16,9 +16,11 @@ class Same:
 
 def test_its_counts_are_of_right_and_wrong_rows_and_an_unknown_label_is_wrong():
     metric = METRICS["accuracy"](Target(("a", "b")))
-    assert metric.cells(Same(), np.array([0, 1, 1, -1]), np.array([0, 1, 0, -1])).tolist() == [2, 2]
-    assert metric.estimate(np.array([3, 1]), noise=None, failure=0.05).value == 0.75
-    assert (metric.steps, metric.loss) == (1, False)
+    assert metric.cells(Same(), np.array([0, 1, 1, -1]), np.array([0, 1, 0, -1])).tolist() == [[1, 1, 0], [1, 0, 1]]
+    for cells in ([3, 1], [[1, 2, 0], [0, 0, 1]]):  # of Laplace noise right and wrong ones alone
+        assert metric.estimate(np.array(cells), noise=None, failure=0.05).value == 0.75
+        assert metric.score(np.array(cells), rows=4.0, noise=None) == 0.75
+    assert not metric.loss
 
 
 def test_the_constant_answer_is_the_most_common_class():

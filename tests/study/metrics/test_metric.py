@@ -15,7 +15,7 @@ from tests.study.metrics.metrics_cases import ADD, NUMBER, REPLACE, TWO
 def test_there_are_those_that_a_study_can_name():
     assert list(metrics_for(TWO)) == ["accuracy", "auc", "balanced-accuracy", "log-loss"]
     assert list(metrics_for(Target(("a", "b", "c")))) == ["accuracy", "balanced-accuracy", "log-loss"]
-    assert list(metrics_for(NUMBER)) == ["absolute-error", "r2", "squared-error"]
+    assert list(metrics_for(NUMBER)) == ["absolute-error", "median-error", "r2", "squared-error"]
 
 
 @pytest.mark.cases(1)

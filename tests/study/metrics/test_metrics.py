@@ -10,25 +10,37 @@ from sklearn import metrics as peers
 
 from dpselect.errors import ArgumentError
 from dpselect.randomness import keyed_source
-from dpselect.study.metrics import METRICS, RowMetric, ScoreNoise
+from dpselect.study.metrics import METRICS, ScoreNoise
 from dpselect.study.metrics.metric import metrics_for
 from dpselect.study.target import Target
-from tests.study.metrics.metrics_cases import ADD, NUMBER, REPLACE, TWO, Answers, cells_of, universe, worst_loss
+from tests.study.metrics.metrics_cases import (
+    ADD,
+    GAUSSIAN,
+    NUMBER,
+    PURE,
+    REPLACE,
+    TWO,
+    Answers,
+    cells_of,
+    universe,
+    worst_loss,
+)
 
 NAMES = {"classification": TWO, "regression": NUMBER}
 SHIPPED = [(name, METRICS.facts(name)["task"]) for name in METRICS]
 
 
 @pytest.mark.cases(5)
+@pytest.mark.parametrize("noise", [PURE, GAUSSIAN], ids=["pure", "gaussian"])
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 @pytest.mark.parametrize(("name", "task"), SHIPPED)
-def test_one_row_costs_epsilon_and_no_more(name, task, adjacency):
+def test_one_row_costs_epsilon_and_no_more(name, task, adjacency, noise):
     """Over all pairs of neighbours of up to two rows; some pair attains it, except where a row is two parts of which
-    one cannot move all the way while the other does."""
+    one cannot move all the way while the other does. Of the median error no row is in all ranges that are looked at."""
     target = NAMES[task]
-    worst = worst_loss(METRICS[name](target), target, adjacency)
+    worst = worst_loss(METRICS[name](target), target, adjacency, noise)
     assert worst <= 1.0 + 1e-12
-    assert worst >= 1.0 - 1e-4
+    assert worst >= (0.9 if name == "median-error" else 1.0 - 1e-4)
 
 
 @pytest.mark.cases(1)
@@ -44,6 +56,9 @@ def test_noise_for_less_than_a_row_can_do_is_found(name, adjacency):
     less = honest / 2 if name in ("auc", "balanced-accuracy") and adjacency is REPLACE else honest * 0.99
     with patch.object(type(metric), "moved", lambda self, adjacency: less):
         assert worst_loss(metric, target, adjacency) > 1.009
+    less = metric.moved_squares(adjacency) * (less / honest) ** 2
+    with patch.object(type(metric), "moved_squares", lambda self, adjacency: less):
+        assert worst_loss(metric, target, adjacency, GAUSSIAN) > 1.009
 
 
 @pytest.mark.parametrize(("name", "task"), SHIPPED)
@@ -124,13 +139,13 @@ def test_tiny_huge_and_negative_labels(bounds):
     labels = low + (high / 2 - low / 2) * np.linspace(0.0, 2.0, 9)
     found = metrics_for(target)
     assert ("squared-error" in found) == (bounds[1] < 1e200)
-    for metric in found.values():
+    for name, metric in found.items():
         cells = metric.cells(Answers(target), labels[:, None], labels)
         for noise in (None, ScoreNoise(0.5, ADD)):
             assert math.isfinite(metric.score(cells, rows=9.0, noise=noise))
             estimate = metric.estimate(cells, noise=noise, failure=0.01)
             assert all(math.isfinite(end) for end in (estimate.value, estimate.low or 0.0, estimate.high or 0.0))
-        best = metric.upper if isinstance(metric, RowMetric) else 1.0
+        best = {"absolute-error": 0.0, "squared-error": 0.0, "median-error": 0.0}.get(name, 1.0)
         lost = metric.score(metric.lost(labels), rows=9.0, noise=None)
         assert metric.score(cells, rows=9.0, noise=None) - lost >= 0.9 * (best - lost)
 
@@ -169,11 +184,12 @@ def test_metrics_refuse_answers_of_another_shape_and_labels_they_are_not_for():
         METRICS["squared-error"](Target(bounds=(-1e200, 1e200)))
 
 
+@pytest.mark.full
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["accuracy", "auc", "balanced-accuracy", "log-loss"])
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 def test_intervals_hold_for_further_rows_and_need_the_noise(name, adjacency):
-    """With much noise: none of 40 fails, at 0.05 each; intervals that forget the noise fail often."""
+    """With much noise: none of 40 fails, at 0.05 each; of 20 intervals that forget the noise some do."""
     metric, noise = METRICS[name](TWO), ScoreNoise(0.02 if name == "auc" else 0.05, adjacency)
     X, y = random_rows(40_000, seed=9)
     whole = metric.estimate(metric.cells(Answers(), X, y), noise=None, failure=0.5).value
@@ -181,13 +197,14 @@ def test_intervals_hold_for_further_rows_and_need_the_noise(name, adjacency):
     for k in range(40):
         part = slice(1000 * k, 1000 * (k + 1))
         noisy = metric.noisy(metric.cells(Answers(), X[part], y[part]), noise, keyed_source(k))
-        for counted in missed:
+        for counted in (True, False) if k < 20 else (True,):
             found = metric.estimate(noisy, noise=noise if counted else None, failure=0.05)
             missed[counted] += not found.low - 1e-3 <= whole <= found.high + 1e-3
     assert missed[True] == 0
-    assert missed[False] >= 3
+    assert missed[False] >= 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["absolute-error", "r2", "squared-error"])
 def test_intervals_of_errors_hold_for_further_rows_and_need_the_noise(name):
     random = np.random.default_rng(6)
@@ -200,8 +217,8 @@ def test_intervals_of_errors_hold_for_further_rows_and_need_the_noise(name):
         part = slice(500 * k, 500 * (k + 1))
         cells = metric.cells(Answers(NUMBER), answers[part, None], labels[part])
         noisy = metric.noisy(cells, noise, keyed_source(k))
-        for counted in missed:
+        for counted in (True, False) if k < 20 else (True,):
             found = metric.estimate(noisy, noise=noise if counted else None, failure=0.05)
             missed[counted] += not (-math.inf if found.low is None else found.low) <= whole <= found.high
     assert missed[True] == 0
-    assert missed[False] >= 3
+    assert missed[False] >= 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from typing import Final, Literal
 
@@ -18,11 +19,12 @@ from dpselect.caching import cache_key
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError
 from dpselect.mechanisms import NoisyCount
 from dpselect.numerics.digits import rounded_up
+from dpselect.numerics.logs import fraction_up
 from dpselect.numerics.search import last_true
-from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
+from dpselect.privacy import Adjacency, Guarantee, compose, gaussian, worst_of
 from dpselect.repetitions import Fixed, Harmonic, Repetitions
 
-__all__ = ["SearchPrice", "least_last", "least_noise", "longest_within", "score_epsilon"]
+__all__ = ["SearchPrice", "least_last", "least_noise", "longest_within", "score_epsilon", "score_multiplier"]
 
 Bound = Literal["smallest", "quick", "renyi", "pure"]
 _KEPT_GUARANTEES: Final = 64
@@ -220,6 +222,29 @@ def score_epsilon(
         return SearchPrice((NoisyCount(epsilon=1.0 / scale, adjacency=adjacency).guarantee,), law, final, bound="pure")
 
     return 1.0 / least_noise("the score", price, epsilon=epsilon, delta=delta)
+
+
+def score_multiplier(
+    training: Guarantee,
+    law: Repetitions,
+    *,
+    epsilon: float,
+    delta: float,
+    final: Guarantee | None = None,
+) -> tuple[float, bool]:
+    """The noise multiplier of a Gaussian score of held-out rows, and whether training's guarantee covers it.
+
+    If training is as private as a Gaussian mechanism, the score is as well, by the same parameter. A held-out row then
+    has the guarantee of a row that trains at every epsilon. Otherwise the best of K such runs meets the total with the
+    least noise. `final` is what else the rows pay for, composed.
+    """
+    if training.gaussian_mu is not None:
+        return fraction_up(1 / Fraction(training.gaussian_mu)), True
+
+    def price(noise: float) -> SearchPrice:
+        return SearchPrice((gaussian(noise_multiplier=noise, adjacency=training.adjacency),), law, final)
+
+    return least_noise("the score", price, epsilon=epsilon, delta=delta), False
 
 
 def longest_within(

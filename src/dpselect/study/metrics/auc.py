@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Adjacency
-from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
-from dpselect.study.metrics.intervals import curve_error, partial_sums
+from dpselect.study.metrics.intervals import curve_error
 from dpselect.study.metrics.metric import METRICS, Cells, Estimate, Metric, ScoreNoise
 from dpselect.study.target import Target
 
@@ -25,7 +24,7 @@ _COARSE: Final = 16
 _MIDDLE: Final = 0.25
 _FARTHEST: Final = 40.0
 _EDGES_SHARE: Final = Fraction(1, 4)
-"""The part of epsilon that finds where the rows lie; the rest counts them."""
+"""The part of epsilon, or of its squares, that finds where the rows are. The rest counts them."""
 
 
 @METRICS.register("auc", task="classification")
@@ -37,13 +36,16 @@ class AreaUnderCurve(Metric):
     each class in 256 public bins of the log-odds, narrow about 0. A pair in one bin is a tie.
 
     Claim: `noisy` is pure epsilon for one row. It first counts the rows of both classes in each bin, with noise at
-    epsilon/4, and takes from that 16 groups of bins with about equally many rows; then it counts the rows of each class
-    in each group, with noise at 3 epsilon/4, and gives these counts.
+    epsilon/4. From that it takes 16 groups of bins with about equally many rows. Then it counts the rows of each class
+    in each group, with noise at 3 epsilon/4, and gives these counts. Gaussian noise is split likewise, by squares of
+    one over the multiplier.
 
-    Proof: a row is in one bin, so that adding or removing it moves one of 256 counts by 1, and replacing it moves two
-    by 1, or none; so it is with the counts by class in the groups, regardless of the groups. Given the first counts,
+    Proof: a row is in one bin, so that adding or removing it moves one of 256 counts by 1. Replacing it moves two by 1,
+    or none. So it is with the counts by class in the groups, regardless of the groups. Given the first counts,
     the density of the second ones changes by a factor of at most exp(3 epsilon/4), that of the first by at most
-    exp(epsilon/4), and their product by at most exp(epsilon). The groups are a function of the first. QED
+    exp(epsilon/4), and their product by at most exp(epsilon). The groups are a function of the first. With Gaussian
+    noise the L2 distance is 1, or sqrt(2). The two counts are then an adaptive composition of Gaussian mechanisms,
+    whose squares of one over the multiplier add up. QED
 
     The area is computed from the noisy counts, which costs nothing more: the numbers of rows of each class, on
     which a rank statistic depends so much that no bound of its own is small, are paid for with them. Raises
@@ -71,11 +73,14 @@ class AreaUnderCurve(Metric):
     def moved(self, adjacency: Adjacency) -> int:
         return 1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2
 
+    def moved_squares(self, adjacency: Adjacency) -> int:
+        return self.moved(adjacency)
+
     def noisy(self, cells: Cells, noise: ScoreNoise, random: RandomSource) -> Cells:
         first, second = self._noises(noise)
-        moved = self.moved(noise.adjacency)
-        found = first.added(np.sum(cells, axis=0), moved, random)
-        return second.added(np.add.reduceat(cells, _groups(found), axis=1), moved, random)
+        reach = self.reach(noise.adjacency)
+        found = first.added(np.sum(cells, axis=0), reach, random)
+        return second.added(np.add.reduceat(cells, _groups(found), axis=1), reach, random)
 
     def score(self, cells: Cells, *, rows: float, noise: ScoreNoise | None) -> float:  # noqa: ARG002
         least = self.smallest_count(None if noise is None else self._noises(noise)[1])
@@ -95,8 +100,7 @@ class AreaUnderCurve(Metric):
         each = failure / 4.0
         most = 0.0
         if noise is not None:
-            a_step = self._noises(noise)[1].a_step(self.moved(noise.adjacency))
-            most = partial_sums(cells.shape[1], float(a_step), each)
+            most = self._noises(noise)[1].most_partial(cells.shape[1], self.reach(noise.adjacency), each)
         bands = []
         for above in _above(cells):
             rows = above[0] - most
@@ -120,15 +124,22 @@ class AreaUnderCurve(Metric):
     def constant(self, shares: Sequence[float] | None) -> float:  # noqa: ARG002
         return 0.5
 
+    def typical(self, rows: float, noise: ScoreNoise | None) -> Cells:  # noqa: ARG002
+        """Two classes of equally many rows, with an area of 5/6."""
+        steps = np.arange(_COARSE) + 0.5
+        return np.round(rows / _COARSE**2 * np.stack([_COARSE - steps, steps])).astype(np.int64)
+
+    @property
+    def span(self) -> float:
+        return 0.9
+
     @property
     def noisy_shape(self) -> tuple[int, ...]:
         return 2, _COARSE
 
     @staticmethod
-    def _noises(noise: ScoreNoise) -> tuple[ScoreNoise, ScoreNoise]:
-        whole = epsilon_used(noise.epsilon)
-        first, second = whole * _EDGES_SHARE, whole * (1 - _EDGES_SHARE)
-        return ScoreNoise(first, noise.adjacency), ScoreNoise(second, noise.adjacency)
+    def _noises(noise: ScoreNoise) -> list[ScoreNoise]:
+        return noise.split((_EDGES_SHARE, 1 - _EDGES_SHARE))
 
     @staticmethod
     def _counted(bins: NDArray[np.intp], y: Any) -> Cells:

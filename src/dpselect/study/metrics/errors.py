@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
-from dpselect.study.metrics.accuracy import answers_of
+from dpselect.study.metrics.class_counts import answers_of
 from dpselect.study.metrics.metric import METRICS, Metric
 from dpselect.study.metrics.row_metric import FINE_STEPS, RowMetric
 from dpselect.study.target import Target
 
 __all__ = ["absolute_error", "absolute_shares", "squared_error"]
+
+_WORTH: Final = 0.1
+_WORTH_SQUARED: Final = 1.0 / 64.0
+"""Of labels whose standard deviation is an eighth of the distance of their bounds."""
 
 
 def absolute_shares(target: Target, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
@@ -34,7 +38,7 @@ def absolute_error(target: Target) -> Metric:
 
     The error of one row is at most the distance of the bounds. The rest is proved at `RowMetric`.
     """
-    return RowMetric(partial(_kept, target, 1), FINE_STEPS, -target.width, 0.0, loss=True)
+    return RowMetric(partial(_kept, target, 1), FINE_STEPS, -target.width, 0.0, loss=True, worth=_WORTH)
 
 
 @METRICS.register("squared-error", task="regression")
@@ -46,7 +50,9 @@ def squared_error(target: Target) -> Metric:
     """
     if not math.isfinite(target.width * target.width):
         raise ArgumentError("squared-error needs label_bounds less than 1e154 apart: take absolute-error, or r2")
-    return RowMetric(partial(_kept, target, 2), FINE_STEPS, -target.width * target.width, 0.0, loss=True)
+    return RowMetric(
+        partial(_kept, target, 2), FINE_STEPS, -target.width * target.width, 0.0, loss=True, worth=_WORTH_SQUARED
+    )
 
 
 def _kept(target: Target, power: int, model: Any, X: Any, y: Any) -> NDArray[np.float64]:

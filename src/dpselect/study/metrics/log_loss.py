@@ -28,7 +28,9 @@ def log_loss(target: Target) -> Metric:
     A probability below 1/100, or none, counts as 1/100, and so does a label that is none of the classes: without such
     a bound one row could move the mean without limit. The rest is proved at `RowMetric`.
     """
-    return RowMetric(partial(_kept, len(target.classes)), FINE_STEPS, -_LARGEST, 0.0, loss=True, of_shares=_entropy)
+    even = _entropy([1.0 / len(target.classes)] * len(target.classes)) / _LARGEST
+    kept = partial(_kept, len(target.classes))
+    return RowMetric(kept, FINE_STEPS, -_LARGEST, 0.0, loss=True, of_shares=_entropy, worth=even)
 
 
 def _entropy(shares: Sequence[float]) -> float:

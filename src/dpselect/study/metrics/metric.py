@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpselect.errors import ArgumentError
-from dpselect.mechanisms import noisy_count
 from dpselect.privacy import Adjacency
-from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
 from dpselect.registry import Registry
+from dpselect.study.metrics.score_noise import Cells, Reach, ScoreNoise
 from dpselect.study.target import Target
 
-__all__ = ["METRICS", "Estimate", "Metric", "ScoreNoise", "metrics_for"]
-
-Cells = NDArray[np.int64]
+__all__ = ["METRICS", "Cells", "Estimate", "Figure", "Metric", "ScoreNoise", "metrics_for"]
 
 
 @dataclass(frozen=True)
@@ -36,43 +28,17 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class ScoreNoise:
-    """The noise of one score, which gives pure epsilon to each row.
+class Figure:
+    """One number that the noisy counts of a metric tell about a model, with the best constant answer's beside it.
 
-    Args:
-        epsilon: the pure epsilon of one score, above 0.
-        adjacency: which data sets are neighbours.
+    `constant` is what always giving `answer` reaches on the same rows, by the same counts. None if they do not tell.
     """
 
-    epsilon: float | Fraction
-    adjacency: Adjacency
-
-    def a_step(self, moved: int) -> Fraction:
-        """The exact epsilon of one step, where one row moves the cells by `moved` steps in all."""
-        return epsilon_used(self.epsilon) / moved
-
-    def added(self, cells: Cells, moved: int, random: RandomSource) -> Cells:
-        """The cells, each with discrete Laplace noise of its own.
-
-        Claim: if neighbours differ by at most `moved` in the sum of the absolute differences of the cells, the result
-        is epsilon-differentially private for any number of cells. You must ensure that bound.
-
-        Proof: with r = exp(-epsilon/moved), cells c become y with probability proportional to the product of
-        r^|y_i - c_i|. The factor that is left out does not depend on c. For neighbours c, c' the ratio is at most
-        r^-(|c_1 - c'_1| + ... + |c_m - c'_m|), which is at most exp(epsilon). QED
-
-        The argument is that of Dwork and Roth (2014), section 3.3, for the discrete distribution.
-        """
-        each = self.a_step(moved)
-        found = [noisy_count(int(cell), epsilon=each, random=random) for cell in cells.ravel()]
-        return np.array(found).reshape(cells.shape)
-
-    def most(self, count: int, moved: int, failure: float) -> float:
-        """A limit that none of `count` such noises is beyond, but with probability `failure`.
-
-        P(|Z| > t) = 2 r^(t + 1)/(1 + r) <= 2 r^t for integers t >= 0, and so it is for every t. The rest is a sum.
-        """
-        return math.log(2.0 * count / failure) / float(self.a_step(moved)) * (1.0 + 1e-9)
+    name: str
+    estimate: Estimate
+    constant: float | None
+    answer: Any
+    less_is_better: bool
 
 
 class Metric(ABC):
@@ -103,6 +69,17 @@ class Metric(ABC):
     def moved(self, adjacency: Adjacency) -> int:
         """How far neighbours' cells are apart at most: the sum of the absolute differences."""
 
+    def moved_squares(self, adjacency: Adjacency) -> int:
+        """How far neighbours' cells are apart at most: the sum of the squared differences, which Gaussian noise covers.
+
+        By default the square of `moved`, which is never less.
+        """
+        return self.moved(adjacency) ** 2
+
+    def reach(self, adjacency: Adjacency) -> Reach:
+        """Both distances of neighbours' cells."""
+        return Reach(self.moved(adjacency), self.moved_squares(adjacency))
+
     @abstractmethod
     def score(self, cells: Cells, *, rows: float, noise: ScoreNoise | None) -> float:
         """The number by which runs are compared, larger being better. `rows` is the public number of rows."""
@@ -115,16 +92,16 @@ class Metric(ABC):
         """
 
     def noisy(self, cells: Cells, noise: ScoreNoise, random: RandomSource) -> Cells:
-        """The cells with noise: pure `noise.epsilon` for one row."""
-        return noise.added(cells, self.moved(noise.adjacency), random)
+        """The cells with noise: what `noise` promises for one row."""
+        return noise.added(cells, self.reach(noise.adjacency), random)
 
     def most(self, noise: ScoreNoise | None, count: int, failure: float) -> float:
         """A limit that none of `count` noises of the cells is beyond, but with probability `failure`."""
-        return 0.0 if noise is None else noise.most(count, self.moved(noise.adjacency), failure)
+        return 0.0 if noise is None else noise.most(count, self.reach(noise.adjacency), failure)
 
     def smallest_count(self, noise: ScoreNoise | None) -> float:
         """The least number to divide by in place of a noisy count of rows. Below it is hardly anything but noise."""
-        return 1.0 if noise is None else 4.0 / float(noise.a_step(self.moved(noise.adjacency)))
+        return 1.0 if noise is None else noise.size(self.reach(noise.adjacency))
 
     def rows_by_class(self, cells: Cells) -> list[float] | None:  # noqa: ARG002
         """The number of rows of each class, with noise. None if the cells do not tell."""
@@ -136,6 +113,29 @@ class Metric(ABC):
         `shares` is the part of the rows that each class has, None if it is neither public nor paid for.
         """
         return None
+
+    def figures(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> list[Figure]:  # noqa: ARG002
+        """All that the cells tell of a model, this metric's figure first. Each interval holds by itself.
+
+        Empty, the default: the figure of `estimate` alone, beside `constant`.
+        """
+        return []
+
+    def shares(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> list[Estimate] | None:  # noqa: ARG002
+        """The part of the rows that each class has, with intervals that hold by themselves. None: nothing tells."""
+        return None
+
+    def typical(self, rows: float, noise: ScoreNoise | None) -> Cells | None:  # noqa: ARG002
+        """The cells of a model in the middle between a constant and a good one, as `noisy` gives them without noise.
+
+        From public facts alone: the number of rows. None, the default, if the metric does not say.
+        """
+        return None
+
+    @property
+    def span(self) -> float:
+        """How far apart the figures of a constant and of a perfect model are: a wider interval says nothing."""
+        return 1.0
 
     @property
     def noisy_shape(self) -> tuple[int, ...]:

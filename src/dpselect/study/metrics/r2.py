@@ -31,7 +31,8 @@ class ExplainedVariance(Metric):
     and t^2, which add up to 1. Their sums tell the number of rows, the mean and the variance.
 
     Claim: adding or removing a row moves the four cells by at most a + b together, replacing one by at most a + 2 b:
-    the parts are not negative and add up to b exactly. QED
+    the parts are not negative and add up to b exactly. The sum of the squared differences is at most a^2 + b^2, or
+    a^2 + 2 b^2 if a row is replaced. Two points of the simplex of sum b are no further apart. QED
 
     Scores below -1 are clipped; where the variance is hardly above the noise, it counts as if it were as large.
     """
@@ -49,6 +50,9 @@ class ExplainedVariance(Metric):
 
     def moved(self, adjacency: Adjacency) -> int:
         return _ERROR_STEPS + _LABEL_STEPS * (1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2)
+
+    def moved_squares(self, adjacency: Adjacency) -> int:
+        return _ERROR_STEPS**2 + _LABEL_STEPS**2 * (1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2)
 
     def score(self, cells: Cells, *, rows: float, noise: ScoreNoise | None) -> float:  # noqa: ARG002
         error, first, second, third = cells / np.array([_ERROR_STEPS, *[_LABEL_STEPS] * 3])
@@ -86,6 +90,12 @@ class ExplainedVariance(Metric):
 
     def constant(self, shares: Sequence[float] | None) -> float:  # noqa: ARG002
         return 0.0
+
+    def typical(self, rows: float, noise: ScoreNoise | None) -> Cells:  # noqa: ARG002
+        """Labels with a standard deviation of an eighth of the distance of the bounds, half of it explained."""
+        variance = 1.0 / 64.0
+        parts = np.array([0.25 + variance, 0.5 - 2.0 * variance, 0.25 + variance]) * _LABEL_STEPS
+        return np.round(rows * np.concatenate([[variance / 2.0 * _ERROR_STEPS], parts])).astype(np.int64)
 
     @property
     def noisy_shape(self) -> tuple[int, ...]:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
-from dpselect.study.metrics.intervals import share_interval
 from dpselect.study.metrics.metric import Cells, Estimate, Metric, ScoreNoise
+from dpselect.study.metrics.noisy_shares import CellNoise, share_interval_of_cells
 
 __all__ = ["FINE_STEPS", "RowMetric"]
 
@@ -30,7 +30,7 @@ class RowMetric(Metric):
     Claim: pure epsilon for one row by noise for `steps`. Proof: a row that is added or removed moves the two cells by v
     and `steps` - v, together by `steps`: the second one, with which the number of rows need not be public, is free. A
     row that is replaced moves the first by at most `steps`; only that one gets noise, and the second is what lacks to
-    the public number of all steps. QED
+    the public number of all steps. The sum of the squared differences is at most that of `steps`, either way. QED
 
     Under adding or removing, runs are compared by half the difference of the noisy cells. Its noise has half the
     variance of the first cell's. This works because the sum of the cells is the same for all runs.
@@ -45,6 +45,7 @@ class RowMetric(Metric):
         loss: whether the mean is shown with its sign turned.
         of_shares: `of_shares(shares)` returns the score of the best constant prediction, from the fraction of the rows
             in each class. None: it is not known.
+        worth: how far a constant model is from a perfect one, as a part of the distance of `lower` and `upper`.
     """
 
     of_rows: Callable[[Any, Any, Any], NDArray[Any]]
@@ -53,6 +54,7 @@ class RowMetric(Metric):
     upper: float = 1.0
     loss: bool = False
     of_shares: Callable[[Sequence[float]], float] | None = None
+    worth: float = 0.9
 
     def cells(self, model: Any, X: Any, y: Any) -> Cells:
         if not len(y):
@@ -72,7 +74,7 @@ class RowMetric(Metric):
     def noisy(self, cells: Cells, noise: ScoreNoise, random: RandomSource) -> Cells:
         if noise.adjacency is Adjacency.ADD_OR_REMOVE_ONE:
             return super().noisy(cells, noise, random)
-        total = noise.added(cells[:1], self.steps, random)[0]
+        total = noise.added(cells[:1], self.reach(noise.adjacency), random)[0]
         return np.array([total, int(np.sum(cells)) - total])
 
     def score(self, cells: Cells, *, rows: float, noise: ScoreNoise | None) -> float:  # noqa: ARG002
@@ -82,15 +84,24 @@ class RowMetric(Metric):
         good, total = float(cells[0]), float(np.sum(cells))
         if not total > 0.0:
             return self._shown(0.5, (0.0, 1.0))
-        noises = 0 if noise is None else 2 if noise.adjacency is Adjacency.ADD_OR_REMOVE_ONE else 1
-        most = self.most(noise, noises, failure / 2.0)
-        # at the worst the one cell has `most` less and the other `most` more, which leaves their sum as it is
-        rows = (total - (noises // 2) * 2.0 * most) / self.steps
-        ends = share_interval((good - most) / total, (good + most) / total, rows, failure / 2.0)
+        of_cells = CellNoise(steps=self.steps)
+        if noise is not None:
+            reach, public = self.reach(noise.adjacency), noise.adjacency is Adjacency.REPLACE_ONE
+            of_cells = CellNoise(lambda at: noise.cumulants(at, reach), self.steps, public_rows=public)
+        ends = share_interval_of_cells(good / self.steps, total / self.steps, (1, 1), of_cells, failure)
         return self._shown(min(max(good / total, 0.0), 1.0), ends)
 
     def constant(self, shares: Sequence[float] | None) -> float | None:
         return None if shares is None or self.of_shares is None else self.of_shares(shares)
+
+    def typical(self, rows: float, noise: ScoreNoise | None) -> Cells:  # noqa: ARG002
+        """Of losses half of what a constant answer loses, of others four fifths of the most."""
+        good = round((1.0 - self.worth / 2.0 if self.loss else 0.8) * self.steps * rows)
+        return np.array([good, round(self.steps * rows) - good])
+
+    @property
+    def span(self) -> float:
+        return self.worth * (self.upper - self.lower)
 
     def _shown(self, share: float, ends: tuple[float, float]) -> Estimate:
         sign = -1.0 if self.loss else 1.0
