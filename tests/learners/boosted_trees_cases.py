@@ -13,6 +13,7 @@ import pytest
 import dpselect.learners.boosted_trees as module
 from dpselect.learners import PrivateBoostingClassifier, PrivateBoostingRegressor
 from dpselect.learners.dp_sgd import GradientSchedule
+from dpselect.learners.least_squares import LeastSquares
 from dpselect.learners.random_trees import RandomTree
 from dpselect.learners.tree_sums import TreeSums
 from dpselect.randomness import keyed_source
@@ -69,7 +70,7 @@ def watcher(patch: pytest.MonkeyPatch) -> Fit:
     from the exact sums, and `tree` each tree, in place of what the library draws. With `nothing` the linear start is
     zero, too.
     """
-    noisy, draw, run = module.add_noise, module.draw_tree, GradientSchedule.run
+    noisy, draw, run, least = module.add_noise, module.draw_tree, GradientSchedule.run, LeastSquares.fit
 
     def fit(model: Any, X: Any, y: Any, *, past: Any = None, answer: Any = None, tree: Any = None) -> Transcript:
         found = Transcript()
@@ -92,6 +93,16 @@ def watcher(patch: pytest.MonkeyPatch) -> Fit:
                 found.start = tuple(np.zeros_like(each) for each in found.start)
             return found.start
 
+        def fitted(self: Any, X: Any, y: Any) -> Any:
+            found.rows, found.linear = (X, y), 1 / self.noise_multiplier**2
+            least(self, X, y)
+            self.weights_ = past.start if past else self.weights_
+            if answer is nothing:
+                self.weights_ = tuple(np.zeros_like(each) for each in self.weights_)
+            found.start = self.weights_
+            return self
+
+        patch.setattr(LeastSquares, "fit", fitted)
         patch.setattr(module, "add_noise", add)
         patch.setattr(module, "draw_tree", drawn)
         patch.setattr(GradientSchedule, "run", trained)

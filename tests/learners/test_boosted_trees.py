@@ -12,6 +12,7 @@ import pytest
 import dpselect.learners.boosted_trees as module
 from dpselect.learners import PrivateBoostingClassifier, PrivateBoostingRegressor
 from dpselect.learners.dp_sgd import GradientSchedule
+from dpselect.learners.least_squares import LeastSquares
 from dpselect.learners.tree_sums import COUNT_WEIGHT, TreeSums
 from dpselect.privacy import gaussian
 from dpselect.randomness import keyed_source
@@ -150,18 +151,29 @@ def opposed(fit):
 
 @pytest.mark.parametrize("sigma", [0.05, 0.7, 31.0, 1e5])
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.95])
-def test_the_trees_get_what_the_linear_start_left_not_a_bit_more(share, sigma, fit, monkeypatch):
+@pytest.mark.parametrize("kind", ["classes", "regression"])
+def test_the_trees_get_what_the_linear_start_left_not_a_bit_more(kind, share, sigma, monkeypatch):
     """In exact arithmetic."""
-    made = []
+    made, started = [], []
     monkeypatch.setattr(module, "TreeSums", lambda *arguments: made.append(TreeSums(*arguments)) or made[-1])
-    steps = []
-    run = GradientSchedule.run
-    monkeypatch.setattr(GradientSchedule, "run", lambda self, *rest: steps.append(self) or run(self, *rest))
-    model = learner("regression", noise_multiplier=sigma, linear_share=share, n_estimators=2, max_depth=1)
+    run, fit = GradientSchedule.run, LeastSquares.fit
+
+    def steps(self, *rest):
+        started.append(Fraction(self.steps) / Fraction(self.noise_multiplier) ** 2)
+        return run(self, *rest)
+
+    def least(self, X, y):
+        started.append(1 / Fraction(self.noise_multiplier) ** 2)
+        return fit(self, X, y)
+
+    monkeypatch.setattr(GradientSchedule, "run", steps)
+    monkeypatch.setattr(LeastSquares, "fit", least)
+    model = learner(kind, noise_multiplier=sigma, linear_share=share, n_estimators=2, max_depth=1)
     model.fit(np.zeros((0, 5)), [])
-    assert len(steps) == (sigma < 1e5 or share > 0.9), "so much noise a step the start does not take"
+    if kind == "regression" or share > 0.9:
+        assert len(started) == (sigma < 1e5 or kind == "classes"), "so much noise the start does not take"
     ranks, one = squares(*made)
-    spent = sum(Fraction(each.steps) / Fraction(each.noise_multiplier) ** 2 for each in steps) + ranks + 2 * one
+    spent = sum(started) + ranks + 2 * one
     assert 1 - Fraction(1, 10**12) < spent * Fraction(sigma) ** 2 <= 1
 
 

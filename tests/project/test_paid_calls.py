@@ -119,6 +119,7 @@ UNPAID: dict[str, str] = {
     r"holdout\.(Holdout\.score|SavedAnalysis\.\w+)": _SESSION,
     r"holdout\.Gate\.(ask|create)": "promises nothing to a task; its purse is a failure probability",
     r"learners\.((DPSGD|OutputPerturbation)Classifier|DPSGDRegressor|PrivateLeastSquares|PrivateRidge).*": _LEARNER,
+    r"learners\.PrivateBoosting(Classifier|Regressor).*": _LEARNER,
     r"learners\.\w+\.(predict|predict_proba|score|decision_function|fit|__call__)": _LEARNER,
     r"learners\.(EarlyStopping\.open|PrivateValidation|PublicValidation)": "paid by `EarlyStopping`",
     r"ordered\.(Column\w*|Column\.\w+|ScoreRuns|CumulativeInteriorPoint)": _PART,

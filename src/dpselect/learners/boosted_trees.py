@@ -383,7 +383,8 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
 class BoostedTreesRegression(_BoostedTrees, Regressor):
     """A regression by private gradient boosting: a linear start, and random trees that learn what it leaves over.
 
-    As `PrivateBoostingClassifier`, with the square of the error as loss. Labels are clipped at their bounds and scaled
+    As `PrivateBoostingClassifier`, with the square of the error as loss. The linear start is that of
+    `PrivateLeastSquares` on waves of the columns. Labels are clipped at their bounds and scaled
     to [-1, 1]. The clip follows the errors of the rounds before, so that it bounds few of them: the fit is of the mean.
 
     How `fit` treats the data. It looks at each row alone. A number that is missing has a bin of its own, and numbers
