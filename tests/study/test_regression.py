@@ -228,7 +228,7 @@ def test_what_only_the_check_can_know(tmp_path):
     for wrong, said in (
         (
             changed(learner={"name": "output-perturbation"}),
-            "knows no regression; there are dp-sgd, least-squares, ridge",
+            "knows no regression; there are boosted-trees, dp-sgd, least-squares, ridge",
         ),
         (changed(learner={"name": "dp-sgd", "sampling_rate": 0.5}), "learner.sampling_rate: unknown key"),
         (
