@@ -55,6 +55,7 @@ COMPOSED = 10
 DEFAULT = "by default (nothing chosen)"
 TOLD, FOR_MAPS, FOR_RATES = "told the maps: ", "a search for the map: ", "a search for the rate: "
 ONE = "one run: "
+BOOSTED = "boosted-trees"
 FORERUNNER = "the search of 2c97310"
 NOT_INSTALLED = "not installed: "
 ITS_RUN = """
@@ -151,6 +152,10 @@ def by_default(case: Case) -> float:
     return score(study(case, "default", **({"learner": dict(case.table.image)} if case.table.image else {})))
 
 
+def by_boosted_trees(case: Case) -> float:
+    return score(study(case, "boosted-trees", learner={"name": "boosted-trees"}))
+
+
 def run_design(design: str, case: Case, **parts: Any) -> float:
     """A search for the map, as this design has it."""
     parts |= {"space": space_of(case.table), "search": {"design": design}}
@@ -235,6 +240,8 @@ def ways(
     `source` is where commit 2c97310 is, and `dpmm` an interpreter that has dpmm.
     """
     yield DEFAULT, by_default
+    if not table.image:
+        yield BOOSTED, by_boosted_trees
     if table.name in REAL_TABLES:
         yield from peers(table, dpmm)
         return
@@ -301,7 +308,7 @@ def splits_of(here: list[dict[str, Any]], way: str) -> str:
 
 def place_of(way: str) -> int:
     """Where a way stands in its table."""
-    kinds = (DEFAULT, TOLD, FOR_MAPS, FOR_RATES, "ten runs", FORERUNNER, ONE, *PEERS)
+    kinds = (DEFAULT, BOOSTED, TOLD, FOR_MAPS, FOR_RATES, "ten runs", FORERUNNER, ONE, *PEERS)
     return next((place for place, kind in enumerate(kinds) if way.startswith(kind)), len(kinds))
 
 
