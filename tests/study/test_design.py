@@ -52,7 +52,7 @@ def test_one_run_has_all_rows_and_all_of_the_total(tmp_path):
 
 def test_one_run_spends_its_total_between_two_numbers_of_steps():
     """With a step more or less it would be a hundredth too much or too little."""
-    for rows in (150, 700, 1440):
+    for rows in (150, 700, 1300):
         found = check(privacy={"epsilon": 3.0, "delta": 1e-5, "nominal_rows": rows}, data=UNCOUNTED)
         assert 0.9995 * 3.0 <= found["epsilon"] <= 3.0
         learner = DPSGDClassifier(nominal_rows=rows, classes=[0, 1, 2], **found["noise"])
@@ -139,20 +139,42 @@ MANY = {"privacy": {"epsilon": 3.0, "delta": 1e-5, "nominal_rows": 3000}}
 @pytest.mark.parametrize(
     ("tables", "expected"),
     [
-        (MANY, ("least-squares", "cos4")),
+        (MANY, ("boosted-trees", None)),
+        ({"privacy": {**MANY["privacy"], "nominal_rows": 1200}}, ("least-squares", "cos4")),
         ({"privacy": {**MANY["privacy"], "nominal_rows": 300}}, ("dp-sgd", "cos4")),
         ({**MANY, "learner": {"row_norm": 2.0}}, ("least-squares", None)),
         ({**MANY, "learner": {"name": "dp-sgd"}}, ("dp-sgd", "cos4")),
         ({**MANY, "learner": {"clip_norm": 0.5}}, ("dp-sgd", None)),
         ({"privacy": {"noise_multiplier": 30.0, "delta": 1e-5, "nominal_rows": 3000}}, ("dp-sgd", "cos4")),
         ({**MANY, "space": {"map": {"law": "categorical", "choices": ["cos4", "joint"]}}}, ("least-squares", "cos4")),
-        ({**MANY, "space": {"clip_norm": {"law": "categorical", "choices": [0.1, 1.0]}}}, ("least-squares", "cos4")),
+        ({**MANY, "space": {"clip_norm": {"law": "categorical", "choices": [0.1, 1.0]}}}, ("boosted-trees", None)),
         ({**MANY, "search": {"design": "portfolio"}}, ("least-squares", None)),
     ],
 )
-def test_a_number_is_learnt_by_least_squares_if_the_rule_may_choose(tables, expected):
+def test_the_learner_of_a_number_follows_from_public_facts(tables, expected):
     learner = designed(parsed(**NUMBERS, **tables)).learner
     assert (learner.name, learner.parameters.get("map")) == expected
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        (MANY, "boosted-trees"),
+        ({"privacy": {**MANY["privacy"], "nominal_rows": 1200}}, "dp-sgd"),
+        ({**MANY, "learner": {"class_weights": {"1": 2.0}}}, "boosted-trees"),
+        ({**MANY, "learner": {"name": "dp-sgd"}}, "dp-sgd"),
+        ({**MANY, "learner": {"image_shape": [1, 2]}}, "dp-sgd"),
+        ({**MANY, "learner": {"map": "cos4"}}, "dp-sgd"),
+        ({**MANY, "repetitions": {"law": "fixed", "count": 3}, "space": {"map": {"law": "categorical"}}}, "dp-sgd"),
+        ({**MANY, "search": {"design": "portfolio"}}, "dp-sgd"),
+        ({**MANY, "search": {"design": "one-run"}}, "boosted-trees"),
+        ({"privacy": {"noise_multiplier": 3.0, "delta": 1e-5, "nominal_rows": 3000}}, "dp-sgd"),
+    ],
+)
+def test_classes_of_many_rows_are_learnt_by_trees_if_the_rule_may_choose(tables, expected):
+    once = designed(parsed(**tables))
+    assert once.learner.name == expected
+    assert designed(once) == once
 
 
 def test_a_number_of_many_rows_has_ridge_beside_least_squares():

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from dpselect.accounting.planning.portfolio import MOST_CANDIDATES, trial_shares
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
-from dpselect.privacy import gaussian
+from dpselect.privacy import Adjacency, gaussian
 from dpselect.repetitions import Fixed
 from dpselect.searching.design import DESIGNS, listed
 from dpselect.searching.stages import FIRST_STAGE
@@ -36,10 +36,12 @@ _ALIKE: Final = frozenset({"direction", "cos4", "joint"})
 """Maps for smooth functions of the columns: a choice among them alone decides little."""
 _ALONE: Final = frozenset({"class_weights"})
 """Keys of the learner's table that go with the default of all others."""
-_WITH_WEIGHTS: Final = frozenset({"dp-sgd", "ridge"})
+_WITH_WEIGHTS: Final = frozenset({"boosted-trees", "dp-sgd", "ridge"})
 """Learners that take class weights."""
 _IMAGES: Final = frozenset({"image_shape", "cell", "orientations"})
 """Keys that say that rows are images, and how their gradients are counted."""
+_SIGNALS_OF_TREES: Final = {"classification": 1000.0, "regression": 1500.0}
+"""n mu from which `boosted-trees` is the default. Figures: `python -m benchmarks.better_models --real`."""
 _OF_LEAST_SQUARES: Final = frozenset({"map", "waves", "bins", "row_norm", "intercept_scale"})
 """Keys that leave a regression to the rule, which then takes `least-squares`."""
 _SIGNALS_OF_LEAST_SQUARES: Final = 300.0
@@ -150,18 +152,28 @@ def _planned(study: Study) -> tuple[str, Study]:
 
 
 def _with_learner(study: Study) -> Study:
-    """The study with least squares for a label that is a number, if it leaves the learner to the rule.
+    """The study with the learner that the rule chooses, if it names none, and no key of another one.
 
-    That is if it names no learner and no key of another one, and if the signals are enough.
+    With enough signals that is `boosted-trees` for one run, which needs no map. With fewer it is `least-squares` for a
+    label that is a number, and `dp-sgd` for classes, or for few signals at all.
     """
-    keys = {*study.learner.parameters, *study.space}
-    named = "name" in study.learner.model_fields_set or study.privacy.epsilon is None
-    if named or study.data.task != "regression" or not keys <= _OF_LEAST_SQUARES:
+    keys, size, task = {*study.learner.parameters, *study.space}, signals(study), study.data.task
+    if "name" in study.learner.model_fields_set or study.privacy.epsilon is None:
         return study
-    size = signals(study)
-    if size is not None and size < _SIGNALS_OF_LEAST_SQUARES:
+    added = study.privacy.adjacency is Adjacency.ADD_OR_REMOVE_ONE
+    if added and size is not None and size >= _SIGNALS_OF_TREES[task] and keys <= _ALONE and _is_one_run(study):
+        name = "boosted-trees"
+    elif task == "regression" and keys <= _OF_LEAST_SQUARES and not (size or math.inf) < _SIGNALS_OF_LEAST_SQUARES:
+        name = "least-squares"
+    else:
         return study
-    return study.model_copy(update={"learner": study.learner.model_copy(update={"name": "least-squares"})})
+    return study.model_copy(update={"learner": study.learner.model_copy(update={"name": name})})
+
+
+def _is_one_run(study: Study) -> bool:
+    """Whether the study asks for no search."""
+    searched = study.space or study.repetitions or "refit" in study.model_fields_set
+    return study.search.design in ("auto", "one-run") and not searched
 
 
 def _with_class_weights(study: Study) -> Study:
