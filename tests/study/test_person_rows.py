@@ -70,3 +70,17 @@ def test_persons_are_the_same_by_value_and_rows_of_one_have_one_digest():
     assert found.persons[0] != found.persons[5]
     assert rows_of_persons([], [], most=1, salt="s").places.tolist() == []
     assert rows_of_persons([None], [b""], most=1, salt="s").places.tolist() == []
+
+
+def test_no_number_that_names_a_person_makes_it_fail_or_is_rounded():
+    near = "1" + "0" * 40
+    persons = ["1e999999999", "-1e-999999999", "10e999999998", "1" * 5000, near + "1", near + "2", "-0.0", "0"]
+    found = rows_of_persons(persons, [bytes([place]) for place in range(len(persons))], most=1, salt="s")
+    assert found.places.tolist() in ([0, 1, 3, 4, 5, 6], [0, 1, 3, 4, 5, 7], [1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 7])
+    assert len({*found.persons}) == 6
+
+    def digest(person):
+        return [*rows_of_persons([person], [b""], most=1, salt="s").persons]
+
+    assert digest("-0.0") == digest("0") == digest(0.0)
+    assert digest("7.00") == digest(7)

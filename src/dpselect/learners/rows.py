@@ -214,6 +214,11 @@ def public_weights(weights: Mapping[Any, float] | Sequence[float] | None, classe
     what names no class, for another number of weights, and for a weight that is not positive.
     """
     found = np.ones(len(classes))
+    if isinstance(weights, (str, bytes)) or not (weights is None or hasattr(weights, "__len__")):
+        raise ArgumentError(
+            f"class_weights must be numbers, public and not counted in y, such as {{label: 2.0}} or one for each of "
+            f"the {len(classes)} classes in order, got {weights!r}"
+        )
     if weights is not None and not isinstance(weights, Mapping):
         if len(weights) != len(classes):
             raise ArgumentError(f"class_weights must hold a weight for each of the {len(classes)} classes")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from dpselect.tables.categories import category
 __all__ = ["PersonRows", "rows_of_persons"]
 
 _NOBODY: Final = -1
+_EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,5 +64,10 @@ def rows_of_persons(persons: Iterable[Any], contents: Sequence[bytes], *, most: 
 
 
 def _digest(person: str | Decimal) -> bytes:
-    kind, text = ("number", str(person.normalize())) if isinstance(person, Decimal) else ("text", person)
+    kind, text = ("number", _shortest(person)) if isinstance(person, Decimal) else ("text", person)
     return row_digest(f"{kind} ".encode(), text.encode("utf-8", "surrogatepass"))
+
+
+def _shortest(number: Decimal) -> str:
+    """A text of exactly this number, the same for equal ones. The default context rounds, and raises for 1e1000000."""
+    return "0" if number.is_zero() else str(number.normalize(_EXACT))

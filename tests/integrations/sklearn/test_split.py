@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpselect.integrations.sklearn.split as split
-from dpselect.integrations.sklearn.split import rows_to_parts
+from dpselect.integrations.sklearn.split import contents, rows_to_parts
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 
@@ -180,3 +180,13 @@ def test_none_beside_numbers_and_beside_text_is_in_one_part():
     alone = rows_to_parts(numbers, np.zeros(50), **options)[0][1]
     beside = rows_to_parts(mixed, np.zeros(51), **options)[0][1]
     assert beside[beside < 50].tolist() == alone.tolist()
+
+
+def test_no_cell_makes_the_content_of_a_row_fail():
+    class Raises:
+        def __str__(self):
+            raise RuntimeError
+
+    for cell in ("\ud800", 10**5000, Raises()):
+        table = np.array([[cell, 1.0], ["a", 2.0]], dtype=object)
+        assert len(set(contents(table, np.array([0, 1])))) == 2

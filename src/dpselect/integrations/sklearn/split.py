@@ -130,6 +130,10 @@ def _cell(value: Any) -> bytes:
         value = math.nan
     try:
         return struct.pack("<d", float(value))
-    except (TypeError, ValueError, OverflowError):
-        text = str(value).encode()
-        return b"text%d:" % len(text) + text
+    except Exception:  # the cell's own code may raise anything
+        pass
+    try:
+        text = str(value).encode("utf-8", "surrogatepass")
+    except Exception:  # as for whole numbers of more than 4,300 digits
+        text = type(value).__name__.encode("utf-8", "surrogatepass")
+    return b"text%d:" % len(text) + text
