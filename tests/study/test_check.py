@@ -149,3 +149,11 @@ def test_public_rows_refuse_there_too(walked):
         run_study(study, base_folder=Path())
     assert walked[-1] == "open_rows"
     assert left() == there
+
+
+def test_a_check_names_the_learner_that_the_rule_chose():
+    data = {"source": "rows.csv", "label": "y", "task": "regression", "label_bounds": [0, 9], "bounds": [0, 1]}
+    Path("rows.csv").write_text("a,y\n1,2\n")
+    tables = {"data": data, "privacy": {"epsilon": 3.0, "delta": 1e-6, "nominal_rows": 4000}, "output": STUDY["output"]}
+    found = check_study(parse_study({"name": "numbers", **tables}), base_folder=Path())
+    assert found["learner"] == "least-squares"
