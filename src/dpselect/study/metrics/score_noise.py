@@ -78,7 +78,7 @@ class ScoreNoise:
         Gaussian noise is at least the multiplier times the L2 distance. Rounding c + z to integers, as
         `gaussian_integers` does, is a function of c + z. QED
 
-        Source: Dwork and Roth (2014), section 3.3, for the discrete distribution, and appendix A.
+        The arguments are those of Dwork and Roth (2014), section 3.3 for the discrete distribution, and appendix A.
         """
         if self.multiplier is not None:
             return np.asarray(cells + gaussian_integers(self.deviation(reach.squares), np.shape(cells), random))
