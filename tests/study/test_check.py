@@ -155,7 +155,7 @@ def test_the_check_names_the_learner_that_the_run_will_train():
     """Without `[learner]` a label that is a number gets `least-squares`, which is not the schema's default."""
     data = {"source": "d.npz", "label": "y", "task": "regression", "label_bounds": [0, 1], "bounds": [0, 1]}
     np.savez("d.npz", a=np.zeros(9), y=np.zeros(9))
-    privacy = {"epsilon": 3.0, "delta": 1e-5, "nominal_rows": 5000}
+    privacy = {"epsilon": 3.0, "delta": 1e-5, "nominal_rows": 1200}
     told = {"data": data, "privacy": privacy, "output": {"folder": "out"}}
     with unpriced():
         found = check_study(parse_study(told), base_folder=Path())
