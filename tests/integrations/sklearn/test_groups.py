@@ -4,7 +4,6 @@ from collections import Counter
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from dpselect.accounting import best_of
@@ -19,6 +18,8 @@ from dpselect.privacy import Adjacency, compose, pure_dp, worst_of
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic
 from tests.integrations.sklearn.attacks_cases import Seen, search
+
+pd = pytest.importorskip("pandas")
 
 ROWS = 60
 X = keyed_source("rows").uniform((ROWS, 3))

@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
@@ -19,6 +18,8 @@ from dpselect.preprocessing import CenteredScale
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 from tests.integrations.sklearn.declarations_cases import LEARNER, ROWS, search
+
+pd = pytest.importorskip("pandas")
 
 NUMBERS = keyed_source("rows").uniform((ROWS, 2))
 Y = (NUMBERS[:, 0] > 0.5).astype(int)
