@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.report.card import better_than_constant
 from dpselect.study.learners import LEARNERS
 from dpselect.study.learners.recipe import learner_keys
 from dpselect.study.metrics import Metric
@@ -37,6 +36,8 @@ def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
     many noisy runs. The interval of each run fails with probability at most 0.05/E[K]. K does not depend on the rows,
     so the intervals of all K runs fail with probability at most 0.05 together.
     """
+    from dpselect.report.card import better_than_constant  # a check needs no report
+
     settled, noise = priced.settled, priced.score_noise
     failure = _FAILURE / max(1.0, settled.law.mean)
     found = settled.metric.estimate(cells, noise=noise, failure=failure)
