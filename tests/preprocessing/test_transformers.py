@@ -39,7 +39,8 @@ def test_only_the_listed_conventions_are_broken(name):
     if name == "oriented-gradients":  # scikit-learn makes tables of 1, 2, 3, 5 and 10 columns, which are no images
         failed = [r for r in failed if "image" not in str(r["exception"]) and "sparse" not in r["check_name"]]
     assert [r["check_name"] for r in failed] == []
-    assert sum(r["status"] == "passed" for r in results) > 20
+    # of images three checks more need tables of another width: those of sparse tables
+    assert sum(r["status"] == "passed" for r in results) > (17 if name == "oriented-gradients" else 20)
 
 
 @pytest.mark.parametrize("name", ALL)
