@@ -1,259 +1,273 @@
-"""Boosted trees: attacks on their price. What they learn and refuse is in `test_boosted_trees_models`."""
+"""Boosted trees as models: what they learn, odd tables, copies, refusals by name, scikit-learn's conventions."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from fractions import Fraction
+import pickle
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
 
-import dpselect.learners.boosted_trees as module
+from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.learners import PrivateBoostingClassifier, PrivateBoostingRegressor
-from dpselect.learners.dp_sgd import GradientSchedule
-from dpselect.learners.least_squares import LeastSquares
-from dpselect.learners.tree_sums import COUNT_WEIGHT, TreeSums
+from dpselect.learners.rows import PublicRowCountWarning
+from dpselect.learners.scikit_learn_checks import EXPECTED_FAILED_CHECKS, EXPECTED_FAILED_REGRESSOR_CHECKS
 from dpselect.privacy import gaussian
 from dpselect.randomness import keyed_source
-from tests.learners.boosted_trees_cases import (
-    ADJACENCIES,
-    KINDS,
-    labelled,
-    learner,
-    neighbour,
-    nothing,
-    one_leaf,
-    squares,
-    watcher,
-)
 
-SIGMA = 0.7
-
-
-@pytest.fixture
-def fit(monkeypatch):
-    """See `watcher`."""
-    return watcher(monkeypatch)
-
-
-def same(first, second):
-    return [np.array_equal(*pair) for pair in zip(first, second, strict=True)]
-
-
-def squared_way(first, second):
-    """By how much all that is asked moves, in units of its noise, squared, with the price of the linear start."""
-    assert [deviation for _, deviation in first.asked] == [deviation for _, deviation in second.asked]
-    return float(np.sum(np.square(first.sums() - second.sums()))) + first.linear
-
-
-# neighbours, with the same past
-
-
-@pytest.mark.cases(3)
-@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", exact=True)
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_row_moves_what_is_asked_further_than_the_price_says(kind, adjacency, fit):
-    """For any past; and the model is a function of the past alone."""
-    random = np.random.default_rng(KINDS.index(kind))
-    shares = (0.0, 0.5) if adjacency == "add_or_remove_one" else (0.0,)
-    answers = [None, lambda sums, deviation, _: random.normal(size=sums.shape) * 1e6]
-    for share, answer in [(share, answer) for share in shares for answer in answers]:
-        model = learner(kind, noise_multiplier=SIGMA, adjacency=adjacency, linear_share=share)
-        X, y = labelled(random, kind, 40)
-        past = fit(model, X, y, answer=answer)
-        moved = 0.0
-        for _ in range(3):
-            other = fit(model, *neighbour(random, kind, adjacency, X, y), past=past)
-            moved = max(moved, squared_way(past, other))
-            for (ranks, weights, _), (ranks2, weights2, _) in zip(past.drawn, other.drawn, strict=True):
-                assert all(same([*ranks, weights], [*ranks2, weights2])), "trees are drawn by what was released"
-            assert all(same(past.weights, other.weights)), "all of the model was released"
-        assert 0.0 < moved <= 1 / SIGMA**2
-
-
-def test_the_linear_start_sees_neighbours(fit):
-    random = np.random.default_rng(2)
-    model = learner("weights", noise_multiplier=SIGMA, linear_share=0.5)
-    X, y = labelled(random, "weights", 40)
-    y[7] = "z"
-    past, other = fit(model, X, y), fit(model, np.delete(X, 7, axis=0), np.delete(y, 7))
-    known = np.count_nonzero(y[:7] != "other")
-    for part, with_it in zip(other.rows, past.rows, strict=True):
-        assert np.array_equal(part, np.delete(with_it, known, axis=0))
-    assert np.max(np.linalg.norm(past.rows[0][:, :-1], axis=1)) <= 1
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_row_adds_the_same_in_any_company_order_and_parts(kind, share, fit, monkeypatch):
-    random = np.random.default_rng(4)
-    model = learner(kind, noise_multiplier=SIGMA, linear_share=share)
-    X, y = labelled(random, kind, 25)
-    past = fit(model, X, y)
-    order = random.permutation(len(X))
-    monkeypatch.setattr(module, "_CHUNK", 7)
-    assert all(same([sums for sums, _ in past.asked], [s for s, _ in fit(model, X[order], y[order], past=past).asked]))
-    for sums in zip(*(fit(model, X[[k]], y[[k]], past=past).asked for k in range(len(X))), past.asked, strict=True):
-        *alone, whole = (each for each, _ in sums)
-        assert np.array_equal(np.sum(alone, axis=0), whole)
-
-
-def test_rows_without_a_known_label_ask_nothing(fit):
-    X, _ = labelled(np.random.default_rng(1), "classes", 20)
-    for kind, y in (("classes", ["other"] * 20), ("regression", [math.nan] * 20)):
-        model = learner(kind, noise_multiplier=SIGMA)
-        found = fit(model, X, y)
-        assert not np.any(found.sums())
-        assert all(same(found.weights, fit(model, X[:0], y[:0], past=found).weights))
-
-
-# the worst rows
-
-
-def worst(fit, kind, sigma=SIGMA, **options):
-    """The squared way of the worst row that is added, when all answers are zero."""
-    model = learner(kind, noise_multiplier=sigma, **options)
-    row = [[0.5, 0.5, 0.5, 1.0, 0.0]]
-    past = fit(model, np.zeros((0, 5)), [], answer=nothing)
-    return squared_way(past, fit(model, row, [6.0 if kind == "regression" else "z"], past=past))
-
-
-PLANS = [
-    {"linear_share": share, "n_estimators": trees, "max_depth": depth, "nominal_rows": rows}
-    for share, trees, depth, rows in ((0.0, 1, 1, 1), (0.5, 40, 2, 1e4), (0.95, 8, 4, 1e7), (0.01, 17, 1, 30))
+BOTH = [
+    (PrivateBoostingRegressor, {"label_bounds": (0, 1)}),
+    (PrivateBoostingClassifier, {"classes": [0, 1]}),
 ]
 
 
-@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", exact=True)
-@pytest.mark.parametrize("plan", PLANS, ids=range(len(PLANS)))
-@pytest.mark.parametrize("sigma", [0.05, 0.7, 31.0, 1e5])
-@pytest.mark.parametrize("kind", KINDS)
-def test_all_that_is_released_costs_what_the_guarantee_says(kind, sigma, plan, fit):
-    spent = worst(fit, kind, sigma, **plan) * sigma**2
-    assert spent <= 1 + 1e-12
-    # at scores of zero no row of classes is longer than the first bound
-    assert spent > 1 - 1e-4 - (0 if kind == "regression" else 0.05 / plan["n_estimators"])
-    model = learner(kind, noise_multiplier=sigma, **plan)
-    assert model.guarantee().gaussian_mu == gaussian(noise_multiplier=sigma).gaussian_mu
+def two_columns(rows=3000, seed=1):
+    return np.random.default_rng(seed).uniform(-1.0, 1.0, (rows, 2))
 
 
-def opposed(fit):
-    """The squared way of two rows of one leaf and no common code: one is as long as the bound, the other longer."""
-    model = PrivateBoostingRegressor(
-        label_bounds=(-1, 1), noise_multiplier=SIGMA, adjacency="replace_one", n_estimators=1, max_depth=2
-    )
-    past = fit(model, [[-1.0, 0.0]], [0.5], answer=nothing, tree=one_leaf)
-    other = fit(model, [[1.0, 0.5]], [-1.0], past=past)
-    return squared_way(past, other)
+def classifier(noise=0.5, seed=2, **options):
+    public = {"classes": [0, 1], "nominal_rows": 4000, **options}
+    return PrivateBoostingClassifier(noise_multiplier=noise, random=keyed_source(seed), **public)
 
 
-@pytest.mark.parametrize("sigma", [0.05, 0.7, 31.0, 1e5])
-@pytest.mark.parametrize("share", [0.01, 0.3, 0.95])
-@pytest.mark.parametrize("kind", ["classes", "regression"])
-def test_the_trees_get_what_the_linear_start_left_not_a_bit_more(kind, share, sigma, monkeypatch):
-    """In exact arithmetic."""
-    made, started = [], []
-    monkeypatch.setattr(module, "TreeSums", lambda *arguments: made.append(TreeSums(*arguments)) or made[-1])
-    run, fit = GradientSchedule.run, LeastSquares.fit
-
-    def steps(self, *rest):
-        started.append(Fraction(self.steps) / Fraction(self.noise_multiplier) ** 2)
-        return run(self, *rest)
-
-    def least(self, X, y):
-        started.append(1 / Fraction(self.noise_multiplier) ** 2)
-        return fit(self, X, y)
-
-    monkeypatch.setattr(GradientSchedule, "run", steps)
-    monkeypatch.setattr(LeastSquares, "fit", least)
-    model = learner(kind, noise_multiplier=sigma, linear_share=share, n_estimators=2, max_depth=1)
-    model.fit(np.zeros((0, 5)), [])
-    if kind == "regression" or share > 0.9:
-        assert len(started) == (sigma < 1e5 or kind == "classes"), "so much noise the start does not take"
-    ranks, one = squares(*made)
-    spent = sum(started) + ranks + 2 * one
-    assert 1 - Fraction(1, 10**12) < spent * Fraction(sigma) ** 2 <= 1
+@pytest.mark.parametrize("adjacency", ["add_or_remove_one", "replace_one"])
+@pytest.mark.parametrize(("kind", "public"), BOTH)
+def test_the_price_is_that_of_one_gaussian_mechanism_with_any_other_parameters(kind, public, adjacency):
+    for options in ({}, {"n_estimators": 3, "max_depth": 8, "learning_rate": 2.0, "max_bins": 9, "nominal_rows": 1e6}):
+        found = kind(noise_multiplier=3.0, adjacency=adjacency, **public, **options).guarantee()
+        expected = gaussian(noise_multiplier=3.0, adjacency=adjacency)
+        assert found.gaussian_mu == expected.gaussian_mu
+        assert found.epsilon(delta=1e-6) == expected.epsilon(delta=1e-6)
+        assert found.adjacency is expected.adjacency
 
 
-@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", exact=True)
-def test_two_opposed_rows_attain_the_price_of_replacement(fit):
-    assert 0.9999 < opposed(fit) * SIGMA**2 <= 1
+# what is learnt
 
 
-@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", sharp=True)
-@pytest.mark.parametrize("part", ["rank_deviation", "gradient_deviation"])
-def test_the_noise_of_addition_is_too_small_for_replacement(part, fit, monkeypatch):
-    original = getattr(TreeSums, part).fget
-    monkeypatch.setattr(TreeSums, part, property(lambda self: original(replace(self, replace=False))))
-    assert opposed(fit) > 1.02 / SIGMA**2
+def test_two_columns_together_are_learnt_and_noise_hurts():
+    """The sign of a product: no column tells anything alone."""
+    X, new = two_columns(), two_columns(seed=2)
+    y, y_new = (((each > 0).sum(axis=1) == 1).astype(int) for each in (X, new))
+    scores = [classifier(noise, n_estimators=25).fit(X, y).score(new, y_new) for noise in (0.5, 400.0)]
+    assert scores[0] > 0.9
+    assert scores[1] < 0.75
 
 
-@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", sharp=True)
-@pytest.mark.parametrize("part", ["rank_deviation", "gradient_deviation", "count_deviation", "clipped_deviation"])
-def test_noise_that_is_too_small_is_found(part, fit, monkeypatch):
-    """By one per cent, or as much as one sixteenth of the price needs."""
-    original, less = getattr(TreeSums, part).fget, 0.8 if part == "clipped_deviation" else 0.98
-    monkeypatch.setattr(TreeSums, part, property(lambda self: less * original(self)))
-    assert worst(fit, "regression", linear_share=0.5, n_estimators=40) > 1 / SIGMA**2
+def test_a_product_of_two_columns_is_learnt_and_noise_hurts():
+    X, new = two_columns(), two_columns(seed=2)
+    options = {"label_bounds": (-10, 10), "nominal_rows": 4000, "n_estimators": 60}
+    scores = [
+        PrivateBoostingRegressor(noise_multiplier=noise, random=keyed_source(3), **options)
+        .fit(X, 10 * X.prod(axis=1))
+        .score(new, 10 * new.prod(axis=1))
+        for noise in (0.5, 400.0)
+    ]
+    assert scores[0] > 0.9
+    assert scores[1] < 0.3
 
 
-@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", sharp=True)
-def test_a_linear_start_that_is_not_paid_for_is_found(fit, monkeypatch):
-    monkeypatch.setattr(module, "TreeSums", lambda _, *others: TreeSums(SIGMA, *others))
-    assert worst(fit, "regression", linear_share=0.5, n_estimators=40) > 1.4 / SIGMA**2
-
-
-@pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", sharp=True)
-def test_a_count_of_more_weight_than_its_noise_is_found(fit, monkeypatch):
-    monkeypatch.setattr(TreeSums, "count_deviation", property(lambda self: self.gradient_deviation * COUNT_WEIGHT))
-    assert worst(fit, "classes", linear_share=0.0, n_estimators=40) > 2 / SIGMA**2
-
-
-def test_gradients_that_are_not_shortened_move_too_far(fit, monkeypatch):
-    monkeypatch.setattr(module, "_DOWN", 1.5)
-    assert worst(fit, "regression", linear_share=0.0) > 1.2 / SIGMA**2
-
-
-def test_terms_that_are_not_on_the_grid_are_found(fit, monkeypatch):
-    """Sums of them depend on the order of the rows."""
+def test_categories_missing_cells_and_three_classes_are_learnt():
     random = np.random.default_rng(4)
-    model = learner("classes", noise_multiplier=SIGMA, linear_share=0.0)
-    X, y = labelled(random, "classes", 50)
-    monkeypatch.setattr(module, "truncate", lambda values: values)
-    past = fit(model, X, y)
-    other = fit(model, X[::-1], y[::-1], past=past)
-    assert not all(same([sums for sums, _ in past.asked], [sums for sums, _ in other.asked]))
+    kind, number = random.integers(0, 3, 2500), random.uniform(-1, 1, 2500)
+    missing = random.random(2500) < 0.3
+    X = np.column_stack([np.where(missing, np.nan, number), np.eye(3)[kind]])
+    y = np.where(missing, "none", np.where((kind == 1) ^ (number > 0), "a", "b"))
+    model = classifier(classes=["b", "none", "a"], indicators=[[1, 2, 3]], n_estimators=25)
+    assert model.fit(X, y).score(X, y) > 0.9
+    assert model.predict_proba(X[:5]).sum(axis=1) == pytest.approx(1)
 
 
-# noise
+def test_a_heavier_class_is_found_more_often():
+    X = two_columns(600)
+    y = (np.random.default_rng(3).random(600) < 0.2).astype(int)
+    for share in (0.0, 0.5):
+        options = {"n_estimators": 20, "linear_share": share, "noise": 0.05}
+        assert np.mean(classifier(**options).fit(X, y).predict(X)) < 0.2
+        assert np.mean(classifier(class_weights={1: 9.0}, **options).fit(X, y).predict(X)) > 0.8
 
 
-def test_a_second_fit_with_one_source_draws_new_noise():
-    """Noise that is drawn twice is subtracted: two fits on neighbours would show the row."""
-    model = learner("classes", noise_multiplier=1.0, linear_share=0.5)
-    X, y = labelled(np.random.default_rng(1), "classes", 60)
-    first = model.fit(X, y).weights_
-    assert not any(same(first, model.fit(X, y).weights_))
-    model.set_params(random=keyed_source(5))
-    assert all(same(first, model.fit(X, y).weights_)), "a key replays a fit"
+def test_a_skewed_column_has_thresholds_where_its_rows_are():
+    random = np.random.default_rng(5)
+    X = np.column_stack([random.uniform(-1, 1, 4000), random.lognormal(0, 1, 4000)])
+    y = ((X[:, 0] > 0) ^ (X[:, 1] > 1)).astype(int)
+    model = classifier(bounds=[(-1, 1), (0, 200)], n_estimators=40, linear_share=0.0)
+    assert model.fit(X, y).score(X, y) > 0.9
 
 
-def test_sums_get_the_noise_that_is_theirs(fit):
-    """Of 200 rounds, in units of the deviation; false alarm 1e-6."""
-    model = learner("regression", noise_multiplier=SIGMA, linear_share=0.0, n_estimators=200, max_depth=1)
-    found = fit(model, *labelled(np.random.default_rng(1), "regression", 30))
-    drawn = np.concatenate(
-        [np.ravel(given - sums) / deviation for (sums, deviation), given in zip(found.asked, found.given, strict=True)]
-    )
-    assert len(set(np.round(drawn, 12))) == len(drawn) == 3 * 255 + 200 * 5
-    assert abs(np.mean(np.square(drawn)) - 1.0) < 4.9 * math.sqrt(2 / len(drawn))
+@pytest.mark.parametrize("adjacency", ["add_or_remove_one", "replace_one"])
+def test_the_linear_start_is_there_if_it_is_paid_for(adjacency):
+    model = classifier(adjacency=adjacency, n_estimators=5).fit(two_columns(50), [0, 1] * 25)
+    assert len(model.weights_) == (4 if adjacency == "add_or_remove_one" else 3)
+    assert len(classifier(linear_share=0.0, n_estimators=5).fit(two_columns(50), [0, 1] * 25).weights_) == 3
+    never = classifier(1e5, nominal_rows=1e12, linear_share=0.01, n_estimators=5)
+    assert len(never.fit(two_columns(50), [0, 1] * 25).weights_) == 3, "so much noise a step it does not take"
 
 
-def test_a_public_guess_stands_for_the_number_of_rows(fit):
-    """The rounds' bounds on gradients are the same for any table of one past."""
-    model = PrivateBoostingClassifier(noise_multiplier=SIGMA, classes=[0, 1], nominal_rows=50, n_estimators=5)
-    X = np.random.default_rng(0).uniform(-1, 1, (80, 2))
-    past = fit(model, X, [0, 1] * 40)
-    assert all(same(past.weights, fit(model, X[:3], [0, 1, 1], past=past).weights))
+# odd tables
+
+
+@pytest.mark.parametrize(("kind", "public"), BOTH)
+def test_no_row_and_no_known_label_are_tables_too(kind, public):
+    for X, y in ((np.zeros((0, 2)), []), ([[1.0, 2.0]], [None]), ([[np.nan, "x"], [np.inf, -np.inf]], ["9", "k"])):
+        for share in (0.0, 0.5):
+            model = kind(nominal_rows=10, n_estimators=3, linear_share=share, **public).fit(X, y)
+            assert all(np.all(np.isfinite(each)) for each in model.weights_)
+            assert len(model.predict(X)) == len(X)
+
+
+def test_the_container_does_not_matter():
+    X, y = two_columns(200), [0, 1] * 100
+    X[3, 1] = np.nan
+    options = {"n_estimators": 4, "nominal_rows": 200}
+    first = classifier(**options).fit(X, y)
+    for other in (X.tolist(), X.astype(object), np.asfortranarray(X)):
+        model = classifier(**options).fit(other, y)
+        assert all(np.array_equal(*pair) for pair in zip(first.weights_, model.weights_, strict=True))
+        assert np.array_equal(model._scores(other), first._scores(X))
+
+
+def test_a_single_class_is_the_answer():
+    model = classifier(classes=["only"], n_estimators=2).fit(two_columns(5), ["only"] * 4 + ["other"])
+    assert model.predict(two_columns(3)).tolist() == ["only"] * 3
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.3, 1e308])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+@pytest.mark.parametrize(("kind", "public"), BOTH)
+def test_weights_of_any_doubles_predict(kind, public, share, value):
+    """A model may come from a file that somebody made."""
+    X = two_columns(20)
+    model = kind(nominal_rows=20, n_estimators=3, linear_share=share, **public).fit(X, [0, 1] * 10)
+    model.weights_ = tuple(np.full_like(each, value) for each in model.weights_)
+    with warnings.catch_warnings(action="ignore"):
+        assert model.predict(X).shape == (20,)
+
+
+def test_rows_are_predicted_alone(monkeypatch):
+    X = two_columns(100)
+    model = classifier(n_estimators=10).fit(X, [0, 1] * 50)
+    whole = model.predict_proba(X)
+    monkeypatch.setattr("dpselect.learners.boosted_trees.CHUNK", 7)
+    assert np.array_equal(model.predict_proba(X), whole)
+    assert np.array_equal(np.vstack([model.predict_proba(X[[k]]) for k in range(100)]), whole)
+
+
+def test_copies_predict_alike_and_draw_anew():
+    X, y = two_columns(100), [0, 1] * 50
+    model = classifier(n_estimators=4, nominal_rows=100).fit(X, y)
+    copied = pickle.loads(pickle.dumps(model))
+    assert copied.random is None
+    assert copied._linear.random is None
+    assert np.array_equal(copied.predict_proba(X), model.predict_proba(X))
+    assert not np.array_equal(copied.fit(X, y).weights_[-1], model.weights_[-1])
+    new = clone(model)
+    assert not hasattr(new, "weights_")
+    assert new._linear is None
+    model.set_params(linear_share=0.0).fit(X, y)
+    assert model._linear is None
+
+
+# refused
+
+
+class Untouchable:
+    def __getattribute__(self, attribute):
+        raise AssertionError("the data was looked at")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"noise_multiplier": 0.01}, "noise_multiplier"),
+        ({"noise_multiplier": "much"}, "noise_multiplier"),
+        ({"n_estimators": 0}, "n_estimators"),
+        ({"n_estimators": 10_001}, "n_estimators"),
+        ({"max_depth": 9}, "max_depth"),
+        ({"max_depth": 2.5}, "max_depth"),
+        ({"learning_rate": 0.0}, "learning_rate"),
+        ({"linear_share": 0.96}, "linear_share"),
+        ({"linear_share": -0.1}, "linear_share"),
+        ({"max_bins": 1}, "max_bins"),
+        ({"max_bins": 256}, "max_bins"),
+        ({"nominal_rows": 0}, "nominal_rows"),
+        ({"adjacency": "swap"}, "adjacency"),
+        ({"random": 7}, "random"),
+        ({"label_bounds": (1, 1)}, "label_bounds"),
+        ({"label_bounds": None}, "label_bounds"),
+    ],
+)
+def test_parameters_are_refused_by_name_before_the_data_is_looked_at(options, named):
+    made = [kind(**{**public, **options}) for kind, public in BOTH if set(options) <= set(kind().get_params())]
+    assert made
+    for model in made:
+        with pytest.raises((ArgumentError, TypeError), match=named):
+            model.fit(Untouchable(), Untouchable())
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"bounds": (1, 0)}, "bounds"),
+        ({"bounds": [(0, 1)]}, "bounds"),
+        ({"indicators": [[5]]}, "indicators"),
+        ({"classes": range(129)}, "classes"),
+        ({"classes": [0, 0]}, "classes"),
+        ({"class_weights": "balanced"}, "class_weights must be numbers.*balanced"),
+        ({"class_weights": 3}, "class_weights must be numbers.*3"),
+        ({"class_weights": {7: 1.0}}, "class_weights"),
+        ({"class_weights": {0: 0.0}}, "class_weights"),
+    ],
+)
+def test_facts_about_columns_and_classes_are_refused_by_name(options, named):
+    made = [kind(**{**public, **options}) for kind, public in BOTH if set(options) <= set(kind().get_params())]
+    for model in made:
+        with pytest.raises((ArgumentError, TypeError), match=named):
+            model.fit(np.zeros((3, 2)), [0, 1, 1])
+
+
+def test_a_linear_start_has_no_price_when_rows_are_replaced():
+    with pytest.raises(AdjacencyError, match="linear_share"):
+        classifier(adjacency="replace_one", linear_share=0.5).fit(Untouchable(), Untouchable())
+
+
+def test_a_number_of_rows_that_is_not_public_is_announced():
+    with pytest.warns(PublicRowCountWarning):
+        classifier(nominal_rows=None, n_estimators=2).fit(two_columns(4), [0, 1, 0, 1])
+    with warnings.catch_warnings(action="error"):
+        classifier(nominal_rows=None, n_estimators=2, adjacency="replace_one").fit(two_columns(4), [0, 1, 0, 1])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (
+            PrivateBoostingRegressor(label_bounds=(-4, 4), bounds=(-4, 4), noise_multiplier=0.05, n_estimators=20),
+            EXPECTED_FAILED_REGRESSOR_CHECKS,
+        ),
+        (PrivateBoostingClassifier(bounds=(-4, 4), noise_multiplier=0.05, n_estimators=20), EXPECTED_FAILED_CHECKS),
+    ],
+    ids=["regression", "classes"],
+)
+def test_only_the_listed_conventions_of_scikit_learn_are_broken(model, expected):
+    with warnings.catch_warnings(action="ignore"):
+        results = check_estimator(model, expected_failed_checks=expected, on_fail=None, on_skip=None)
+    assert [r["check_name"] for r in results if r["status"] == "failed"] == []
+    assert sum(r["status"] == "passed" for r in results) > 35
+
+
+@pytest.mark.parametrize("later", [{"max_bins": 7}, {"bounds": (0, 100)}, {"indicators": []}])
+def test_parameters_that_are_set_after_a_fit_do_not_change_its_model(later):
+    random = np.random.default_rng(2)
+    X = np.column_stack([random.uniform(0, 1, 200), *np.eye(2)[random.integers(0, 2, 200)].T])
+    y = (X[:, 0] > 0.5).astype(int)
+    bounds = [[0.0, 1.0]]
+    model = PrivateBoostingClassifier(
+        bounds=bounds, indicators=[[1, 2]], classes=[0, 1], nominal_rows=200, noise_multiplier=0.05, n_estimators=5
+    ).fit(X, y)
+    before = model.predict_proba(X)
+    bounds[0][1] = 9.0
+    model.set_params(**later)
+    assert np.array_equal(model.predict_proba(X), before)

@@ -10,7 +10,7 @@ from dpselect.learners.encoding import TableEncoding
 
 
 def encoded(cells, **facts):
-    return TableEncoding(**facts)._encoded(np.array(cells, dtype=np.float64))
+    return TableEncoding(**facts).encoded(np.array(cells, dtype=np.float64))
 
 
 def test_numbers_are_scaled_by_their_bounds_and_clipped():

@@ -20,7 +20,7 @@ from dpselect.randomness import keyed_source
 
 
 def encoded(cells, bounds=(-1, 1), indicators=()):
-    return TableEncoding(bounds=bounds, indicators=indicators)._encoded(np.array(cells, dtype=float))
+    return TableEncoding(bounds=bounds, indicators=indicators).encoded(np.array(cells, dtype=float))
 
 
 def test_codes_are_bins_places_and_what_is_missing():

@@ -14,7 +14,7 @@ import dpselect.learners.tree_sums as module
 from dpselect.learners.fixed_point import STEP
 from dpselect.learners.tree_sums import CLIPPED_WEIGHT, COUNT_WEIGHT, TreeSums, add_noise
 from dpselect.randomness import keyed_source
-from tests.learners.boosted_trees_cases import squares
+from tests.learners.tree_rounds_cases import squares
 
 
 @pytest.mark.theorem("docs/theory/boosted-trees.md, Theorem 1", exact=True)

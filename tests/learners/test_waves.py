@@ -15,7 +15,7 @@ FACTS = {"bounds": [(-1, 1), (0, 4)], "indicators": [[1, 3]]}
 
 
 def images(cells, waves=4, **facts):
-    return cosines(TableEncoding(**facts)._encoded(np.array(cells, dtype=np.float64)), waves)
+    return cosines(TableEncoding(**facts).encoded(np.array(cells, dtype=np.float64)), waves)
 
 
 def test_images_are_waves_of_each_number_by_hand():

@@ -19,7 +19,7 @@ import numpy as np
 
 from dpselect.learners.clipped_gradients import LinearRegression, clipped_gradient_sum
 from dpselect.learners.fixed_point import STEP
-from dpselect.learners.sufficient_statistics import noisy_gram
+from dpselect.learners.sufficient_statistics import gram_deviation, noisy_gram
 from dpselect.mechanisms.grid import gaussian_steps, grid_at_most
 from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
@@ -65,8 +65,7 @@ class AdaptiveDescent:
     @property
     def gram_deviation(self) -> float:
         """s, the standard deviation of the noise on the diagonal of X'X."""
-        sensitivity = self.row_norm**2 * (math.sqrt(2.0) if self.replace else 1.0)
-        return sensitivity * self.noise_multiplier / math.sqrt(self.gram_share) * _UP
+        return gram_deviation(self.row_norm, self.noise_multiplier, self.gram_share, replace=self.replace)
 
     @property
     def gradient_deviation(self) -> float:

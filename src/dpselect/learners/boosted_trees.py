@@ -17,11 +17,10 @@ from dpselect.learners.clipped_gradients import softmax_errors
 from dpselect.learners.dp_sgd import DPSGDClassification
 from dpselect.learners.encoding import Encoded, TableEncoding
 from dpselect.learners.fixed_point import truncate
-from dpselect.learners.leaf_values import LeafPrior
-from dpselect.learners.learner import Classifier, PrivateLearner, Regressor
+from dpselect.learners.learner import Classifier, OneGaussian, Regressor
 from dpselect.learners.least_squares import LeastSquares
-from dpselect.learners.monotone import monotone, signs_of
-from dpselect.learners.random_trees import CodedColumns, ColumnsTold, RandomTree, draw_tree, pack_trees, unpack_trees
+from dpselect.learners.monotone import signs_of
+from dpselect.learners.random_trees import CodedColumns, unpack_trees
 from dpselect.learners.rows import (
     class_numbers,
     doubles,
@@ -35,27 +34,16 @@ from dpselect.learners.rows import (
     targets_of,
 )
 from dpselect.learners.training_rules import BOOSTING
-from dpselect.learners.tree_sums import TreeSums, add_noise
+from dpselect.learners.tree_rounds import CHUNK, CodedRows, TreeRounds
 from dpselect.learners.waves import cosines
 from dpselect.numerics.search import Array, root_between
-from dpselect.privacy import Adjacency, Guarantee, gaussian
+from dpselect.privacy import Adjacency
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["BoostedTreesClassification", "BoostedTreesRegression"]
 
-_CHUNK: Final = 2**15
 _WAVES: Final = 4
-_RANKS: Final = 0.03
-"""The share of mu squared, after the linear start, that counts the bins of the columns."""
-_CLIPPED: Final = 0.15
-"""The share of rows whose gradients are to be clipped."""
-_LEAST_CLIP: Final = {False: 2.0**-10, True: 0.5}
-"""The least clip in units of the first, of errors of numbers and of classes: a rare class has few rows, all clipped."""
-_CLIP_RATE: Final = 0.5
-_EVEN: Final = 0.1
-"""The part of trees that are drawn before that is heeded."""
-_DOWN: Final = 1.0 - 2.0**-40
 _MOST_CLASSES: Final = 128
 _MOST_ERROR: Final = 8.0
 _MOST_NOISE_OF_LEAST_SQUARES: Final = 1e5
@@ -63,21 +51,12 @@ _MOST_NOISE: Final = 1e6
 """The largest noise a step of the linear start."""
 
 
-@dataclass(frozen=True)
-class _Training:
-    """The rounds of one fit share these: codes, shape (columns, rows), targets, weights and first scores of rows."""
-
-    known: CodedColumns
-    codes: NDArray[Any]
-    targets: NDArray[Any]
-    counted: Array | None
-    scores: Array
-
-
-class _Fitted(PrivateLearner):
-    """A fit keeps these beside the weights: the shape of the linear start, and the number of scores of a row."""
+class _Fitted(OneGaussian):
+    """A fit keeps these beside the weights: how rows are read, the linear start, and the number of scores of a row."""
 
     row_norm = 1.0
+    _encoding: TableEncoding
+    _codes: CodedColumns
     _linear: Any = None
     _outputs: int = 1
 
@@ -86,7 +65,6 @@ class _Fitted(PrivateLearner):
 class _BoostedTrees(TableEncoding, _Fitted):
     """The parameters that both learners share, and the rounds."""
 
-    noise_multiplier: float = 4.0
     n_estimators: int | None = None
     max_depth: int | None = None
     learning_rate: float = 0.8
@@ -94,20 +72,6 @@ class _BoostedTrees(TableEncoding, _Fitted):
     max_bins: int = 255
     monotonic_cst: Sequence[int] | None = None
     nominal_rows: float | None = None
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
-    random: RandomSource | None = None
-
-    def guarantee(self) -> Guarantee:
-        """The guarantee of one `fit`, from the parameters alone, before there is data: one Gaussian mechanism.
-
-        >>> from dpselect.learners import PrivateBoostingClassifier
-        >>> round(PrivateBoostingClassifier(noise_multiplier=4.0).guarantee().epsilon(delta=1e-6), 4)
-        1.0607
-        """
-        return gaussian(noise_multiplier=self._noise(), adjacency=self.adjacency)
-
-    def _noise(self) -> float:
-        return number("noise_multiplier", self.noise_multiplier, at_least=0.05, at_most=1e5, rounding="down")
 
     def _plan(self) -> tuple[int, int, float]:
         """The number of trees, their depth and the share of the linear start."""
@@ -142,10 +106,14 @@ class _BoostedTrees(TableEncoding, _Fitted):
         self.weights_ = (*linear, *(np.zeros((trees, *each.shape[1:])) for each in (columns, sides, values)))
         return self
 
-    def _known(self, columns: int) -> CodedColumns:
+    def _coded(self, columns: int) -> CodedColumns:
+        """What the codes of so many columns mean. Raises `ArgumentError` for parameters that do not fit them."""
         numbers, _ = self._places(columns)
-        self._signs = signs_of(self.monotonic_cst, columns, numbers)
+        self._signs(columns)
         return CodedColumns(len(numbers), self._bins(), tuple(len(group) for group in self.indicators))
+
+    def _signs(self, columns: int) -> tuple[int, ...]:
+        return signs_of(self.monotonic_cst, columns, self._places(columns)[0])
 
     @abstractmethod
     def _start(self, noise_multiplier: float, rows: float, random: RandomSource) -> Any:
@@ -163,7 +131,11 @@ class _BoostedTrees(TableEncoding, _Fitted):
         self, X: Any, known: NDArray[np.bool_], targets: NDArray[Any], counted: Array | None, random: RandomSource
     ) -> None:
         """Fit the linear start and the trees to the rows that are `known`, and keep their weights."""
-        columns, (_, _, share) = self._known(number_table(X)[1]), self._plan()
+        width, (trees, depth, share) = number_table(X)[1], self._plan()
+        columns, signs = self._coded(width), self._signs(width)
+        # a copy: parameters that are set later change the next fit, not this model
+        self._encoding = TableEncoding(bounds=copy.deepcopy(self.bounds), indicators=copy.deepcopy(self.indicators))
+        self._codes = columns
         rows = public_row_count(self.nominal_rows, len(known), parse_adjacency(self.adjacency))
         left, weights = self._noise(), ()
         codes = np.empty((len(columns.sizes), np.count_nonzero(known)), dtype=columns.kind)
@@ -182,72 +154,24 @@ class _BoostedTrees(TableEncoding, _Fitted):
             images.clear()
             self._linear.fit(start, targets)
             scores, weights = self._linear_scores(self._linear, start), self._linear.weights_
-        training = _Training(columns, codes, targets, counted, scores)
-        self.weights_ = (*weights, *self._boost(training, left, rows, random))
+        rounds = TreeRounds(
+            known=columns,
+            noise_multiplier=left,
+            trees=trees,
+            depth=depth,
+            learning_rate=float(self.learning_rate),
+            rows=rows,
+            replace=parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE,
+            signs=signs,
+        )
+        self.weights_ = (*weights, *rounds.run(CodedRows(codes, targets, counted, scores), self._errors, random))
 
     def _encoded_parts(self, X: Any, known: NDArray[np.bool_]) -> Iterator[Encoded]:
         """The rows that are `known`, some at a time, for their doubles take eight times the memory of their codes."""
         table = X if type(X) is np.ndarray else doubles(X)
-        for begin in range(0, max(len(known), 1), _CHUNK):
-            part = slice(begin, begin + _CHUNK)
-            yield self._encoded(doubles(table[part])[known[part]])
-
-    def _boost(self, training: _Training, noise: float, rows: float, random: RandomSource) -> tuple[Array, ...]:
-        """The rounds: what is released of the trees, as arrays."""
-        known, (trees, depth, _) = training.known, self._plan()
-        replaced = parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE
-        sums = TreeSums(noise, trees, known.numbers, _RANKS, replaced)
-        ranks = self._ranks(training, sums, random)
-        count, leaves = training.codes.shape[1], 1 << depth
-        scores, where = training.scores, np.zeros(training.codes.shape[1], dtype=np.uint8)
-        clip, curvature = self._first_clip, 1.0 / self._outputs
-        least = clip * _LEAST_CLIP[self._outputs > 1]
-        prior, columns = LeafPrior(depth), ColumnsTold(*np.zeros((2, len(known.sizes))))
-        drawn: list[RandomTree] = []
-        values = [np.zeros((leaves, self._outputs))]
-        for place in range(trees):
-            even = place < _EVEN * trees
-            weights = np.ones(len(known.sizes)) if even else columns.weights()
-            tree = draw_tree(known, ranks, weights, depth, random)
-            totals, counts, clipped = np.zeros((leaves, self._outputs)), np.zeros(leaves), np.zeros(1)
-            for begin in range(0, count, _CHUNK):
-                part = slice(begin, begin + _CHUNK)
-                scores[part] += values[-1][where[part]]
-                found = tree.leaves(training.codes[:, part])
-                where[part] = found
-                errors = self._errors(scores[part], training.targets[part])
-                norms = np.sqrt(np.einsum("ij,ij->i", errors, errors))
-                factors = _DOWN / np.maximum(norms, clip)
-                counted = None if training.counted is None else training.counted[part]
-                unit = truncate(errors * (factors if counted is None else factors * counted)[:, None])
-                totals += np.stack([np.bincount(found, each, leaves) for each in unit.T], axis=1)
-                counts += np.bincount(found, counted, leaves)
-                clipped += np.count_nonzero(norms > clip)
-            totals = add_noise(totals, sums.gradient_deviation, random)
-            counts = np.maximum(add_noise(counts, sums.count_deviation, random), max(sums.count_deviation / 2.0, 1.0))
-            share = float(add_noise(clipped, sums.clipped_deviation, random)[0]) / rows
-            told = prior.estimate(totals / counts[:, None], sums.gradient_deviation / counts)
-            told = monotone(told, tree.columns, self._signs) if self._signs else told
-            columns.learn(tree, told, counts)
-            drawn.append(tree)
-            values.append(told * (float(self.learning_rate) * clip / curvature))
-            grown = clip * math.exp(_CLIP_RATE * (min(share, 1.0) - _CLIPPED))
-            clip = min(max(grown, least), self._first_clip)
-        return *pack_trees(drawn), np.stack(values[1:])
-
-    def _ranks(self, training: _Training, sums: TreeSums, random: RandomSource) -> list[Array]:
-        """Increasing noisy counts of the bins of each column of numbers."""
-        known, found = training.known, []
-        for column in training.codes[: known.numbers]:
-            counts = np.bincount(column, minlength=known.bins + 1)[: known.bins].astype(np.float64)
-            noisy = np.cumsum(add_noise(counts, sums.rank_deviation, random))
-            found.append(np.maximum.accumulate(np.maximum(noisy, 0.0)))
-        return found
-
-    @property
-    def _first_clip(self) -> float:
-        """The bound on a row's gradient in the first round, and the largest."""
-        return 0.5 if self._outputs == 1 else math.sqrt(1.0 - 1.0 / self._outputs)
+        for begin in range(0, max(len(known), 1), CHUNK):
+            part = slice(begin, begin + CHUNK)
+            yield self.encoded(doubles(table[part])[known[part]])
 
     def _unit_rows(self, X: Any) -> Array:
         """The cells of the rows: each is read by its public bounds or categories, and none is scaled by the others."""
@@ -259,17 +183,16 @@ class _BoostedTrees(TableEncoding, _Fitted):
         """The scores of rows by the linear start and all trees, shape (rows, outputs)."""
         cells = self._unit_rows(X)
         *linear, columns, sides, values = self.weights_
-        known = self._known(cells.shape[1])
-        trees = unpack_trees(columns, sides, known)
+        trees = unpack_trees(columns, sides, self._codes)
         found = np.zeros((len(cells), values.shape[2]))
-        for begin in range(0, len(cells), _CHUNK):
-            part = slice(begin, begin + _CHUNK)
-            row = self._encoded(cells[part])
+        for begin in range(0, len(cells), CHUNK):
+            part = slice(begin, begin + CHUNK)
+            row = self._encoding.encoded(cells[part])
             if linear:
                 learner = copy.copy(self._linear)
                 learner.weights_ = tuple(linear)
                 found[part] = self._linear_scores(learner, cosines(row, _WAVES))
-            codes = known.codes(row)
+            codes = self._codes.codes(row)
             for tree, value in zip(trees, values, strict=True):
                 found[part] += value[tree.leaves(codes)]
         return found
@@ -340,12 +263,12 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
         guarantee, random = self.guarantee(), resolve(self.random)
         self._plan()
         count, columns = self._prepare(X)
-        self._known(columns)
+        self._coded(columns)
         labels = labels_of(y, count)
         classes = public_classes(self.classes, labels)
         if len(classes) > _MOST_CLASSES:
             raise ArgumentError(f"classes must be at most {_MOST_CLASSES}, got {len(classes)}")
-        if self._signs and len(classes) > 2:
+        if self._signs(columns) and len(classes) > 2:
             raise ArgumentError("monotonic_cst must be None for more than two classes, which have no order")
         weights = public_weights(self.class_weights, classes)
         numbers = class_numbers(labels, classes)
@@ -436,7 +359,7 @@ class BoostedTreesRegression(_BoostedTrees, Regressor):
         guarantee, bounds, random = self.guarantee(), public_bounds(self.label_bounds), resolve(self.random)
         self._plan()
         count, columns = self._prepare(X)
-        self._known(columns)
+        self._coded(columns)
         targets = targets_of(y, count, bounds)
         known = ~np.isnan(targets)
         self._train(X, known, targets[known], None, random)

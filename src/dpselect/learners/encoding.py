@@ -51,7 +51,8 @@ class TableEncoding(Parameterised):
     bounds: Any = (-1.0, 1.0)
     indicators: Sequence[Sequence[int]] = ()
 
-    def _encoded(self, cells: Array) -> Encoded:
+    def encoded(self, cells: Array) -> Encoded:
+        """The cells in public units, each row by itself; `cells` has the shape (rows, columns)."""
         numbers, indicators = self._places(cells.shape[1])
         low, high = self._limits(len(numbers))
         values = cells[:, numbers]

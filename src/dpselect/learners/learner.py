@@ -6,19 +6,22 @@ Nothing here needs scikit-learn. `estimators` makes the public estimators of the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from dpselect.errors import number
 from dpselect.learners.fixed_point import exact_products
 from dpselect.learners.parameters import Parameterised
 from dpselect.learners.rows import column_names, number_table, same_names, unit_rows
 from dpselect.numerics.search import Array
-from dpselect.privacy import Guarantee
+from dpselect.privacy import Adjacency, Guarantee, gaussian
+from dpselect.randomness import RandomSource
 
-__all__ = ["Classifier", "PrivateLearner", "Regressor"]
+__all__ = ["Classifier", "OneGaussian", "PrivateLearner", "Regressor"]
 
 
 class PrivateLearner(Parameterised, ABC):
@@ -63,6 +66,27 @@ class PrivateLearner(Parameterised, ABC):
         shape = number_table(X)
         self._column_names = column_names(X)
         return shape
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OneGaussian(PrivateLearner):
+    """A learner whose whole fit is one Gaussian mechanism, of a noise multiplier that is a parameter."""
+
+    noise_multiplier: float = 4.0
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
+    random: RandomSource | None = None
+
+    def guarantee(self) -> Guarantee:
+        """The guarantee of one `fit`, from the parameters alone, before there is data: one Gaussian mechanism.
+
+        >>> from dpselect.learners import PrivateRidge
+        >>> round(PrivateRidge(noise_multiplier=4.0).guarantee().epsilon(delta=1e-6), 4)
+        1.0607
+        """
+        return gaussian(noise_multiplier=self._noise(), adjacency=self.adjacency)
+
+    def _noise(self) -> float:
+        return number("noise_multiplier", self.noise_multiplier, at_least=0.05, at_most=1e5, rounding="down")
 
 
 class Classifier(PrivateLearner):

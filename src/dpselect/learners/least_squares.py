@@ -10,11 +10,11 @@ import numpy as np
 
 from dpselect.errors import integer, number
 from dpselect.learners.adaptive_descent import AdaptiveDescent
-from dpselect.learners.learner import Regressor
+from dpselect.learners.learner import OneGaussian, Regressor
 from dpselect.learners.rows import public_bounds, public_row_count, targets_of, unit_rows
-from dpselect.privacy import Adjacency, Guarantee, gaussian
+from dpselect.privacy import Adjacency
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import resolve
 
 __all__ = ["LeastSquares"]
 
@@ -27,7 +27,7 @@ _CLIPPED_SHARES: Final = (0.01, 0.5)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LeastSquares(Regressor):
+class LeastSquares(OneGaussian, Regressor):
     """Least squares by noisy sums of clipped gradients. The bound on a gradient and the steps adapt privately.
 
     Labels are clipped at their bounds and scaled to [-1, 1]. First the noisy X'X is released. Then each step releases
@@ -63,7 +63,7 @@ class LeastSquares(Regressor):
         guarantee_: what the fit promises; the same as `guarantee()`.
 
     Raises at `fit`, before the data is looked at: `ArgumentError` or `TypeError` naming a parameter. Afterwards only
-    for a container: shape, sparse, complex, or a column whose type says that it holds no numbers, such as dates.
+    for a container: shape, complex, or a column whose type says that it holds no numbers, such as dates.
 
     >>> from dpselect.learners import PrivateLeastSquares
     >>> from dpselect.randomness import keyed_source
@@ -74,25 +74,12 @@ class LeastSquares(Regressor):
     """
 
     label_bounds: tuple[float, float] | None = None
-    noise_multiplier: float = 4.0
     steps: int | None = None
     gram_share: float = 0.1
     count_share: float = 0.03
     row_norm: float = 1.0
     intercept_scale: float = 0.3
     nominal_rows: float | None = None
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
-    random: RandomSource | None = None
-
-    def guarantee(self) -> Guarantee:
-        """The guarantee of one `fit`, from the parameters alone, before there is data: one Gaussian mechanism.
-
-        >>> from dpselect.learners import PrivateLeastSquares
-        >>> round(PrivateLeastSquares(noise_multiplier=4.0).guarantee().epsilon(delta=1e-6), 4)
-        1.0607
-        """
-        sigma = number("noise_multiplier", self.noise_multiplier, at_least=0.05, at_most=1e5, rounding="down")
-        return gaussian(noise_multiplier=sigma, adjacency=self.adjacency)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X of shape (rows, features) and numbers y of shape (rows,)."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
 from dpselect.learners.fixed_point import STEP, truncate
-from dpselect.learners.learner import Classifier, PrivateLearner, Regressor
+from dpselect.learners.learner import Classifier, OneGaussian, Regressor
 from dpselect.learners.rows import (
     class_numbers,
     labels_of,
@@ -24,7 +24,7 @@ from dpselect.learners.rows import (
 )
 from dpselect.learners.sufficient_statistics import SufficientStatistics, solve
 from dpselect.numerics.search import Array
-from dpselect.privacy import Adjacency, Guarantee, gaussian
+from dpselect.privacy import Adjacency
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
@@ -35,26 +35,13 @@ _MOST_COLUMNS: Final = 2**13
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _Ridge(PrivateLearner):
+class _Ridge(OneGaussian):
     """The parameters of the release that both learners share, and the weights from it."""
 
-    noise_multiplier: float = 4.0
     floor: float = 0.3
     gram_share: float = 0.35
     row_norm: float = 1.0
     intercept_scale: float = 0.3
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
-    random: RandomSource | None = None
-
-    def guarantee(self) -> Guarantee:
-        """The guarantee of one `fit`, from the parameters alone, before there is data: one Gaussian mechanism.
-
-        >>> from dpselect.learners import PrivateRidge
-        >>> round(PrivateRidge(noise_multiplier=4.0).guarantee().epsilon(delta=1e-6), 4)
-        1.0607
-        """
-        sigma = number("noise_multiplier", self.noise_multiplier, at_least=0.05, at_most=1e5, rounding="down")
-        return gaussian(noise_multiplier=sigma, adjacency=self.adjacency)
 
     def _release(self, target_norm: float, target_step: float) -> SufficientStatistics:
         intercept = number("intercept_scale", self.intercept_scale, at_least=0.0, at_most=1.0)

@@ -36,7 +36,7 @@ from dpselect.mechanisms.grid import gaussian_steps
 from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
 
-__all__ = ["SufficientStatistics", "noisy_gram", "solve"]
+__all__ = ["SufficientStatistics", "gram_deviation", "noisy_gram", "solve"]
 
 _CHUNK: Final = 2**15
 _UP: Final = 1.0 + 2.0**-48
@@ -66,8 +66,7 @@ class SufficientStatistics:
     @property
     def gram_deviation(self) -> float:
         """s, the standard deviation of the noise on the diagonal of G."""
-        sensitivity = self.row_norm**2 * (math.sqrt(2.0) if self.replace else 1.0)
-        return sensitivity * self.noise_multiplier / math.sqrt(self.gram_share) * _UP
+        return gram_deviation(self.row_norm, self.noise_multiplier, self.gram_share, replace=self.replace)
 
     @property
     def moment_deviation(self) -> float:
@@ -91,6 +90,12 @@ class SufficientStatistics:
             moments += ((moved[part].T @ targets[part]) / moment_step).astype(np.int64)
         moments += gaussian_steps(self.moment_deviation / moment_step, moments.shape, random)
         return gram, np.asarray(moments * moment_step)
+
+
+def gram_deviation(row_norm: float, noise_multiplier: float, share: float, *, replace: bool) -> float:
+    """s, the standard deviation of the noise on the diagonal of G that costs a share of 1/sigma^2, rounded up."""
+    sensitivity = row_norm**2 * (math.sqrt(2.0) if replace else 1.0)
+    return sensitivity * noise_multiplier / math.sqrt(share) * _UP
 
 
 def noisy_gram(rows: Array, deviation: float, random: RandomSource) -> Array:

@@ -40,7 +40,7 @@ class Bins(MapOfTables):
         return numbers * integer("bins", self.bins, at_least=2, at_most=4096) + indicators
 
     def _mapped(self, cells: Array) -> Array:
-        row, bins = self._encoded(cells), int(self.bins)
+        row, bins = self.encoded(cells), int(self.bins)
         place = np.minimum(np.floor((row.numbers + 1.0) * (bins / 2.0)), bins - 1.0)
         here = (place[:, :, None] == np.arange(bins)) & row.present[:, :, None]
         flags = np.hstack([here.reshape(len(cells), place.shape[1] * bins), row.indicators])

@@ -43,7 +43,7 @@ class Waves(MapOfTables):
         return numbers * integer("waves", self.waves, at_least=1, at_most=64) + indicators
 
     def _mapped(self, cells: Array) -> Array:
-        return cosines(self._encoded(cells), int(self.waves))
+        return cosines(self.encoded(cells), int(self.waves))
 
 
 @MAPS.register("joint")
@@ -67,6 +67,6 @@ class DirectionAndWaves(Waves):
         return numbers + indicators + super()._columns_out(numbers, indicators)
 
     def _mapped(self, cells: Array) -> Array:
-        row = self._encoded(cells)
+        row = self.encoded(cells)
         straight = directions(np.hstack([row.numbers, row.indicators]))
         return within_unit_ball(np.hstack([straight, cosines(row, int(self.waves))]) / math.sqrt(2.0))

@@ -28,7 +28,7 @@ class DirectionOfRow(MapOfTables):
     """
 
     def _mapped(self, cells: Array) -> Array:
-        row = self._encoded(cells)
+        row = self.encoded(cells)
         return directions(np.hstack([row.numbers, row.indicators]))
 
 

@@ -31,7 +31,7 @@ class Centered(MapOfTables):
     """
 
     def _mapped(self, cells: Array) -> Array:
-        row = self._encoded(cells)
+        row = self.encoded(cells)
         return within_unit_ball(np.hstack([row.numbers, row.indicators]) / math.sqrt(row.columns))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dpselect.learners.boosted_trees as module
+import dpselect.learners.tree_rounds as module
 from dpselect.learners import PrivateBoostingClassifier, PrivateBoostingRegressor
 from dpselect.learners.dp_sgd import GradientSchedule
 from dpselect.learners.least_squares import LeastSquares
