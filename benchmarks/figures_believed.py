@@ -85,9 +85,9 @@ def plain_width(score: Scores, answers: Array, found: Array, draw: np.random.Gen
 
 def figures_of(release: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The figures of a release, each with its name, its value and the two ends of its interval."""
-    told = release["validation"]
-    one = {"name": told["metric"], **{key: told[key] for key in ("value", "low", "high")}}
-    figures: list[Mapping[str, Any]] = told.get("figures") or [one]
+    validation = release["validation"]
+    single = {"name": validation["metric"], **{key: validation[key] for key in ("value", "low", "high")}}
+    figures: list[Mapping[str, Any]] = validation.get("figures") or [single]
     return figures
 
 

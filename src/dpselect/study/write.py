@@ -121,7 +121,7 @@ def _release(
     study, price = priced.settled.study, priced.price
     chosen = None if found is None else found.chosen
     validation = None if found is None or found.cells is None else figures(priced, found.cells)
-    note = accuracy_warning(study, None if validation is None else validation["rows_by_class"])
+    note = accuracy_warning(study, validation)
     named = study.privacy.ledger is not None
     return {
         "study": study.name,

@@ -1,4 +1,4 @@
-"""Quantiles of the absolute errors, compared with those of the best constant answer, from counts on public grids."""
+"""Quantiles of the absolute errors, compared with those of the middle label, from counts on public grids."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _SHARES: Final = (*[Fraction(1, 16)] * _STEPS, Fraction(1, 8), Fraction(11, 16))
 class MedianError(Metric):
     """The median of |answer - label|, in units of the label, both clipped at its bounds. Less is better.
 
-    The 90 % error, which nine rows of ten are not beyond, is released with it, and both of the best constant answer,
-    the middle label. The cells are counts of the rows by their error, in 256 bins that grow by 3.3 % each, and of their
-    labels in 4,096 bins.
+    The 90 % error, which nine rows of ten are not beyond, is released with it, and both of one constant answer, the
+    middle label. If labels are skewed, another constant may have a smaller median error. The cells are counts of the
+    rows by their error, in 256 bins that grow by 3.3 % each, and of their labels in 4,096 bins.
 
     Claim: `noisy` is pure epsilon for one row, or as private as a Gaussian mechanism of the noise's multiplier. It
     counts the labels in 16 ranges with noise, then in 16 parts of the range that has the middle one, and in 16 parts of

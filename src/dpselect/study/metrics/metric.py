@@ -29,7 +29,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Figure:
-    """One number that the noisy counts of a metric tell about a model, with the best constant answer's beside it.
+    """One number that the noisy counts of a metric tell about a model, with the constant answer's beside it.
 
     `constant` is what always giving `answer` reaches on the same rows, by the same counts. None if they do not tell.
     """
