@@ -107,7 +107,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
         return self
 
     def _coded(self, columns: int) -> CodedColumns:
-        """What the codes of so many columns mean. Raises `ArgumentError` for parameters that do not fit them."""
+        """The meaning of the codes of so many columns. Raises `ArgumentError` for parameters that do not fit them."""
         numbers, _ = self._places(columns)
         self._signs(columns)
         return CodedColumns(len(numbers), self._bins(), tuple(len(group) for group in self.indicators))
