@@ -3,7 +3,7 @@
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.planner FOUND.json [--to src/dpselect/study/forecast.json]
         [--page docs/evidence/better-models.md]
 
-FOUND.json is what `python -m benchmarks.better_models --json FOUND.json` wrote; default runs at epsilon 1,000 are
+FOUND.json is what `python -m benchmarks.better_models --json FOUND.json` wrote; default runs at epsilon 100 are
 measured here and added to it. Cases are sorted by n mu, the public number of rows times the Gaussian differential
 privacy parameter of the total, and for one run by n mu over the number of weights; of each group stand the median, the
 lowest tenth and the highest tenth of single releases, where two tables or more are in it. Tables that are held out
@@ -41,7 +41,7 @@ from dpselect.study.forecast import SIGNALS, SIGNALS_A_WEIGHT
 
 HELD_OUT: Final = ("waves", "orders", "rents")
 WITHOUT_NOISE: Final = "by default, hardly private"
-LARGE: Final = 1000.0
+LARGE: Final = 100.0
 SEEDS: Final = 3
 EARLY: Final = 5
 """Splits of the tables learnt by which the others are foretold, as a check."""

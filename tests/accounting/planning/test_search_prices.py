@@ -16,7 +16,7 @@ from dpselect.accounting.planning.search_prices import (
     score_epsilon,
     score_multiplier,
 )
-from dpselect.errors import BudgetError
+from dpselect.errors import BudgetError, number
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import OutputPerturbationClassifier
 from dpselect.privacy import Adjacency, Guarantee, compose, dp_sgd, gaussian, laplace, pure_dp, worst_of
@@ -142,6 +142,18 @@ def test_nobody_else_calibrates_the_noise_of_a_search():
     for name in ("dpselect.study.price", "dpselect.integrations.sklearn.plan", "dpselect.tuning.plan"):
         names = vars(importlib.import_module(name))
         assert not {"best_of", "calibrate", "adaptive_best_of"} & set(names), name
+
+
+@pytest.mark.parametrize("epsilon", [60.0, 100.0, 1000.0])
+def test_a_large_total_gives_the_least_noise_that_a_learner_takes(epsilon):
+    def price(noise):
+        return SearchPrice(
+            (gaussian(noise_multiplier=number("noise_multiplier", noise, at_least=0.2)),), Fixed(count=1)
+        )
+
+    assert 0.2 <= least_noise("the learner", price, epsilon=epsilon, delta=1e-5) <= 0.2001
+    with pytest.raises(BudgetError, match="noise_multiplier must be"):
+        least_noise("the learner", lambda noise: price(noise - 10.0), epsilon=epsilon, delta=1e-5)
 
 
 @pytest.mark.full

@@ -177,10 +177,26 @@ def least_noise(
     A price that leaves at most the share `unspent` of epsilon is close enough: each one more that is computed takes
     longer than any other part of a plan.
 
+    A noise that is too small for the learner counts as too dear, so a large total gives the least noise that it takes.
+
     Raises `BudgetError` if none does, and `AdjacencyError` for a price of guarantees that do not go together.
     """
+    known: list[float] = []
+
+    def within(noise: float) -> SearchPrice:
+        try:
+            found = price(noise)
+        except AdjacencyError:
+            raise
+        except ArgumentError:
+            if not known:
+                raise
+            return SearchPrice((gaussian(noise_multiplier=1e-9),), Fixed(count=1))  # too dear for any total
+        known.append(noise)
+        return found
+
     try:
-        return least_parameter(price, epsilon=epsilon, delta=delta, relative=relative, unspent=unspent)
+        return least_parameter(within, epsilon=epsilon, delta=delta, relative=relative, unspent=unspent)
     except AdjacencyError:
         raise
     except (BudgetError, ArgumentError) as error:  # parameters have limits of their own
