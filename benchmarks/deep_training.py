@@ -5,7 +5,8 @@
 Both train the same network on the same rows at the same rate, by turns, in one process. A row has the milliseconds of
 a step (processor time on `cpu`, the clock on `cuda`, where a step ends when the device is done), the ratio to Opacus's,
 and the largest memory that a step takes beside the network. `ghost` is ghost clipping on both sides. `in parts` cuts
-batches into parts of 64 rows: their memory must not grow with the batch.
+batches into parts of 64 rows, and `4x parts` does with batches four times as large: memory must not grow with the batch.
+The probe of `PrivateTraining`, once a training, has columns of its own.
 """
 
 from __future__ import annotations
@@ -100,6 +101,10 @@ def clock(device: str) -> float:
     return time.process_time()
 
 
+def rate_of(mode: str) -> float:
+    return 4.0 * RATE if mode.startswith("4x") else RATE
+
+
 def opacus_steps(make: Callable[[], Any], rows: Any, labels: Any, steps: int, mode: str) -> Callable[[], None]:
     """Opacus's loop, as its documentation has it."""
     from opacus import PrivacyEngine
@@ -112,7 +117,7 @@ def opacus_steps(make: Callable[[], Any], rows: Any, labels: Any, steps: int, mo
         module=module,
         optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
         criterion=loss,
-        data_loader=torch.utils.data.DataLoader(data, batch_size=int(RATE * len(rows))),
+        data_loader=torch.utils.data.DataLoader(data, batch_size=int(rate_of(mode) * len(rows))),
         noise_multiplier=1.0,
         max_grad_norm=1.0,
         **({"grad_sample_mode": "ghost"} if mode == "ghost" else {}),
@@ -124,7 +129,7 @@ def opacus_steps(make: Callable[[], Any], rows: Any, labels: Any, steps: int, mo
         done = 0
         module.train()
         while done < steps:
-            if mode == "in parts":
+            if mode.endswith("parts"):
                 with BatchMemoryManager(data_loader=loader, max_physical_batch_size=PART, optimizer=optimizer) as parts:
                     done += train(parts, skipping=True, left=steps - done)
             else:
@@ -147,13 +152,14 @@ def opacus_steps(make: Callable[[], Any], rows: Any, labels: Any, steps: int, mo
 
 def our_steps(make: Callable[[], Any], rows: Any, labels: Any, steps: int, mode: str) -> Callable[[], None]:
     """The same by `PrivateTraining`, without its probe, which is once a training."""
-    more: dict[str, Any] = {"ghost": {"grad_sample_mode": "ghost"}, "in parts": {"max_physical_batch_size": PART}}
+    parts = {"max_physical_batch_size": PART}
+    more: dict[str, Any] = {"ghost": {"grad_sample_mode": "ghost"}, "in parts": parts, "4x parts": parts}
     training = PrivateTraining(
         noise_multiplier=1.0,
-        sampling_rate=RATE,
+        sampling_rate=rate_of(mode),
         steps=steps,
         max_grad_norm=1.0,
-        expected_batch_size=RATE * max(len(rows), 1),
+        expected_batch_size=rate_of(mode) * max(len(rows), 1),
         **more.get(mode, {}),
     )
 
@@ -176,7 +182,7 @@ def probe_of(make: Callable[[], Any], rows: Any, labels: Any, mode: str) -> Call
 
 
 def peak(run: Callable[[], None], device: str) -> float:
-    """MiB, on a device; of the processor torch tells none."""
+    """MiB that a run holds on a device beyond what was there. Torch tells none for the processor."""
     if device == "cpu":
         return float("nan")
     torch.cuda.reset_peak_memory_stats()
@@ -188,7 +194,7 @@ def peak(run: Callable[[], None], device: str) -> float:
 def measured(device: str, steps: int) -> Iterator[dict[str, Any]]:
     for name, make, rows in shapes(device):
         rows, labels = rows.to(device), torch.randint(0, 10, (len(rows),)).to(device)
-        for mode in ("hooks", "ghost", "in parts"):
+        for mode in ("hooks", "ghost", "in parts", "4x parts"):
             runs = {
                 "Opacus": opacus_steps(make, rows, labels, steps, mode),
                 "ours": our_steps(make, rows, labels, steps, mode),
@@ -212,6 +218,7 @@ def measured(device: str, steps: int) -> Iterator[dict[str, Any]]:
                 "probe_s": best["probe"],
                 "opacus_mib": peak(runs["Opacus"], device),
                 "ours_mib": peak(runs["ours"], device),
+                "probe_mib": peak(runs["probe"], device),
             }
 
 
@@ -232,12 +239,13 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     warnings.simplefilter("ignore")
     torch.manual_seed(1)
     found = []
-    print("network      clipping  Opacus, ms  ours, ms  ratio  probe, s  Opacus, MiB  ours, MiB")
+    print("network      clipping  Opacus, ms  ours, ms  ratio  probe, s  Opacus, MiB  ours, MiB  probe, MiB")
     for each in measured(asked.device, asked.steps):
         found.append(each)
         print(
             f"{each['network']:<12} {each['clipping']:<8} {each['opacus_ms']:>11.2f} {each['ours_ms']:>9.2f} "
-            f"{each['ratio']:>6.2f} {each['probe_s']:>9.2f} {each['opacus_mib']:>12.0f} {each['ours_mib']:>10.0f}",
+            f"{each['ratio']:>6.2f} {each['probe_s']:>9.2f} {each['opacus_mib']:>12.0f} {each['ours_mib']:>10.0f} "
+            f"{each['probe_mib']:>11.0f}",
             flush=True,
         )
     if asked.json is not None:

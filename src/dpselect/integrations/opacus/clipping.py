@@ -106,17 +106,15 @@ class _RowNorms:
             module, loss_reduction="sum", max_grad_norm=max_grad_norm, use_ghost_clipping=True
         )
         self._parameters, self._loss, self._norm = parameters, loss, max_grad_norm
+        self._hooks = [layer.register_forward_hook(_refuse_16_bits) for layer in module.modules()]
 
     def norms(self, inputs: Any, targets: Any) -> tuple[Any, Any]:
         """Losses and the norms of their gradients, each of shape (rows,)."""
         losses = row_losses(self._loss, self._module(inputs), targets, len(inputs))
         losses.sum().backward(retain_graph=True)
         norms = self._module.get_norm_sample().detach()
-        if norms.shape != losses.shape or norms.dtype not in (torch.float32, torch.float64):
-            raise ArgumentError(
-                "make_module: ghost clipping needs one norm for each row, in float32: leave torch.autocast out, or use "
-                'grad_sample_mode="hooks"'
-            )
+        if norms.shape != losses.shape:
+            raise ArgumentError("make_module: a parameter has not one gradient for each row of a batch")
         return losses, norms
 
     def __call__(self, inputs: Any, targets: Any) -> list[Any]:
@@ -138,6 +136,17 @@ class _RowNorms:
 
     def remove(self) -> None:
         self._module.remove_hooks()
+        for hook in self._hooks:
+            hook.remove()
+
+
+def _refuse_16_bits(_layer: Any, _inputs: Any, outputs: Any) -> None:
+    """What the second backward pass sums would differ from what the first one measured, by its own rounding."""
+    if isinstance(outputs, torch.Tensor) and outputs.dtype in (torch.bfloat16, torch.float16):
+        raise ArgumentError(
+            "make_module: ghost clipping needs layers in float32: leave torch.autocast out of forward, or use "
+            'grad_sample_mode="hooks"'
+        )
 
 
 def clip_factors(norms: Any, max_grad_norm: float) -> Any:

@@ -7,9 +7,10 @@ Opacus's per-row gradients, or with their norms alone (ghost clipping).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,9 @@ from dpselect.integrations.opacus.probe import refuse_mixed_rows
 from dpselect.integrations.opacus.row_batches import TrainingRows, on_device, read_rows
 
 __all__ = ["PrivateTraining"]
+
+_LARGE: Final = 50_000
+"""Numbers from which a thread is worth its switching."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,18 +199,23 @@ class _Run:
         public = asdict(self.plan)
         moving = [self.module, optimizer, *([] if scheduler is None else [scheduler])]
         done = 0 if kept is None else _continue(moving, kept.load(public), self.device)
-        step = _Step(self, parameters, sums)
-        for batch in rows.batches(self._places(rows.count, done), self.device):
-            if batch is not None:
-                step.add(*batch)
-                continue
-            step.finish(done)
-            optimizer.step()
-            if scheduler is not None:
-                scheduler.step()
-            done += 1
-            if kept is not None:
-                kept.save(public, lambda done=done: _state(moving, done, self.device))  # type: ignore[misc]
+        size, deviation = sum(p.numel() for p in parameters), self.plan.noise_multiplier * self.plan.max_grad_norm
+        noise = _Noise(self.noise, size, deviation, self.plan.steps)
+        step = _Step(self, parameters, sums, noise)
+        try:
+            for batch in rows.batches(self._places(rows.count, done), self.device):
+                if batch is not None:
+                    step.add(*batch)
+                    continue
+                step.finish(done)
+                optimizer.step()
+                if scheduler is not None:
+                    scheduler.step()
+                done += 1
+                if kept is not None:
+                    kept.save(public, lambda done=done: _state(moving, done, self.device))  # type: ignore[misc]
+        finally:
+            noise.close()
         sums.remove()
 
     def _places(self, count: int, done: int) -> Iterator[NDArray[np.intp]]:
@@ -222,8 +231,8 @@ class _Run:
 class _Step:
     """The clipped gradients of a batch, part by part, and their noise."""
 
-    def __init__(self, run: _Run, parameters: list[Any], sums: ClippedSums) -> None:
-        self.run, self.parameters, self.sums = run, parameters, sums
+    def __init__(self, run: _Run, parameters: list[Any], sums: ClippedSums, noise: _Noise) -> None:
+        self.run, self.parameters, self.sums, self.noise = run, parameters, sums, noise
         self.total: list[Any] = []
 
     def add(self, inputs: Any, targets: Any) -> None:
@@ -235,18 +244,46 @@ class _Step:
 
     def finish(self, number_of_step: int) -> None:
         """Give each parameter its noisy gradient."""
-        plan = self.run.plan
+        expected = self.run.plan.expected_batch_size
         if not self.total and self.run.spare is not None:
             # layers that fail on no rows would tell that there are none: a synthetic row stands in, and counts zero
             self.total = [torch.zeros_like(each) for each in self.sums(*self.run.spare)]
         self.total = self.total or [torch.zeros_like(parameter) for parameter in self.parameters]
-        sizes = [parameter.numel() for parameter in self.parameters]
-        deviation = plan.noise_multiplier * plan.max_grad_norm
-        drawn = torch.from_numpy(self.run.noise.spawn(number_of_step).normal(sum(sizes)) * deviation)
-        for parameter, total, noise in zip(self.parameters, self.total, drawn.split(sizes), strict=True):
+        drawn = self.noise.of_step(number_of_step).split([parameter.numel() for parameter in self.parameters])
+        for parameter, total, noise in zip(self.parameters, self.total, drawn, strict=True):
             noisy = total.double() + noise.view_as(parameter).to(parameter.device)
-            parameter.grad = (noisy / plan.expected_batch_size).to(parameter.dtype)
+            parameter.grad = (noisy / expected).to(parameter.dtype)
         self.total = []
+
+
+class _Noise:
+    """The noise of each step, drawn from a stream of its own. That of the next step is drawn beside the gradients.
+
+    Args:
+        random: the source of all steps.
+        size: how many numbers a step needs.
+        deviation: their standard deviation.
+        steps: after the last step nothing is drawn.
+    """
+
+    def __init__(self, random: RandomSource, size: int, deviation: float, steps: int) -> None:
+        self._random, self._size, self._deviation, self._steps = random, size, deviation, steps
+        self._ahead: dict[int, Future[Any]] = {}
+        self._thread = ThreadPoolExecutor(max_workers=1)
+
+    def of_step(self, step: int) -> Any:
+        """A tensor of shape (size,), in float64."""
+        drawn = self._ahead.pop(step).result() if step in self._ahead else self._draw(step)
+        if step + 1 < self._steps and self._size >= _LARGE:
+            self._ahead[step + 1] = self._thread.submit(self._draw, step + 1)
+        return drawn
+
+    def _draw(self, step: int) -> Any:
+        return torch.from_numpy(self._random.spawn(step).normal(self._size) * self._deviation)
+
+    def close(self) -> None:
+        """Wait for the thread to end."""
+        self._thread.shutdown(cancel_futures=True)
 
 
 def _pair(made: Any) -> tuple[Any, Any]:
