@@ -1,11 +1,12 @@
 """A training step of `PrivateTraining` beside Opacus's own loop, for three sizes of a network.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.deep_training [--device cpu|cuda] [--steps 20] [--json FILE]
+    OMP_NUM_THREADS=1 python -m benchmarks.deep_training [--device cpu|cuda] [--steps 20] [--only NETWORK]
+        [--json FILE]
 
 Both train the same network on the same rows at the same rate, by turns, in one process. A row has the milliseconds of
 a step (processor time on `cpu`, the clock on `cuda`, where a step ends when the device is done), the ratio to Opacus's,
 and the largest memory that a step takes beside the network. `ghost` is ghost clipping on both sides. `in parts` cuts
-batches into parts of 64 rows, and `4x parts` does with batches four times as large: memory must not grow with the batch.
+batches into parts of 64 rows, and `4x parts` those of four times the size: memory must not grow with the batch.
 The probe of `PrivateTraining`, once a training, has columns of its own.
 """
 
@@ -134,6 +135,7 @@ def opacus_steps(make: Callable[[], Any], rows: Any, labels: Any, steps: int, mo
                     done += train(parts, skipping=True, left=steps - done)
             else:
                 done += train(loader, skipping=False, left=steps - done)
+        optimizer.zero_grad()
 
     def train(batches: Any, *, skipping: bool, left: int) -> int:
         done = 0
@@ -191,8 +193,10 @@ def peak(run: Callable[[], None], device: str) -> float:
     return (torch.cuda.max_memory_allocated() - before) / 2**20
 
 
-def measured(device: str, steps: int) -> Iterator[dict[str, Any]]:
+def measured(device: str, steps: int, only: str = "") -> Iterator[dict[str, Any]]:
     for name, make, rows in shapes(device):
+        if not name.startswith(only):
+            continue
         rows, labels = rows.to(device), torch.randint(0, 10, (len(rows),)).to(device)
         for mode in ("hooks", "ghost", "in parts", "4x parts"):
             runs = {
@@ -231,6 +235,7 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     )
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--only", default="", help="the networks whose names begin so")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args(arguments)
     if asked.device == "cuda" and not torch.cuda.is_available():
@@ -240,7 +245,7 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     torch.manual_seed(1)
     found = []
     print("network      clipping  Opacus, ms  ours, ms  ratio  probe, s  Opacus, MiB  ours, MiB  probe, MiB")
-    for each in measured(asked.device, asked.steps):
+    for each in measured(asked.device, asked.steps, asked.only):
         found.append(each)
         print(
             f"{each['network']:<12} {each['clipping']:<8} {each['opacus_ms']:>11.2f} {each['ours_ms']:>9.2f} "

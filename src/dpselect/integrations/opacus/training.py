@@ -6,6 +6,7 @@ Opacus's per-row gradients, or with their norms alone (ghost clipping).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -39,7 +40,9 @@ from dpselect.integrations.opacus.row_batches import TrainingRows, on_device, re
 __all__ = ["PrivateTraining"]
 
 _LARGE: Final = 50_000
-"""Numbers from which a thread is worth its switching."""
+"""Numbers from which threads are worth their switching."""
+_BLOCK: Final = 1 << 17
+"""Numbers of one stream of noise. Another size would draw other noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,10 +203,11 @@ class _Run:
         moving = [self.module, optimizer, *([] if scheduler is None else [scheduler])]
         done = 0 if kept is None else _continue(moving, kept.load(public), self.device)
         size, deviation = sum(p.numel() for p in parameters), self.plan.noise_multiplier * self.plan.max_grad_norm
-        noise = _Noise(self.noise, size, deviation, self.plan.steps)
+        noise = _Noise(self.noise, size, deviation)
         step = _Step(self, parameters, sums, noise)
         try:
             for batch in rows.batches(self._places(rows.count, done), self.device):
+                noise.begin(done)
                 if batch is not None:
                     step.add(*batch)
                     continue
@@ -257,33 +261,41 @@ class _Step:
 
 
 class _Noise:
-    """The noise of each step, drawn from a stream of its own. That of the next step is drawn beside the gradients.
+    """The noise of each step, drawn beside the gradients of that step in threads.
 
     Args:
-        random: the source of all steps.
+        random: the source of all steps. Each block of numbers of each step has a stream of its own.
         size: how many numbers a step needs.
         deviation: their standard deviation.
-        steps: after the last step nothing is drawn.
     """
 
-    def __init__(self, random: RandomSource, size: int, deviation: float, steps: int) -> None:
-        self._random, self._size, self._deviation, self._steps = random, size, deviation, steps
-        self._ahead: dict[int, Future[Any]] = {}
-        self._thread = ThreadPoolExecutor(max_workers=1)
+    def __init__(self, random: RandomSource, size: int, deviation: float) -> None:
+        self._random, self._size, self._deviation = random, size, deviation
+        self._threads = ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) if size >= _LARGE else None
+        self._begun: dict[int, list[Future[Any]]] = {}
+
+    def begin(self, step: int) -> None:
+        """Begin to draw, if that takes long and has not begun."""
+        if self._threads is not None and step not in self._begun:
+            self._begun[step] = [self._threads.submit(self._block, step, start) for start in self._starts()]
 
     def of_step(self, step: int) -> Any:
         """A tensor of shape (size,), in float64."""
-        drawn = self._ahead.pop(step).result() if step in self._ahead else self._draw(step)
-        if step + 1 < self._steps and self._size >= _LARGE:
-            self._ahead[step + 1] = self._thread.submit(self._draw, step + 1)
-        return drawn
+        begun = self._begun.pop(step, None)
+        drawn = [self._block(step, k) for k in self._starts()] if begun is None else [each.result() for each in begun]
+        return torch.from_numpy(np.concatenate(drawn))
 
-    def _draw(self, step: int) -> Any:
-        return torch.from_numpy(self._random.spawn(step).normal(self._size) * self._deviation)
+    def _starts(self) -> range:
+        return range(0, self._size, _BLOCK)
+
+    def _block(self, step: int, start: int) -> NDArray[np.float64]:
+        count = min(_BLOCK, self._size - start)
+        return self._random.spawn(step).spawn(start).normal(count) * self._deviation
 
     def close(self) -> None:
-        """Wait for the thread to end."""
-        self._thread.shutdown(cancel_futures=True)
+        """Wait for the threads to end."""
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
 
 
 def _pair(made: Any) -> tuple[Any, Any]:
