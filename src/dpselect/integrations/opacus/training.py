@@ -6,12 +6,10 @@ Opacus's per-row gradients, or with their norms alone (ghost clipping).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,11 +36,6 @@ from dpselect.integrations.opacus.probe import refuse_mixed_rows
 from dpselect.integrations.opacus.row_batches import TrainingRows, on_device, read_rows
 
 __all__ = ["PrivateTraining"]
-
-_LARGE: Final = 50_000
-"""Numbers from which threads are worth their switching."""
-_BLOCK: Final = 1 << 17
-"""Numbers of one stream of noise. Another size would draw other noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,24 +195,18 @@ class _Run:
         public = asdict(self.plan)
         moving = [self.module, optimizer, *([] if scheduler is None else [scheduler])]
         done = 0 if kept is None else _continue(moving, kept.load(public), self.device)
-        size, deviation = sum(p.numel() for p in parameters), self.plan.noise_multiplier * self.plan.max_grad_norm
-        noise = _Noise(self.noise, size, deviation)
-        step = _Step(self, parameters, sums, noise)
-        try:
-            for batch in rows.batches(self._places(rows.count, done), self.device):
-                noise.begin(done)
-                if batch is not None:
-                    step.add(*batch)
-                    continue
-                step.finish(done)
-                optimizer.step()
-                if scheduler is not None:
-                    scheduler.step()
-                done += 1
-                if kept is not None:
-                    kept.save(public, lambda done=done: _state(moving, done, self.device))  # type: ignore[misc]
-        finally:
-            noise.close()
+        step = _Step(self, parameters, sums)
+        for batch in rows.batches(self._places(rows.count, done), self.device):
+            if batch is not None:
+                step.add(*batch)
+                continue
+            step.finish(done)
+            optimizer.step()
+            if scheduler is not None:
+                scheduler.step()
+            done += 1
+            if kept is not None:
+                kept.save(public, lambda done=done: _state(moving, done, self.device))  # type: ignore[misc]
         sums.remove()
 
     def _places(self, count: int, done: int) -> Iterator[NDArray[np.intp]]:
@@ -235,8 +222,8 @@ class _Run:
 class _Step:
     """The clipped gradients of a batch, part by part, and their noise."""
 
-    def __init__(self, run: _Run, parameters: list[Any], sums: ClippedSums, noise: _Noise) -> None:
-        self.run, self.parameters, self.sums, self.noise = run, parameters, sums, noise
+    def __init__(self, run: _Run, parameters: list[Any], sums: ClippedSums) -> None:
+        self.run, self.parameters, self.sums = run, parameters, sums
         self.total: list[Any] = []
 
     def add(self, inputs: Any, targets: Any) -> None:
@@ -248,54 +235,18 @@ class _Step:
 
     def finish(self, number_of_step: int) -> None:
         """Give each parameter its noisy gradient."""
-        expected = self.run.plan.expected_batch_size
+        plan = self.run.plan
         if not self.total and self.run.spare is not None:
             # layers that fail on no rows would tell that there are none: a synthetic row stands in, and counts zero
             self.total = [torch.zeros_like(each) for each in self.sums(*self.run.spare)]
         self.total = self.total or [torch.zeros_like(parameter) for parameter in self.parameters]
-        drawn = self.noise.of_step(number_of_step).split([parameter.numel() for parameter in self.parameters])
-        for parameter, total, noise in zip(self.parameters, self.total, drawn, strict=True):
+        sizes = [parameter.numel() for parameter in self.parameters]
+        deviation = plan.noise_multiplier * plan.max_grad_norm
+        drawn = torch.from_numpy(self.run.noise.spawn(number_of_step).normal(sum(sizes)) * deviation)
+        for parameter, total, noise in zip(self.parameters, self.total, drawn.split(sizes), strict=True):
             noisy = total.double() + noise.view_as(parameter).to(parameter.device)
-            parameter.grad = (noisy / expected).to(parameter.dtype)
+            parameter.grad = (noisy / plan.expected_batch_size).to(parameter.dtype)
         self.total = []
-
-
-class _Noise:
-    """The noise of each step, drawn beside the gradients of that step in threads.
-
-    Args:
-        random: the source of all steps. Each block of numbers of each step has a stream of its own.
-        size: how many numbers a step needs.
-        deviation: their standard deviation.
-    """
-
-    def __init__(self, random: RandomSource, size: int, deviation: float) -> None:
-        self._random, self._size, self._deviation = random, size, deviation
-        self._threads = ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) if size >= _LARGE else None
-        self._begun: dict[int, list[Future[Any]]] = {}
-
-    def begin(self, step: int) -> None:
-        """Begin to draw, if that takes long and has not begun."""
-        if self._threads is not None and step not in self._begun:
-            self._begun[step] = [self._threads.submit(self._block, step, start) for start in self._starts()]
-
-    def of_step(self, step: int) -> Any:
-        """A tensor of shape (size,), in float64."""
-        begun = self._begun.pop(step, None)
-        drawn = [self._block(step, k) for k in self._starts()] if begun is None else [each.result() for each in begun]
-        return torch.from_numpy(np.concatenate(drawn))
-
-    def _starts(self) -> range:
-        return range(0, self._size, _BLOCK)
-
-    def _block(self, step: int, start: int) -> NDArray[np.float64]:
-        count = min(_BLOCK, self._size - start)
-        return self._random.spawn(step).spawn(start).normal(count) * self._deviation
-
-    def close(self) -> None:
-        """Wait for the threads to end."""
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
 
 
 def _pair(made: Any) -> tuple[Any, Any]:
