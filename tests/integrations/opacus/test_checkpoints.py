@@ -78,7 +78,7 @@ def test_trainings_share_a_folder(tmp_path):
 def test_what_is_refused(tmp_path):
     with pytest.raises(ArgumentError, match="folder that exists"):
         fit(tmp_path / "none")
-    with pytest.raises(ArgumentError, match="goes on only with the key"):
+    with pytest.raises(ArgumentError, match="continues only with the key"):
         checkpoints.Checkpoints(tmp_path, system_source())
     with pytest.raises(StoppedError):
         fit(tmp_path, stop=3)

@@ -16,7 +16,7 @@ from dpselect.integrations.opacus.clipping import (
     refuse_other_norms,
     without_row_gradients,
 )
-from dpselect.integrations.opacus.synthetic_rows import Rows
+from dpselect.integrations.opacus.synthetic_rows import SyntheticRows
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch", "ignore:Full backward hook")
 LOSS = torch.nn.CrossEntropyLoss(reduction="none")
@@ -120,7 +120,7 @@ class Tied(torch.nn.Module):
 
 
 def test_norms_that_ghost_clipping_does_not_know_are_refused():
-    rows = Rows(torch.randn(7, 4), torch.arange(7) % 4)
+    rows = SyntheticRows(torch.randn(7, 4), torch.arange(7) % 4)
     refuse_other_norms(torch.nn.Linear(4, 4), LOSS, rows)
     with pytest.raises(ArgumentError, match="ghost clipping"):
         refuse_other_norms(Tied(), LOSS, rows)
@@ -138,7 +138,7 @@ def test_wrong_norms_of_a_layer_are_found(monkeypatch):
 
     monkeypatch.setitem(Ghost.NORM_SAMPLERS, torch.nn.Linear, wrong)
     with pytest.raises(ArgumentError, match="not those of this module"):
-        refuse_other_norms(torch.nn.Linear(4, 4), LOSS, Rows(torch.randn(7, 4), torch.arange(7) % 4))
+        refuse_other_norms(torch.nn.Linear(4, 4), LOSS, SyntheticRows(torch.randn(7, 4), torch.arange(7) % 4))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -1,4 +1,4 @@
-"""Checkpoints of a training: a killed one goes on to the same bytes, and draws nothing a second time.
+"""Checkpoints of a training: a killed one continues to the same bytes, and draws nothing a second time.
 
 Batches and noise of a step come from streams of their own, which the key of the training and the number of the step
 determine. So a checkpoint holds no key and no state of a stream: only the number of steps that are done, the weights,
@@ -42,7 +42,7 @@ class Checkpoints:
 
     Args:
         folder: it must exist.
-        random: the source of the training. It must be keyed, as that of a trial is, or nothing could go on.
+        random: the source of the training. It must be keyed, as that of a trial is, or nothing could continue.
 
     Raises:
         ArgumentError: for a source that draws from the system.
@@ -51,7 +51,7 @@ class Checkpoints:
     def __init__(self, folder: str | Path, random: RandomSource) -> None:
         if not random.replayable:
             raise ArgumentError(
-                "checkpoints: a training goes on only with the key that it began with. Give random=, the source of a "
+                "checkpoints: a training continues only with the key that it began with. Give random=, the source of a "
                 "trial or one of keyed_source, or leave checkpoints out"
             )
         if not Path(folder).is_dir():
@@ -61,7 +61,7 @@ class Checkpoints:
         self._last = time.monotonic()
 
     def load(self, public: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What was saved last, or None.
+        """Return the last state that was saved, or None.
 
         Args:
             public: the numbers that the training was begun with.
@@ -76,12 +76,12 @@ class Checkpoints:
             return None
         seal, archive = content[:_SEAL], content[_SEAL:]
         if not hmac.compare_digest(seal, self._sealed(archive)):
-            raise ContentError("checkpoints: this training's file was changed or is damaged: erase it to begin anew")
+            raise ContentError("checkpoints: this training's file was changed or is damaged: erase it to begin again")
         check_archive(archive, ACCOUNTANT, self._path.name)
         found: Mapping[str, Any] = torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
         if found["public"] != dict(public):
             raise ArgumentError(
-                "checkpoints: this training was begun with other settings. Go on with those, or erase its file"
+                "checkpoints: this training was begun with other settings. Continue with those, or erase its file"
             )
         return found
 

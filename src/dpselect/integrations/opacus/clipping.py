@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from dpselect.errors import ArgumentError, missing_extra
-from dpselect.integrations.opacus.synthetic_rows import Rows
+from dpselect.integrations.opacus.synthetic_rows import SyntheticRows
 
 try:
     import torch
@@ -141,7 +141,7 @@ class _RowNorms:
 
 
 def _refuse_16_bits(_layer: Any, _inputs: Any, outputs: Any) -> None:
-    """What the second backward pass sums would differ from what the first one measured, by its own rounding."""
+    """The second backward pass would sum other gradients than the first one measured, by its rounding."""
     if isinstance(outputs, torch.Tensor) and outputs.dtype in (torch.bfloat16, torch.float16):
         raise ArgumentError(
             "make_module: ghost clipping needs layers in float32: leave torch.autocast out of forward, or use "
@@ -187,7 +187,7 @@ def without_row_gradients(module: Any) -> Any:
     return module
 
 
-def refuse_other_norms(module: Any, loss: Callable[..., Any], rows: Rows) -> None:
+def refuse_other_norms(module: Any, loss: Callable[..., Any], rows: SyntheticRows) -> None:
     """Compare the norms of ghost clipping with those of the rows' gradients, and the sums, on synthetic rows.
 
     Raises:

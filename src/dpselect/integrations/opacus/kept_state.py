@@ -1,4 +1,4 @@
-"""Rows that a module or a loss keeps elsewhere than in gradients."""
+"""SyntheticRows that a module or a loss keeps elsewhere than in gradients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import ArgumentError, missing_extra
-from dpselect.integrations.opacus.synthetic_rows import Rows
+from dpselect.integrations.opacus.synthetic_rows import SyntheticRows
 
 try:
     import torch
@@ -23,7 +23,7 @@ __all__ = ["refuse_kept_rows"]
 _DEPTH = 4
 
 
-def refuse_kept_rows(module: Any, loss: Any, rows: Rows, draws: AbstractContextManager[Any]) -> frozenset[str]:
+def refuse_kept_rows(module: Any, loss: Any, rows: SyntheticRows, draws: AbstractContextManager[Any]) -> frozenset[str]:
     """Raise `ArgumentError` if something else than a count of calls changes in module or loss when they are called.
 
     Two copies see different numbers of different rows, twice each. Returns the names of buffers that count calls.
@@ -45,7 +45,7 @@ def refuse_kept_rows(module: Any, loss: Any, rows: Rows, draws: AbstractContextM
     return frozenset(counts)
 
 
-def _after(module: Any, loss: Any, rows: Rows, batch: list[int], draws: Any) -> dict[str, Any]:
+def _after(module: Any, loss: Any, rows: SyntheticRows, batch: list[int], draws: Any) -> dict[str, Any]:
     module, loss = copy.deepcopy(module).train(), copy.deepcopy(loss)
     for _ in range(2):
         torch.manual_seed(3)

@@ -25,7 +25,7 @@ import numpy as np
 from dpselect.errors import ArgumentError, missing_extra
 from dpselect.integrations.opacus.fixed_draws import FixedDraws
 from dpselect.integrations.opacus.kept_state import refuse_kept_rows
-from dpselect.integrations.opacus.synthetic_rows import InputFacts, Rows, benign, harsh
+from dpselect.integrations.opacus.synthetic_rows import InputFacts, SyntheticRows, benign, harsh
 
 try:
     import torch
@@ -67,7 +67,7 @@ def refuse_mixed_rows(
     example: Callable[[int], tuple[Any, Any]] | None = None,
     reduction: Reduction = "none",
     collate: Callable[[list[Any]], Any] | None = None,
-) -> tuple[frozenset[str], Rows]:
+) -> tuple[frozenset[str], SyntheticRows]:
     """Raise `ArgumentError` if a row reaches another row's loss or gradient, or the state of the module.
 
     Args:
@@ -134,7 +134,7 @@ class _Subject:
                     p.add_(moved * torch.randn(p.shape, dtype=p.dtype).to(p.device))
         return _Subject(plain, self.loss, self.reduction, level)
 
-    def run(self, rows: Rows, order: Sequence[int]) -> _Observed:
+    def run(self, rows: SyntheticRows, order: Sequence[int]) -> _Observed:
         """Losses and gradients of the rows at these places, as training computes them."""
         chosen = list(order)
         inputs, targets = rows.take(chosen)
@@ -203,7 +203,7 @@ def _first_that_runs(
     example: Callable[[int], tuple[Any, Any]] | None,
     reduction: Reduction,
     collate: Callable[[list[Any]], Any] | None,
-) -> tuple[_Subject, Rows, _Observed]:
+) -> tuple[_Subject, SyntheticRows, _Observed]:
     """In float64 if the module can, which tells mixing from rounding, and with the first synthetic rows that suit."""
     failure: Exception | None = None
     for doubled in (True, False):
@@ -218,7 +218,7 @@ def _first_that_runs(
         device = facts[0].device
         made = [_typed(example(_ROWS), doubled)] if example else benign(plain, *facts, _ROWS, doubled=doubled)
         for inputs, targets in made:
-            rows = Rows(inputs.to(device), targets.to(device), collate)
+            rows = SyntheticRows(inputs.to(device), targets.to(device), collate)
             try:
                 subject = _Subject(plain, measure, reduction)
                 return subject, rows, subject.run(rows, range(_ROWS))
@@ -238,7 +238,7 @@ def _typed(rows: tuple[Any, Any], doubled: bool) -> tuple[Any, Any]:
     return wide[0], wide[1]
 
 
-def _refuse_company(subject: _Subject, rows: Rows, seen: _Observed) -> _Observed:
+def _refuse_company(subject: _Subject, rows: SyntheticRows, seen: _Observed) -> _Observed:
     """Each row alone. Raises if it differs from that row in one of the batches."""
     try:
         singles = [subject.run(rows, [k]) for k in range(_ROWS)]
@@ -262,7 +262,7 @@ def _refuse_company(subject: _Subject, rows: Rows, seen: _Observed) -> _Observed
     return alone
 
 
-def _refuse_elsewhere(subject: _Subject, rows: Rows) -> bool:
+def _refuse_elsewhere(subject: _Subject, rows: SyntheticRows) -> bool:
     """Try moved parameters and harsh rows, if they suit. Returns whether outputs of two rows differed."""
     differ = False
     # far from the start float32 is too coarse to tell mixing from rounding
@@ -282,7 +282,7 @@ def _refuse_elsewhere(subject: _Subject, rows: Rows) -> bool:
     return differ
 
 
-def _refuse_contagion(subject: _Subject, rows: Rows, alone: _Observed) -> None:
+def _refuse_contagion(subject: _Subject, rows: SyntheticRows, alone: _Observed) -> None:
     """A row that is not finite may spoil its own gradient only (0 times infinity is no zero), and nothing fills it."""
     if not rows.inputs.dtype.is_floating_point:
         return

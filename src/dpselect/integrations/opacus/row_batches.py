@@ -1,4 +1,4 @@
-"""Rows to train on: tensors, a `Dataset`, or a `DataLoader`, read in batches whose rows are drawn here."""
+"""SyntheticRows to train on: tensors, a `Dataset`, or a `DataLoader`, read in batches whose rows are drawn here."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TrainingRows:
 
     @property
     def collate(self) -> Callable[[list[Any]], Any] | None:
-        """What makes a batch of rows, unless it stacks them as torch does."""
+        """The function that makes a batch of rows, unless it stacks them as torch does."""
         return None if self.loader.collate_fn is default_collate else self.loader.collate_fn
 
     def batches(self, places: Iterable[NDArray[np.intp]], device: Any) -> Iterator[tuple[Any, Any] | None]:
@@ -90,7 +90,7 @@ class _EmptyAsNone:
 
 
 def read_rows(inputs: Any, targets: Any = None, example: Example | None = None) -> TrainingRows:
-    """Rows of two tensors, or of a `Dataset` or `DataLoader` in the place of `inputs`.
+    """SyntheticRows of two tensors, or of a `Dataset` or `DataLoader` in the place of `inputs`.
 
     Raises:
         ArgumentError: for tensors of different lengths, for a dataset without places (`IterableDataset`), and for a

@@ -14,14 +14,14 @@ try:
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
-__all__ = ["InputFacts", "Rows", "benign", "facts_of", "harsh"]
+__all__ = ["InputFacts", "SyntheticRows", "benign", "facts_of", "harsh"]
 
 _SCALES: Final = (0.01, 1.0, 100.0, 0.5, 10.0, 1e-3, 3.0)
 _LABELS: Final = (3, 2, 1)
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SyntheticRows:
     """Synthetic inputs and targets, rows on the first axis, and what makes a batch of them (None stacks them)."""
 
     inputs: Any
@@ -59,7 +59,7 @@ def facts_of(tensor: Any) -> InputFacts:
 def benign(
     module: Any, inputs: InputFacts, targets: InputFacts, count: int, *, doubled: bool
 ) -> Iterator[tuple[Any, Any]]:
-    """Rows to try in turn until one set suits: numbers in [0, 1), or integers below one limit after another.
+    """SyntheticRows to try in turn until one set suits: numbers in [0, 1), or integers below one limit after another.
 
     The first limit of inputs is the size of the smallest embedding. `doubled` makes float64 of float32.
     """
@@ -67,7 +67,7 @@ def benign(
         yield _drawn(inputs, count, first, doubled), _drawn(targets, count, second, doubled)
 
 
-def harsh(rows: Rows) -> Rows:
+def harsh(rows: SyntheticRows) -> SyntheticRows:
     """The same targets, and inputs of either sign at scales from 0.001 to 100, so that an outlier shows.
 
     Indices are in another order. Every second row ends in zeros from a step of its own, as padded sequences do.

@@ -120,9 +120,9 @@ class PrivateTraining:
                 rows of random numbers in [0, 1), or indices below the size of its smallest embedding. Never rows of the
                 data.
             random: draws batches and noise.
-            checkpoints: a folder. A training that is killed goes on from there when it is called again with the same
+            checkpoints: a folder. A training that is killed continues from there when it is called again with the same
                 source, and gives the same bytes. It is for a source of a trial, or of `keyed_source`. Several trainings
-                may share the folder. Give a training that goes on the same rows.
+                may share the folder. Give a training that continues the same rows.
 
         Before anything is drawn for the training, module and loss are tried on synthetic rows of the shape and type of
         yours: each row's loss and gradient alone must equal those in company, twice, in batches of several sizes. This
@@ -146,7 +146,7 @@ class PrivateTraining:
             module = make_module()
             if ModuleValidator.validate(module, strict=False):
                 raise ArgumentError("make_module: Opacus cannot give this module's gradients row by row")
-            run = _Run(self, module, make_optimizer, loss, source)
+            run = _Fit(self, module, make_optimizer, loss, source)
             counts = run.refuse_mistakes(rows, example)
             buffers = {name: buffer.clone() for name, buffer in module.named_buffers() if name not in counts}
             run.train(rows, kept)
@@ -158,7 +158,7 @@ class PrivateTraining:
         return without_row_gradients(module).eval()
 
 
-class _Run:
+class _Fit:
     """One training."""
 
     def __init__(
@@ -222,7 +222,7 @@ class _Run:
 class _Step:
     """The clipped gradients of a batch, part by part, and their noise."""
 
-    def __init__(self, run: _Run, parameters: list[Any], sums: ClippedSums) -> None:
+    def __init__(self, run: _Fit, parameters: list[Any], sums: ClippedSums) -> None:
         self.run, self.parameters, self.sums = run, parameters, sums
         self.total: list[Any] = []
 
