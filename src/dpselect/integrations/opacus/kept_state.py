@@ -1,4 +1,4 @@
-"""SyntheticRows that a module or a loss keeps elsewhere than in gradients."""
+"""Rows that a module or a loss keeps elsewhere than in gradients."""
 
 from __future__ import annotations
 

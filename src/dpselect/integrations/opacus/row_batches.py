@@ -1,4 +1,4 @@
-"""SyntheticRows to train on: tensors, a `Dataset`, or a `DataLoader`, read in batches whose rows are drawn here."""
+"""Rows to train on: tensors, a `Dataset`, or a `DataLoader`, read in batches whose rows are drawn here."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class _EmptyAsNone:
 
 
 def read_rows(inputs: Any, targets: Any = None, example: Example | None = None) -> TrainingRows:
-    """SyntheticRows of two tensors, or of a `Dataset` or `DataLoader` in the place of `inputs`.
+    """Rows of two tensors, or of a `Dataset` or `DataLoader` in the place of `inputs`.
 
     Raises:
         ArgumentError: for tensors of different lengths, for a dataset without places (`IterableDataset`), and for a

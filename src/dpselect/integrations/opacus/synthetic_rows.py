@@ -59,7 +59,7 @@ def facts_of(tensor: Any) -> InputFacts:
 def benign(
     module: Any, inputs: InputFacts, targets: InputFacts, count: int, *, doubled: bool
 ) -> Iterator[tuple[Any, Any]]:
-    """SyntheticRows to try in turn until one set suits: numbers in [0, 1), or integers below one limit after another.
+    """Rows to try in turn until one set suits: numbers in [0, 1), or integers below one limit after another.
 
     The first limit of inputs is the size of the smallest embedding. `doubled` makes float64 of float32.
     """
