@@ -101,7 +101,7 @@ def array_of(path: Path, limits: DecodingLimits) -> NDArray[Any]:
         return _cells(file, header, size - begin, limits, path.name)
 
 
-def check_archive(source: Path, limits: DecodingLimits, what: str) -> None:
+def check_archive(source: Path | bytes, limits: DecodingLimits, what: str) -> None:
     """Raise `LimitError` or `ContentError` unless an archive (zip) unpacks to what the limits take."""
     _opened(source, limits, what).close()
 

@@ -10,6 +10,7 @@ pytest.importorskip("opacus")
 
 from dpselect.errors import ArgumentError
 from dpselect.integrations.opacus.kept_state import refuse_kept_rows
+from dpselect.integrations.opacus.synthetic_rows import SyntheticRows
 from dpselect.randomness import keyed_source
 from tests.integrations.opacus.training_cases import descent, linear, plan, rows
 
@@ -32,7 +33,7 @@ class Calls(torch.nn.Linear):
 
 
 def kept(then, loss=None):
-    return refuse_kept_rows(torch.nn.Sequential(Calls(then)), loss, rows(8), nullcontext())
+    return refuse_kept_rows(torch.nn.Sequential(Calls(then)), loss, SyntheticRows(*rows(8)), nullcontext())
 
 
 def counts_in_a_buffer(module, inputs):
@@ -47,7 +48,9 @@ def test_counts_of_calls_are_named_and_taken():
     assert kept(lambda module, inputs: None) == frozenset()
     assert kept(counts_in_a_buffer) == {"0.count"}
     assert kept(lambda module, inputs: None, loss=LOSS) == frozenset()
-    found = refuse_kept_rows(torch.nn.Sequential(Calls(counts_in_a_buffer)).eval(), LOSS, rows(8), nullcontext())
+    found = refuse_kept_rows(
+        torch.nn.Sequential(Calls(counts_in_a_buffer)).eval(), LOSS, SyntheticRows(*rows(8)), nullcontext()
+    )
     assert found == {"0.count"}
 
 

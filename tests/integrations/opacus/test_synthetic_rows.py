@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("opacus")
 
 from dpselect.errors import ArgumentError
-from dpselect.integrations.opacus.synthetic_rows import InputFacts, benign, facts_of, harsh
+from dpselect.integrations.opacus.synthetic_rows import InputFacts, SyntheticRows, benign, facts_of, harsh
 from tests.integrations.opacus import row_mixing_zoo as zoo
 from tests.integrations.opacus.probe_cases import fit
 
@@ -54,15 +54,16 @@ def test_indices_are_below_the_smallest_embedding():
 
 
 def test_harsh_rows_have_outliers_of_either_sign_and_padding():
-    inputs, targets = harsh((torch.rand(14, 50, dtype=torch.float64), torch.arange(14)))
+    made = harsh(SyntheticRows(torch.rand(14, 50, dtype=torch.float64), torch.arange(14)))
+    inputs, targets = made.inputs, made.targets
     assert targets.tolist() == list(range(14))
     sizes = inputs[::2].abs().mean(dim=1)
     expected = torch.tensor([0.01, 100.0, 10.0, 3.0, 1.0, 0.5, 1e-3], dtype=torch.float64) * 0.8
     assert ((sizes / expected).log().abs() < 0.5).all()
     assert (inputs[::2] < 0).any(dim=1).all()
     assert [int((row != 0).sum()) for row in inputs[1::2]] == [50 * k // 14 for k in range(1, 14, 2)]
-    whole, _ = harsh((torch.arange(6).reshape(3, 2) + 1, None))
-    assert whole.tolist() == [[5, 6], [3, 0], [1, 2]]
+    whole = harsh(SyntheticRows(torch.arange(6).reshape(3, 2) + 1, None))
+    assert whole.inputs.tolist() == [[5, 6], [3, 0], [1, 2]]
 
 
 class Unfit(zoo.Body):

@@ -1,1 +1,2 @@
-from .training import PrivateTraining as PrivateTraining, engine_guarantee as engine_guarantee
+from .engine import engine_guarantee as engine_guarantee
+from .training import PrivateTraining as PrivateTraining

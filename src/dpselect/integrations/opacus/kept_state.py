@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import ArgumentError, missing_extra
+from dpselect.integrations.opacus.synthetic_rows import SyntheticRows
 
 try:
     import torch
@@ -22,9 +23,7 @@ __all__ = ["refuse_kept_rows"]
 _DEPTH = 4
 
 
-def refuse_kept_rows(
-    module: Any, loss: Any, rows: tuple[Any, Any], draws: AbstractContextManager[Any]
-) -> frozenset[str]:
+def refuse_kept_rows(module: Any, loss: Any, rows: SyntheticRows, draws: AbstractContextManager[Any]) -> frozenset[str]:
     """Raise `ArgumentError` if something else than a count of calls changes in module or loss when they are called.
 
     Two copies see different numbers of different rows, twice each. Returns the names of buffers that count calls.
@@ -46,14 +45,15 @@ def refuse_kept_rows(
     return frozenset(counts)
 
 
-def _after(module: Any, loss: Any, rows: tuple[Any, Any], batch: list[int], draws: Any) -> dict[str, Any]:
+def _after(module: Any, loss: Any, rows: SyntheticRows, batch: list[int], draws: Any) -> dict[str, Any]:
     module, loss = copy.deepcopy(module).train(), copy.deepcopy(loss)
     for _ in range(2):
         torch.manual_seed(3)
         with draws:
-            outputs = module(rows[0][batch])
+            inputs, targets = rows.take(batch)
+            outputs = module(inputs)
             if loss is not None:
-                loss(outputs, rows[1][batch])
+                loss(outputs, targets)
     return _state(module, loss)
 
 

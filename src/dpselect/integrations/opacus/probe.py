@@ -16,7 +16,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Literal
 
@@ -25,7 +25,7 @@ import numpy as np
 from dpselect.errors import ArgumentError, missing_extra
 from dpselect.integrations.opacus.fixed_draws import FixedDraws
 from dpselect.integrations.opacus.kept_state import refuse_kept_rows
-from dpselect.integrations.opacus.synthetic_rows import InputFacts, Rows, benign, harsh
+from dpselect.integrations.opacus.synthetic_rows import InputFacts, SyntheticRows, benign, harsh
 
 try:
     import torch
@@ -64,9 +64,10 @@ def refuse_mixed_rows(
     loss: Callable[..., Any] | None,
     facts: tuple[InputFacts, InputFacts],
     *,
-    example: Callable[[int], Rows] | None = None,
+    example: Callable[[int], tuple[Any, Any]] | None = None,
     reduction: Reduction = "none",
-) -> tuple[frozenset[str], Rows]:
+    collate: Callable[[list[Any]], Any] | None = None,
+) -> tuple[frozenset[str], SyntheticRows]:
     """Raise `ArgumentError` if a row reaches another row's loss or gradient, or the state of the module.
 
     Args:
@@ -75,8 +76,9 @@ def refuse_mixed_rows(
         facts: the public shapes and types of inputs and targets, for synthetic rows.
         example: makes so many synthetic rows, where those of the facts do not suit; never rows of the data.
         reduction: what `loss` gives: one number a row, or their sum or mean.
+        collate: what makes a batch of a list of rows, each an input and a target. None stacks them.
 
-    Returns: the names of buffers that count calls, which training may change, and one synthetic row.
+    Returns: the names of buffers that count calls, which training may change, and synthetic rows that suit.
     """
     with _left_alone():
         torch.manual_seed(1)
@@ -84,7 +86,7 @@ def refuse_mixed_rows(
             given = example(_ROWS)
             if len(given[0]) != _ROWS or len(given[1]) != _ROWS:
                 raise ArgumentError(f"example must make as many rows as it is asked for: {_ROWS}")
-        subject, rows, seen = _first_that_runs(module, loss, facts, example, reduction)
+        subject, rows, seen = _first_that_runs(module, loss, facts, example, reduction, collate)
         alone = _refuse_company(subject, rows, seen)
         small = sum(p.numel() for p in subject.module.parameters()) <= _LARGE
         if small:
@@ -101,7 +103,7 @@ def refuse_mixed_rows(
         if not (_differ(alone.outputs) or elsewhere):
             raise ArgumentError(f"make_module: its outputs are equal for all synthetic rows. {_GIVE_EXAMPLE}")
         counts = refuse_kept_rows(subject.plain, subject.loss, rows, FixedDraws(_LEVELS[0]))
-    return counts, (rows[0][:1].to(facts[0].dtype), rows[1][:1].to(facts[1].dtype))
+    return counts, replace(rows, inputs=rows.inputs.to(facts[0].dtype), targets=rows.targets.to(facts[1].dtype))
 
 
 class _Subject:
@@ -132,10 +134,10 @@ class _Subject:
                     p.add_(moved * torch.randn(p.shape, dtype=p.dtype).to(p.device))
         return _Subject(plain, self.loss, self.reduction, level)
 
-    def run(self, rows: Rows, order: Sequence[int]) -> _Observed:
+    def run(self, rows: SyntheticRows, order: Sequence[int]) -> _Observed:
         """Losses and gradients of the rows at these places, as training computes them."""
         chosen = list(order)
-        inputs, targets = rows[0][chosen], rows[1][chosen]
+        inputs, targets = rows.take(chosen)
         for p in self.names.values():
             p.grad = p.grad_sample = None
         _seed()
@@ -198,9 +200,10 @@ def _first_that_runs(
     module: Any,
     loss: Any,
     facts: tuple[InputFacts, InputFacts],
-    example: Callable[[int], Rows] | None,
+    example: Callable[[int], tuple[Any, Any]] | None,
     reduction: Reduction,
-) -> tuple[_Subject, Rows, _Observed]:
+    collate: Callable[[list[Any]], Any] | None,
+) -> tuple[_Subject, SyntheticRows, _Observed]:
     """In float64 if the module can, which tells mixing from rounding, and with the first synthetic rows that suit."""
     failure: Exception | None = None
     for doubled in (True, False):
@@ -212,8 +215,10 @@ def _first_that_runs(
         except Exception as error:
             raise ArgumentError(f"make_module: this module cannot be copied, and so not be tried: {error}") from error
         torch.set_default_dtype(torch.float64 if doubled else torch.float32)
+        device = facts[0].device
         made = [_typed(example(_ROWS), doubled)] if example else benign(plain, *facts, _ROWS, doubled=doubled)
-        for rows in made:
+        for inputs, targets in made:
+            rows = SyntheticRows(inputs.to(device), targets.to(device), collate)
             try:
                 subject = _Subject(plain, measure, reduction)
                 return subject, rows, subject.run(rows, range(_ROWS))
@@ -228,12 +233,12 @@ def _first_that_runs(
     ) from failure
 
 
-def _typed(rows: Rows, doubled: bool) -> Rows:
+def _typed(rows: tuple[Any, Any], doubled: bool) -> tuple[Any, Any]:
     wide = [each.double() if doubled and each.dtype.is_floating_point else each for each in rows]
     return wide[0], wide[1]
 
 
-def _refuse_company(subject: _Subject, rows: Rows, seen: _Observed) -> _Observed:
+def _refuse_company(subject: _Subject, rows: SyntheticRows, seen: _Observed) -> _Observed:
     """Each row alone. Raises if it differs from that row in one of the batches."""
     try:
         singles = [subject.run(rows, [k]) for k in range(_ROWS)]
@@ -257,7 +262,7 @@ def _refuse_company(subject: _Subject, rows: Rows, seen: _Observed) -> _Observed
     return alone
 
 
-def _refuse_elsewhere(subject: _Subject, rows: Rows) -> bool:
+def _refuse_elsewhere(subject: _Subject, rows: SyntheticRows) -> bool:
     """Try moved parameters and harsh rows, if they suit. Returns whether outputs of two rows differed."""
     differ = False
     # far from the start float32 is too coarse to tell mixing from rounding
@@ -277,18 +282,18 @@ def _refuse_elsewhere(subject: _Subject, rows: Rows) -> bool:
     return differ
 
 
-def _refuse_contagion(subject: _Subject, rows: Rows, alone: _Observed) -> None:
+def _refuse_contagion(subject: _Subject, rows: SyntheticRows, alone: _Observed) -> None:
     """A row that is not finite may spoil its own gradient only (0 times infinity is no zero), and nothing fills it."""
-    if not rows[0].dtype.is_floating_point:
+    if not rows.inputs.dtype.is_floating_point:
         return
     for place, value in ((2, float("nan")), (5, float("inf"))):
-        inputs = rows[0].clone()
+        inputs = rows.inputs.clone()
         flat = inputs.view(_ROWS, -1)
         flat[place, ::2] = value
         others, spoilt = [k for k in range(_ROWS) if k != place], subject.again()
         try:
-            seen = spoilt.run((inputs, rows[1]), range(_ROWS))
-            single = spoilt.run((inputs, rows[1]), [place])
+            seen = spoilt.run(replace(rows, inputs=inputs), range(_ROWS))
+            single = spoilt.run(replace(rows, inputs=inputs), [place])
         except ArgumentError:
             raise
         except Exception:  # it checks its values

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
@@ -14,13 +14,27 @@ try:
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
-__all__ = ["InputFacts", "Rows", "benign", "facts_of", "harsh"]
-
-Rows = tuple[Any, Any]
-"""Inputs and targets."""
+__all__ = ["InputFacts", "SyntheticRows", "benign", "facts_of", "harsh"]
 
 _SCALES: Final = (0.01, 1.0, 100.0, 0.5, 10.0, 1e-3, 3.0)
 _LABELS: Final = (3, 2, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticRows:
+    """Synthetic inputs and targets, rows on the first axis, and what makes a batch of them (None stacks them)."""
+
+    inputs: Any
+    targets: Any
+    collate: Callable[[list[Any]], Any] | None = None
+
+    def take(self, places: Iterable[int]) -> tuple[Any, Any]:
+        """The batch of the rows at these places."""
+        chosen = list(places)
+        if self.collate is None:
+            return self.inputs[chosen], self.targets[chosen]
+        inputs, targets = self.collate([(self.inputs[k], self.targets[k]) for k in chosen])
+        return inputs.to(self.inputs.device), targets.to(self.inputs.device)
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,9 @@ def facts_of(tensor: Any) -> InputFacts:
     return InputFacts(tuple(tensor.shape[1:]), tensor.dtype, tensor.device)
 
 
-def benign(module: Any, inputs: InputFacts, targets: InputFacts, count: int, *, doubled: bool) -> Iterator[Rows]:
+def benign(
+    module: Any, inputs: InputFacts, targets: InputFacts, count: int, *, doubled: bool
+) -> Iterator[tuple[Any, Any]]:
     """Rows to try in turn until one set suits: numbers in [0, 1), or integers below one limit after another.
 
     The first limit of inputs is the size of the smallest embedding. `doubled` makes float64 of float32.
@@ -51,12 +67,12 @@ def benign(module: Any, inputs: InputFacts, targets: InputFacts, count: int, *, 
         yield _drawn(inputs, count, first, doubled), _drawn(targets, count, second, doubled)
 
 
-def harsh(rows: Rows) -> Rows:
+def harsh(rows: SyntheticRows) -> SyntheticRows:
     """The same targets, and inputs of either sign at scales from 0.001 to 100, so that an outlier shows.
 
     Indices are in another order. Every second row ends in zeros from a step of its own, as padded sequences do.
     """
-    inputs, targets = rows
+    inputs = rows.inputs
     if inputs.dtype.is_floating_point:
         scales = torch.tensor([_SCALES[k % len(_SCALES)] for k in range(len(inputs))], dtype=inputs.dtype)
         scales = scales.to(inputs.device).reshape(-1, *[1] * (inputs.dim() - 1))
@@ -66,7 +82,7 @@ def harsh(rows: Rows) -> Rows:
     if inputs.dim() > 1:
         for k in range(1, len(inputs), 2):
             inputs[k, max(1, inputs.shape[1] * k // len(inputs)) :] = 0
-    return inputs, targets
+    return replace(rows, inputs=inputs)
 
 
 def _limits(facts: InputFacts, limits: tuple[int, ...]) -> tuple[int, ...]:

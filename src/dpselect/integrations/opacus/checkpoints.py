@@ -1,0 +1,107 @@
+"""Checkpoints of a training: a killed one continues to the same bytes, and draws nothing a second time.
+
+Batches and noise of a step come from streams of their own, which the key of the training and the number of the step
+determine. So a checkpoint holds no key and no state of a stream: only the number of steps that are done, the weights,
+the optimizer and torch's own generators. It is sealed under the key, which also says whose it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from dpselect.decoding.arrays import check_archive
+from dpselect.decoding.limits import ACCOUNTANT
+from dpselect.errors import ArgumentError, ContentError, missing_extra
+from dpselect.randomness import RandomSource
+from dpselect.storage.durable import create_private, erase, sync_folder
+
+try:
+    import torch
+except ImportError:
+    raise missing_extra("torch", "training with Opacus") from None
+
+__all__ = ["Checkpoints"]
+
+SECONDS: Final = 10.0
+"""Between two checkpoints, at least."""
+_SEAL: Final = 32
+
+
+class Checkpoints:
+    """The checkpoint of one training, in a folder that trainings may share.
+
+    The file can be read by its owner only. It holds weights that no one else may see, and is erased when the training
+    is done.
+
+    Args:
+        folder: it must exist.
+        random: the source of the training. It must be keyed, as that of a trial is, or nothing could continue.
+
+    Raises:
+        ArgumentError: for a source that draws from the system.
+    """
+
+    def __init__(self, folder: str | Path, random: RandomSource) -> None:
+        if not random.replayable:
+            raise ArgumentError(
+                "checkpoints: a training continues only with the key that it began with. Give random=, the source of a "
+                "trial or one of keyed_source, or leave checkpoints out"
+            )
+        if not Path(folder).is_dir():
+            raise ArgumentError("checkpoints must be a folder that exists")
+        self._key = random.spawn("checkpoint seal").bits(256).to_bytes(32, "big")
+        self._path = Path(folder) / f"training-{hashlib.sha256(self._key).hexdigest()[:32]}.ckpt"
+        self._last = time.monotonic()
+
+    def load(self, public: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the last state that was saved, or None.
+
+        Args:
+            public: the numbers that the training was begun with.
+
+        Raises:
+            ContentError: for a file that is damaged or was changed.
+            ArgumentError: if the training was begun with other numbers.
+        """
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+        seal, archive = content[:_SEAL], content[_SEAL:]
+        if not hmac.compare_digest(seal, self._sealed(archive)):
+            raise ContentError("checkpoints: this training's file was changed or is damaged: erase it to begin again")
+        check_archive(archive, ACCOUNTANT, self._path.name)
+        found: Mapping[str, Any] = torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
+        if found["public"] != dict(public):
+            raise ArgumentError(
+                "checkpoints: this training was begun with other settings. Continue with those, or erase its file"
+            )
+        return found
+
+    def save(self, public: Mapping[str, Any], state: Callable[[], Mapping[str, Any]]) -> None:
+        """Save what `state()` gives, unless the last time is shorter ago than `SECONDS`."""
+        if time.monotonic() - self._last < SECONDS:
+            return
+        written = io.BytesIO()
+        torch.save({"public": dict(public), **state()}, written)
+        archive = written.getvalue()
+        part = self._path.with_suffix(".part")
+        erase(part)
+        create_private(part, self._sealed(archive) + archive)
+        os.replace(part, self._path)
+        sync_folder(self._path.parent)
+        self._last = time.monotonic()
+
+    def erase(self) -> None:
+        """Erase the file, if there is one."""
+        erase(self._path)
+
+    def _sealed(self, archive: bytes) -> bytes:
+        return hmac.digest(self._key, archive, "sha256")
