@@ -173,7 +173,7 @@ def no_better_in_words(found: Mapping[str, Any]) -> list[str]:
     than a quarter of their intervals are called no better.
     """
     known = [one for one in _all_figures(found) if one["constant"] is not None]
-    if found["confidence"] is None or not known or any(better_than_constant(one) for one in known):
+    if found.get("confidence", 0.0) is None or not known or any(better_than_constant(one) for one in known):
         return []
     first = known[0]
     answer = "giving one answer" if first["answer"] is None else f"answering {shown(first['answer'])}"
