@@ -74,7 +74,9 @@ def paid(found, k=K):
     beside, delta = [], made.delta
     if made.cells is not None:
         columns, deviation = len(made.cells.columns), made.cells.deviation
-        counts = pure_dp(epsilon=columns / deviation) if made.cells.pure else gaussian(noise_multiplier=deviation / math.sqrt(columns))
+        counts = gaussian(noise_multiplier=deviation / math.sqrt(columns))
+        if made.cells.pure:
+            counts = pure_dp(epsilon=columns / deviation)
         beside.append(counts.of_rows(k))
     if made.purchase is not None:
         run = made.purchase.mechanism

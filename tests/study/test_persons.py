@@ -202,7 +202,7 @@ MUTANTS = {
     "score that trains": (ScoreNoise, "of_rows", lambda noise, rows: noise, "training"),
     "counts": (price_module, "cell_price", for_one_row(cell_price), "one-run"),
     "bounds": (price_module, "purchase_of", for_one_row(purchase_of), "bounds"),
-    "choice": (price_module, "the_choice", lambda compared, epsilon, rows, **to: the_choice(compared, epsilon, **to), "portfolio"),
+    "choice": (price_module, "the_choice", lambda *compared, rows, **to: the_choice(*compared, **to), "portfolio"),
 }
 
 

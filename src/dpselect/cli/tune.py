@@ -181,7 +181,7 @@ def _checked(found: dict[str, Any], runs: str) -> str:
 
 
 def _unit(person: dict[str, Any] | None) -> list[str]:
-    """Who is protected, if it is not a single row."""
+    """The line on the protected persons, if the guarantee is for persons."""
     if person is None:
         return []
     return [f"protected: each person in column {person['column']!r}, of whom at most {person['rows']} rows take part"]

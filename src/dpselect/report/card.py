@@ -338,10 +338,8 @@ def _limits(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[st
             f"delta mostly much more{_of_rows(facts)}."
         )
     else:
-        yield (
-            f"Someone who is in the table under several values of {data['person']['column']} counts as several persons, "
-            "who are protected one by one."
-        )
+        column = data["person"]["column"]
+        yield f"Someone with several values of {column} counts as several persons, who are protected one by one."
     public = "the names, bounds and categories of columns, the label's" + (
         " classes" if data["label_bounds"] is None else " bounds"
     )

@@ -38,14 +38,12 @@ def search_facts(
     cells: Guarantee | None = None,
     final: Guarantee | None = None,
     budget: Mapping[str, Any] | None = None,
-    of_persons: bool = False,
 ) -> dict[str, Any]:
     """The guarantee, the cost of other ways, and the quality of the distribution of the number of runs.
 
     `parts` are the guarantees of one run, training first, one for each part of the data. `search` is that of the whole
     search. Its parts for private bounds of columns, counts of cells and a second stage are `bounds`, `cells` and
-    `final`. `budget` is the ledger's before and after, if there is one. An infinite epsilon is None. `of_persons`: the
-    guarantees are for persons, so that nothing is said of several rows.
+    `final`. `budget` is the ledger's before and after, if there is one. An infinite epsilon is None.
     """
     parts = promises("parts", parts)
     search = promise("search", search)
@@ -63,7 +61,7 @@ def search_facts(
         "epsilon": epsilon,
         "epsilon_lower": lower,
         "delta": delta,
-        "rows": {str(rows): _finite(_of_rows(search, rows, delta)) for rows in (() if of_persons else _ROWS)},
+        "rows": {str(rows): _finite(_of_rows(search, rows, delta)) for rows in _ROWS},
         "curve": _curve(single, search, epsilon=epsilon, delta=delta),
         "costs": _costs(parts, search, law, beside, delta=delta),
         "law": _law_facts(law),

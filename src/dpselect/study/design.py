@@ -99,7 +99,7 @@ def default_map(study: Study, *, several: bool = False) -> dict[str, str]:
 def signals(study: Study) -> float | None:
     """n mu: the public number of rows times the Gaussian differential privacy parameter that the total allows a row.
 
-    That is the total's own, or if it is for a person with k rows, one k-th of that. None where one of them is not known.
+    If the total is for a person with k rows, a row has one k-th of the parameter. None where one of them is not known.
     """
     privacy = study.privacy
     if privacy.nominal_rows is None or privacy.epsilon is None or privacy.delta == 0.0:

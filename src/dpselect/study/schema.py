@@ -234,7 +234,7 @@ class Privacy(_Strict):
         if self.rows_per_person is not None and self.adjacency is Adjacency.REPLACE_ONE:
             yield (
                 "adjacency",
-                "rows_per_person needs add_or_remove_one: a person in the place of another may have fewer rows, or more",
+                "rows_per_person needs add_or_remove_one: a person in another's place may have fewer rows, or more",
             )
         if (self.epsilon is None) == (self.noise_multiplier is None):
             yield "epsilon", "give exactly one of epsilon (for the whole search) and noise_multiplier (of one run)"

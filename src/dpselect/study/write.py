@@ -57,8 +57,9 @@ def write(opened: Opened, released: Refitted | Withheld | None, result: TuneResu
         cells=None if price.cells is None else price.cells.guarantee,
         final=None if price.second is None else price.second.guarantee,
         budget=_budget_moved(settled, result.receipt),
-        of_persons=settled.study.person is not None,
     )
+    if settled.study.person is not None:
+        facts["rows"] = {}  # several rows of a person are covered
     pages = _pages(release, facts)
     write_atomically(folder / FACTS, _json(facts))
     for name, page in pages.items():
