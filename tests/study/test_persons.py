@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from dpselect.cli.app import app
 from dpselect.errors import StudyError
 from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import Adjacency
@@ -24,7 +26,8 @@ from dpselect.study.portfolio import agreement, the_choice
 from dpselect.study.price import _fingerprint
 from dpselect.study.row_parts import validation_mask
 from dpselect.study.split import split
-from tests.study.person_cases import K, loaded, paid, parsed, priced, write_rows
+from tests.cli.test_app import toml
+from tests.study.person_cases import STUDY, K, loaded, paid, parsed, priced, write_rows
 
 ROWS = [("p", 0.0, 0.0, "no"), ("p", 1.0, 2.0, "yes"), ("q", 1.0, 0.0, "yes"), ("", 0.0, 0.0, "no")]
 """A person, two cells, of which 2.0 is clipped, and a label; the last is nobody's."""
@@ -288,6 +291,14 @@ def test_a_figure_of_one_row_of_each_person_has_an_interval():
     ]
     assert expected[0] is not None
     assert expected[1] is None
+
+
+def test_the_command_line_says_who_is_protected():
+    write_rows([])
+    Path("study.toml").write_text(toml({**STUDY, "validation": {"fraction": 0.2}}))
+    shown = CliRunner().invoke(app, ["tune", "--check", "study.toml"])
+    assert f"protected: each person in column 'who', of whom at most {K} rows take part\n" in shown.stdout
+    assert "would be shown as" not in shown.stdout  # an interval
 
 
 @pytest.mark.parametrize(
