@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import chain, combinations_with_replacement, product
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 from dpselect.cli.app import app
 from dpselect.errors import StudyError
 from dpselect.mechanisms import ExponentialMechanism
+from dpselect.ordered.order_statistics.joint import joint_rate
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from dpselect.study import check_study, forecast_study, load_model, price as price_module, run_study
-from dpselect.study.bounds import purchase_of
+from dpselect.study.bounds import Purchase, purchase_of
 from dpselect.study.cell_counts import cell_price
 from dpselect.study.learners.recipe import Recipe
 from dpselect.study.load import open_rows
@@ -27,6 +28,7 @@ from dpselect.study.price import _fingerprint
 from dpselect.study.row_parts import validation_mask
 from dpselect.study.split import split
 from tests.cli.test_app import toml
+from tests.ordered.order_statistics.test_joint import scores
 from tests.study.person_cases import STUDY, K, loaded, paid, parsed, priced, write_rows
 
 ROWS = [("p", 0.0, 0.0, "no"), ("p", 1.0, 2.0, "yes"), ("q", 1.0, 0.0, "yes"), ("", 0.0, 0.0, "no")]
@@ -96,6 +98,23 @@ def test_all_that_is_released_is_as_private_for_a_person_as_is_said(most):
     assert min(worst.values()) >= 1.0 - 1e-9, worst  # each is attained: none has more noise than it needs
 
 
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_private_bounds_move_within_epsilon_for_a_person(most):
+    """Logarithms of the probabilities that bounds are drawn with, over all small columns and all rows of a person."""
+    bought = Purchase(("a",), 0.6, None, ADD, 100.0, most)
+    run, worst = bought.mechanism, 0.0
+    qs = tuple(Fraction(str(q)) for q in run.qs)
+    rate = joint_rate(qs, Fraction(run.epsilon), ADD)
+    for rows in chain.from_iterable(combinations_with_replacement(range(3), n) for n in range(7)):
+        before = scores(rows, qs, 3)
+        for own in combinations_with_replacement(range(3), most):
+            after = scores(sorted((*rows, *own)), qs, 3)
+            moved = [rate * (after[z] - before[z]) for z in before]
+            worst = max(worst, float(max(moved) - min(moved)))
+    assert 0.7 * 0.6 <= worst <= 0.6  # the more rows, the nearer
+    assert bought.guarantee.pure_epsilon == 0.6
+
+
 class Always:
     """A model with one answer."""
 
@@ -151,8 +170,8 @@ def test_the_other_rows_keep_their_parts():
         mask = validation_mask(found.digests, fraction=0.3, adjacency=ADD, salt="visits")
         parts[left_out] = dict(zip(zip(found.digests, map(bytes, found.features), strict=True), mask, strict=True))
     of_persons = {}
-    for (person, _), scores in parts[None].items():
-        of_persons.setdefault(person, set()).add(bool(scores))
+    for (person, _), held_out in parts[None].items():
+        of_persons.setdefault(person, set()).add(bool(held_out))
     assert all(len(each) == 1 for each in of_persons.values())
     assert set(map(len, of_persons.values())) == {1}
     assert parts["c5"].items() < parts[None].items()

@@ -306,11 +306,12 @@ def _fingerprint(settled: Settled) -> dict[str, str]:
     The order of the columns is part of it, because weights belong to columns by it, and so is the way to split the
     rows; `tune` adds the order of the space.
     """
-    # as before there were such keys
-    uncounted = () if settled.study.data.count_cells else ("count_cells", "most_unreadable")
-    person, of_person = ((), ()) if settled.study.data.person is not None else (("person",), ("rows_per_person",))
-    left_out: dict[str, Any] = {"output": True, "runs": _WHERE, "card": True, "data": {"like", *uncounted, *person}}
-    left_out["privacy"] = {*of_person}
+    data, privacy = {"like"}, set()
+    if not settled.study.data.count_cells:  # as before there were such keys
+        data |= {"count_cells", "most_unreadable"}
+    if settled.study.person is None:
+        data, privacy = data | {"person"}, {"rows_per_person"}
+    left_out: dict[str, Any] = {"output": True, "runs": _WHERE, "card": True, "data": data, "privacy": privacy}
     document = settled.study.model_dump(mode="json", exclude=left_out)
     parts = {"the columns or their order": list(settled.columns), "the parts of the rows": SPLIT}
     for name, table in document.items():
