@@ -297,8 +297,9 @@ def test_every_design_runs_on_persons_and_with_no_one(name, no_page):
 def test_a_forecast_is_for_the_signals_of_a_row():
     write_rows(some_rows())
     rows = {"data": {"person": None}, "privacy": {"rows_per_person": None}}
-    one, many = (forecast_study(parsed(**tables), base_folder=Path())["signals"] for tables in (rows, {}))
-    assert many == pytest.approx(one / K)
+    one, many = (forecast_study(parsed(**tables), base_folder=Path()) for tables in (rows, {}))
+    assert many["signals"] == pytest.approx(one["signals"] / K)
+    assert [each["person"] for each in (one, many)] == [None, {"column": "who", "rows": K}]
 
 
 def test_a_figure_of_one_row_of_each_person_has_an_interval():

@@ -184,7 +184,8 @@ def _unit(person: dict[str, Any] | None) -> list[str]:
     """The line on the protected persons, if the guarantee is for persons."""
     if person is None:
         return []
-    return [f"protected: each person in column {person['column']!r}, of whom at most {person['rows']} rows take part"]
+    rows = "one row takes part" if person["rows"] == 1 else f"{person['rows']} rows take part"
+    return [f"protected: each person in column {person['column']!r}, of whom at most {rows}"]
 
 
 def _bought(preparation: dict[str, Any] | None) -> list[str]:
@@ -294,6 +295,7 @@ def _forecast(found: dict[str, Any]) -> str:
             f"study {found['study']!r}: {found['rows']:.0f} rows at epsilon {rounded_up(found['epsilon'])} and "
             f"delta {rounded_up(found['delta'])} (n mu = {found['signals']:.0f}), "
             f"{found['weights']} weights; no row was read",
+            *_unit(found["person"]),
             f"in thousandths of {score}, the median and where all but a tenth at either end lie:",
             f"one default run lacks to the same run without noise: {lacks}",
             f"a search for {found['space']}:",

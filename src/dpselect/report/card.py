@@ -266,8 +266,9 @@ def _protected(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator
         who, others = "person", "persons' rows"
         secret, change = "whether a person is in it", "with the person's rows than without them, or the other way round"
         yield (
-            f"Of each person, by the column {person['column']}, at most {person['rows']} rows took part. Which ones is "
-            "decided by a hash, and the others were left out. What is said here holds for all rows of a person."
+            f"Of each person, by the column {person['column']}, at most {person['rows']} "
+            f"{'row' if person['rows'] == 1 else 'rows'} took part. A hash decides which. The others were left out. "
+            "What is said here holds for all rows of a person."
         )
     yield (
         f"Every {who} of {release['data']['source']} is protected: someone who knows all other {others}, and to whom "
