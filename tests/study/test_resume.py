@@ -47,11 +47,14 @@ def ended(process):
         process.kill()
 
 
+OF_PERSONS = {"data": {"person": "petal width (cm)"}, "privacy": {"rows_per_person": 2}}
+
+
 @pytest.mark.full
-def test_a_killed_search_resumes_with_one_charge(tmp_path):
-    (tmp_path / "toy.toml").write_text(
-        toml({**STUDY, "privacy": PRIVACY, "repetitions": {"law": "fixed", "count": 3}, "runs": {"executor": "inline"}})
-    )
+@pytest.mark.parametrize("tables", [{}, OF_PERSONS], ids=["rows", "persons"])
+def test_a_killed_search_resumes_with_one_charge(tables, tmp_path):
+    study = {**STUDY, "privacy": PRIVACY, "repetitions": {"law": "fixed", "count": 3}, "runs": {"executor": "inline"}}
+    (tmp_path / "toy.toml").write_text(toml(study | {name: study[name] | keys for name, keys in tables.items()}))
     killed = start(tmp_path, command=WAITING)
     try:
         # its second trial, which waits for a file that is not there

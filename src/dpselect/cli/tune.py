@@ -169,6 +169,7 @@ def _checked(found: dict[str, Any], runs: str) -> str:
         f"study {found['study']!r} is valid; no row was read, nothing was drawn or charged",
         f"the whole {_design(found).whole} will cost epsilon {_shown(found['epsilon'])} at delta "
         f"{_shown(found['delta'])}, {found['adjacency']}",
+        *_unit(found["person"]),
         *trained,
         *_figure_expected(found["expected_figure"]),
         *_bought(found["preparation"]),
@@ -177,6 +178,14 @@ def _checked(found: dict[str, Any], runs: str) -> str:
         *(f"note: {note}" for note in found["notes"]),
     ]
     return "\n".join(lines)
+
+
+def _unit(person: dict[str, Any] | None) -> list[str]:
+    """The line on the protected persons, if the guarantee is for persons."""
+    if person is None:
+        return []
+    rows = "one row takes part" if person["rows"] == 1 else f"{person['rows']} rows take part"
+    return [f"protected: each person in column {person['column']!r}, of whom at most {rows}"]
 
 
 def _bought(preparation: dict[str, Any] | None) -> list[str]:
@@ -237,7 +246,9 @@ def _validated(release: dict[str, Any]) -> list[str]:
     lines = []
     for one in found["figures"]:
         ends = ["no bound" if end is None else f"{end:.4g}" for end in (one["low"], one["high"])]
-        interval = f"between {ends[0]} and {ends[1]} on new rows, with probability {found['confidence']:g}"
+        interval = "no interval, as the rows of a person are alike"
+        if found["confidence"] is not None:
+            interval = f"between {ends[0]} and {ends[1]} on new rows, with probability {found['confidence']:g}"
         constant = "" if one["constant"] is None else f"; always one answer: {one['constant']:.4g}"
         lines.append(f"{one['name']} on private rows, with noise: {one['value']:.4g}; {interval}{constant}")
     return [*lines, *(f"warning: {said}" for said in no_better_in_words(found))]
@@ -256,6 +267,7 @@ def _released(release: dict[str, Any], folder: Path) -> str:
     lines = [
         f"the whole {whole}: epsilon {_shown(guarantee['epsilon'])}, delta {_shown(guarantee['delta'])}",
         f"adjacency: {guarantee['adjacency']}",
+        *_unit(release["data"]["person"]),
         f"released: {chosen}{f', the one chosen of {among} candidates' if among else ''}",
         *_bounds(release["preparation"]),
         *cells_in_words(release),
@@ -283,6 +295,7 @@ def _forecast(found: dict[str, Any]) -> str:
             f"study {found['study']!r}: {found['rows']:.0f} rows at epsilon {rounded_up(found['epsilon'])} and "
             f"delta {rounded_up(found['delta'])} (n mu = {found['signals']:.0f}), "
             f"{found['weights']} weights; no row was read",
+            *_unit(found["person"]),
             f"in thousandths of {score}, the median and where all but a tenth at either end lie:",
             f"one default run lacks to the same run without noise: {lacks}",
             f"a search for {found['space']}:",

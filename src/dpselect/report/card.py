@@ -92,7 +92,9 @@ def _model(release: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         answer = f"a number from {shown(data['label_bounds'][0])} to {shown(data['label_bounds'][1])}"
     yield "predicts", f"{data['label']}, {answer}"
     rows = "" if data["nominal_rows"] is None else f", about {data['nominal_rows']} rows (a declared figure)"
-    yield "made from", f"{data['source']}{rows}"
+    person = data.get("person")
+    of_each = "" if person is None else f", at most {person['rows']} of each person ({person['column']})"
+    yield "made from", f"{data['source']}{rows}{of_each}"
     among = len(release["candidates"])
     how = f"the best of {among} candidates by its fit" if among else "one run"
     if design_of(release).draws:
@@ -122,6 +124,8 @@ def _figures(release: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 def _interval(found: Mapping[str, Any]) -> str:
     low, high = found["low"], found["high"]
+    if low is None and high is None:
+        return "no interval"
     if low is None or high is None:
         return f"at most {shown(high)}" if low is None else f"at least {shown(low)}"
     return f"between {shown(low)} and {shown(high)}"
@@ -148,7 +152,7 @@ def _quality(release: Mapping[str, Any]) -> Iterator[str]:
 def better_than_constant(figure: Mapping[str, Any]) -> bool | None:
     """Return whether the worse end of the interval is better than the constant answer. None if it is not known."""
     constant, less = figure["constant"], figure["less_is_better"]
-    if constant is None:
+    if constant is None or figure["low"] is figure["high"] is None:
         return None
     worse = figure["high"] if less else figure["low"]
     return worse is not None and bool(worse < constant if less else worse > constant)
@@ -169,7 +173,7 @@ def no_better_in_words(found: Mapping[str, Any]) -> list[str]:
     than a quarter of their intervals are called no better.
     """
     known = [one for one in _all_figures(found) if one["constant"] is not None]
-    if not known or any(better_than_constant(one) for one in known):
+    if found.get("confidence", 0.0) is None or not known or any(better_than_constant(one) for one in known):
         return []
     first = known[0]
     answer = "giving one answer" if first["answer"] is None else f"answering {shown(first['answer'])}"
@@ -201,10 +205,14 @@ def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator
     metric = found["metric"]
     chosen = ", the choice among runs" if design_of(release).draws else ""
     less = " Less is better." if found["less_is_better"] else ""
+    on_new = (
+        f"On new rows like these it is {_interval(found)} with probability {shown(found['confidence'])}: the "
+        f"noise{chosen} and the number of rows are counted in."
+    )
+    if found["confidence"] is None:
+        on_new = "There is no interval for new rows: the rows of a person are alike, and how much so is not known."
     yield (
-        f"On private rows that did not train it, its {metric} is {shown(found['value'])}, with noise. On new rows "
-        f"like these it is {_interval(found)} with probability {shown(found['confidence'])}: the noise{chosen} and the "
-        f"number of rows are counted in.{less}"
+        f"On private rows that did not train it, its {metric} is {shown(found['value'])}, with noise. {on_new}{less}"
     )
     constant, data = found["constant"], release["data"]
     if constant is None:
@@ -228,8 +236,15 @@ def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator
         yield f"Held-out rows by class, with noise: {shown(counts)}."
     if found.get("shares") is not None:
         named = zip(data["classes"], found["shares"], strict=True)
-        shares = [f"{name} {shown(one['value'])} ({shown(one['low'])} to {shown(one['high'])})" for name, one in named]
-        yield f"Parts of the rows, each interval by itself: {_some(shares)}."
+        shares = [_share(name, one) for name, one in named]
+        each = "" if found["confidence"] is None else ", each interval by itself"
+        yield f"Parts of the rows{each}: {_some(shares)}."
+
+
+def _share(name: Any, found: Mapping[str, Any]) -> str:
+    value, low, high = (found[key] for key in ("value", "low", "high"))
+    between = "" if low is None and high is None else f" ({shown(low)} to {shown(high)})"
+    return f"{name} {shown(value)}{between}"
 
 
 def _protected(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[str]:
@@ -246,8 +261,17 @@ def _protected(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator
     secret, change = "which of two rows stands in its place", "with the one row than with the other"
     if release["guarantee"]["adjacency"] == "add_or_remove_one":
         secret, change = "whether it is in the table at all", "with the row than without it, or without it than with it"
+    who, others, person = "single row", "rows", release["data"].get("person")
+    if person is not None:
+        who, others = "person", "persons' rows"
+        secret, change = "whether a person is in it", "with the person's rows than without them, or the other way round"
+        yield (
+            f"Of each person, by the column {person['column']}, at most {person['rows']} "
+            f"{'row' if person['rows'] == 1 else 'rows'} took part. A hash decides which. The others were left out. "
+            "What is said here holds for all rows of a person."
+        )
     yield (
-        f"Every single row of {release['data']['source']} is protected: someone who knows all other rows, and to whom "
+        f"Every {who} of {release['data']['source']} is protected: someone who knows all other {others}, and to whom "
         f"it is even odds {secret}, is right about that with a probability of {right} at most after seeing all that "
         "was released."
     )
@@ -309,10 +333,14 @@ def _limits(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[st
         "Not protected: what the table shows as a whole. The model may be right about people who are not in it; that "
         "is what it is for."
     )
-    yield (
-        "A person with several rows is protected less: epsilon grows at least with their number, and at the same delta "
-        f"mostly much more{_of_rows(facts)}."
-    )
+    if data.get("person") is None:
+        yield (
+            "A person with several rows is protected less: epsilon grows at least with their number, and at the same "
+            f"delta mostly much more{_of_rows(facts)}."
+        )
+    else:
+        column = data["person"]["column"]
+        yield f"Someone with several values of {column} counts as several persons, who are protected one by one."
     public = "the names, bounds and categories of columns, the label's" + (
         " classes" if data["label_bounds"] is None else " bounds"
     )

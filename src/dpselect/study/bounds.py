@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -45,7 +45,11 @@ class Purchase:
     """The bounds that are estimated privately, and their cost in all. Public.
 
     `epsilon` is that of one column's quantiles. `share` is the part of the total that it comes from, None if the study
-    gives an epsilon. Bounds are found once the number of rows times `epsilon` reaches `enough`.
+    gives an epsilon. Bounds are found once the number of rows times the epsilon of one row reaches `enough`. A person
+    with `per_person` rows pays `epsilon`, so that one row has so large a part of it.
+
+    Claim: each row moves the logarithms of the probabilities within a range of epsilon / per_person, and so many rows
+    within a range of epsilon. Source: docs/theory/persons.md, Theorem 2.
     """
 
     columns: tuple[str, ...]
@@ -53,23 +57,29 @@ class Purchase:
     share: float | None
     adjacency: Adjacency
     enough: float
+    per_person: int = 1
+
+    @property
+    def row_epsilon(self) -> float:
+        """The epsilon of one column for one row."""
+        return self.epsilon if self.per_person == 1 else self.epsilon / self.per_person * (1.0 - 2.0**-50)
 
     @property
     def mechanism(self) -> Quantiles:
         """The mechanism that is run on each column."""
         from dpselect.ordered import Quantiles  # which other studies need not load
 
-        return Quantiles(qs=QUANTILES, epsilon=self.epsilon, method="joint", adjacency=self.adjacency)
+        return Quantiles(qs=QUANTILES, epsilon=self.row_epsilon, method="joint", adjacency=self.adjacency)
 
     @property
     def guarantee(self) -> Guarantee:
         """The price of all of them."""
-        return compose(*[self.mechanism.guarantee] * len(self.columns))
+        return compose(*[replace(self.mechanism, epsilon=self.epsilon).guarantee] * len(self.columns))
 
     @property
     def rows(self) -> int:
         """How many rows it takes."""
-        return math.ceil(self.enough / self.epsilon)
+        return math.ceil(self.enough / self.row_epsilon)
 
     def describe(self, rows: float | None, delta: float) -> dict[str, Any]:
         """A JSON-able description, with the rows that it takes. `rows` is the public number of rows."""
@@ -110,7 +120,7 @@ def purchase_of(study: Study, columns: Mapping[str, Column]) -> Purchase | None:
         enough /= 1 - QUANTILES[0]  # a replaced row moves the score by 2, an added one by 2 (1 - .15)
 
     def bought(epsilon: float, share: float | None = None) -> Purchase:
-        return Purchase(names, epsilon, share, privacy.adjacency, enough)
+        return Purchase(names, epsilon, share, privacy.adjacency, enough, privacy.per_person)
 
     if asked.epsilon is not None:
         if privacy.epsilon is not None and asked.epsilon >= privacy.epsilon:

@@ -53,7 +53,8 @@ class CellPrice:
 
     Claim: one row changes one count by 1 in each column, or two by 1 if it is replaced. So all counts together are
     a Gaussian mechanism of sensitivity sqrt(columns), or sqrt(2 columns). With Laplace noise they are a mechanism of
-    sensitivity columns, or 2 columns. Source: docs/theory/lost-cells.md, Theorem 3.
+    sensitivity columns, or 2 columns. Sensitivities are `per_person` times as large for a person with so many rows.
+    Source: docs/theory/lost-cells.md, Theorem 3, and docs/theory/persons.md, Theorem 2.
     """
 
     columns: tuple[str, ...]
@@ -62,14 +63,16 @@ class CellPrice:
     adjacency: Adjacency
     most: float
     bounded: tuple[bool, ...]
+    per_person: int = 1
 
     @cached_property
     def guarantee(self) -> Guarantee:
         """The price of all counts."""
         moved = _moved(len(self.columns), self.adjacency)
         if self.pure:
-            return pure_dp(epsilon=fraction_up(Fraction(moved) / Fraction(self.deviation)), adjacency=self.adjacency)
-        noise = self.deviation / math.sqrt(moved) * (1.0 - 2.0**-50)
+            epsilon = fraction_up(Fraction(self.per_person * moved) / Fraction(self.deviation))
+            return pure_dp(epsilon=epsilon, adjacency=self.adjacency)
+        noise = self.deviation / math.sqrt(self.per_person**2 * moved) * (1.0 - 2.0**-50)
         return gaussian(noise_multiplier=noise, adjacency=self.adjacency)
 
     def noisy(self, counts: NDArray[np.int64], random: RandomSource) -> NDArray[np.int64]:
@@ -143,16 +146,16 @@ def cell_price(study: Study, columns: Mapping[str, Column], *, pure: bool = Fals
         return None
     names = (*columns, data.label)
     bounded = (*(column.bounds is not None for column in columns.values()), data.target.bounds is not None)
-    moved, pure = _moved(len(names), privacy.adjacency), pure or privacy.delta == 0.0
+    moved, rows, pure = _moved(len(names), privacy.adjacency), privacy.per_person, pure or privacy.delta == 0.0
     if pure:
-        wanted = math.sqrt(2.0) * moved / _DEVIATION / privacy.epsilon
-        deviation = moved / (min(max(wanted, SHARES[0]), SHARES[1]) * privacy.epsilon) * (1.0 + 2.0**-50)
+        wanted = math.sqrt(2.0) * rows * moved / _DEVIATION / privacy.epsilon
+        deviation = rows * moved / (min(max(wanted, SHARES[0]), SHARES[1]) * privacy.epsilon) * (1.0 + 2.0**-50)
     else:
         noise = calibrate(lambda each: gaussian(noise_multiplier=each), epsilon=privacy.epsilon, delta=privacy.delta)
-        share = min(max(moved * (noise / _DEVIATION) ** 2, SHARES[0]), SHARES[1])
-        deviation = math.sqrt(moved / share) * noise
+        share = min(max(rows**2 * moved * (noise / _DEVIATION) ** 2, SHARES[0]), SHARES[1])
+        deviation = rows * math.sqrt(moved / share) * noise
     deviation = max(deviation, _LEAST)  # less noise would not be exact, and more is as private
-    found = CellPrice(names, deviation, pure, privacy.adjacency, data.most_unreadable, bounded)
+    found = CellPrice(names, deviation, pure, privacy.adjacency, data.most_unreadable, bounded, rows)
     return found if found.margin < (privacy.nominal_rows or _MOST) else None
 
 

@@ -21,7 +21,8 @@ from dpselect.errors import ArgumentError, ContentError, MissingExtraError, Stud
 from dpselect.numerics.search import Array
 from dpselect.study.cell_counts import column_fates, label_fates
 from dpselect.study.columns.column import Column
-from dpselect.study.row_parts import Digests, content_digests, key_digests
+from dpselect.study.person_rows import rows_of_persons
+from dpselect.study.row_parts import Digests, content_digests, key_digests, plain_digests
 from dpselect.study.schema import Data
 from dpselect.tables import Table
 from dpselect.tables.header import absent
@@ -97,12 +98,13 @@ def _study_errors() -> Iterator[None]:
 
 def plan_columns(data: Data, table: Table) -> dict[str, Column]:
     """The feature columns in file order with their public facts. Raises `StudyError` naming what is missing."""
-    special = {data.label, *([data.row_key] if data.row_key else [])}
-    named = {"data.label": {data.label}, "data.row_key": special - {data.label}, "data.columns": data.columns}
+    keys = {"data.label": data.label, "data.row_key": data.row_key, "data.person": data.person}
+    special = {name for name in keys.values() if name is not None}
+    named = {key: () if name is None else (name,) for key, name in keys.items()} | {"data.columns": data.columns}
     missing = {key: [name for name in names if name not in table.columns] for key, names in named.items()}
     if any(missing.values()):
-        keys = ", ".join(key for key, names in missing.items() if names)
-        raise StudyError(f"{keys}: {absent([name for names in missing.values() for name in names], table.columns)}")
+        wrong = ", ".join(key for key, names in missing.items() if names)
+        raise StudyError(f"{wrong}: {absent([name for names in missing.values() for name in names], table.columns)}")
     if data.bounds is not None and not table.header:
         raise StudyError(
             f"data.bounds: {table.where} has no header, so one row could add a column; name each under data.columns"
@@ -118,15 +120,25 @@ def plan_columns(data: Data, table: Table) -> dict[str, Column]:
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
-def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None, *, counted: bool = False) -> Rows:
+def load(
+    data: Data,
+    table: Table,
+    facts: Mapping[str, Column] | None = None,
+    *,
+    counted: bool = False,
+    most: int | None = None,
+    salt: str = "",
+) -> Rows:
     """Read and encode the rows, with the features in the order of `facts`, by default in the table's order.
 
-    With `counted` the cells of each column are counted by how they are handled.
+    With `counted` the cells of each column are counted by how they are handled. With `most` only so many rows of each
+    person are taken, chosen by `salt`, before anything is counted or encoded. The same tables are refused as without.
 
     Raises `ContentError` that names a column, never a value, a row or a count.
     """
     facts = plan_columns(data, table) if facts is None else facts
-    wanted = (data.label, *facts, *([data.row_key] if data.row_key else []))
+    person = None if most is None else data.person
+    wanted = (data.label, *facts, *(name for name in (data.row_key, person) if name is not None))
     label = data.target.declared
     numeric = [*of_numbers(facts), *([data.label] if label.column_kind.numeric else [])]
     plain = {name for name in numeric if (facts[name].declared if name in facts else label).kind in _PLAIN}
@@ -144,33 +156,57 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None, *,
         raise ContentError(
             f"column {data.label!r} must hold at least two of the declared classes, {declared}: write them as it does"
         )
-    cells = _counted(data, table, facts, columns, plain) if counted else None
-    numbers = {name: fact.numbers(name, columns[name]) for name, fact in facts.items() if fact.private}
+    chosen = None
+    if person is not None and most is not None:
+        contents = plain_digests(_encoded(facts, dict(columns), length)[2], labels)
+        chosen = rows_of_persons(columns.pop(person), contents, most=most, salt=salt)
+        columns = {name: np.asarray(cells)[chosen.places] for name, cells in columns.items()}
+        labels, length = labels[chosen.places], len(chosen.places)
+    places = slice(None) if chosen is None else chosen.places
+    cells = _counted(data, table, facts, columns, plain, places) if counted else None
     keys = columns[data.row_key] if data.row_key else None
-    # cells are let go one column after the other, as their features come
-    features = _joined(
-        (
-            fact.features(numbers[name]) if fact.private else fact.encode(name, columns.pop(name))
-            for name, fact in facts.items()
-        ),
-        facts,
-        length,
-    )
-    told_apart = np.column_stack([features, *numbers.values()]) if numbers else features
-    digests = content_digests(told_apart, labels) if keys is None else key_digests(keys)
+    features, numbers, told_apart = _encoded(facts, columns, length)
+    if chosen is not None:
+        digests = chosen.persons
+    else:
+        digests = content_digests(told_apart, labels) if keys is None else key_digests(keys)
     return Rows(features, labels, digests, numbers, cells)
 
 
+def _encoded(
+    facts: Mapping[str, Column], columns: dict[str, Any], length: int
+) -> tuple[Array, dict[str, Array], Array]:
+    """The features, the numbers of columns with private bounds, and both side by side: what tells rows apart.
+
+    Cells are let go one column after the other, as their features come.
+    """
+    numbers = {name: fact.numbers(name, columns[name]) for name, fact in facts.items() if fact.private}
+    parts = (
+        fact.features(numbers[name]) if fact.private else fact.encode(name, columns.pop(name))
+        for name, fact in facts.items()
+    )
+    features = _joined(parts, facts, length)
+    return features, numbers, np.column_stack([features, *numbers.values()]) if numbers else features
+
+
 def _counted(
-    data: Data, table: Table, facts: Mapping[str, Column], columns: Mapping[str, Any], plain: Collection[str]
+    data: Data,
+    table: Table,
+    facts: Mapping[str, Column],
+    columns: Mapping[str, Any],
+    plain: Collection[str],
+    places: slice | NDArray[np.intp],
 ) -> NDArray[np.int64]:
-    """The counts of how each column's and the label's cells are handled, shape (columns + 1, fates)."""
+    """The counts of how each column's and the label's cells are handled, shape (columns + 1, fates).
+
+    `columns` are the cells of the rows at these `places` of the table.
+    """
 
     def cells(name: str) -> Any:
         """The cells, as the file writes them if they came as doubles and one of them is none."""
         came = table.is_text and name in plain
         again = came and bool(np.isnan(columns[name]).any())
-        return cells_of(table, [name], [name])[name] if again else columns[name]
+        return np.asarray(cells_of(table, [name], [name])[name])[places] if again else columns[name]
 
     found = [column_fates(name, fact, cells(name)) for name, fact in facts.items()]
     return np.array([*found, label_fates(data.target, cells(data.label))], dtype=np.int64)

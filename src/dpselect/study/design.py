@@ -97,9 +97,9 @@ def default_map(study: Study, *, several: bool = False) -> dict[str, str]:
 
 
 def signals(study: Study) -> float | None:
-    """n mu: the public number of rows times the Gaussian differential privacy parameter that the total allows.
+    """n mu: the public number of rows times the Gaussian differential privacy parameter that the total allows a row.
 
-    None where one of them is not known.
+    If the total is for a person with k rows, a row has one k-th of the parameter. None where one of them is not known.
     """
     privacy = study.privacy
     if privacy.nominal_rows is None or privacy.epsilon is None or privacy.delta == 0.0:
@@ -110,7 +110,7 @@ def signals(study: Study) -> float | None:
         epsilon=privacy.epsilon,
         delta=privacy.delta,
     )
-    return privacy.nominal_rows / noise
+    return privacy.nominal_rows / (noise * privacy.per_person)
 
 
 def combinations(space: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]] | None:

@@ -33,6 +33,8 @@ _IDENTITY: Final = {
     "address",
     "url",
 }
+_PERSONS: Final = {"person", "user", "customer", "patient"}
+"""Words before "id" in the name of a column that may say whose row it is."""
 _DATE: Final = {"date", "timestamp", "datetime", "dob", "birthday", "born"}
 _DATE_AT_THE_END: Final = {"at", "seen"}
 """As in created_at. A bare day or time is more often a number."""
@@ -89,9 +91,13 @@ def guessed_columns(names: Sequence[str], types: Mapping[str, str]) -> list[Draf
     return [_guess(name, types.get(name)) for name in names]
 
 
-def _guess(name: str, kind: str | None) -> DraftedColumn:
+def _words(name: str) -> list[str]:
     parts = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    words = [word.lower() for word in re.split(r"[^A-Za-z0-9]+", parts) if word]
+    return [word.lower() for word in re.split(r"[^A-Za-z0-9]+", parts) if word]
+
+
+def _guess(name: str, kind: str | None) -> DraftedColumn:
+    words = _words(name)
     if kind in (None, "category", "number") and (found := _first(words, _IDENTITY)):
         return DraftedColumn(name, "none", f"{_GUESS} {found!r}, which tells people apart")
     if kind in (None, "category") and (found := _first(words, _TEXT)):
@@ -125,6 +131,7 @@ def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts
         options=options,
         label=_quoted(label),
         answers=_answers(facts),
+        person=_person([each.name for each in columns]),
         metric=_quoted(DEFAULT_FIGURES["regression" if facts.task == "regression" else "classification"]),
         rare="." if facts.task == "regression" else _RARE,
         columns="\n".join(kept),
@@ -133,6 +140,13 @@ def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts
         rows=_toml(facts.nominal_rows or FILL_IN),
         blank=FILL_IN,
     )
+
+
+def _person(names: Sequence[str]) -> str:
+    """A comment on the first column that is named like the id of a person. Nothing if none is."""
+    known = [[who, "id"] for who in _PERSONS]
+    named = next((name for name in names if _words(name) in known), None)
+    return "" if named is None else _OF_PERSONS.format(name=_quoted(named))
 
 
 def _called(source: str) -> str:
@@ -178,6 +192,11 @@ _RARE: Final = """; where one class is rare, take
 # metric = "balanced-accuracy", and give that class the weight of about one over its share of the rows, in a table
 # [learner] with class_weights = { RARE = 10 }."""
 
+_OF_PERSONS: Final = """\
+# person = {name}  # whose row it is: a guess, by its name. If a person may have several rows, take the comment off,
+# and put rows_per_person = 1 under [privacy], the most rows of a person that take part: persons are then protected.
+"""
+
 _TEMPLATE: Final = """\
 # A draft, made from the names of the columns alone. No cell of the table was read.
 #
@@ -191,7 +210,7 @@ name = {name}                          # what the report calls it
 source = {source}
 {options}label = {label}                          # what is to be predicted
 {answers}
-
+{person}
 # For each feature its bounds (cells beyond them are clipped) or its categories. For dates and times put kind = "date"
 # before the bounds, for spans of time kind = "duration". Free text is {{ kind = "text" }}, and yes or no is
 # {{ kind = "boolean", true_values = ["yes"], false_values = ["no"] }}, without bounds. Delete the line of a column to

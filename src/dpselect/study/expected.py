@@ -17,10 +17,11 @@ FAILURE: Final = 0.05
 def expected_figure(study: Study, metric: Metric, noise: ScoreNoise | None, runs: float) -> dict[str, Any] | None:
     """Return the interval of the metric for a model in the middle, JSON-able. None if no public fact tells.
 
+    Neither is there one if persons have several rows, as `figures` says.
     `runs` is the average number of runs. Each has an interval, and all must hold.
     """
     rows = _rows(study)
-    if noise is None or rows is None:
+    if noise is None or rows is None or study.privacy.per_person > 1:
         return None
     found = _expected(metric, rows, noise, runs)
     if found is None:

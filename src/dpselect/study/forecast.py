@@ -82,6 +82,7 @@ def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = Non
         "study": study.name,
         "task": task,
         "rows": privacy.nominal_rows,
+        "person": study.person,
         "columns": len(settled.columns),
         "signals": size,
         "weights": weights,

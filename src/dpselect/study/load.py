@@ -33,7 +33,8 @@ def open_rows(priced: Priced) -> Opened:
     settled, purchase = priced.settled, priced.price.purchase
     data, privacy, facts = settled.study.data, settled.study.privacy, settled.columns
     _LOG.info("reading the rows of study %r", settled.study.name)
-    rows = load(data, settled.table, facts, counted=priced.price.cells is not None)
+    counted, most = priced.price.cells is not None, privacy.rows_per_person
+    rows = load(data, settled.table, facts, counted=counted, most=most, salt=settled.study.name)
     if privacy.nominal_rows is None and privacy.delta >= 1.0 / len(rows.labels):
         raise StudyError("privacy.delta must be below one over the number of rows, which is public under replace_one")
     public = None if settled.public_table is None else load(data, settled.public_table, facts)

@@ -48,7 +48,8 @@ class Price:
     `parts` are the guarantees of one run for a row that trains and for a row that validates. A row is in one part only,
     so one run costs it the larger, and the whole search the larger of the two finished curves. If training's guarantee
     covers the score too, it is the only part. If the rows that train also score, there is one part with both composed.
-    A score has Laplace noise (`score_epsilon`) or Gaussian noise (`score_multiplier`).
+    A score has Laplace noise (`score_epsilon`) or Gaussian noise (`score_multiplier`). If the study protects persons,
+    all of it is for a person's rows together: see `Priced.score_noise`.
     `purchase` are bounds that every row pays for first, `cells` counts of its cells. `search` has their price too.
     `portfolio` are the noises of candidates, the first of which is `noise`, and the price of the choice. `second` is a
     second stage.
@@ -90,7 +91,8 @@ class Priced:
         epsilon, multiplier = self.price.score_epsilon, self.price.score_multiplier
         if epsilon is None and multiplier is None:
             return None
-        return ScoreNoise(epsilon, self.settled.study.privacy.adjacency, multiplier)
+        privacy = self.settled.study.privacy
+        return ScoreNoise(epsilon, privacy.adjacency, multiplier).of_rows(privacy.per_person)
 
     @property
     def request(self) -> SearchRequest:
@@ -259,7 +261,7 @@ def _finished(
         searched=partial(_searched, study, recipe, beside),
         last=(last or recipe).guarantee,
         trials=lambda: [each.recipe.guarantee for each in candidates],
-        choice=partial(the_choice, compared, adjacency=privacy.adjacency),
+        choice=partial(the_choice, compared, adjacency=privacy.adjacency, rows=privacy.per_person),
         repetitions=law,
         beside=beside,
         scored=lambda paid: _parts(study, law, paid, None, privacy.epsilon or 0.0, beside),
@@ -304,8 +306,12 @@ def _fingerprint(settled: Settled) -> dict[str, str]:
     The order of the columns is part of it, because weights belong to columns by it, and so is the way to split the
     rows; `tune` adds the order of the space.
     """
-    uncounted = () if settled.study.data.count_cells else ("count_cells", "most_unreadable")  # as before there were any
-    left_out: dict[str, Any] = {"output": True, "runs": _WHERE, "card": True, "data": {"like", *uncounted}}
+    data, privacy = {"like"}, set()
+    if not settled.study.data.count_cells:  # as before there were such keys
+        data |= {"count_cells", "most_unreadable"}
+    if settled.study.person is None:
+        data, privacy = data | {"person"}, {"rows_per_person"}
+    left_out: dict[str, Any] = {"output": True, "runs": _WHERE, "card": True, "data": data, "privacy": privacy}
     document = settled.study.model_dump(mode="json", exclude=left_out)
     parts = {"the columns or their order": list(settled.columns), "the parts of the rows": SPLIT}
     for name, table in document.items():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpselect.study.learners import LEARNERS
 from dpselect.study.learners.recipe import learner_keys
 from dpselect.study.metrics import Metric
-from dpselect.study.metrics.metric import Figure, metrics_for
+from dpselect.study.metrics.metric import Estimate, Figure, metrics_for
 from dpselect.study.model_file import load_model
 from dpselect.study.price import Priced
 from dpselect.study.schema import DEFAULT_METRICS, Study
@@ -36,11 +36,18 @@ def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
     The interval holds with probability 0.95 for new rows like those that validated, although the winner is the best of
     many noisy runs. The interval of each run fails with probability at most 0.05/E[K]. K does not depend on the rows,
     so the intervals of all K runs fail with probability at most 0.05 together.
+
+    If persons have several rows, these are not independent, and there is no interval: all ends and `confidence` are
+    None.
     """
     from dpselect.report.card import better_than_constant  # a check needs no report
 
     settled, noise = priced.settled, priced.score_noise
-    failure = _FAILURE / max(1.0, settled.law.mean)
+    failure, independent = _FAILURE / max(1.0, settled.law.mean), settled.study.privacy.per_person == 1
+
+    def ends(one: Estimate) -> dict[str, Any]:
+        return asdict(one if independent else Estimate(one.value, None, None))
+
     found = settled.metric.estimate(cells, noise=noise, failure=failure)
     counts, shares = settled.metric.rows_by_class(cells), settled.metric.shares(cells, noise=noise, failure=failure)
     several = settled.metric.figures(cells, noise=noise, failure=failure)
@@ -49,21 +56,21 @@ def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
         constant = {"value": several[0].constant, "answer": several[0].answer, "from": "counts"}
     own = {
         "name": settled.study.metric,
-        **asdict(found),
+        **ends(found),
         "constant": None if constant is None else constant["value"],
         "answer": None if constant is None else constant["answer"],
         "less_is_better": settled.metric.loss,
     }
-    every = [own, *({"name": one.name, **asdict(one.estimate), **_beside(one)} for one in several[1:])]
+    every = [own, *({"name": one.name, **ends(one.estimate), **_beside(one)} for one in several[1:])]
     return {
         "metric": settled.study.metric,
-        **asdict(found),
-        "confidence": 1.0 - _FAILURE,
+        **ends(found),
+        "confidence": 1.0 - _FAILURE if independent else None,
         "rows_by_class": None if counts is None else [round(count) for count in counts],
         "less_is_better": settled.metric.loss,
         "constant": constant,
         "figures": [{**one, "better_than_constant": better_than_constant(one)} for one in every],
-        "shares": None if shares is None else [asdict(share) for share in shares],
+        "shares": None if shares is None else [ends(share) for share in shares],
     }
 
 

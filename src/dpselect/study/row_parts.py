@@ -30,6 +30,7 @@ __all__ = [
     "content_digests",
     "key_digests",
     "numbered",
+    "plain_digests",
     "row_digest",
     "split_words",
     "validation_mask",
@@ -68,17 +69,23 @@ def content_digests(rows: NDArray[np.float64], labels: NDArray[Any]) -> Digests:
 
     These must be equal only where a learner and a metric cannot tell the rows apart.
     """
+    found = bytearray(plain_digests(rows, labels).joined)
+    before: Counter[bytes] = Counter()
+    for place in _repeated(np.frombuffer(bytes(found), dtype=np.uint64)[:: _SIZE // 8]):
+        digest = bytes(found[place * _SIZE : (place + 1) * _SIZE])
+        found[place * _SIZE : (place + 1) * _SIZE] = numbered(digest, before[digest])
+        before[digest] += 1
+    return Digests(bytes(found))
+
+
+def plain_digests(rows: NDArray[np.float64], labels: NDArray[Any]) -> Digests:
+    """A digest of each row's features and label alone: equal rows have equal ones."""
     found = bytearray()
     for start in range(0, len(rows), _CHUNK):
         parts = [np.ascontiguousarray(part[start : start + _CHUNK]) for part in (rows, labels)]
         told = np.hstack([part.view(np.uint8).reshape(len(part), -1) for part in parts])
         size, content = told.shape[1], told.tobytes()
         found += b"".join(hashlib.sha256(content[at : at + size]).digest() for at in range(0, len(content), size))
-    before: Counter[bytes] = Counter()
-    for place in _repeated(np.frombuffer(bytes(found), dtype=np.uint64)[:: _SIZE // 8]):
-        digest = bytes(found[place * _SIZE : (place + 1) * _SIZE])
-        found[place * _SIZE : (place + 1) * _SIZE] = numbered(digest, before[digest])
-        before[digest] += 1
     return Digests(bytes(found))
 
 

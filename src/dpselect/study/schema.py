@@ -140,6 +140,8 @@ class Data(_Strict):
     """What is public about single features. Without `bounds`, other columns are left out."""
     row_key: str | None = None
     """A column that tells rows apart; by default their content does."""
+    person: str | None = None
+    """The column that says whose row it is, with privacy.rows_per_person. It is no feature."""
     count_cells: bool = True
     """Count, with noise and within the total, the cells of each column that are clipped, missing or unreadable. Needs
     privacy.epsilon."""
@@ -167,6 +169,10 @@ class Data(_Strict):
             yield "bounds", "give bounds (for every feature) or a [data.columns] table: they must be public"
         if self.label in self.columns:
             yield "label", "the label must not be among the feature columns"
+        if self.person is not None and self.person in (self.label, *self.columns):
+            yield "person", "the column of persons must be neither the label nor a feature"
+        if self.person is not None and self.row_key is not None:
+            yield "row_key", "leave it out: with person all rows of a person are in one part"
         if self.classes is not None and not differ(self.classes):
             yield "classes", "classes must differ; 1, 1.0, '1' and true are the same"
         yield from self._label_clashes()
@@ -209,13 +215,27 @@ class Privacy(_Strict):
     adjacency: Adjacency = Adjacency.ADD_OR_REMOVE_ONE
     """Which data sets are neighbours."""
     nominal_rows: Annotated[int, Field(ge=1)] | None = None
-    """A public figure for the number of rows; needed under add_or_remove_one."""
+    """A public figure for the number of rows (with data.person, of those that take part); needed under
+    add_or_remove_one."""
+    rows_per_person: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """With data.person: at most so many rows of a person take part, and the guarantee is for a person. By default it is
+    for a row."""
     ledger: str | None = None
     """A ledger to spend from: a file, relative to the study file, or a postgresql:// URL."""
     budget: Annotated[str, AfterValidator(partial(public_text, "budget"))] | None = None
     """The budget in it."""
 
+    @property
+    def per_person(self) -> int:
+        """How many rows the guarantee covers together: a person's, or 1."""
+        return self.rows_per_person or 1
+
     def _clashes(self) -> Clashes:
+        if self.rows_per_person is not None and self.adjacency is Adjacency.REPLACE_ONE:
+            yield (
+                "adjacency",
+                "rows_per_person needs add_or_remove_one: a person in another's place may have fewer rows, or more",
+            )
         if (self.epsilon is None) == (self.noise_multiplier is None):
             yield "epsilon", "give exactly one of epsilon (for the whole search) and noise_multiplier (of one run)"
         if (self.ledger is None) != (self.budget is None):
@@ -421,6 +441,21 @@ class Study(_Strict):
     """What the report says to people."""
     output: Output
     """Where the release goes."""
+
+    def _clashes(self) -> Clashes:
+        if (self.data.person is None) != (self.privacy.rows_per_person is None):
+            given, other = ("data.person", "privacy.rows_per_person")[:: 1 if self.data.person is not None else -1]
+            yield (
+                given,
+                f"give {other} too: data.person is the column that says whose row it is, privacy.rows_per_person how "
+                "many rows of a person take part at most",
+            )
+
+    @property
+    def person(self) -> dict[str, Any] | None:
+        """The column of persons and the most rows of each, JSON-able. None if the guarantee is for rows."""
+        rows = self.privacy.rows_per_person
+        return None if rows is None else {"column": self.data.person, "rows": rows}
 
     @property
     def metric(self) -> str:

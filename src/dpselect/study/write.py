@@ -58,6 +58,8 @@ def write(opened: Opened, released: Refitted | Withheld | None, result: TuneResu
         final=None if price.second is None else price.second.guarantee,
         budget=_budget_moved(settled, result.receipt),
     )
+    if settled.study.person is not None:
+        facts["rows"] = {}  # several rows of a person are covered
     pages = _pages(release, facts)
     write_atomically(folder / FACTS, _json(facts))
     for name, page in pages.items():
@@ -137,7 +139,7 @@ def _release(
         "validation": validation,
         "test": test,
         "notes": [note] if note is not None else [],
-        "guarantee": price.search.describe(delta=price.delta),
+        "guarantee": price.search.describe(delta=price.delta) | {"unit": "row" if study.person is None else "person"},
         "replayable": result.replayable,
         "receipt": asdict(result.receipt) if named and result.receipt is not None else None,
         "versions": {"dpselect": dpselect.__version__},
@@ -159,6 +161,7 @@ def described(study: Study, columns: Mapping[str, Column]) -> dict[str, Any]:
             "classes": None if data.classes is None else list(data.classes),
             "label_bounds": None if data.label_bounds is None else list(data.label_bounds),
             "nominal_rows": study.privacy.nominal_rows,
+            "person": study.person,
             "columns": {
                 name: column.model_dump(mode="json", exclude_defaults=True) for name, column in columns.items()
             },

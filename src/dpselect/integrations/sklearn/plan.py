@@ -20,7 +20,6 @@ from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.mechanisms import ExponentialMechanism, NoisyCount
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
-from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law
 from dpselect.searching import Design
@@ -132,13 +131,8 @@ class Request:
         return SearchPrice(parts, law, self.final(noise), bound="quick" if quick else "smallest")
 
     def score_noise(self, epsilon: float | None, adjacency: Adjacency) -> ScoreNoise | None:
-        """The noise of a score that costs a person `epsilon`. None without one.
-
-        A person's rows are a chain of so many neighbours, each with an equal part of a pure epsilon.
-        """
-        if epsilon is None or self.rows == 1:
-            return None if epsilon is None else ScoreNoise(epsilon, adjacency)
-        return ScoreNoise(epsilon_used(epsilon) / self.rows, adjacency)
+        """The noise of a score that costs a person `epsilon`. None without one."""
+        return None if epsilon is None else ScoreNoise(epsilon, adjacency).of_rows(self.rows)
 
     def refuse_unpriced(self) -> None:
         """Raise `ArgumentError` where the noise is searched, or a price follows from rows that were not given."""

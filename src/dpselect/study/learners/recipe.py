@@ -37,7 +37,7 @@ class Recipe:
     """How a study's runs are trained: an estimator from noise, drawn parameters and public numbers.
 
     `nominal_rows` is the public number of training rows, None when it is the (public) true one. `columns` are needed
-    where there is a map, and for `features`.
+    where there is a map, and for `features`. Guarantees are for persons with `per_person` rows each.
     """
 
     kind: str
@@ -46,6 +46,7 @@ class Recipe:
     nominal_rows: float | None
     adjacency: Adjacency
     columns: Mapping[str, Column] = field(default_factory=dict)
+    per_person: int = 1
 
     @property
     def features(self) -> int:
@@ -87,7 +88,7 @@ class Recipe:
                 f"learner {self.kind!r} is private under {guarantee.adjacency.value}, the study states "
                 f"{self.adjacency.value}; it is not converted"
             )
-        return guarantee
+        return guarantee.of_rows(self.per_person)
 
     @property
     def pure(self) -> bool:
@@ -160,7 +161,10 @@ def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str,
         except StudyError as error:
             problems.append(str(error))
             shared.pop("class_weights")
-    recipe = Recipe(study.learner.name, shared, study.data.target, nominal_rows, study.privacy.adjacency, columns or {})
+    privacy, target = study.privacy, study.data.target
+    recipe = Recipe(
+        study.learner.name, shared, target, nominal_rows, privacy.adjacency, columns or {}, privacy.per_person
+    )
     try:
         problems += _wrong_values(recipe, searched)
     except AdjacencyError as error:

@@ -53,6 +53,18 @@ class ScoreNoise:
         if (self.epsilon is None) == (self.multiplier is None):
             raise ArgumentError("ScoreNoise takes epsilon (Laplace noise) or multiplier (Gaussian noise), and not both")
 
+    def of_rows(self, rows: int) -> ScoreNoise:
+        """The noise for which this many rows together pay what one row pays for this noise.
+
+        Source: docs/theory/persons.md, Theorem 2.
+        """
+        if rows == 1:
+            return self
+        if self.multiplier is not None:
+            return ScoreNoise(None, self.adjacency, self.multiplier * rows * _UP)
+        assert self.epsilon is not None
+        return ScoreNoise(epsilon_used(self.epsilon) / rows, self.adjacency)
+
     def a_step(self, moved: int) -> Fraction:
         """The exact epsilon of one step, where one row moves the cells by `moved` steps in all."""
         assert self.epsilon is not None
