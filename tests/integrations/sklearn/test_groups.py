@@ -10,7 +10,7 @@ from dpselect.accounting import best_of
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.integrations.sklearn import PrivateSearchCV, search as search_module
 from dpselect.integrations.sklearn.request import request_of
-from dpselect.integrations.sklearn.scoring import scoring_of
+from dpselect.integrations.sklearn.several_scores import scorings_of
 from dpselect.learners import DPSGDClassifier, OutputPerturbationClassifier
 from dpselect.ledger import Ledger
 from dpselect.mechanisms import NoisyCount
@@ -56,8 +56,8 @@ def test_a_run_is_scored_with_the_noise_that_is_for_persons(monkeypatch):
     given = []
     monkeypatch.setattr(
         search_module,
-        "scoring_of",
-        lambda *args, **options: given.append(options["noise"]) or scoring_of(*args, **options),
+        "scorings_of",
+        lambda *args, **options: given.append(options["noise"]) or scorings_of(*args, **options),
     )
     grouped(repetitions=Fixed(count=1), score_epsilon=0.1, delta=1e-6).fit(X, Y, groups=GROUPS)
     assert [noise.epsilon for noise in given] == [Fraction(1, 20)]
