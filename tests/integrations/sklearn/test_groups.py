@@ -147,9 +147,9 @@ def test_the_ledger_is_charged_for_persons(tmp_path):
 def test_groups_and_their_number_go_together(tmp_path):
     budget = Ledger.open(tmp_path / "ledger.db").create_budget("b", epsilon=100, delta=1e-5)
     options = {"repetitions": Fixed(count=1), "score_epsilon": 0.1, "ledger": budget, "delta": 1e-6}
-    with pytest.raises(ArgumentError, match="go together"):
+    with pytest.raises(ArgumentError, match="add groups= to fit"):
         grouped(**options).fit(X, Y)
-    with pytest.raises(ArgumentError, match="go together"):
+    with pytest.raises(ArgumentError, match="add rows_per_group=1"):
         grouped(rows_per_group=None, **options).fit(X, Y, groups=GROUPS)
     with pytest.raises(ArgumentError, match="one value for each row"):
         grouped(**options).fit(X, Y, groups=GROUPS[1:])

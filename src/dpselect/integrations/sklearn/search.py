@@ -113,8 +113,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         scale: "declared" puts a `CenteredScale` of `bounds` in front of a dpselect learner: each column then counts by
             its place between its public bounds. Encoders with listed categories may stand in front, in a
             `ColumnTransformer`. None: the columns as they are, with a warning if nothing else scales them.
-        bounds: the public bounds of X's columns: one pair, a list with a pair for each (None for an encoded one), or a
-            dictionary from columns to pairs.
+        bounds: the public bounds of X's columns: one pair, a list or array with a pair for each (None for an encoded
+            one), or a dictionary from columns to pairs.
         nominal_rows: a public figure for the number of rows, needed for learners that have such a parameter. None: X's
             own, with a warning; refused where the price follows from it, as for `DPSGDClassifier` without `steps`.
         classes: the labels, public. None: the learner's; or those in y, with a `DataDependentClassesWarning`.
