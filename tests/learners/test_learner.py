@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from dpselect.errors import ArgumentError
 from dpselect import learners
+from dpselect.errors import ArgumentError
 from dpselect.learners import PrivateRidge
 from dpselect.randomness import keyed_source
 from tests.learners.estimators_cases import small, table

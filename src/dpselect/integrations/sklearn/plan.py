@@ -180,8 +180,8 @@ class Request:
         if self.grouped and total.adjacency is Adjacency.REPLACE_ONE:
             raise AdjacencyError(
                 "rows_per_group needs add_or_remove_one, and this search is private under replace_one: give "
-                'adjacency="add_or_remove_one", or an estimator that knows it. A person in the place of another may have '
-                "fewer rows, or more"
+                'adjacency="add_or_remove_one", or an estimator that knows it. A person in the place of another may '
+                "have fewer rows, or more"
             )
         return total
 

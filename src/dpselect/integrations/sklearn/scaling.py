@@ -193,8 +193,8 @@ def _declared(bounds: Any, X: Any, columns: int, needed: Set[int]) -> dict[int, 
         found = {place: _pair(f"bounds[{place}]", pair) for place, pair in enumerate(bounds) if pair is not None}
     else:
         raise ArgumentError(
-            f"bounds must be a pair (low, high), a list or array of {columns} pairs (one for each column of X, None for "
-            f"one that is encoded), or a dictionary from columns to pairs, got {bounds!r}"
+            f"bounds must be a pair (low, high), a list or array of {columns} pairs (one for each column of X, None "
+            f"for one that is encoded), or a dictionary from columns to pairs, got {bounds!r}"
         )
     for place in sorted(needed - set(found)):
         column = place if names is None else names[place]
