@@ -149,7 +149,7 @@ def _release(
 
 
 def _dependence(content: bytes) -> list[dict[str, Any]]:
-    """The partial dependence of the model on its columns. Nothing if a learner from outside cannot answer for synthetic rows."""
+    """The partial dependence of the model. Nothing if a learner from outside cannot answer for synthetic rows."""
     with suppress(Exception):
         return strongest(read_model(content, MODEL))
     return []
