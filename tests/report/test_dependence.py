@@ -53,6 +53,11 @@ def test_numbers_are_drawn_from_the_least_answer_to_the_largest_of_all_columns()
     assert 'points="44.0,55.0 296.0,10.0"' in first["svg"]
 
 
+def test_a_logarithmic_scale_is_named():
+    (picture,) = dependence_pictures(release_of([AGE], {"age": {"bounds": [1, 100], "scale": "log"}}))["pictures"]
+    assert picture["caption"] == "age, by its logarithm"
+
+
 @pytest.mark.parametrize("parts", [None, []])
 def test_without_any_the_page_has_no_section(parts):
     assert dependence_pictures({**RELEASE, "dependence": parts})["pictures"] == []

@@ -33,7 +33,7 @@ def dependence_pictures(release: Mapping[str, Any]) -> dict[str, Any]:
     columns = release["data"]["columns"]
     return {
         "lines": [(name, colour) for (name, _), colour in zip(lines, _COLOURS, strict=False)],
-        "pictures": [_picture(each, lines, ends, "categories" in columns[each["column"]]) for each in found],
+        "pictures": [_picture(each, lines, ends, columns[each["column"]]) for each in found],
     }
 
 
@@ -56,8 +56,9 @@ def _picture(
     part: Mapping[str, Any],
     lines: Sequence[tuple[str, int | None]],
     ends: tuple[float, float],
-    categories: bool,
+    facts: Mapping[str, Any],
 ) -> dict[str, str]:
+    categories = "categories" in facts
     values = [shown(value) for value in part["values"]]
     named = values[:_MOST_CATEGORIES] if categories else values
     drawn: list[str] = []
@@ -71,7 +72,9 @@ def _picture(
     height = _ROW * len(named) if categories else _HEIGHT
     axis = _category_axis(named, ends, height) if categories else _number_axis(values, ends)
     label = f"{part['column']}; {'; '.join(said)}"
-    more = f", and {len(values) - len(named)} more categories" if len(named) < len(values) else ""
+    more = ", by its logarithm" if facts.get("scale") == "log" else ""
+    if len(named) < len(values):
+        more = f", and {len(values) - len(named)} more categories"
     frame = f'<svg class="plot" viewBox="0 0 300 {_TOP + height + 22:g}" role="img" aria-label="{escape(label)}">'
     return {"caption": f"{part['column']}{more}", "svg": "".join((frame, *axis, *drawn, "</svg>"))}
 
