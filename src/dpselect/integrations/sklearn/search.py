@@ -151,7 +151,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         best_score_interval_: beside it, of one model and its private scoring rows (none of `cv`, `refit` and `groups`):
             both ends of where the score is for new rows like them, with probability 0.95; None for an end without a
             bound. It counts in the noise, the rows, and that the winner is the best of many. It costs nothing more.
-        best_scores_, best_score_intervals_: both for each of several scores, by name; each interval holds by itself.
+        best_scores_, best_score_intervals_: both for each of several scores, by name; each interval holds by itself. On
+            public rows the scores are those of the released model.
         scorer_, multimetric_: as in scikit-learn.
         guarantee_: what `fit` promises for everything here.
         repetitions_, noise_, score_epsilon_: the law and the noises that were used, all public.
