@@ -22,10 +22,9 @@ CLASSES = np.array(["no", "yes"])
 MODEL = OutputPerturbationClassifier(nominal_rows=500, classes=["no", "yes"], epsilon=50.0).fit(X, Y)
 
 
-def several(names=("accuracy", "balanced_accuracy", "roc_auc"), epsilon=1.0, **options):
-    noise = ScoreNoise(epsilon, Adjacency.ADD_OR_REMOVE_ONE)
-    scores = {name: name for name in names}
-    return scorings_of(MODEL, scores, public=None, noise=noise, rows=500.0, classes=CLASSES, **options)
+def several(names=("accuracy", "balanced_accuracy", "roc_auc"), epsilon=1.0, adjacency=Adjacency.ADD_OR_REMOVE_ONE):
+    noise = ScoreNoise(epsilon, adjacency)
+    return scorings_of(MODEL, {name: name for name in names}, public=None, noise=noise, rows=500.0, classes=CLASSES)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +89,37 @@ def test_each_part_of_the_sums_has_noise_of_its_own_at_the_scale_of_its_part():
     assert abs(np.corrcoef(right, balanced)[0, 1]) < 0.2
 
 
+@pytest.mark.parametrize("adjacency", Adjacency)
+def test_no_row_loses_more_than_epsilon_over_all_scores(adjacency):
+    """The largest loss of rows that come, go or are replaced, among them one of no class and one that fails.
+
+    Of discrete Laplace noise it is epsilon/moved for each step of a cell with noise, in each part; the parts add up.
+    A mean has noise on both of its cells, or under replace_one on the first: the second is what lacks to all rows.
+    """
+    names = ["accuracy", "balanced_accuracy", "neg_log_loss"]
+    scores = several(names, epsilon=0.7, adjacency=adjacency)
+    labels = np.where(np.arange(20) % 7 == 0, "other", Y[:20])
+    table = np.where((np.arange(20) % 5 == 0)[:, None], np.nan, X[:20] * 30.0)
+    rows = [scores.total(MODEL, table[k : k + 1], labels[k : k + 1]) for k in range(20)]
+    replaced = adjacency is Adjacency.REPLACE_ONE
+    others = rows if replaced else [scores.total(MODEL, table[:0], labels[:0])]
+    steps = scores.scores["neg_log_loss"].metric.steps
+
+    def noised(name, sums):
+        cells = np.sum(sums, axis=1) if name == "accuracy" else sums
+        return cells[:1] if replaced and name != "balanced_accuracy" else cells
+
+    def loss(one, other):
+        moved = {"accuracy": 1, "balanced_accuracy": 2 if replaced else 1, "neg_log_loss": steps}
+        return sum(
+            scores.scores[name].noise.epsilon * int(np.abs(noised(name, a) - noised(name, b)).sum()) / moved[name]
+            for name, a, b in zip(names, one, other, strict=True)
+        )
+
+    largest = max(loss(one, other) for one in rows for other in others)
+    assert 0.65 < largest <= Fraction(0.7)  # and the worst of them lose nearly all of it
+
+
 def test_the_sums_of_parts_of_the_rows_add_up_and_a_row_that_fails_counts_as_the_worst_of_each():
     scores = several()
     parts = (slice(None), slice(200), slice(200, 500))
@@ -117,6 +147,7 @@ def test_the_winners_scores_are_shown_with_intervals_and_the_first_is_best_score
     assert "best_scores_" not in vars(found.set_params(scoring="accuracy", release_score=False).fit(X, Y))
 
 
+@pytest.mark.full
 def test_the_score_that_refit_names_wins_and_a_further_model_is_trained():
     """A score that prefers the first setting, and one that prefers the second, with hardly any noise."""
     weights = {
