@@ -29,7 +29,7 @@ from dpselect.study.validate import RELEASE, Settled, budget_of
 from dpselect.tables.table import source_name
 from dpselect.tuning import TuneResult
 
-__all__ = ["described", "read_release", "remake_report", "write"]
+__all__ = ["described", "read_release", "remake_report", "strongest_columns", "write"]
 
 MODEL, FACTS, REPORT, CARD = "model.npz", "facts.json", "report.html", "model-card.md"
 
@@ -139,7 +139,7 @@ def _release(
         "task": study.data.task,
         "validation": validation,
         "test": test,
-        "dependence": [] if found is None else _dependence(found.content),
+        "dependence": [] if found is None else strongest_columns(found.content),
         "notes": [note] if note is not None else [],
         "guarantee": price.search.describe(delta=price.delta),
         "replayable": result.replayable,
@@ -148,7 +148,7 @@ def _release(
     }
 
 
-def _dependence(content: bytes) -> list[dict[str, Any]]:
+def strongest_columns(content: bytes) -> list[dict[str, Any]]:
     """The partial dependence of the model. Nothing if a learner from outside cannot answer for synthetic rows."""
     with suppress(Exception):
         return strongest(read_model(content, MODEL))
