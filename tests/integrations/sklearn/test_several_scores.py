@@ -182,6 +182,19 @@ def test_folds_and_public_rows_show_scores_too():
     assert public.score_epsilon_ is None
 
 
+def test_a_scorer_that_a_design_does_not_need_makes_no_fit_fail():
+    """It is made when it is asked for, and not once the search is paid for."""
+    found = fit(space={}, design="one-run", epsilon=1.0, repetitions=None, scoring="no such score")
+    assert found.predict(X).shape == (500,)
+    with pytest.raises(ValueError, match="no such score"):
+        found.score(X, Y)
+    with pytest.raises(AttributeError, match="scorer_"):
+        search().scorer_
+    found = fit(space={}, design="one-run", epsilon=1.0, repetitions=None)
+    before = found.score(X, Y)
+    assert found.set_params(scoring="neg_log_loss").score(X, Y) == before
+
+
 @pytest.mark.full
 def test_a_sealed_search_has_room_for_all_sums(tmp_path):
     stored = fit(scoring=PAIR, release_score=True, store=tmp_path / "s.sealed", refit="roc_auc")

@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.integrations.sklearn.methods import answers
+from dpselect.integrations.sklearn.several_scores import scorers_of
 from dpselect.integrations.sklearn.spending import LedgerNotPickled
 from dpselect.learners.rows import same_names, table_shape
 
@@ -57,7 +58,9 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
     estimator: Any
     scoring: Any
     best_estimator_: Any
+    multimetric_: bool
     _column_names: list[Any] | None = None
+    _scores: Any = None
 
     def __getattr__(self, name: str) -> Any:
         reason = _ABSENT.get(name, f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -106,6 +109,14 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
             raise AttributeError("no classifier is released")
         return np.asarray(self.best_estimator_.classes_)
 
+    @property
+    def scorer_(self) -> Any:
+        """The scorer of the search, or a dictionary of them by name. It is made when asked for: a model may have none.
+
+        It is that of the fit, no matter what `scoring` was set to since.
+        """
+        return scorers_of(self._winner(), self._scores)
+
     @available_if(_winner_has("predict"))  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:
         """The released model's predictions for rows X."""
@@ -151,8 +162,8 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any) -> float:
         """The released model's score on these rows, without noise. On private rows no guarantee covers it."""
         winner = self._winner()
-        decides = next(iter(self.scorer_.values())) if self.multimetric_ else self.scorer_
-        return float(decides(winner, X, y))
+        scorer = self.scorer_
+        return float((next(iter(scorer.values())) if self.multimetric_ else scorer)(winner, X, y))
 
     def _forget_scores(self) -> None:
         for name in ("best_score_", "best_scores_", "best_score_interval_", "best_score_intervals_"):

@@ -37,7 +37,7 @@ from dpselect.integrations.sklearn.rows import (
 )
 from dpselect.integrations.sklearn.scaling import refuse_unused_bounds, warn_if_unscaled, with_declared_scale
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring
-from dpselect.integrations.sklearn.several_scores import SeveralScores, scorers_of, scorings_of
+from dpselect.integrations.sklearn.several_scores import SeveralScores, scorings_of
 from dpselect.integrations.sklearn.spending import whole_price
 from dpselect.integrations.sklearn.split import parts_by, rows_to_parts
 from dpselect.integrations.sklearn.trial import SearchRun, TrialRows
@@ -340,7 +340,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         )
         inner.fit(X, y, **params)
         self._forget_scores()
-        found = {name: value for name, value in vars(inner).items() if name.endswith("_") or name == "_column_names"}
+        found = {name: value for name, value in vars(inner).items() if name.endswith("_") or name in _KEPT}
         self.__dict__.update(found, best_params_=scaled.outside(inner.best_params_))
         return self
 
@@ -437,13 +437,13 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         self.score_epsilon_ = plan.score_epsilon
         self.receipt_ = result.receipt
         self.replayable_ = result.replayable
-        self.multimetric_ = isinstance(request.scoring, Mapping)
-        self.scorer_ = scorers_of(self.estimator, request.scoring)
+        self.multimetric_, self._scores = isinstance(request.scoring, Mapping), request.scoring
         self._forget_scores()
         if self.release_score and result.score is not None:
             self.best_score_ = result.score
 
 
+_KEPT = ("_column_names", "_scores")
 _NOT_THE_STUDY = {
     *("param_distributions", "repetitions"),  # whose own descriptions `tune` compares
     *("random", "ledger", "executor", "n_jobs", "store", "resume", "release", "key_variable", "rehearse", "verbose"),
