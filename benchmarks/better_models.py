@@ -93,11 +93,10 @@ def without_reports() -> Iterator[None]:
     level = log.level
     log.setLevel(logging.ERROR)
     try:
-        with patch.multiple(
-            "dpselect.report",
-            search_facts=lambda **_: {},
-            render_page=lambda *_: "",
-            render_model_card=lambda *_: "",
+        with (
+            patch("dpselect.study.write.search_facts", lambda **_: {}),
+            patch("dpselect.report.page.render_page", lambda *_: ""),
+            patch("dpselect.report.model_card.render_model_card", lambda *_: ""),
         ):
             yield
     finally:

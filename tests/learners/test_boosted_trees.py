@@ -258,8 +258,7 @@ def test_only_the_listed_conventions_of_scikit_learn_are_broken(model, expected)
     assert sum(r["status"] == "passed" for r in results) > 35
 
 
-@pytest.mark.parametrize("later", [{"max_bins": 7}, {"bounds": (0, 100)}, {"indicators": []}])
-def test_parameters_that_are_set_after_a_fit_do_not_change_its_model(later):
+def test_a_list_that_is_changed_after_a_fit_does_not_change_its_model():
     random = np.random.default_rng(2)
     X = np.column_stack([random.uniform(0, 1, 200), *np.eye(2)[random.integers(0, 2, 200)].T])
     y = (X[:, 0] > 0.5).astype(int)
@@ -269,5 +268,4 @@ def test_parameters_that_are_set_after_a_fit_do_not_change_its_model(later):
     ).fit(X, y)
     before = model.predict_proba(X)
     bounds[0][1] = 9.0
-    model.set_params(**later)
     assert np.array_equal(model.predict_proba(X), before)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+from dpselect import learners
 from dpselect.errors import ArgumentError
 from dpselect.learners import PrivateRidge
 from dpselect.randomness import keyed_source
@@ -63,3 +65,51 @@ def test_columns_must_have_the_names_of_training() -> None:
     assert model.predict(frame).shape == model.predict(frame.to_numpy()).shape == (2,)
     with pytest.raises(ArgumentError, match="names of those in training"):
         model.predict(frame[[1, 0]])
+
+
+CLASSES: dict[str, Any] = {"classes": [0, 1]}
+FITTED: dict[str, dict[str, Any]] = {
+    "DPSGDClassifier": {**CLASSES, "nominal_rows": 60, "steps": 3, "hidden_units": 4},
+    "DPSGDRegressor": {"label_bounds": (0, 1), "nominal_rows": 60, "steps": 3},
+    "OutputPerturbationClassifier": {**CLASSES, "nominal_rows": 60},
+    "PrivateBoostingClassifier": {**CLASSES, "nominal_rows": 60, "n_estimators": 3, "linear_share": 0.5},
+    "PrivateBoostingRegressor": {"label_bounds": (0, 1), "nominal_rows": 60, "n_estimators": 3, "linear_share": 0.5},
+    "PrivateLeastSquares": {"label_bounds": (0, 1), "nominal_rows": 60, "steps": 3},
+    "PrivateRectangleClassifier": {**CLASSES, "lower": 0, "upper": 7, "granularity": 1, "epsilon": 50.0, "delta": 1e-6},
+    "PrivateRidge": {"label_bounds": (0, 1)},
+    "PrivateRidgeClassifier": CLASSES,
+    "PrivateThresholdClassifier": {**CLASSES, "upper": 7, "epsilon": 5.0},
+}
+
+
+class Poison:
+    """In the place of a parameter: whatever reads it fails."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"a prediction reads a parameter: {name}")
+
+    __float__ = __int__ = __index__ = __bool__ = __len__ = __iter__ = __eq__ = __hash__ = __getattr__  # type: ignore
+
+
+def test_every_estimator_is_tried() -> None:
+    made = {name for name in dir(learners) if isinstance(getattr(learners, name), type)}
+    assert {name for name in made if hasattr(getattr(learners, name), "predict")} == set(FITTED)
+
+
+SLOW = {"PrivateRectangleClassifier"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(each, marks=[pytest.mark.full] * (each in SLOW)) for each in FITTED])
+def test_a_parameter_that_is_set_after_a_fit_changes_no_prediction(name: str) -> None:
+    """Not one that fails if anything reads it, nor another value of a usual kind."""
+    X = np.random.default_rng(3).integers(0, 8, (60, 1)).astype(float)
+    y = (X[:, 0] > 3).astype(int)
+    model = getattr(learners, name)(random=keyed_source(1), **FITTED[name]).fit(X, y)
+    methods = [each for each in ("predict", "predict_proba", "decision_function") if hasattr(model, each)]
+    before = [getattr(model, each)(X) for each in methods]
+    for parameter, value in model.get_params().items():
+        for other in (Poison(), 7.5):
+            setattr(model, parameter, other)  # as `set_params` does, which reads them all
+            found = [getattr(model, each)(X) for each in methods]
+            assert all(np.array_equal(a, b) for a, b in zip(before, found, strict=True)), parameter
+        model.set_params(**{parameter: value})

@@ -12,7 +12,7 @@ from dpselect.accounting.planning.search_prices import SearchPrice
 from dpselect.audit import FiniteSubject, exact_audit
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.integrations.sklearn import PrivateSearchCV, search
-from dpselect.integrations.sklearn.scoring import scoring_of
+from dpselect.integrations.sklearn.several_scores import scorings_of
 from dpselect.integrations.sklearn.split import rows_to_parts
 from dpselect.learners import OutputPerturbationClassifier
 from dpselect.mechanisms import NoisyCount
@@ -166,7 +166,7 @@ def test_all_rows_of_a_search_over_estimators_train_and_score(monkeypatch):
     assert trained.tolist() == scored.tolist() == list(range(60))
     told = []
     monkeypatch.setattr(
-        search, "scoring_of", lambda *given, **options: told.append(options) or scoring_of(*given, **options)
+        search, "scorings_of", lambda *given, **options: told.append(options) or scorings_of(*given, **options)
     )
     found = search_cv(random=keyed_source("one"), name="own").fit(X, (X[:, 0] > 0).astype(int))
     assert [options["rows"] for options in told] == [60.0]

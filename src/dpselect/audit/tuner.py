@@ -233,7 +233,7 @@ def _tuned(
     winners = np.full(count, -1, dtype=np.int64)
     for i in range(count):
         found = tune(objective, space=_SPACE, base=base, repetitions=repetitions, random=random)
-        if found.params is not None:
+        if found.value is not None:
             winners[i] = found.value
     return winners
 

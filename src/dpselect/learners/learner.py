@@ -36,6 +36,7 @@ class PrivateLearner(Parameterised, ABC):
     guarantee_: Guarantee
     _intercept: float
     _column_names: list[Any] | None = None
+    _row_norm: float
 
     def __getstate__(self) -> dict[str, Any]:
         state: Any = super().__getstate__()
@@ -59,12 +60,15 @@ class PrivateLearner(Parameterised, ABC):
         """The rows of X as the weights take them."""
         number_table(X)
         same_names(self._column_names, X)
-        return unit_rows(X, self.row_norm, intercept=self._intercept)
+        return unit_rows(X, self._row_norm, intercept=self._intercept)
 
     def _prepare(self, X: Any) -> tuple[int, int]:
-        """Record the table's columns and return its shape. Raises for a container that cannot be used."""
+        """Record how rows are read, and return the table's shape. Raises for a container that cannot be used.
+
+        A parameter that is set after a fit changes the next fit, and no prediction of this one.
+        """
         shape = number_table(X)
-        self._column_names = column_names(X)
+        self._column_names, self._row_norm = column_names(X), self.row_norm
         return shape
 
 

@@ -72,8 +72,9 @@ class PrivateThresholdClassifier(RuleClassifier):
         """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
         self.guarantee()  # raises for parameters before there is anything to see
         table, numbers = self._read(X, y)
+        place = integer("column", self.column, at_least=0, at_most=table.shape[1] - 1)
         release = learn_threshold(
-            table[:, self._place(table.shape[1])],
+            table[:, place],
             numbers,
             lower=float(self.lower),
             upper=float(self.upper),
@@ -86,10 +87,8 @@ class PrivateThresholdClassifier(RuleClassifier):
             label=self.label,
             random=self.random,
         )
+        self._column = place
         return self._learnt(release)
 
-    def _place(self, features: int) -> int:
-        return integer("column", self.column, at_least=0, at_most=features - 1)
-
     def _positive(self, table: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return np.asarray(self.rule_.predict(table[:, self._place(table.shape[1])]))
+        return np.asarray(self.rule_.predict(table[:, self._column]))

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dpselect.numerics.digits import rounded, rounded_down, rounded_up
 from dpselect.report.card import card, design_of, shown
+from dpselect.report.dependence import dependence_pictures
 from dpselect.report.plots import COLOURS, picture, plotting
 
 __all__ = ["ENVIRONMENT", "render_page"]
@@ -52,6 +53,7 @@ def render_page(release: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
         card=card(release, facts),
         curve_rows=curve_rows[:: max(1, len(curve_rows) // 14)],
         success_rows=list(zip(law["chances"], law["success"], strict=True))[::5],
+        dependence=dependence_pictures(release),
         plots={**plots, "budget": None if budget is None else _budget_plot(budget)},
     )
 

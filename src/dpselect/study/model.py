@@ -14,6 +14,7 @@ from dpselect.numerics.search import Array
 from dpselect.study.columns.column import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import encode_columns
+from dpselect.study.dependence import PartialDependence, partial_dependence
 
 __all__ = ["ReleasedModel", "labels_of"]
 
@@ -63,6 +64,26 @@ class ReleasedModel:
     def encode(self, X: Any) -> Array:
         """The rows as `estimator` takes them, shape (rows, features)."""
         return encode_columns(table_columns(X, list(self.columns)), self.columns)
+
+    def partial_dependence(self, column: str, *, points: int = 33, rows: int = 1024) -> PartialDependence:
+        """The mean answer of the model at each value of a column, over rows made up from public facts.
+
+        It uses the released model and the declared columns alone, so it costs nothing. The synthetic rows have
+        independent columns, numbers uniform between their bounds (by their logarithm, if the scale is "log") and
+        equally likely categories. Real rows are of another distribution, which is private.
+
+        Args:
+            column: the name of a column, other than text.
+            points: the number of values of a column of numbers, from one bound to the other, 2 to 1,000.
+            rows: the number of synthetic rows, up to 1,000,000.
+
+        Returns:
+            The `PartialDependence`: `values`, and `answers` of shape (values,), or of classes (values, classes).
+
+        Raises:
+            ArgumentError: for a column that the model does not have, or of text, and for numbers out of range.
+        """
+        return partial_dependence(self, column, points=points, rows=rows)
 
     def __repr__(self) -> str:
         return f"<ReleasedModel {type(self.estimator).__name__}, {len(self.columns)} columns>"

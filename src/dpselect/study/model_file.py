@@ -92,7 +92,7 @@ def load_model(path: str | Path) -> ReleasedModel:
         path: the `model.npz` of a release.
 
     Returns:
-        The `ReleasedModel`, with `predict` and, for classes, `predict_proba`.
+        The `ReleasedModel`, with `predict`, `partial_dependence` and, for classes, `predict_proba`.
 
     Raises:
         StudyError: for a file that cannot be read or is not such a model, no matter what it holds.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from dpselect.report.cells import withheld_in_words
 from dpselect.report.facts import search_facts
 from dpselect.storage.durable import write_atomically
 from dpselect.study.columns.column import Column
+from dpselect.study.dependence import strongest
 from dpselect.study.load import Opened
+from dpselect.study.model_file import read_model
 from dpselect.study.price import Priced
 from dpselect.study.refit import Refitted, Withheld
 from dpselect.study.render import accuracy_warning, figures
@@ -26,7 +29,7 @@ from dpselect.study.validate import RELEASE, Settled, budget_of
 from dpselect.tables.table import source_name
 from dpselect.tuning import TuneResult
 
-__all__ = ["described", "read_release", "remake_report", "write"]
+__all__ = ["described", "read_release", "remake_report", "strongest_columns", "write"]
 
 MODEL, FACTS, REPORT, CARD = "model.npz", "facts.json", "report.html", "model-card.md"
 
@@ -138,12 +141,20 @@ def _release(
         "task": study.data.task,
         "validation": validation,
         "test": test,
+        "dependence": [] if found is None else strongest_columns(found.content),
         "notes": [note] if note is not None else [],
         "guarantee": price.search.describe(delta=price.delta) | {"unit": "row" if study.person is None else "person"},
         "replayable": result.replayable,
         "receipt": asdict(result.receipt) if named and result.receipt is not None else None,
         "versions": {"dpselect": dpselect.__version__},
     }
+
+
+def strongest_columns(content: bytes) -> list[dict[str, Any]]:
+    """The partial dependence of the model. Nothing if a learner from outside cannot answer for synthetic rows."""
+    with suppress(Exception):
+        return strongest(read_model(content, MODEL))
+    return []
 
 
 def described(study: Study, columns: Mapping[str, Column]) -> dict[str, Any]:

@@ -117,6 +117,7 @@ def tuned(objective: Any, executor: Executor, key: int = 1, *, trials: int = TRI
 def one_trial_of(key: int, *, trials: int = TRIALS) -> tuple[float, float]:
     """An interval around the `x` of one trial, which is the one that wins in the search from `key`."""
     best = tuned(noisy, InlineExecutor(), key, trials=trials).value
+    assert best is not None
     return best - 1e-12, best + 1e-12
 
 

@@ -182,6 +182,7 @@ def unpriced() -> Iterator[None]:
     with (
         patch.object(dpselect.study.price, "price_study", price),
         patch.object(dpselect.study.write, "search_facts", lambda **_: {}),
+        patch.object(dpselect.study.write, "strongest_columns", lambda _: []),
         patch.object(dpselect.report.page, "render_page", lambda *_: ""),
         patch.object(dpselect.report.model_card, "render_model_card", lambda *_: ""),
     ):

@@ -39,6 +39,7 @@ from dpselect.tuning.trial import Objective, SharedRelease, TrialOutput, TwoStag
 __all__ = ["AnyDesign", "NoisyRun", "PortfolioDesign", "TwoStageDesign", "designed_search"]
 
 NoisyRun = Callable[[dict[str, Any], RandomSource, float], Any]
+"""One run with a noise: a score and a value, or of a portfolio the value alone."""
 _ARGUMENTS: Final = ("params", "random", "noise")
 _FAILED: Final = object()
 _AROUND: Final = 64

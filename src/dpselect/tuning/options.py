@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, Generic, SupportsFloat
 
 from dpselect.errors import expect, flag, integer, number
 from dpselect.privacy import Guarantee, Release
@@ -13,6 +13,7 @@ from dpselect.repetitions import Repetitions
 from dpselect.tuning.limits import Limits
 from dpselect.tuning.proposals import AdaptiveProposal
 from dpselect.tuning.space import Space
+from dpselect.tuning.trial import T
 
 __all__ = ["Execution", "SearchRequest", "SearchStore", "TuneResult"]
 
@@ -139,11 +140,12 @@ class SearchRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuneResult(Release):
+class TuneResult(Release, Generic[T]):
     """The released winner of a search, or nothing.
 
     It is a `Release`: it has a `value`, its `guarantee`, the ledger's `receipt`, and `replayable`. `params` and `value`
-    are None when no run succeeded or none was made.
+    are None when no run succeeded or none was made. A type checker knows it as `TuneResult[T]` if the objective returns
+    a score and a `T`.
 
     Args:
         params: the parameters of the winner, by name.
@@ -152,9 +154,14 @@ class TuneResult(Release):
             key was in a file or in memory.
     """
 
+    value: T | None
     params: Mapping[str, Any] | None = None
     score: float | None = None
     key_variable: str | None = None
+
+    if TYPE_CHECKING:
+
+        def processed(self, function: Callable[[Any], Any]) -> TuneResult[Any]: ...
 
     def notebook_rows(self) -> list[tuple[str, Any]]:
         """The winner's parameters, and its score where that was declared."""

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
 
 from dpselect.privacy import Guarantee
 from dpselect.privacy.boundary import run_confined
@@ -21,6 +21,15 @@ from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning.limits import Limits, counting
 from dpselect.tuning.machine import Candidate
 from dpselect.tuning.space import Space
+
+if TYPE_CHECKING:  # a type checker has it, whether it is installed or not
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=Any)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 __all__ = [
     "Job",
@@ -44,18 +53,19 @@ TAG_BYTES: Final = 16
 _KEY_BYTES: Final = 32
 
 
-class TrialOutput(NamedTuple):
+class TrialOutput(NamedTuple, Generic[T]):
     """The output of one run: its private score (larger is better) and the value that is released if it wins."""
 
     score: float
-    value: Any
+    value: T
 
 
-Objective = Callable[[dict[str, Any], RandomSource], "TrialOutput | tuple[float, Any]"]
+Objective = Callable[[dict[str, Any], RandomSource], tuple[float, T]]
+"""One run of a search, whose value is a `T`."""
 
 
 @dataclass(frozen=True, repr=False)
-class SharedRelease:
+class SharedRelease(Generic[T]):
     """A private release that all runs of a search share, such as bounds, with the objective that uses it.
 
     It takes the place of an objective. `tune` calls it once the whole price is reserved and the search's key is sealed,
@@ -82,7 +92,7 @@ class SharedRelease:
     1.5
     """
 
-    objective: Callable[[RandomSource], Objective]
+    objective: Callable[[RandomSource], Objective[T]]
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
@@ -90,7 +100,7 @@ class SharedRelease:
 
 
 @dataclass(frozen=True, repr=False)
-class TwoStageObjective:
+class TwoStageObjective(Generic[T]):
     """An objective, and one more run with its winner: `last(params, value)` is released in place of the value.
 
     The last run is made before the reservation is settled, and it is sealed, so a later resume writes the same release
@@ -98,8 +108,8 @@ class TwoStageObjective:
     If the last run raises an exception, nothing is found.
     """
 
-    objective: Objective | SharedRelease
-    last: Callable[[Mapping[str, Any], Any], Any]
+    objective: Objective[Any] | SharedRelease[Any]
+    last: Callable[[Mapping[str, Any], Any], T]
     guarantee: Guarantee | None = None
 
 

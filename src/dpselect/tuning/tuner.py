@@ -56,6 +56,7 @@ from dpselect.tuning.trial import (
     Job,
     Objective,
     SharedRelease,
+    T,
     TrialOutput,
     TwoStageObjective,
     decode_value,
@@ -78,7 +79,7 @@ class OperatorProgressWarning(UserWarning):
 
 
 def tune(  # noqa: PLR0913
-    objective: Objective | NoisyRun | SharedRelease | TwoStageObjective,
+    objective: Objective[T] | NoisyRun | SharedRelease[T] | TwoStageObjective[T],
     *,
     space: Space | Mapping[str, Any],
     base: Guarantee | Sequence[Guarantee] | Callable[[float], Guarantee | Sequence[Guarantee]],
@@ -94,10 +95,10 @@ def tune(  # noqa: PLR0913
     ledger: Spender | None = None,
     label: str = "tune",
     random: RandomSource | None = None,
-    release: Callable[[TuneResult], None] | None = None,
+    release: Callable[[TuneResult[T]], None] | None = None,
     rehearse: Rehearsal = True,
     declare_score: bool = False,
-) -> TuneResult:
+) -> TuneResult[T]:
     """Run an objective K times with random parameters, where K is random too, and return the best run only.
 
     The larger score wins. A score that is not a number ranks below all others, and a run that raises an exception ranks

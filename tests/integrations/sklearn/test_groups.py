@@ -10,7 +10,7 @@ from dpselect.accounting import best_of
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.integrations.sklearn import PrivateSearchCV, search as search_module
 from dpselect.integrations.sklearn.request import request_of
-from dpselect.integrations.sklearn.scoring import scoring_of
+from dpselect.integrations.sklearn.several_scores import scorings_of
 from dpselect.learners import DPSGDClassifier, OutputPerturbationClassifier
 from dpselect.ledger import Ledger
 from dpselect.mechanisms import NoisyCount
@@ -56,8 +56,8 @@ def test_a_run_is_scored_with_the_noise_that_is_for_persons(monkeypatch):
     given = []
     monkeypatch.setattr(
         search_module,
-        "scoring_of",
-        lambda *args, **options: given.append(options["noise"]) or scoring_of(*args, **options),
+        "scorings_of",
+        lambda *args, **options: given.append(options["noise"]) or scorings_of(*args, **options),
     )
     grouped(repetitions=Fixed(count=1), score_epsilon=0.1, delta=1e-6).fit(X, Y, groups=GROUPS)
     assert [noise.epsilon for noise in given] == [Fraction(1, 20)]
@@ -147,9 +147,9 @@ def test_the_ledger_is_charged_for_persons(tmp_path):
 def test_groups_and_their_number_go_together(tmp_path):
     budget = Ledger.open(tmp_path / "ledger.db").create_budget("b", epsilon=100, delta=1e-5)
     options = {"repetitions": Fixed(count=1), "score_epsilon": 0.1, "ledger": budget, "delta": 1e-6}
-    with pytest.raises(ArgumentError, match="go together"):
+    with pytest.raises(ArgumentError, match="add groups= to fit"):
         grouped(**options).fit(X, Y)
-    with pytest.raises(ArgumentError, match="go together"):
+    with pytest.raises(ArgumentError, match="add rows_per_group=1"):
         grouped(rows_per_group=None, **options).fit(X, Y, groups=GROUPS)
     with pytest.raises(ArgumentError, match="one value for each row"):
         grouped(**options).fit(X, Y, groups=GROUPS[1:])

@@ -31,7 +31,14 @@ ENCODED = make_column_transformer((OneHotEncoder(categories=[["a", "b"]]), ["wor
 
 
 @pytest.mark.parametrize(
-    "bounds", [(0.0, 100.0), [(0, 100), (0, 100)], {0: (0, 100), 1: (0, 100)}, np.array([[0, 100]] * 2)]
+    "bounds",
+    [
+        (0.0, 100.0),
+        [(0, 100), (0, 100)],
+        {0: (0, 100), 1: (0, 100)},
+        np.array([[0, 100]] * 2),
+        np.array([0, 100]),
+    ],
 )
 def test_declared_bounds_are_a_centred_scale_in_front_of_the_learner(bounds):
     own = search(make_pipeline(CenteredScale(bounds=(0, 100)), LEARNER), cv=2).fit(100.0 * NUMBERS, Y)
@@ -99,7 +106,7 @@ def test_encoders_with_listed_categories_may_stand_in_front():
         ({"age": 3}, "must be a pair"),
         ((1.0, 0.0), "above"),
         ((0.0, float("nan")), "finite"),
-        ([(0, 1)], "a list of 2 pairs"),
+        ([(0, 1)], "a list or array of 2 pairs"),
         ("01", "a pair"),
     ],
 )

@@ -177,6 +177,7 @@ def test_a_fitted_search_tells_nothing_of_the_other_runs(capsys):
     assert "epsilon" in first[0]
     assert found[0]["text"] == found[1]["text"]
     allowed = {"best_estimator_", "best_params_", "guarantee_", "repetitions_", "noise_", "score_epsilon_"}
+    allowed |= {"multimetric_", "_scores"}
     for each in found:
         assert set(each["attributes"]) == allowed | {"receipt_", "replayable_", "_column_names"}
         assert each["attributes"]["best_estimator_"].random is None

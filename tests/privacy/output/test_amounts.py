@@ -10,8 +10,7 @@ from hypothesis import given, strategies as st
 
 from dpselect.adaptive import integer_grid
 from dpselect.adaptive.medians import ExponentialMedian
-from dpselect.errors import ArgumentError, number
-from dpselect.integrations.sklearn.scoring import scoring_of
+from dpselect.errors import number
 from dpselect.mechanisms import (
     ExponentialMechanism,
     LaplaceReduction,
@@ -122,13 +121,6 @@ def test_a_score_mechanism_at_a_tenth_is_charged_a_tenth():
 def test_a_tabulated_law_has_its_name():
     law = Tabulated(probabilities=(0.25, 0.75))
     assert law_named("tabulated", {"probabilities": (0.25, 0.75)}) == law == from_description(law.describe())
-
-
-def test_several_scorers_are_refused_by_name():
-    for scoring in ({"accuracy": "accuracy"}, ["accuracy", "f1"], ("accuracy",)):
-        for public in (([[0.0]], [0]), None):
-            with pytest.raises(ArgumentError, match="scoring must be one score"):
-                scoring_of(None, scoring, public=public, noise=None, rows=10.0)
 
 
 def test_a_median_is_a_release():

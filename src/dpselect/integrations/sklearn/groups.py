@@ -31,10 +31,15 @@ class GroupedRows:
 
 def expect_groups(groups: Any, rows_per_group: int | None) -> None:
     """Raise `ArgumentError` unless both are given, or neither is."""
-    if (groups is None) != (rows_per_group is None):
+    if groups is not None and rows_per_group is None:
         raise ArgumentError(
-            "groups= of fit (the person of each row) and rows_per_group= of PrivateSearchCV (the most rows of a person "
-            "that take part, public) go together. The guarantee is then for persons"
+            "fit has groups=, the person of each row, so PrivateSearchCV needs rows_per_group=, the most rows of a "
+            "person that take part, public: add rows_per_group=1, or 2, say. The guarantee is then for persons"
+        )
+    if groups is None and rows_per_group is not None:
+        raise ArgumentError(
+            f"rows_per_group={rows_per_group!r} is for persons, so fit must know the person of each row: add groups= "
+            "to fit, one value for each row of X"
         )
 
 

@@ -173,8 +173,9 @@ class Request:
             )
         if self.grouped and total.adjacency is Adjacency.REPLACE_ONE:
             raise AdjacencyError(
-                "rows_per_group needs an estimator that is private under add_or_remove_one: a person in the place of "
-                "another may have fewer rows, or more"
+                "rows_per_group needs add_or_remove_one, and this search is private under replace_one: give "
+                'adjacency="add_or_remove_one", or an estimator that knows it. A person in the place of another may '
+                "have fewer rows, or more"
             )
         return total
 

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from dpselect.integrations.sklearn.distributions import finite_choices, numpy_so
 from dpselect.integrations.sklearn.methods import answers, has_method
 from dpselect.integrations.sklearn.rows import sliceable
 from dpselect.integrations.sklearn.scoring import PublicScores, RowScore, Scoring
+from dpselect.integrations.sklearn.several_scores import SeveralScores
 from dpselect.integrations.sklearn.synthetic_rows import synthetic_beside, synthetic_tables, with_holes
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train
 from dpselect.learners.company import ROWS, depends_on_company
@@ -47,7 +49,7 @@ def rehearse(
     estimator: Any,
     space: Space,
     settings: Settings,
-    scoring: Scoring | PublicScores | None,
+    scoring: Scoring | SeveralScores | PublicScores | None,
     tables: Sequence[TrialRows],
 ) -> int | None:
     """The largest size of a packed model among settings at the ends of the space, or None without synthetic rows.
@@ -66,12 +68,12 @@ def rehearse(
         try:
             with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
                 model = train(clone(estimator), params, settings, rows.at(range(ROWS)), source.spawn(len(sizes)))
-                if isinstance(scoring, Scoring):
+                if isinstance(scoring, (Scoring, SeveralScores)):
                     scoring.strict_total(model, rows.X, rows.y)
-                    _refuse_answers_by_batch(model, scoring.rule, rows)
+                    _refuse_answers_by_batch(model, scoring.rules, rows)
                     _refuse_answers_by_other_rows(model, tables)
                 elif scoring is not None and not sizes:
-                    scoring(model)
+                    scoring.all(model)
             sizes.append(len(pack(model)))
         except Exception as error:
             error.add_note(f"in a rehearsal on synthetic rows, with {params}; {_NOTHING_CHARGED}")
@@ -168,15 +170,15 @@ def draws_by_itself(estimator: Any, space: Space, settings: Settings, tables: Se
     )
 
 
-def _refuse_answers_by_batch(model: Any, rule: RowScore | None, rows: TrialRows) -> None:
+def _refuse_answers_by_batch(model: Any, rules: Sequence[RowScore], rows: TrialRows) -> None:
     """One row must move a score by its own share only, and so its answer may not change the others'."""
     if _answers_mix(model, rows.X):
         raise ArgumentError(_MIXED)
 
-    def scores(places: NDArray[np.intp]) -> Any:
-        return rule and rule.of_rows(model, _safe_indexing(rows.X, places), _safe_indexing(rows.y, places))
+    def scores(rule: RowScore, places: NDArray[np.intp]) -> Any:
+        return rule.of_rows(model, _safe_indexing(rows.X, places), _safe_indexing(rows.y, places))
 
-    if rule is not None and depends_on_company(scores):
+    if any(depends_on_company(partial(scores, rule)) for rule in rules):
         raise ArgumentError(
             "RowScore's function must score each row from its own label and answer alone, not from the rows beside it, "
             "their order or earlier calls"

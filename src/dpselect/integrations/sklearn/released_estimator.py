@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.integrations.sklearn.methods import answers
-from dpselect.integrations.sklearn.scoring import RowScore
+from dpselect.integrations.sklearn.several_scores import scorers_of
 from dpselect.integrations.sklearn.spending import LedgerNotPickled
 from dpselect.learners.rows import same_names, table_shape
 
@@ -34,6 +33,7 @@ _ABSENT: Final = {
     "n_splits_": "there is no n_splits_: folds are cv=, or one split",
     "refit_time_": "there is no refit_time_: the guarantee does not cover running times",
     "best_score_": "there is no best_score_ unless release_score=True (or nothing was found): scores are secret",
+    "best_scores_": "there is no best_scores_ unless scoring names several scores (nor where nothing was found)",
     "best_score_interval_": (
         "there is no best_score_interval_ unless release_score=True, on private rows, with none of cv=, groups= "
         "and refit=True, whose model is another one (nor where nothing was found)"
@@ -58,7 +58,9 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
     estimator: Any
     scoring: Any
     best_estimator_: Any
+    multimetric_: bool
     _column_names: list[Any] | None = None
+    _scores: Any = None
 
     def __getattr__(self, name: str) -> Any:
         reason = _ABSENT.get(name, f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -107,6 +109,14 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
             raise AttributeError("no classifier is released")
         return np.asarray(self.best_estimator_.classes_)
 
+    @property
+    def scorer_(self) -> Any:
+        """The scorer of the search, or a dictionary of them by name. It is made when asked for: a model may have none.
+
+        It is that of the fit, no matter what `scoring` was set to since.
+        """
+        return scorers_of(self._winner(), self._scores)
+
     @available_if(_winner_has("predict"))  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:
         """The released model's predictions for rows X."""
@@ -152,6 +162,9 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any) -> float:
         """The released model's score on these rows, without noise. On private rows no guarantee covers it."""
         winner = self._winner()
-        if isinstance(self.scoring, RowScore):
-            return self.scoring(winner, X, y)
-        return float(check_scoring(winner, scoring=self.scoring)(winner, X, y))
+        scorer = self.scorer_
+        return float((next(iter(scorer.values())) if self.multimetric_ else scorer)(winner, X, y))
+
+    def _forget_scores(self) -> None:
+        for name in ("best_score_", "best_scores_", "best_score_interval_", "best_score_intervals_"):
+            self.__dict__.pop(name, None)

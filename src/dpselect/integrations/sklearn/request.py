@@ -10,6 +10,7 @@ from dpselect.errors import ArgumentError, flag, integer, number
 from dpselect.integrations.sklearn.distributions import search_space
 from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.plan import Request
+from dpselect.integrations.sklearn.several_scores import named_scores
 from dpselect.integrations.sklearn.trial import Settings
 from dpselect.learners.rows import public_classes
 from dpselect.privacy import Guarantee
@@ -27,8 +28,14 @@ def request_of(search: Any, columns: int | None) -> Request:
         raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(search.estimator).__name__}")
     if search.base is not None and not (isinstance(search.base, Guarantee) or callable(search.base)):
         raise refusal("base", search.base, "a Guarantee of one fit, or a function from the estimator to one")
-    for name in ("refit", "release_score", "constant_runs", "resume"):
+    scores = named_scores(search.scoring, search.refit)
+    for name in ("release_score", "constant_runs", "resume"):
         flag(name, getattr(search, name))
+    if scores is not None and not search.release_score:
+        raise ArgumentError(
+            "scoring names several scores: one decides, and the others are only figures of the run that wins, which "
+            "have a part of score_epsilon. Add release_score=True to see them, or name one score"
+        )
     if not hasattr(search.rehearse, "shape"):
         flag("rehearse", search.rehearse)
     public = search.public_validation is not None
@@ -77,11 +84,11 @@ def request_of(search: Any, columns: int | None) -> Request:
         score_epsilon=search.score_epsilon,
         public_scoring=public or one,
         folds=folds,
-        refit=search.refit or kind.follows,
+        refit=bool(search.refit) or kind.follows,
         final_rows=nominal,
         trained=trained,
         own_scores=own_scores,
-        scoring=search.scoring,
+        scoring=search.scoring if scores is None else scores,
         rows=rows,
         grouped=search.rows_per_group is not None,
     )

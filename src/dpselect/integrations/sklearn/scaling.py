@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Final
 
+import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -175,6 +176,7 @@ def _dropped(drop: Any, place: int, categories: int) -> int:
 def _declared(bounds: Any, X: Any, columns: int, needed: Set[int]) -> dict[int, tuple[float, float]]:
     """The bounds by the place of a column. Raises `ArgumentError` if they are none, or one that is needed has none."""
     names = column_names(X)
+    bounds = bounds.tolist() if isinstance(bounds, np.ndarray) else bounds
     found: dict[int, tuple[float, float]] = {}
     if isinstance(bounds, Mapping):
         for name, pair in bounds.items():
@@ -191,8 +193,8 @@ def _declared(bounds: Any, X: Any, columns: int, needed: Set[int]) -> dict[int, 
         found = {place: _pair(f"bounds[{place}]", pair) for place, pair in enumerate(bounds) if pair is not None}
     else:
         raise ArgumentError(
-            f"bounds must be a pair (low, high), a list of {columns} pairs (one for each column of X, None for one "
-            f"that is encoded), or a dictionary from columns to pairs, got {bounds!r}"
+            f"bounds must be a pair (low, high), a list or array of {columns} pairs (one for each column of X, None "
+            f"for one that is encoded), or a dictionary from columns to pairs, got {bounds!r}"
         )
     for place in sorted(needed - set(found)):
         column = place if names is None else names[place]

@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing
 
 from dpselect.errors import ArgumentError, number
@@ -139,6 +138,15 @@ class Scoring:
         """Bytes that the sums take at most."""
         return 256 + 8 * math.prod(self.metric.noisy_shape)
 
+    @property
+    def rules(self) -> list[RowScore]:
+        """The caller's own rule, if there is one."""
+        return [] if self.rule is None else [self.rule]
+
+    def shown(self, sums: NDArray[np.int64], *, runs: float, proved: bool) -> dict[str, Any]:
+        """The attributes of a search that these sums tell, besides the score."""
+        return {"best_score_interval_": self.interval(sums, runs=runs)} if proved else {}
+
     def interval(self, sums: NDArray[np.int64], *, runs: float) -> tuple[float | None, float | None]:
         """An interval of the winner's score for new rows, with probability 0.95. None for an end without a bound.
 
@@ -153,15 +161,19 @@ class Scoring:
 
 @dataclass(frozen=True, repr=False)
 class PublicScores:
-    """The scores of a search on public rows, by any scorer."""
+    """The scores of a search on public rows, by any scorers. The first decides."""
 
-    scorer: Callable[[Any, Any, Any], float]
+    scorers: Mapping[str, Callable[[Any, Any, Any], float]]
     X: Any
     y: Any
 
     def __call__(self, model: Any) -> float:
         """The score of a model, without noise."""
-        return float(self.scorer(model, self.X, self.y))
+        return float(next(iter(self.scorers.values()))(model, self.X, self.y))
+
+    def all(self, model: Any) -> dict[str, float]:
+        """All scores of a model by name, without noise."""
+        return {name: float(scorer(model, self.X, self.y)) for name, scorer in self.scorers.items()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,19 +199,14 @@ def scoring_of(
     estimator: Any,
     scoring: Any,
     *,
-    public: tuple[Any, Any] | None = None,
     noise: ScoreNoise | None,
     rows: float,
     classes: NDArray[Any] | None = None,
-) -> Scoring | PublicScores:
-    """The scoring that `scoring` names, of the `public` rows (X, y) if there are any.
+) -> Scoring:
+    """The scoring that `scoring` names, on private rows.
 
-    Raises `ArgumentError` for one that no noise is known for on private rows.
+    Raises `ArgumentError` for one that no noise is known for.
     """
-    if isinstance(scoring, (Mapping, list, tuple, set)):
-        raise ArgumentError("scoring must be one score, by which the best run is chosen: several cannot be compared")
-    if public:
-        return PublicScores(check_scoring(estimator, scoring=scoring), *public)
     if isinstance(scoring, RowScore):
         return Scoring(row_metric(scoring), noise, rows, rule=scoring)
     if scoring is None and is_classifier(estimator):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
@@ -36,7 +36,8 @@ from dpselect.integrations.sklearn.rows import (
     sliceable,
 )
 from dpselect.integrations.sklearn.scaling import refuse_unused_bounds, warn_if_unscaled, with_declared_scale
-from dpselect.integrations.sklearn.scoring import PublicScores, Scoring, scoring_of
+from dpselect.integrations.sklearn.scoring import PublicScores, Scoring
+from dpselect.integrations.sklearn.several_scores import SeveralScores, scorings_of
 from dpselect.integrations.sklearn.spending import whole_price
 from dpselect.integrations.sklearn.split import parts_by, rows_to_parts
 from dpselect.integrations.sklearn.trial import SearchRun, TrialRows
@@ -47,7 +48,7 @@ from dpselect.randomness import RandomSource
 from dpselect.randomness.process_start import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.searching.design import DESIGNS
-from dpselect.searching.stages import SHARE, FirstStage
+from dpselect.searching.stages import SHARE
 from dpselect.study.row_parts import SPLIT
 from dpselect.tuning import Execution, Executor, SearchStore, Space, TuneResult, tune
 from dpselect.tuning.trial import TwoStageObjective
@@ -112,14 +113,16 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         scale: "declared" puts a `CenteredScale` of `bounds` in front of a dpselect learner: each column then counts by
             its place between its public bounds. Encoders with listed categories may stand in front, in a
             `ColumnTransformer`. None: the columns as they are, with a warning if nothing else scales them.
-        bounds: the public bounds of X's columns: one pair, a list with a pair for each (None for an encoded one), or a
-            dictionary from columns to pairs.
+        bounds: the public bounds of X's columns: one pair, a list or array with a pair for each (None for an encoded
+            one), or a dictionary from columns to pairs.
         nominal_rows: a public figure for the number of rows, needed for learners that have such a parameter. None: X's
             own, with a warning; refused where the price follows from it, as for `DPSGDClassifier` without `steps`.
         classes: the labels, public. None: the learner's; or those in y, with a `DataDependentClassesWarning`.
         scoring: on private rows "accuracy" (the default of classifiers), "balanced_accuracy", "neg_log_loss" (each
             row's at most ln 100) or "roc_auc"; with an estimator that has label_bounds "neg_mean_absolute_error",
-            "neg_mean_squared_error" or "r2"; or a `RowScore`. On public rows, any.
+            "neg_mean_squared_error" or "r2"; or a `RowScore`. On public rows, any. Several, as a list of names or a
+            dictionary, need `release_score`: the one that `refit` names decides, or else the first, and the others are
+            figures of the run that wins. Half of `score_epsilon` is for the one that decides, the rest for the others.
         score_epsilon: the epsilon of one run's score. None: what costs a scoring row as much as a training row; where
             one row pays for both, a tenth of the price.
         public_validation: (X, y) that are public: they score the runs, without noise, and all private rows train.
@@ -128,7 +131,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         cv: None, or a number of folds, at least 2. A run then is one model for each fold and one noisy score of
             them all; a row is charged for cv - 1 models and the score. `best_estimator_` averages the models.
         refit: train a further model with the winner's parameters on all rows, and release it in place of the run's own.
-            It is charged on top.
+            It is charged on top. The name of a score does the same.
         release_score: set `best_score_`, which costs nothing more.
         n_jobs: worker processes, as in scikit-learn (loky, or the Dask or Ray of a `joblib.parallel_config`); or
             `executor`, any of dpselect's. The result is the same.
@@ -148,6 +151,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         best_score_interval_: beside it, of one model and its private scoring rows (none of `cv`, `refit` and `groups`):
             both ends of where the score is for new rows like them, with probability 0.95; None for an end without a
             bound. It counts in the noise, the rows, and that the winner is the best of many. It costs nothing more.
+        best_scores_, best_score_intervals_: both for each of several scores, by name; each interval holds by itself. On
+            public rows the scores are those of the released model.
+        scorer_, multimetric_: as in scikit-learn.
         guarantee_: what `fit` promises for everything here.
         repetitions_, noise_, score_epsilon_: the law and the noises that were used, all public.
         receipt_: from the ledger. replayable_: see `Release`.
@@ -191,7 +197,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     public_validation: tuple[Any, Any] | None = None
     validation_fraction: float | None = 0.2
     cv: int | None = None
-    refit: bool = False
+    refit: bool | str = False
     release_score: bool = False
     n_jobs: int | None = None
     executor: Executor | None = None
@@ -264,13 +270,13 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         tables = rehearsal_rows(X, classes, self.estimator, beside, public_like)
         own_entropy = draws_by_itself(self.estimator, request.space, settings, tables)
         settings = replace(settings, own_entropy=own_entropy)
-        scoring: Scoring | PublicScores | None = None
+        scoring: Scoring | SeveralScores | PublicScores | None = None
         if plan.portfolio is not None:
             scoring = agreement_of(self.estimator, self.scoring, classes)
         elif DESIGNS[self.design].draws:
-            scoring = scoring_of(
+            scoring = scorings_of(
                 self.estimator,
-                self.scoring,
+                request.scoring,
                 public=public,
                 noise=request.score_noise(plan.score_epsilon, adjacency),
                 rows=max(1.0, nominal * (1.0 if request.models is not None else self.validation_fraction or 1.0)),
@@ -286,6 +292,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         rows = TrialRows(X, labels.scored, beside, labels.taught, persons=joined).with_usable(
             labels.usable & takes(X), takes, stand_ins(X, tables) if adjacency is Adjacency.REPLACE_ONE else None
         )
+        # of another model, of several that are averaged, or by rows that are not independent nothing is proved
+        proved = not (request.folds or request.refit or request.grouped)
         run: SearchRun | PortfolioRun
         if plan.portfolio is not None and isinstance(scoring, Scoring):
             run = PortfolioRun(self.estimator, plan.candidates, settings, plan.portfolio, rows, scoring)
@@ -306,15 +314,16 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 # what goes with a row may tell it apart
                 else rows_to_parts(X, labels.places, y=None if beside else y, **split),
                 scoring=scoring,
-                # of another model, of several that are averaged, or by rows that are not independent nothing is proved
-                shows_sums=self.release_score and not (public or request.folds or request.refit or request.grouped),
+                shows_sums=not public and self.release_score and (proved or isinstance(scoring, SeveralScores)),
             )
         if self.verbose:
             print(summary(plan, self.delta, settings.classes), file=sys.stderr)
         result, sums = self._search(run, plan, request, room)
-        self._set_outcome(plan, result)
-        if sums is not None and isinstance(scoring, Scoring):
-            self.best_score_interval_ = scoring.interval(sums, runs=plan.repetitions.mean)
+        self._set_outcome(plan, request, result)
+        if sums is not None and isinstance(scoring, (Scoring, SeveralScores)):
+            self.__dict__.update(scoring.shown(sums, runs=plan.repetitions.mean, proved=proved))
+        elif isinstance(scoring, PublicScores) and self.multimetric_ and result.value is not None:
+            self.best_scores_ = scoring.all(result.value)
         return self
 
     def _fit_scaled(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
@@ -330,9 +339,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             release=None if release is None else lambda result: release(scaled.result(result)),
         )
         inner.fit(X, y, **params)
-        for name in ("best_score_", "best_score_interval_"):
-            self.__dict__.pop(name, None)
-        found = {name: value for name, value in vars(inner).items() if name.endswith("_") or name == "_column_names"}
+        self._forget_scores()
+        found = {name: value for name, value in vars(inner).items() if name.endswith("_") or name in _KEPT}
         self.__dict__.update(found, best_params_=scaled.outside(inner.best_params_))
         return self
 
@@ -359,7 +367,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         if ledger is not None and plan.final is not None:
             ledger = whole_price(ledger, plan.guarantee)
         result = tune(
-            TwoStageObjective(FirstStage(run, "refit"), partial(run.last, final))
+            TwoStageObjective(run.first, partial(run.last, final))
             if isinstance(run, SearchRun) and request.refit
             else run,
             space=Space({}) if plan.candidates else request.space,
@@ -389,11 +397,11 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     def _planned(self, request: Request) -> SearchPlan:
         return make_search_plan(request, DESIGNS[self.design].of(self.refit_share))
 
-    def _room(self, size: int | None, models: int, scoring: Scoring | PublicScores | None) -> int:
+    def _room(self, size: int | None, models: int, scoring: Scoring | SeveralScores | PublicScores | None) -> int:
         """Public room for one run's value: so many models, whose size a rehearsal may have shown."""
         if self.payload_bytes is not None:
             return integer("payload_bytes", self.payload_bytes, at_least=1)
-        sums = scoring.room if isinstance(scoring, Scoring) else 0
+        sums = scoring.room if isinstance(scoring, (Scoring, SeveralScores)) else 0
         return sums + (_ROOM_WITHOUT_REHEARSAL if size is None else max(_LEAST_ROOM, 2 * models * size))
 
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -420,7 +428,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         names = set(self.get_params(deep=False)) - _NOT_THE_STUDY
         return str({name: describe_value(getattr(self, name)) for name in sorted(names)} | {"split": SPLIT})
 
-    def _set_outcome(self, plan: SearchPlan, result: TuneResult) -> None:
+    def _set_outcome(self, plan: SearchPlan, request: Request, result: TuneResult) -> None:
         self.best_estimator_ = result.value
         self.best_params_ = None if result.params is None else dict(result.params)
         self.guarantee_ = result.guarantee
@@ -429,12 +437,13 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         self.score_epsilon_ = plan.score_epsilon
         self.receipt_ = result.receipt
         self.replayable_ = result.replayable
-        self.__dict__.pop("best_score_", None)
-        self.__dict__.pop("best_score_interval_", None)
+        self.multimetric_, self._scores = isinstance(request.scoring, Mapping), request.scoring
+        self._forget_scores()
         if self.release_score and result.score is not None:
             self.best_score_ = result.score
 
 
+_KEPT = ("_column_names", "_scores")
 _NOT_THE_STUDY = {
     *("param_distributions", "repetitions"),  # whose own descriptions `tune` compares
     *("random", "ledger", "executor", "n_jobs", "store", "resume", "release", "key_variable", "rehearse", "verbose"),

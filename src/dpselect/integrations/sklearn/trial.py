@@ -31,6 +31,7 @@ from dpselect.integrations.sklearn.distributions import numpy_source, with_param
 from dpselect.integrations.sklearn.folds import average_of_folds
 from dpselect.integrations.sklearn.guarantee import Base, PrivateStep, dense, private_steps
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring
+from dpselect.integrations.sklearn.several_scores import SeveralScores
 from dpselect.integrations.sklearn.split import Part
 from dpselect.integrations.sklearn.synthetic_rows import one_a_row, with_row
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
@@ -230,7 +231,7 @@ class SearchRun:
     settings: Settings
     rows: TrialRows
     parts: Sequence[Part]
-    scoring: Scoring | PublicScores | None
+    scoring: Scoring | SeveralScores | PublicScores | None
     shows_sums: bool = False
 
     @of_any_type()
@@ -261,12 +262,20 @@ class SearchRun:
         sums = self.scoring.noisy(total, random.spawn("score"))
         return TrialOutput(self.scoring.score(sums), (value, sums) if self.shows_sums else value)
 
+    def first(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
+        """A run that the further one may follow: in place of the model, the key of all that the further one draws."""
+        score, value = self(params, random)
+        key = random.spawn("refit").bytes(32)
+        return TrialOutput(score, (key, value[1]) if self.shows_sums else key)
+
     @of_any_type()
-    def last(self, final: Settings, params: Mapping[str, Any], key: bytes) -> bytes:
-        """The packed model of the further run, with the `final` settings."""
+    def last(self, final: Settings, params: Mapping[str, Any], value: Any) -> Any:
+        """The packed model of the further run, with the `final` settings, and the sums of the run that won."""
+        key, *sums = value if self.shows_sums else (value,)
         rows = self.rows.training(np.arange(len(self.rows.y)))
         with threadpool_limits(1):
-            return pack(train(self.estimator, self._carried(params, final), final, rows, keyed_source(key)))
+            packed = pack(train(self.estimator, self._carried(params, final), final, rows, keyed_source(key)))
+        return (packed, *sums) if self.shows_sums else packed
 
     def released(self, value: Any, params: Mapping[str, Any], final: Settings) -> tuple[dict[str, Any], Any]:
         """The parameters and the model of the winner, or of the further run."""
