@@ -152,9 +152,9 @@ def _settled(study: Study, place: StudyPaths, check: Problems) -> Settled | None
     check.of(lambda: _check_folder(place), "output.folder")
     left = check.of(lambda: _left(study, place), "privacy.ledger", "privacy.budget", "privacy.adjacency")
     check.of(lambda: _check_key(study, place), "output.key_variable")
-    executor = check.of(lambda: _executor(study.runs), "runs")
     space = check.of(lambda: space_of(study))
     law = check.of(lambda: _law_for(study), "repetitions", "runs.constant", "search")
+    executor = check.of(lambda: _executor(study.runs, law), "runs")
     form = tuple(f"data.{part.name}" for part in fields(Written))
     table = check.of(lambda: study_table(data.source, place.base, "data.source", data), "data.source", *form)
     columns = None if table is None else check.of(lambda: plan_columns(data, table), "data.label", "data.row_key")
@@ -349,11 +349,15 @@ def _check_folder(place: StudyPaths) -> None:
         )
 
 
-def _executor(runs: Runs) -> Executor:
-    """Where trials run. Raises `ArgumentError` for settings that cannot work, and for a missing extra."""
-    if runs.executor == "inline":
+def _executor(runs: Runs, law: Repetitions | None) -> Executor:
+    """Where trials run. Raises `ArgumentError` for settings that cannot work, and for a missing extra.
+
+    By default one run, whose number is public, needs no process of its own: starting it would take a second.
+    """
+    alone = law is not None and law.minimum == law.limit == 1
+    if runs.executor == "inline" or (runs.executor is None and alone):
         return InlineExecutor()
-    if runs.executor == "process":
+    if runs.executor in ("process", None):
         return ProcessExecutor(workers=runs.workers)
     from dpselect.tuning import JoblibExecutor  # joblib, which most studies do without
 
