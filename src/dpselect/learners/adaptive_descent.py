@@ -24,6 +24,7 @@ from dpselect.learners.sufficient_statistics import gram_deviation, noisy_gram
 from dpselect.mechanisms.grid import gaussian_steps, grid_at_most
 from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
+from dpselect.steps import each_step
 
 __all__ = ["AdaptiveDescent"]
 
@@ -93,7 +94,7 @@ class AdaptiveDescent:
         weights = np.zeros((columns, 1))
         total, first_averaged = np.zeros_like(weights), self.steps // 2
         clip = _FIRST_CLIP
-        for t in range(self.steps):
+        for t in each_step("steps of training", self.steps):
             gradient, clipped = self._release(weights, (rows, lengths, targets), clip, random)
             weights = weights - step_of @ gradient
             if t >= first_averaged:

@@ -36,6 +36,7 @@ from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, dp_sgd, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
+from dpselect.steps import each_step
 
 __all__ = ["DPSGDClassification"]
 
@@ -88,7 +89,7 @@ class GradientSchedule:
         weights = self._started(model.initial(random))
         velocity = tuple(np.zeros_like(w) for w in weights)
         totals = dict.fromkeys(stops, velocity)
-        for t in range(self.steps):
+        for t in each_step("steps of training", self.steps):
             sums = [np.zeros((len(w), 1) if paired else w.shape, dtype=np.int64) for w in weights]
             for part in rows.parts(poisson_sample(self.sampling_rate, len(rows), random)):
                 layers = model.layers(weights, part.rows, labels[part.which])

@@ -112,9 +112,9 @@ def columns(label: str, height: float, axes: tuple[Axis, Axis], heights: Sequenc
     frame = _Frame(axes, height)
     lines = [*frame.grid()]
     for place, each in enumerate(heights):
-        (left, top), (right, bottom) = frame.at(place - 0.35, each), frame.at(place + 0.35, 0.0)
-        size = f'width="{right - left:.2f}" height="{bottom - top:.2f}"'
-        lines.append(f'<rect x="{left:.2f}" y="{top:.2f}" {size} fill="{_colour("column")}"/>')
+        (x, y), (to_x, to_y) = frame.at(place - 0.35, each), frame.at(place + 0.35, 0.0)
+        size = f'width="{to_x - x:.2f}" height="{to_y - y:.2f}"'
+        lines.append(f'<rect x="{x:.2f}" y="{y:.2f}" {size} fill="{_colour("column")}"/>')
     return _picture(label, height, lines)
 
 
