@@ -68,8 +68,8 @@ class SoftmaxRegression:
 class LogisticRegression(SoftmaxRegression):
     """Softmax regression of two classes, trained in one column: each step moves the two weight vectors by -g and g.
 
-    Claim: the difference of both weight vectors has the same distribution by DP-SGD on the second column alone with the
-    bound C / sqrt(2) as by DP-SGD on both with the bound C. That difference alone decides the predictions.
+    Claim: let one run train both columns with the bound C, and another the second alone with C / sqrt(2). Then the
+    difference of both weight vectors has the same distribution. That difference alone decides the predictions.
 
     Proof: a row's gradient in softmax regression is (-g, g), of norm sqrt(2) |g|. It is clipped at C if and only if |g|
     is clipped at C / sqrt(2). Let S be the sum of the clipped g. With noise of standard deviation s C on each number
