@@ -5,7 +5,7 @@
 The tables are synthetic: 50 columns of normal numbers, and two classes or a number to predict (`--task regression`).
 They are made in a temporary folder. Each study is run in a process of its own, in each round once, and the least
 seconds of all rounds are shown. Bytecode is compiled before, as an installation does. The last column is the most
-memory held, and `table` is that of the cells as float64.
+memory held, and `table` is that of the cells as float64. With `--steps` a step of training is measured by itself.
 """
 
 from __future__ import annotations
@@ -16,10 +16,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
+from dpselect.learners.batches import Batches
+from dpselect.learners.dp_sgd import DPSGDClassification
+from dpselect.randomness import keyed_source
 
 COLUMNS = 50
 STUDY = """name = "parts"
@@ -109,11 +114,31 @@ def show(rows: list[int], form: str, task: str, rounds: int) -> None:
             )
 
 
+def step(rows: int, columns: int, rate: float, steps: int = 50) -> float:
+    """The least milliseconds of a step of training with two classes."""
+    random = np.random.default_rng(0)
+    cells = np.trunc(random.normal(size=(rows, columns)) / 20.0 * 2**16) / 2**16
+    numbers, batches = (cells[:, 0] > 0).astype(np.intp), Batches.of(cells)
+    learner = DPSGDClassification(classes=[0, 1], noise_multiplier=20.0, sampling_rate=rate, steps=steps)
+    schedule, model = learner._schedule(rate * rows), learner._model(columns, 2)
+    found = []
+    for key in range(3):
+        begun = time.process_time()
+        schedule.run(model, batches, numbers, keyed_source(key))
+        found.append(time.process_time() - begun)
+    return 1000.0 * min(found) / steps
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[5_000, 20_000, 100_000])
     parser.add_argument("--form", choices=["csv", "parquet"], default="csv")
     parser.add_argument("--task", choices=list(LABELS), default="classes")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", action="store_true", help="only the milliseconds of a step of training")
     asked = parser.parse_args()
+    if asked.steps:
+        for shape in ((20_000, 200, 1.0), (10**6, 20, 0.001)):
+            print(f"{shape[0]} rows of {shape[1]} columns, rate {shape[2]}: {step(*shape):.2f} ms a step")
+        sys.exit()
     show(asked.rows, asked.form, asked.task, asked.rounds)
