@@ -8,6 +8,7 @@ from dpselect.cli import progress
 from dpselect.cli.progress import showing
 from dpselect.cli.terminal import bars, plain
 from dpselect.repetitions import Fixed, Harmonic, Poisson
+from dpselect.steps import each_step
 
 
 class Terminal(io.StringIO):
@@ -35,6 +36,25 @@ def test_the_bars_speak_of_stages_and_the_law_only(monkeypatch):
     words = {line.strip() for line in re.split(r"[\r\n]", said)} - {""}
     assert words == {"reading the rows", "searching: 5.56 runs on average, at most 20"}
     assert progress.law_in_words(Poisson(mean=3)) == "3 runs on average, no hard limit"
+
+
+def test_the_steps_of_one_run_are_counted_and_those_of_more_are_not(monkeypatch):
+    """A count that begins again would tell of another run."""
+    for law, seen in (
+        (Fixed(count=1), True),
+        (Fixed(count=2), False),
+        (Harmonic(limit=20), False),
+        (Poisson(mean=3), False),
+    ):
+        stream = Terminal()
+        monkeypatch.setattr(sys, "stderr", stream)
+        with progress.showing(law, quiet=False, operator=False) as callbacks:
+            callbacks.stage("finding the price")
+            list(each_step("steps of training", 3))
+            assert "of 3" not in stream.getvalue()
+            callbacks.stage("training")
+            list(each_step("steps of training", 250))
+        assert ("training: 249 of 250 steps of training" in stream.getvalue()) is seen
 
 
 def test_nothing_is_shown_where_nobody_looks(monkeypatch):

@@ -11,6 +11,7 @@ import pytest
 import dpselect.learners.adaptive_descent as module
 import dpselect.learners.sufficient_statistics as statistics
 from dpselect.learners.adaptive_descent import AdaptiveDescent
+from dpselect.learners.batches import Batches
 from dpselect.learners.fixed_point import STEP, truncate
 from dpselect.learners.rows import unit_rows
 from dpselect.randomness import keyed_source
@@ -54,7 +55,7 @@ def released(run, rows, targets, path, monkeypatch):
         lengths = np.sqrt(np.sum(rows * rows, axis=1))
         for weights, clip in path:
             deviations.clear()
-            gradient, count = run._release(weights, (rows, lengths, targets), clip, keyed_source(1))
+            gradient, count = run._release(weights, (Batches.of(rows), lengths, targets), clip, keyed_source(1))
             step, grid = module.grid_at_most(clip) * STEP, module.grid_at_most(run.count_deviation * 2.0**-32)
             parts += [gradient.ravel() / (STEP * step) / deviations[0], np.array([count / grid / deviations[1]])]
     return np.concatenate(parts)
@@ -126,7 +127,8 @@ def test_a_run_releases_just_that_and_each_with_its_noise(monkeypatch):
     monkeypatch.setattr(module, "gaussian_steps", noting)
     monkeypatch.setattr(statistics, "gaussian_steps", noting)
     monkeypatch.setattr(AdaptiveDescent, "_release", bounded)
-    RUN.run(*table(1), keyed_source(2))
+    rows, targets = table(1)
+    RUN.run(Batches.of(rows), targets, keyed_source(2))
     assert [size for _, size in asked] == [6, 4, *[4, 1] * 4]
     found = np.array([deviation for deviation, _ in asked])
     s, tau = 1.09 * SIGMA / math.sqrt(0.3), SIGMA * math.sqrt(4 / 0.7)
@@ -145,7 +147,7 @@ def test_the_count_is_that_of_the_gradients_that_are_clipped(monkeypatch):
     gradients = -targets[:, None] * rows
     norms = np.linalg.norm(gradients, axis=1)
     for clip in (0.05, 0.5, 1.0):
-        total, count = RUN._release(np.zeros((4, 1)), (rows, lengths, targets), clip, keyed_source(1))
+        total, count = RUN._release(np.zeros((4, 1)), (Batches.of(rows), lengths, targets), clip, keyed_source(1))
         assert count == np.sum(norms > clip)
         expected = (gradients * np.minimum(1.0, clip / norms)[:, None]).sum(axis=0)
         assert total[:, 0] == pytest.approx(expected, abs=1e-3)
@@ -166,7 +168,7 @@ def test_the_bound_follows_the_errors(spread, share, monkeypatch):
 
     monkeypatch.setattr(AdaptiveDescent, "_release", noting)
     run = replace(RUN, noise_multiplier=0.05, steps=60, clipped_share=share, rows=4000.0, gram_share=0.1)
-    weights = run.run(rows, targets, keyed_source(4))
+    weights = run.run(Batches.of(rows), targets, keyed_source(4))
     assert np.mean(shares[30:]) == pytest.approx(share, rel=0.3)
     assert weights[:, 0] == pytest.approx(np.linalg.lstsq(rows, targets, rcond=None)[0], abs=0.05)
 
@@ -177,11 +179,11 @@ def test_columns_of_unlike_variance_are_fitted_alike():
     rows = unit_rows(random.normal(size=(20_000, 2)) * [0.4, 0.02], 1.0, intercept=0.3)
     targets = truncate(rows @ [0.1, 8.0, 0.3])
     run = replace(RUN, noise_multiplier=0.1, steps=60, rows=20_000.0, gram_share=0.1, count_share=0.03)
-    assert run.run(rows, targets, keyed_source(1))[:, 0] == pytest.approx([0.1, 8.0, 0.3], abs=0.2)
+    assert run.run(Batches.of(rows), targets, keyed_source(1))[:, 0] == pytest.approx([0.1, 8.0, 0.3], abs=0.2)
 
 
 def test_many_columns_do_without_the_first_release(monkeypatch):
     monkeypatch.setattr(module, "_WIDEST", 3)
     monkeypatch.setattr(module, "noisy_gram", None)
     rows, targets = table(1)
-    assert np.all(np.isfinite(RUN.run(rows, targets, keyed_source(1))))
+    assert np.all(np.isfinite(RUN.run(Batches.of(rows), targets, keyed_source(1))))

@@ -18,6 +18,7 @@ from dpselect.learners import (
     DPSGDClassifier,
     DPSGDRegressor,
 )
+from dpselect.learners.batches import Batches
 from dpselect.learners.fixed_point import STEP
 from dpselect.mechanisms.grid import gaussian_steps, grid_at_most
 from dpselect.privacy import compose, gaussian
@@ -91,7 +92,7 @@ def advantage(noise_multiplier: float, runs: int, epsilon: float) -> tuple[float
         [
             [
                 (w[:, 0] - w[:, 1]).sum()
-                for (w,) in (schedule.run(linear, rows[:n], numbers[:n], source) for _ in range(runs))
+                for (w,) in (schedule.run(linear, Batches.of(rows[:n]), numbers[:n], source) for _ in range(runs))
             ]
             for n in (1, 0)
         ]
@@ -134,7 +135,8 @@ def spent_by_draws(model, monkeypatch, less=1.0):
     monkeypatch.setattr(learners.dp_sgd, "gaussian_steps", steps)
     X, y = np.full((6, 2), 0.5), np.array([0, 1] * 3)
     fitted = model.fit(X, y)
-    clip = model._schedule(1.0).clip_norm
+    # two classes are trained in one column, where (-g, g) of norm C is a g of norm C / sqrt(2)
+    clip = model._schedule(1.0).clip_norm / (math.sqrt(2.0) if isinstance(model, DPSGDClassifier) else 1.0)
     sensitivity = clip / (STEP * grid_at_most(clip) * STEP)
     return math.sqrt(sum((sensitivity / each) ** 2 for each in drawn)), fitted.guarantee_.gaussian_mu
 

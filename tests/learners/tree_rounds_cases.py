@@ -87,7 +87,8 @@ def watcher(patch: pytest.MonkeyPatch) -> Fit:
             return new
 
         def trained(self: Any, *arguments: Any) -> Any:
-            found.rows, found.linear = arguments[1:3] + arguments[4:], self.steps / self.noise_multiplier**2
+            found.rows = (arguments[1].cells, *arguments[2:3], *arguments[4:])
+            found.linear = self.steps / self.noise_multiplier**2
             found.start = past.start if past else run(self, *arguments)
             if answer is nothing:
                 found.start = tuple(np.zeros_like(each) for each in found.start)

@@ -69,7 +69,7 @@ def test_a_figure_is_released_where_a_part_of_the_rows_validates(tmp_path):
     study = parsed(validation={"fraction": 0.3})
     told = []
     release = run_study(study, base_folder=tmp_path, random=keyed_source(4), stage=told.append).release
-    assert told == ["finding the price", "reading the rows", "training"]
+    assert told == ["finding the price", "reading the rows", "training", "writing the release"]
     assert release["validation"]["low"] <= release["validation"]["value"] <= release["validation"]["high"]
     assert len(objective(tmp_path / "again", validation={"fraction": 0.3}).training[1]) < 150
 

@@ -11,6 +11,8 @@ import dpselect.study.price
 from dpselect.errors import StudyError
 from dpselect.randomness import keyed_source
 from dpselect.study import parse_study, run_study
+from dpselect.study.validate import StudyPaths, validate
+from dpselect.tuning import InlineExecutor, ProcessExecutor
 from tests.budgets import charges
 from tests.clusters import ray_cluster
 from tests.root import ROOT
@@ -93,3 +95,19 @@ def test_the_page_on_executors_runs():
     )
     assert len(names["counts"]) == 12
     assert [part.mean for part in names["parts"]] == [5.0, 5.0, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("runs", "repetitions", "expected"),
+    [
+        ({}, {"law": "fixed", "count": 1}, InlineExecutor()),
+        ({}, {"law": "fixed", "count": 2}, ProcessExecutor(workers=2)),
+        ({"workers": 3}, {"law": "poisson", "mean": 2.0}, ProcessExecutor(workers=3)),
+        ({"executor": "process"}, {"law": "fixed", "count": 1}, ProcessExecutor(workers=2)),
+        ({"executor": "inline"}, {"law": "poisson", "mean": 2.0}, InlineExecutor()),
+    ],
+)
+def test_one_run_needs_no_process_of_its_own(runs, repetitions, expected, tmp_path):
+    """Only if the number of runs is public by their distribution."""
+    study = parse_study({**STUDY, "repetitions": repetitions, "runs": runs})
+    assert validate(study, StudyPaths.of(study, tmp_path, None, resume=False)).executor == expected

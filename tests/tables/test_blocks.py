@@ -2,6 +2,8 @@
 
 import math
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -138,3 +140,17 @@ def test_a_row_that_lacks_cells_reads_as_empty_beside_numbers(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,x\n2\n")
     ((values, texts),) = csv_blocks(tmp_path / "t.csv", CsvForm(), [0], [1])
     assert (values[0].tolist(), texts) == ([1.0, 2.0], [["x", ""]])
+
+
+def test_reading_numbers_imports_no_pandas(tmp_path):
+    """It would take longer than reading a million cells."""
+    pytest.importorskip("pyarrow")
+    cells = "\n".join(f"{place}.5,{'' if place % 3 else place}" for place in range(50_000))
+    (tmp_path / "t.csv").write_text(f"a,b\n{cells}\n")
+    ask = (
+        "import sys; from pathlib import Path; from dpselect.tables.table import open_table;"
+        f"open_table('t.csv', Path({str(tmp_path)!r}), 'data').read(['a', 'b'], ['a', 'b']);"
+        "print('pyarrow' in sys.modules, 'pandas' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
+    assert said == "True False\n"

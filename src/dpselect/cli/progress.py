@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Final
 
 from dpselect.cli.terminal import bars, plain, put
 from dpselect.repetitions import Repetitions
+from dpselect.steps import watched
 
 __all__ = ["Shown", "law_in_words", "showing"]
+
+_TRAINING: Final = "training"
+"""The stage of one run, as `run_study` names it."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,8 @@ def showing(law: Repetitions, *, quiet: bool, operator: bool) -> Iterator[Shown]
     """Show progress on standard error, as long as that is a terminal and `quiet` is not asked for.
 
     By default there is a line for each stage with the time that it has taken, and the public facts about the number of
-    runs. Bars have no end, because the end would tell of K. With `operator` it shows counts of trials, even without a
-    terminal.
+    runs. Bars have no end, because the end would tell of K. Only if there is one run, which is public, are its steps of
+    training counted. With `operator` it shows counts of trials, even without a terminal.
     """
     stream = sys.stderr  # trials run with the standard streams pointed elsewhere
     if operator:
@@ -51,7 +56,14 @@ def showing(law: Repetitions, *, quiet: bool, operator: bool) -> Iterator[Shown]
             words = f"{name}: {law_in_words(law)}" if name == "searching" else name
             bar.add_task(plain(words), total=None)
 
-        yield Shown(stage=begins)
+        def step(name: str, done: int, count: int) -> None:
+            for task in bar.tasks[-1:]:
+                if task.description.startswith(_TRAINING):  # and not the models that are made for their size
+                    words = f"{_TRAINING}: {done} of {count} {name}"
+                    bar.update(task.id, description=words, total=count, completed=done)
+
+        with watched(step) if law.limit == 1 == law.minimum else nullcontext():
+            yield Shown(stage=begins)
 
 
 def law_in_words(law: Repetitions) -> str:

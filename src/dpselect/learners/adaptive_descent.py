@@ -17,16 +17,17 @@ from typing import Final
 
 import numpy as np
 
+from dpselect.learners.batches import Batches
 from dpselect.learners.clipped_gradients import LinearRegression, clipped_gradient_sum
 from dpselect.learners.fixed_point import STEP
 from dpselect.learners.sufficient_statistics import gram_deviation, noisy_gram
 from dpselect.mechanisms.grid import gaussian_steps, grid_at_most
 from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
+from dpselect.steps import each_step
 
 __all__ = ["AdaptiveDescent"]
 
-_CHUNK: Final = 2**15
 _UP: Final = 1.0 + 2.0**-48
 _FIRST_CLIP: Final = 0.3
 _CLIPS: Final = (2.0**-7, 2.0)
@@ -82,19 +83,18 @@ class AdaptiveDescent:
     def _of_a_step(self) -> float:
         return self.noise_multiplier * math.sqrt(self.steps / (1.0 - self.gram_share))
 
-    def run(self, rows: Array, targets: Array, random: RandomSource) -> Array:
+    def run(self, rows: Batches, targets: Array, random: RandomSource) -> Array:
         """The mean of the weights of the last half of the steps, shape (columns, 1).
 
-        `rows`, shape (rows, columns), and `targets`, shape (rows,), are multiples of `STEP`, rows of norm at most R:
-        you must ensure this.
+        `rows` and `targets`, shape (rows,), are multiples of `STEP`, rows of norm at most R: you must ensure this.
         """
-        columns = rows.shape[1]
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        columns = rows.cells.shape[1]
+        lengths = np.sqrt(rows.squares)
         step_of = self._preconditioner(rows, random)
         weights = np.zeros((columns, 1))
         total, first_averaged = np.zeros_like(weights), self.steps // 2
         clip = _FIRST_CLIP
-        for t in range(self.steps):
+        for t in each_step("steps of training", self.steps):
             gradient, clipped = self._release(weights, (rows, lengths, targets), clip, random)
             weights = weights - step_of @ gradient
             if t >= first_averaged:
@@ -103,30 +103,29 @@ class AdaptiveDescent:
             clip = min(max(clip * math.exp(_PACE * min(max(away, -1.0), 1.0)), _CLIPS[0]), _CLIPS[1])
         return np.asarray(total / (self.steps - first_averaged))
 
-    def _preconditioner(self, rows: Array, random: RandomSource) -> Array:
+    def _preconditioner(self, rows: Batches, random: RandomSource) -> Array:
         """The inverse of the noisy X'X, which turns a gradient into a step. Shape (columns, columns)."""
-        columns = rows.shape[1]
+        columns = rows.cells.shape[1]
         if columns > _WIDEST:
             return np.eye(columns) / self.rows
-        values, vectors = np.linalg.eigh(noisy_gram(rows, self.gram_deviation, random))
+        values, vectors = np.linalg.eigh(noisy_gram(rows.cells, self.gram_deviation, random))
         floor = _FLOOR * self.gram_deviation * math.sqrt(2.0 * columns)
         return np.asarray((vectors / np.maximum(values, floor)) @ vectors.T)
 
     def _release(
-        self, weights: Array, data: tuple[Array, Array, Array], clip: float, random: RandomSource
+        self, weights: Array, data: tuple[Batches, Array, Array], clip: float, random: RandomSource
     ) -> tuple[Array, float]:
         """The noisy sum of the clipped gradients, shape (columns, 1), and the noisy count of those that were clipped.
 
         Each is an exact sum over rows on a grid, plus Gaussian noise that is rounded to a grid.
         """
         rows, lengths, targets = data
-        model, step = LinearRegression(rows.shape[1]), grid_at_most(clip) * STEP
+        model, step = LinearRegression(rows.cells.shape[1]), grid_at_most(clip) * STEP
         total, count = np.zeros(weights.shape, dtype=np.int64), 0
-        for start in range(0, len(rows), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            layers = model.layers((weights,), rows[part], targets[part])
-            total += clipped_gradient_sum(layers, clip, step)[0]
-            count += int(np.count_nonzero(np.abs(layers[0].errors[:, 0]) * lengths[part] > clip))
+        for part in rows.parts():
+            layers = model.layers((weights,), part.rows, targets[part.which])
+            total += clipped_gradient_sum(layers, clip, step, squares=part.squares)[0]
+            count += int(np.count_nonzero(np.abs(layers[0].errors[:, 0]) * lengths[part.which] > clip))
         noise = gaussian_steps(self.gradient_deviation * clip / (STEP * step) * _UP, total.shape, random)
         grid = grid_at_most(self.count_deviation * 2.0**-32)
         counted = float(gaussian_steps(self.count_deviation / grid, 1, random)[0]) * grid + count

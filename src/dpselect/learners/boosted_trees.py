@@ -44,6 +44,8 @@ from dpselect.randomness import RandomSource, resolve
 __all__ = ["BoostedTreesClassification", "BoostedTreesRegression"]
 
 _WAVES: Final = 4
+_READ: Final = 2**11
+"""So many rows are encoded at a time. Larger arrays take longer to allocate than to fill."""
 _MOST_CLASSES: Final = 128
 _MOST_ERROR: Final = 8.0
 _MOST_NOISE_OF_LEAST_SQUARES: Final = 1e5
@@ -124,7 +126,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
         """Targets less answers, in multiples of `STEP`, each row's from that row alone, shape (rows, outputs)."""
 
     @abstractmethod
-    def _linear_scores(self, learner: Any, rows: Array) -> Array:
+    def _linear_scores(self, learner: Any, rows: NDArray[np.floating]) -> Array:
         """The scores that the trees start from, of rows as waves, shape (rows, outputs)."""
 
     def _train(
@@ -139,21 +141,26 @@ class _BoostedTrees(TableEncoding, _Fitted):
         rows = public_row_count(self.nominal_rows, len(known), parse_adjacency(self.adjacency))
         left, weights = self._noise(), ()
         codes = np.empty((len(columns.sizes), np.count_nonzero(known)), dtype=columns.kind)
-        images, done = [], 0
+        start, done = None, 0
         for row in self._encoded_parts(X, known):
             part = slice(done, done + len(row.numbers))
             codes[:, part], done = columns.codes(row), part.stop
             if share:
-                images.append(cosines(row, _WAVES))
+                found = cosines(row, _WAVES)
+                if start is None:
+                    start = np.empty((codes.shape[1], found.shape[1]), np.float32)  # exact: see `batches`
+                start[part] = found
         scores = np.zeros((done, self._outputs))
         self._linear = self._start(left / math.sqrt(share), rows, random) if share else None
-        if self._linear is not None:
+        if self._linear is not None and start is not None:
             spent = self._linear.guarantee().gaussian_mu
             left = (1.0 + 2.0**-48) / math.sqrt(left**-2 - spent**2)
-            start = np.concatenate(images)
-            images.clear()
             self._linear.fit(start, targets)
-            scores, weights = self._linear_scores(self._linear, start), self._linear.weights_
+            weights = self._linear.weights_
+            for begin in range(0, done, CHUNK):
+                part = slice(begin, begin + CHUNK)
+                scores[part] = self._linear_scores(self._linear, start[part])
+            start = None
         rounds = TreeRounds(
             known=columns,
             noise_multiplier=left,
@@ -169,8 +176,8 @@ class _BoostedTrees(TableEncoding, _Fitted):
     def _encoded_parts(self, X: Any, known: NDArray[np.bool_]) -> Iterator[Encoded]:
         """The rows that are `known`, some at a time, for their doubles take eight times the memory of their codes."""
         table = X if type(X) is np.ndarray else doubles(X)
-        for begin in range(0, max(len(known), 1), CHUNK):
-            part = slice(begin, begin + CHUNK)
+        for begin in range(0, max(len(known), 1), _READ):
+            part = slice(begin, begin + _READ)
             yield self.encoded(doubles(table[part])[known[part]])
 
     def _unit_rows(self, X: Any) -> Array:
@@ -298,7 +305,7 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
         found = root_between(affordable, safe=_MOST_NOISE, unsafe=0.01, relative=1e-6)
         return learner.set_params(noise_multiplier=found) if found < _MOST_NOISE else None
 
-    def _linear_scores(self, learner: Any, rows: Array) -> Array:
+    def _linear_scores(self, learner: Any, rows: NDArray[np.floating]) -> Array:
         return learner._scores(rows)
 
 
@@ -379,5 +386,5 @@ class BoostedTreesRegression(_BoostedTrees, Regressor):
         bounds = (-1.0, 1.0)
         return LeastSquares(label_bounds=bounds, noise_multiplier=noise_multiplier, nominal_rows=rows, random=random)
 
-    def _linear_scores(self, learner: Any, rows: Array) -> Array:
+    def _linear_scores(self, learner: Any, rows: NDArray[np.floating]) -> Array:
         return learner.predict(rows)[:, None]

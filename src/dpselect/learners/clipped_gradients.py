@@ -21,6 +21,7 @@ from dpselect.randomness import RandomSource
 __all__ = [
     "HiddenLayerNetwork",
     "LinearRegression",
+    "LogisticRegression",
     "Model",
     "SoftmaxRegression",
     "clipped_gradient_sum",
@@ -31,6 +32,8 @@ Weights = tuple[Array, ...]
 
 _MOST_ACTIVATION = 16.0
 _MOST_ERROR = 8.0
+_MOST_LOGIT = 40.0
+"""Beyond it an error is 0 or 1 in fixed point."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,29 @@ class SoftmaxRegression:
     def layers(self, weights: Weights, rows: Array, numbers: NDArray[np.intp]) -> tuple[Layer, ...]:
         """The factors of every row's gradient of the cross-entropy."""
         return (Layer(rows, softmax_errors(self.scores(weights, rows), numbers)),)
+
+
+@dataclass(frozen=True)
+class LogisticRegression(SoftmaxRegression):
+    """Softmax regression of two classes, trained in one column: each step moves the two weight vectors by -g and g.
+
+    Claim: let one run train both columns with the bound C, and another the second alone with C / sqrt(2). Then the
+    difference of both weight vectors has the same distribution. That difference alone decides the predictions.
+
+    Proof: a row's gradient in softmax regression is (-g, g), of norm sqrt(2) |g|. It is clipped at C if and only if |g|
+    is clipped at C / sqrt(2). Let S be the sum of the clipped g. With noise of standard deviation s C on each number
+    the difference of the columns moves by the rate times (2 S plus noise of sqrt(2) s C). Here both move by the rate
+    times (S plus noise of s C / sqrt(2)) in opposite directions, so the difference moves by the same. That holds with
+    momentum and for averages too, which are linear. QED
+
+    The noise on the sum of both columns is left out, because no prediction depends on it.
+    """
+
+    def layers(self, weights: Weights, rows: Array, numbers: NDArray[np.intp]) -> tuple[Layer, ...]:
+        """The factors of every row's gradient of the cross-entropy by the second column."""
+        both = weights[0]
+        reached = np.clip(exact_products(rows, both[:, 1:] - both[:, :1]), -_MOST_LOGIT, _MOST_LOGIT)
+        return (Layer(rows, truncate(1.0 / (1.0 + np.exp(-reached)) - numbers[:, None])),)
 
 
 @dataclass(frozen=True)
@@ -131,11 +157,16 @@ class LinearRegression:
 
 
 def clipped_gradient_sum(
-    layers: tuple[Layer, ...], clip_norm: float, step: float, counted: Array | None = None
+    layers: tuple[Layer, ...],
+    clip_norm: float,
+    step: float,
+    counted: Array | None = None,
+    squares: Array | None = None,
 ) -> tuple[NDArray[np.int64], ...]:
     """Sum over the rows of (gradient scaled to norm at most `clip_norm`), in whole multiples of STEP * `step`.
 
-    `counted`, shape (rows,), is what each scaled gradient is multiplied by, from 0 to 1.
+    `counted`, shape (rows,), is what each scaled gradient is multiplied by, from 0 to 1. `squares`, shape (rows,), are
+    the squared norms of the first layer's inputs, which are computed if they are not given.
 
     Claim: the real-number norm over all layers of each row's term is at most `clip_norm`, it depends on that row and
     the weights only, and the sum is exact. Hence adding or removing a row moves the sum by at most `clip_norm`.
@@ -145,8 +176,12 @@ def clipped_gradient_sum(
     by itself. The clipping factor is shrunk by 2**-40, more than the rounding of its few operations, and truncation
     towards zero shortens the error vector further.
     """
-    squares = sum(_squares(layer.inputs) * _squares(layer.errors) for layer in layers)
-    factor = clip_norm / np.maximum(np.sqrt(squares), clip_norm) * (1.0 - 2.0**-40)
+    known = [None if squares is None else squares[:, None], *(None for _ in layers[1:])]
+    lengths = sum(
+        (_squares(layer.inputs) if inputs is None else inputs) * _squares(layer.errors)
+        for layer, inputs in zip(layers, known, strict=True)
+    )
+    factor = clip_norm / np.maximum(np.sqrt(lengths), clip_norm) * (1.0 - 2.0**-40)
     if counted is not None:
         factor = factor * counted[:, None]
     clipped = (layer.inputs.T @ truncate(layer.errors * factor, step) for layer in layers)

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import AdjacencyError, ArgumentError, integer, number
-from dpselect.learners.clipped_gradients import HiddenLayerNetwork, Model, SoftmaxRegression, clipped_gradient_sum
+from dpselect.learners.batches import Batches, poisson_sample
+from dpselect.learners.clipped_gradients import (
+    HiddenLayerNetwork,
+    LogisticRegression,
+    Model,
+    SoftmaxRegression,
+    clipped_gradient_sum,
+)
 from dpselect.learners.early_stopping import EarlyStopping
 from dpselect.learners.fixed_point import STEP
 from dpselect.learners.learner import Classifier, PrivateLearner
@@ -22,7 +29,6 @@ from dpselect.learners.rows import (
     public_classes,
     public_row_count,
     public_weights,
-    unit_rows,
 )
 from dpselect.learners.training_rules import CLASSIFICATION, TrainingRule
 from dpselect.mechanisms.grid import gaussian_steps, grid_at_most
@@ -30,12 +36,11 @@ from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, dp_sgd, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
+from dpselect.steps import each_step
 
 __all__ = ["DPSGDClassification"]
 
 Weights = tuple[Array, ...]
-
-_CHUNK = 2**15
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class GradientSchedule:
     """Where it starts, if not where the model does."""
 
     def run(
-        self, model: Any, rows: Array, labels: NDArray[Any], random: RandomSource, counted: Array | None = None
+        self, model: Any, rows: Batches, labels: NDArray[Any], random: RandomSource, counted: Array | None = None
     ) -> Weights:
         """The average of the last iterates."""
         *_, (_, average) = self.train(model, rows, labels, random, [self.steps], counted)
@@ -64,7 +69,7 @@ class GradientSchedule:
     def train(
         self,
         model: Any,
-        rows: Array,
+        rows: Batches,
         labels: NDArray[Any],
         random: RandomSource,
         stops: Sequence[int],
@@ -75,23 +80,25 @@ class GradientSchedule:
         Every use of the rows is one noisy sum of a Poisson sample. `counted` is what each row's gradient is multiplied
         by once it is clipped, at most 1, shape (rows,).
         """
-        step = grid_at_most(self.clip_norm) * STEP
-        deviation = self.noise_multiplier * self.clip_norm / (STEP * step)
+        paired = isinstance(model, LogisticRegression)
+        clip = self.clip_norm / math.sqrt(2.0) if paired else self.clip_norm
+        step = grid_at_most(clip) * STEP
+        deviation = self.noise_multiplier * clip / (STEP * step)
         unit = STEP * step / self.normalizer
         averaged = {k: max(1, round(self.averaged_share * k)) for k in stops}
         weights = self._started(model.initial(random))
         velocity = tuple(np.zeros_like(w) for w in weights)
         totals = dict.fromkeys(stops, velocity)
-        for t in range(self.steps):
-            sample = np.flatnonzero(random.bernoulli(self.sampling_rate, len(rows)))
-            sums = [np.zeros(w.shape, dtype=np.int64) for w in weights]
-            for start in range(0, len(sample), _CHUNK):
-                part = sample[start : start + _CHUNK]
-                layers = model.layers(weights, rows[part], labels[part])
-                terms = clipped_gradient_sum(layers, self.clip_norm, step, None if counted is None else counted[part])
+        for t in each_step("steps of training", self.steps):
+            sums = [np.zeros((len(w), 1) if paired else w.shape, dtype=np.int64) for w in weights]
+            for part in rows.parts(poisson_sample(self.sampling_rate, len(rows), random)):
+                layers = model.layers(weights, part.rows, labels[part.which])
+                weighed = None if counted is None else counted[part.which]
+                terms = clipped_gradient_sum(layers, clip, step, weighed, part.squares)
                 for total, term in zip(sums, terms, strict=True):
                     total += term
             gradient = [(total + gaussian_steps(deviation, total.shape, random)) * unit for total in sums]
+            gradient = [np.hstack([-g, g]) for g in gradient] if paired else gradient
             velocity = tuple(self.momentum * v + g for v, g in zip(velocity, gradient, strict=True))
             weights = tuple(w - self.learning_rate * v for w, v in zip(weights, velocity, strict=True))
             for k in stops:
@@ -250,7 +257,8 @@ class DPSGDClassification(NoisyGradients, Classifier):
 
     Attributes:
         classes_, n_features_in_: as in scikit-learn.
-        weights_: one array a layer, of shape (inputs + 1, outputs), for rows divided by `row_norm`.
+        weights_: one array a layer, of shape (inputs + 1, outputs), for rows divided by `row_norm`. Softmax regression
+            of two classes moves one column by g and the other by -g.
         guarantee_: what the fit promises; the same as `guarantee()`.
         n_steps_, scores_, realised_, receipt_: with `early_stopping`, the steps taken, the scores at the stops passed,
             the price of the stop that was reached (see `Run`), and the receipt of its spender (None without one).
@@ -311,7 +319,7 @@ class DPSGDClassification(NoisyGradients, Classifier):
         if self.activation not in ("tanh", "relu"):
             raise ArgumentError(f"activation must be 'tanh' or 'relu', got {self.activation!r}")
         if not hidden_units:
-            return SoftmaxRegression(features, classes)
+            return LogisticRegression(features, 2) if classes == 2 else SoftmaxRegression(features, classes)
         return HiddenLayerNetwork(features, classes, hidden_units, self.activation)
 
     def _scores(self, X: Any) -> Array:
@@ -336,12 +344,11 @@ class DPSGDClassification(NoisyGradients, Classifier):
         nominal = public_row_count(nominal, count, adjacency)
         classes = public_classes(self.classes, labels)
         numbers = class_numbers(labels, classes)
-        rows = unit_rows(X, row_norm, intercept=intercept)
         weights = None if self.class_weights is None else public_weights(self.class_weights, classes)
 
         # a row with an unknown label contributes nothing, which is to leave it out: neighbours stay neighbours
         known = numbers >= 0
-        rows, numbers = rows[known], numbers[known]
+        rows, numbers = Batches.of_table(X, known, row_norm, intercept), numbers[known]
         counted = None if weights is None else weights[numbers]
         model = self._model(features + 1, len(classes))
         schedule = replace(self._schedule(float(self.sampling_rate) * nominal), initial=initial)

@@ -9,10 +9,11 @@ from typing import Any, Self
 import numpy as np
 
 from dpselect.errors import number
+from dpselect.learners.batches import Batches
 from dpselect.learners.clipped_gradients import LinearRegression
 from dpselect.learners.dp_sgd import NoisyGradients, initial_from
 from dpselect.learners.learner import Regressor
-from dpselect.learners.rows import public_bounds, public_row_count, targets_of, unit_rows
+from dpselect.learners.rows import public_bounds, public_row_count, targets_of
 from dpselect.learners.training_rules import REGRESSION
 from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
@@ -96,7 +97,7 @@ class DPSGDRegression(NoisyGradients, Regressor):
         targets = targets_of(y, count, bounds)
         schedule = replace(self._schedule(public_row_count(nominal, count, guarantee.adjacency)), initial=initial)
         known = ~np.isnan(targets)
-        rows = unit_rows(X, row_norm, intercept=intercept)[known]
+        rows = Batches.of_table(X, known, row_norm, intercept)
         self.weights_ = schedule.run(LinearRegression(features + 1), rows, targets[known], random)
         self._bounds, self._intercept, self.guarantee_ = bounds, intercept, guarantee
         return self

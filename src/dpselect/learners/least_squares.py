@@ -10,8 +10,9 @@ import numpy as np
 
 from dpselect.errors import integer, number
 from dpselect.learners.adaptive_descent import AdaptiveDescent
+from dpselect.learners.batches import Batches
 from dpselect.learners.learner import OneGaussian, Regressor
-from dpselect.learners.rows import public_bounds, public_row_count, targets_of, unit_rows
+from dpselect.learners.rows import public_bounds, public_row_count, targets_of
 from dpselect.privacy import Adjacency
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import resolve
@@ -92,7 +93,7 @@ class LeastSquares(OneGaussian, Regressor):
         descent = self._descent(public_row_count(nominal, count, guarantee.adjacency), features + 1)
         known = ~np.isnan(targets)
         self._intercept = float(self.intercept_scale)
-        rows = unit_rows(X, row_norm, intercept=self._intercept)[known]
+        rows = Batches.of_table(X, known, row_norm, self._intercept)
         self.weights_ = (descent.run(rows, targets[known], random),)
         self._bounds, self.guarantee_ = bounds, guarantee
         return self

@@ -163,14 +163,17 @@ def unit_rows(X: Any, row_norm: float, *, intercept: float) -> Array:
     """
     if is_sparse(X):
         return _unit_rows_of_sparse(X, row_norm, intercept)
-    values = np.nan_to_num(doubles(X), copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-    largest = np.max(np.abs(values), axis=1, initial=0.0, keepdims=True)
-    shape = truncate(values / np.where(largest > 0.0, largest, 1.0))
-    norms = np.sqrt(np.sum(shape * shape, axis=1, keepdims=True))
+    rows = np.nan_to_num(doubles(X), copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+    ends = np.max(rows, axis=1, initial=0.0, keepdims=True), np.min(rows, axis=1, initial=0.0, keepdims=True)
+    largest = np.maximum(ends[0], -ends[1])
+    rows /= np.where(largest > 0.0, largest, 1.0)
+    truncate(rows, out=rows)
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
     with np.errstate(over="ignore"):
         # shrunk by 2**-40 for the rounding of the square root, the quotient and the product
         scale = np.minimum(largest / row_norm, 1.0 / np.maximum(norms, 1.0)) * (1.0 - 2.0**-40)
-    rows = truncate(shape * scale)
+    rows *= scale
+    truncate(rows, out=rows)
     return np.hstack([rows, truncate(np.full((len(rows), 1), float(intercept)))]) if intercept else rows
 
 

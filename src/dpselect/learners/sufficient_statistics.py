@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.learners.fixed_point import STEP
 from dpselect.mechanisms.grid import gaussian_steps
@@ -98,16 +99,16 @@ def gram_deviation(row_norm: float, noise_multiplier: float, share: float, *, re
     return sensitivity * noise_multiplier / math.sqrt(share) * _UP
 
 
-def noisy_gram(rows: Array, deviation: float, random: RandomSource) -> Array:
+def noisy_gram(rows: NDArray[np.floating], deviation: float, random: RandomSource) -> Array:
     """G with noise of standard deviation `deviation` on the diagonal and a root of 2 less above it.
 
-    `rows`, shape (rows, columns), are multiples of `STEP`. The result has shape (columns, columns).
+    `rows`, shape (rows, columns), are multiples of `STEP`, in any precision. The result has shape (columns, columns).
     """
     columns = rows.shape[1]
     gram = np.zeros((columns, columns), dtype=np.int64)
     for start in range(0, len(rows), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        gram += ((rows[part].T @ rows[part]) / _GRAM_STEP).astype(np.int64)
+        part = rows[start : start + _CHUNK].astype(np.float64, copy=False)
+        gram += ((part.T @ part) / _GRAM_STEP).astype(np.int64)
     above = np.triu_indices(columns, 1)
     noise = np.zeros_like(gram)
     noise[above] = gaussian_steps(deviation / math.sqrt(2.0) * _UP / _GRAM_STEP, len(above[0]), random)

@@ -17,6 +17,7 @@ from dpselect.learners.random_trees import CodedColumns, ColumnsTold, RandomTree
 from dpselect.learners.tree_sums import TreeSums, add_noise
 from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
+from dpselect.steps import each_step
 
 __all__ = ["CHUNK", "CodedRows", "TreeRounds"]
 
@@ -92,7 +93,7 @@ class TreeRounds:
         where = np.zeros(len(rows.scores), dtype=np.uint8)
         drawn: list[RandomTree] = []
         values = [np.zeros((1 << self.depth, outputs))]
-        for place in range(self.trees):
+        for place in each_step("trees", self.trees):
             weights = np.ones(len(self.known.sizes)) if place < _EVEN * self.trees else columns.weights()
             tree = draw_tree(self.known, ranks, weights, self.depth, random)
             totals, counts, clipped = _asked(rows, tree, (values[-1], where), clip, errors_of)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 
 from dpselect.accounting.planning.plan import Goal, trade_off_curve
@@ -23,7 +22,9 @@ def write_trade_off(path: Path, base: Guarantee, families: Sequence[Family], goa
     """Write the plot to `path`. Its suffix says how (.png, .svg, .html ...). Raises `ArgumentError` for another."""
     check_plot_path("plot", path)
     with plotting() as axes:
-        colours = mpl.colormaps["tab20"]
+        from matplotlib import colormaps  # an extra, which `plots` names if it is missing
+
+        colours = colormaps["tab20"]
         for i, family in enumerate(families):
             sizes = _LIMITS if family.whole else _MEANS
             points = np.array(trade_off_curve(base, family, delta=delta, sizes=sizes, goal=goal))

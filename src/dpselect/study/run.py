@@ -66,7 +66,7 @@ def run_study(
         operator_progress: `operator_progress(done, total)` gets counts that reveal the number of runs, for the
             operator's eyes only.
         stage: called with the name of each stage when it begins. The names are "finding the price", "reading the rows",
-            then "searching" or, if the number of runs is public, "training".
+            then "searching" or, if the number of runs is public, "training", then "writing the release".
 
     Returns:
         A `StudyRun`: the folder, the release as written there, and the environment variable of a key that you must
@@ -92,6 +92,7 @@ def run_study(
     begins("searching" if settled.study.search.kind.draws else "training")
 
     def release(result: TuneResult) -> None:
+        begins("writing the release")
         write(opened, refit(opened, result), result)
 
     # the tuner calls it between the last trial and the end of its key

@@ -317,8 +317,8 @@ class Learner(_Strict):
 class Runs(_Strict):
     """`[runs]`: where trials run, and what hides the number of runs or limits one."""
 
-    executor: Literal["inline", "process", "loky", "dask", "ray"] = "process"
-    """Where trials run."""
+    executor: Literal["inline", "process", "loky", "dask", "ray"] | None = None
+    """Where trials run. By default a search runs in processes of its own, and one run in this process."""
     workers: Annotated[int, Field(ge=1, le=4096)] = 2
     """How many at a time."""
     address: str | None = None

@@ -146,20 +146,21 @@ def split(opened: Opened, beside: tuple[Array, ...] = ()) -> StudyObjective | Fi
     """One run: on the parts of the private rows; or on all of them, scored by these, by public rows or not at all."""
     settled, rows = opened.priced.settled, opened.rows
     study = settled.study
-    held_out, validation, score_rows = np.zeros(len(rows.labels), dtype=bool), None, 1.0
+    training, validation, score_rows = (rows.features, rows.labels), None, 1.0
     if opened.validation is not None:
         validation = (opened.validation.features, opened.validation.labels)
         score_rows = float(len(opened.validation.labels))
     elif study.validation.data == "private":
         adjacency, fraction = study.privacy.adjacency, study.validation.fraction
         held_out = validation_mask(rows.digests, fraction=fraction, adjacency=adjacency, salt=study.name)
+        training = (rows.features[~held_out], rows.labels[~held_out])
         validation = (rows.features[held_out], rows.labels[held_out])
         score_rows = _public_rows(study, validation[1], fraction)
     elif study.validation.data == "training":
         validation, score_rows = (rows.features, rows.labels), _public_rows(study, rows.labels, 1.0)
     run = StudyObjective(
         train=_training(opened.priced),
-        training=(rows.features[~held_out], rows.labels[~held_out]),
+        training=training,
         validation=validation,
         score_rows=score_rows,
         score_noise=opened.priced.score_noise,

@@ -23,6 +23,7 @@ from dpselect.study.candidates import PortfolioCandidate, candidates_of
 from dpselect.study.columns.column import Column
 from dpselect.study.data import plan_columns, study_table
 from dpselect.study.design import ONE_RUN, designed, signals
+from dpselect.study.learners.kind import LEARNERS
 from dpselect.study.learners.recipe import Recipe, recipe_of
 from dpselect.study.like import check_like
 from dpselect.study.metrics import METRICS, Metric
@@ -152,9 +153,9 @@ def _settled(study: Study, place: StudyPaths, check: Problems) -> Settled | None
     check.of(lambda: _check_folder(place), "output.folder")
     left = check.of(lambda: _left(study, place), "privacy.ledger", "privacy.budget", "privacy.adjacency")
     check.of(lambda: _check_key(study, place), "output.key_variable")
-    executor = check.of(lambda: _executor(study.runs), "runs")
     space = check.of(lambda: space_of(study))
     law = check.of(lambda: _law_for(study), "repetitions", "runs.constant", "search")
+    executor = check.of(lambda: _executor(study.runs, law), "runs")
     form = tuple(f"data.{part.name}" for part in fields(Written))
     table = check.of(lambda: study_table(data.source, place.base, "data.source", data), "data.source", *form)
     columns = None if table is None else check.of(lambda: plan_columns(data, table), "data.label", "data.row_key")
@@ -183,7 +184,9 @@ def _settled(study: Study, place: StudyPaths, check: Problems) -> Settled | None
     recipe = candidates[0].recipe
     check.of(lambda: _check_company(study, recipe, metric), "learner.name", "validation.metric")
     design = study.search.kind
-    models = check.of(lambda: [_largest(each.recipe, space) for each in candidates], "data")
+    second = replace(recipe, nominal_rows=study.privacy.nominal_rows) if design.follows else None
+    recipes = [*(each.recipe for each in candidates), *([] if second is None else [second])]
+    models = check.of(lambda: [_largest(each, space) for each in recipes], "data")
     if models is None:
         return None
     largest = max(models, key=_size)
@@ -204,7 +207,7 @@ def _settled(study: Study, place: StudyPaths, check: Problems) -> Settled | None
         metric=metric,
         payload_bytes=len(encode_value((*largest, np.zeros(metric.noisy_shape, np.int64)))) + bought + _SPARE_BYTES,
         candidates=tuple(candidates) if design.tries else (),
-        second=replace(recipe, nominal_rows=study.privacy.nominal_rows) if design.follows else None,
+        second=second,
         left=left,
     )
 
@@ -349,11 +352,15 @@ def _check_folder(place: StudyPaths) -> None:
         )
 
 
-def _executor(runs: Runs) -> Executor:
-    """Where trials run. Raises `ArgumentError` for settings that cannot work, and for a missing extra."""
-    if runs.executor == "inline":
+def _executor(runs: Runs, law: Repetitions | None) -> Executor:
+    """Where trials run. Raises `ArgumentError` for settings that cannot work, and for a missing extra.
+
+    By default one run, whose number is public, needs no process of its own: starting it would take a second.
+    """
+    alone = law is not None and law.minimum == law.limit == 1
+    if runs.executor == "inline" or (runs.executor is None and alone):
         return InlineExecutor()
-    if runs.executor == "process":
+    if runs.executor in ("process", None):
         return ProcessExecutor(workers=runs.workers)
     from dpselect.tuning import JoblibExecutor  # joblib, which most studies do without
 
@@ -389,7 +396,8 @@ def _largest(recipe: Recipe, space: Space) -> tuple[Any, ...]:
     drawn = {"hidden_units": max(sizes.get("choices", [sizes.get("high", 0)]))} if sizes else {}
     choices = [drawn | {"map": name} for name in laws["map"]["choices"]] if "map" in laws else [drawn]
     try:
-        models = [tuple(recipe.empty_fit(1.0, choice).weights_) for choice in choices]
+        noises = LEARNERS[recipe.kind].noises
+        models = [tuple(recipe.empty_fit(noise, choice).weights_) for choice in choices for noise in noises]
     except (ArgumentError, TypeError) as error:
         raise StudyError(f"learner: {error}") from None
     return max(models, key=_size)

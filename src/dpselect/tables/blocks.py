@@ -108,9 +108,23 @@ def _by_arrow(text: str, form: CsvForm, numbers: Sequence[int], texts: Sequence[
                 decimal_point=form.decimal,
             ),
         )
-        values = [found.column(str(place)).to_numpy() for place in numbers]
+        values = [_doubles(found.column(str(place)).chunks) for place in numbers]
         return values, [[cell.strip() for cell in found.column(str(place)).to_pylist()] for place in texts]
     return None
+
+
+def _doubles(chunks: Sequence[Any]) -> Array:
+    """Doubles of Arrow with NaN for a missing cell. Its own conversion would import pandas first."""
+    parts = []
+    for chunk in chunks:
+        present, values = chunk.buffers()
+        cells = slice(chunk.offset, chunk.offset + len(chunk))
+        part = np.frombuffer(values, dtype=np.float64)[cells]
+        if chunk.null_count:
+            bits = np.unpackbits(np.frombuffer(present, dtype=np.uint8), bitorder="little")[cells]
+            part = np.where(bits == 1, part, np.nan)
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -69,12 +70,27 @@ class Table:
 
     def read(self, names: Sequence[str], numbers: Collection[str] = ()) -> Columns:
         """These columns, each as one array of NumPy of shape (rows,). Raises `ContentError` for uneven rows."""
+        parts, found = self._parts(names, numbers), {}
+        for name in list(parts):
+            found[name] = _joined(parts.pop(name), doubles=name in numbers)
+            _release_unused()
+        return found
+
+    def _parts(self, names: Sequence[str], numbers: Collection[str]) -> dict[str, list[Any]]:
+        """The arrays of all chunks, by column."""
         parts: dict[str, list[Any]] = {name: [] for name in names}
         for chunk in (self.even or self.chunks)(list(parts), numbers):
             for name, cells in parts.items():
                 part = chunk[name]
                 cells.append(part if isinstance(part, np.ndarray) else cells_in(part, doubles=name in numbers))
-        return {name: _joined(parts.pop(name), doubles=name in numbers) for name in list(parts)}
+        return parts
+
+
+def _release_unused() -> None:
+    """Give back the memory of Arrow's arrays that are gone, which Arrow would keep: as much as the whole table."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
 
 
 def _joined(parts: list[Any], *, doubles: bool) -> Any:

@@ -29,6 +29,9 @@ SLOT_QUANTILE: Final = 0.999
 LARGEST_FULL_STORE: Final = 10_000
 """A law gets as many slots as its limit; without a limit up to this one, as its 0.999 quantile. Both are public."""
 
+_DRAWS: Final = 2
+"""Changes when the learners draw otherwise from the same key. A trial of another number cannot be run again alike."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -105,6 +108,7 @@ def make_plan(request: SearchRequest, store: SearchStore, execution: Execution, 
             {
                 "dpselect": _version(),
                 "replays": REPLAYS,
+                "draws": _DRAWS,
                 "space": list(space.describe().items()),
                 "base": [_described(part) for part in parts],
                 "repetitions": repetitions.describe(),

@@ -8,6 +8,8 @@ from dpselect.randomness import keyed_source
 from dpselect.study import check_study, load_model, parse_study, run_study
 from dpselect.study.columns.column import Column
 from dpselect.study.learners.mapped import indicators_of
+from dpselect.study.validate import StudyPaths, validate
+from dpselect.tuning.trial import encode_value
 
 
 @pytest.fixture(autouse=True)
@@ -65,6 +67,26 @@ def test_a_portfolio_chooses_among_learners(tmp_path):
     privacy = {"epsilon": 12.0, "delta": 1e-5, "nominal_rows": 1500}
     release = released(tmp_path, learner={}, space=space, search={"design": "portfolio"}, privacy=privacy)
     assert release["parameters"]["learner"] == "boosted-trees"
+
+
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("rows", [120_000, 2_000_000, 60, 700, 5_000])
+def test_a_slot_has_room_for_the_model_of_any_noise(tmp_path, rows):
+    """The noise follows from the price, after the room is chosen; a model without room is a run that failed."""
+    settled = validate(
+        parse_study(study(tmp_path, privacy={"epsilon": 4.0, "delta": 1e-7, "nominal_rows": rows})),
+        StudyPaths(tmp_path, tmp_path / "out", resume=False),
+    )
+    for noise in np.geomspace(0.05, 1e5, 13):
+        weights = tuple(settled.recipe.empty_fit(float(noise), {}).weights_)
+        assert len(encode_value(weights)) <= settled.payload_bytes, noise
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("rows", "noise"), [(120_000, 1.5), (900, 0.7)])
+def test_a_release_with_many_or_few_rows_is_found(tmp_path, rows, noise):
+    privacy = {"noise_multiplier": noise, "delta": 1e-7, "nominal_rows": rows}
+    assert released(tmp_path, privacy=privacy, learner={"name": "boosted-trees"})["found"]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ class StudyLearner:
     is a number (None: there is none), and takes `label_bounds` in place of `classes`. `noise_name` is the parameter
     that decides the noise of both. With `inverse`, more noise means a smaller value of it. `priced` are other
     parameters of the guarantee: all runs share them, and none is searched. `carry` adapts settings that won a search to
-    another noise. It takes the settings, and an estimator's parameters before and after.
+    another noise. It takes the settings, and an estimator's parameters before and after. `noises` are multipliers under
+    which its models have their largest size, for learners whose size follows from the noise.
     """
 
     estimator: type[Any] | None
@@ -32,6 +33,7 @@ class StudyLearner:
     priced: frozenset[str] = frozenset()
     regressor: type[Any] | None = None
     carry: Carry | None = None
+    noises: tuple[float, ...] = (1.0,)
 
     def for_task(self, task: str) -> type[Any]:
         """The estimator of a classification or a regression. Raises `StudyError` if there is none."""

@@ -1,0 +1,44 @@
+"""A sign of life from long loops: how many steps of a public number are done, for a person who watches.
+
+Only a loop with a public number of steps tells of itself. The number of such loops must be public too, because the
+training of a secret number of runs would tell that number. Another thread or process has no watcher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+__all__ = ["Watch", "each_step", "watched"]
+
+Watch = Callable[[str, int, int], None]
+"""Called with the name of a loop, the number of steps that are done, and that of all."""
+
+_WATCH: Final[ContextVar[Watch | None]] = ContextVar("watch", default=None)
+
+
+@contextmanager
+def watched(watch: Watch) -> Iterator[None]:
+    """Call `watch` at each step of the loops inside.
+
+    >>> with watched(lambda name, done, count: print(f"{name}: {done} of {count}")):
+    ...     squares = [step**2 for step in each_step("squares", 2)]
+    squares: 0 of 2
+    squares: 1 of 2
+    """
+    token = _WATCH.set(watch)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
+
+
+def each_step(name: str, count: int) -> Iterator[int]:
+    """The numbers from 0 to `count` - 1. `count` must be public."""
+    watch = _WATCH.get()
+    for step in range(count):
+        if watch is not None:
+            watch(name, step, count)
+        yield step
