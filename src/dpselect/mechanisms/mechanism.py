@@ -33,7 +33,8 @@ class Parsed:
     """A frozen dataclass whose fields are parsed as their metadata say, and its adjacency."""
 
     def __post_init__(self) -> None:
-        for name, parse in _parsers(type(self)):
+        kind: Any = type(self)
+        for name, parse in _parsers(kind):
             given = getattr(self, name)
             parsed = parse(name, given)
             if parsed is not given:
