@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -102,7 +103,7 @@ def test_a_proposal_near_its_probability_is_kept_as_in_real_arithmetic(weight: i
             continue
         steps = [0, 1, -1, *(sign * 3 << k for k in range(58, 80) for sign in (1, -1))]
         for uniform, below in near_exponentials(exponent, 128, factor, steps):
-            source = Words(uniform >> 64, uniform & (1 << 64) - 1)
+            source: Any = Words(uniform >> 64, uniform & (1 << 64) - 1)
             assert exponential._kept(rate, 0.0, score, weight, source) == below
             by_float = uniform >> 64 < math.exp(score * float(rate)) * 2.0**37 / weight * 2.0**64
             wrong += by_float != below
@@ -116,7 +117,7 @@ def test_a_coin_near_its_probability_lands_as_in_real_arithmetic() -> None:
         steps = [0, 1, -1, *(sign * 3 << k for k in range(50, 68, 3) for sign in (1, -1))]
         for uniform, below in near_exponentials(rate * -Fraction(score), 96, Fraction(1), steps):
             # the first 32 bits are the coin's of the second candidate; the best one's are 0
-            source = Words(uniform >> 64 << 32, uniform & (1 << 64) - 1)
+            source: Any = Words(uniform >> 64 << 32, uniform & (1 << 64) - 1)
             flipping._drawn_of_few([0.0, score], 0.0, rate, source)
             assert source.among[0] == 1 + below
             wrong += (uniform >> 64 < math.floor(math.exp(score * float(rate)) * 2.0**32)) != below
