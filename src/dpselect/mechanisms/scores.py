@@ -109,7 +109,9 @@ def as_doubles(piece: NDArray[Any]) -> Array:
 
 def as_score(name: str, value: Any) -> float:
     """One number as `as_doubles` has it. Raises `TypeError` for what is not a number, without showing it."""
-    if type(value) is not float and isinstance(value, (int, np.integer)):
+    if type(value) is float:
+        return value
+    if isinstance(value, (int, np.integer)):
         return float(min(max(int(value), -_WHOLE), _WHOLE))
     return secret_number(name, value)
 

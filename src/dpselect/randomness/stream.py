@@ -74,6 +74,9 @@ class BitStream(Unrepeatable):
         """`count` uniform random bytes."""
         if type(count) is not int or not 0 <= count <= _MOST:  # fewer than none would wind the stream back
             count = integer("count", count, at_least=0, at_most=_MOST)
+        return self._take(count)
+
+    def _take(self, count: int) -> bytes:
         with self._lock:
             if self._process is not this_process():  # copies: begins again from system entropy in a forked child
                 self._leave_parent()
@@ -99,17 +102,21 @@ class BitStream(Unrepeatable):
         """A uniform integer in [0, 2**count)."""
         if type(count) is not int or count < 0:
             count = integer("count", count, at_least=0)
-        size = (count + 7) // 8
-        return int.from_bytes(self.bytes(size), "little") >> (8 * size - count) if count else 0
+        if not count:
+            return 0
+        size = (count + 7) >> 3
+        return int.from_bytes(self._take(size), "little") >> 8 * size - count
 
     def below(self, bound: int) -> int:
         """An exactly uniform integer in [0, bound), by rejection."""
         if type(bound) is not int or bound < 1:
             bound = integer("bound", bound, at_least=1)
+        if bound == 1:
+            return 0
         width = (bound - 1).bit_length()
         size = (width + 7) >> 3
         spare = 8 * size - width
-        while (drawn := int.from_bytes(self.bytes(size), "little") >> spare) >= bound:
+        while (drawn := int.from_bytes(self._take(size), "little") >> spare) >= bound:
             pass
         return drawn
 
