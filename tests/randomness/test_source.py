@@ -276,12 +276,12 @@ def test_the_first_bytes_of_a_system_source_are_the_kernels_own(monkeypatch):
     monkeypatch.setattr(os, "urandom", lambda count: asked.append(count) or bytes([len(asked)]) * count)
     source = system_source()
     assert asked == []
-    assert source.bytes(100) == b"\1" * 100
-    assert source.bytes(28) == b"\1" * 28
-    assert asked == [128]
+    assert source.bytes(40) == b"\1" * 40
+    assert source.bytes(24) == b"\1" * 24
+    assert asked == [64]
     assert source.bytes(40) == keyed(b"\2" * 32).bytes(40)
-    assert asked == [128, 32]
-    assert system_source().bytes(200) == keyed(b"\3" * 32).bytes(200)
+    assert asked == [64, 32]
+    assert system_source().bytes(100) == keyed(b"\3" * 32).bytes(100)
 
 
 def test_coins_of_one_over_e_take_the_bytes_of_integers_below():

@@ -19,7 +19,7 @@ from dpselect.randomness.session import Unrepeatable
 __all__ = ["BitStream", "Shape", "parse_shape"]
 
 _BUFFER = 1 << 12
-_FIRST = 1 << 7
+_FIRST = 1 << 6
 """Bytes that a source of system entropy takes from there before it makes a stream: many draw a number or two."""
 _MOST = 1 << 44
 _SPARE = [8 - (k - 1).bit_length() if k else 8 for k in range(257)]
@@ -65,17 +65,6 @@ class BitStream(Unrepeatable):
         refuse_while_starting("a draw from system entropy")
         return os.urandom(_FIRST)
 
-    @property
-    def replayable(self) -> bool:
-        """Whether anyone who knows the key can repeat these draws. Such draws promise nothing to that person."""
-        return self._key is not None
-
-    def bytes(self, count: int) -> bytes:
-        """`count` uniform random bytes."""
-        if type(count) is not int or not 0 <= count <= _MOST:  # fewer than none would wind the stream back
-            count = integer("count", count, at_least=0, at_most=_MOST)
-        return self._take(count)
-
     def _take(self, count: int) -> bytes:
         with self._lock:
             if self._process is not this_process():  # copies: begins again from system entropy in a forked child
@@ -88,6 +77,17 @@ class BitStream(Unrepeatable):
                 start, end = 0, count
             self._position = end
             return self._buffer[start:end]
+
+    @property
+    def replayable(self) -> bool:
+        """Whether anyone who knows the key can repeat these draws. Such draws promise nothing to that person."""
+        return self._key is not None
+
+    def bytes(self, count: int) -> bytes:
+        """`count` uniform random bytes."""
+        if type(count) is not int or not 0 <= count <= _MOST:  # fewer than none would wind the stream back
+            count = integer("count", count, at_least=0, at_most=_MOST)
+        return self._take(count)
 
     def _leave_parent(self) -> None:
         """In a forked child: a stream of its own, or where there can be none an error."""
