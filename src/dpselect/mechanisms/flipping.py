@@ -22,6 +22,7 @@ __all__ = ["PermuteAndFlip", "draw_permute_and_flip", "permute_and_flip"]
 
 _WORD = 2.0**32
 _LEAST = math.exp(-40.0)
+"""Smaller probabilities are taken for this one, which is below 2**-57, and decided exactly."""
 _MARGIN = 2.0**-8
 """In units of 2**-32: how far a computed probability may be off, 2**-40; NumPy's exp is far better than that."""
 

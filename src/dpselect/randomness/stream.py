@@ -123,8 +123,8 @@ class BitStream(Unrepeatable):
     def unit_coins(self, most: float = math.inf) -> int:
         """How many coins of probability exp(-1) land heads before one lands tails, up to `most` of them.
 
-        A coin lands heads if the least k >= 2 with a positive draw below k is odd: k - 1 draws of 0 have probability
-        1/(k - 1)! (von Neumann 1951). This takes the bytes that `below(2)`, `below(3)` and so on would take.
+        A coin lands heads if the least k >= 2 with a positive draw below k is odd (Canonne, Kamath, Steinke 2020,
+        Algorithm 1). This takes the bytes that `below(2)`, `below(3)` and so on would take.
         """
         heads, k = 0, 2
         with self._lock:
