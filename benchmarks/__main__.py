@@ -23,10 +23,12 @@ import time
 import warnings
 from collections.abc import Callable
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from benchmarks.questions import Question, questions
+from benchmarks.scalar_calls import scalar_calls, scalar_curves
 from benchmarks.scaling import Curve, curves
 
 TURN = 0.02
@@ -181,7 +183,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
             options.json.write_text(json.dumps(result, indent=1), encoding="utf-8")
 
     known = {(found["area"], found["title"]) for found in result["questions"]}
-    for question in questions(options.quick):
+    for question in chain(questions(options.quick), scalar_calls(options.quick)):
         wanted = not options.only or question.area in options.only
         if wanted and (question.area, question.title) not in known:
             found = measure(question, 1 if options.quick else options.rounds, options.without)
@@ -189,7 +191,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
             print(table(found), flush=True)
             keep()
     known = {(found["what"], found["along"]) for found in result["scaling"]}
-    for curve in curves(options.quick):
+    for curve in chain(curves(options.quick), scalar_curves(options.quick)):
         wanted = not options.only or "scaling" in options.only
         if wanted and (curve.what, curve.along) not in known:
             found = measure_curve(curve, 1 if options.quick else 3)

@@ -41,6 +41,10 @@ def test_ids_are_there_once_each():
     places = unique_ids(["a", "b"], "id")
     assert places == {"a": 0, "b": 1}
     assert aligned(places, ["b", "a"], ["x", "y"], "id") == ["y", "x"]
+    given = ["x", "y"]
+    same = aligned(places, ["a", "b"], given, "id")
+    assert same == given
+    assert same is not given
     for ids, said in (
         (["a", ""], "without an id"),
         (["a", "a"], "more than once"),

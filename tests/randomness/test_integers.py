@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from dpselect.errors import ArgumentError
-from dpselect.randomness import discrete_gaussian_array, integers, keyed_source
+from dpselect.randomness import RandomSource, discrete_gaussian_array, integers, keyed_source
 from dpselect.randomness.integers import (
     discrete_gaussian,
     discrete_laplace,
@@ -110,3 +110,56 @@ def test_parameters_out_of_range() -> None:
         geometric(0.0)
     with pytest.raises(ArgumentError, match="exponent"):
         exponential_coin(-1)
+
+
+def plain_coin(exponent: Fraction, random: RandomSource) -> bool:
+    """Canonne, Kamath, Steinke (2020), Algorithm 1, word by word."""
+    whole = math.floor(exponent)
+    return all(plain_small_coin(Fraction(1), random) for _ in range(whole)) and plain_small_coin(
+        exponent - whole, random
+    )
+
+
+def plain_small_coin(exponent: Fraction, random: RandomSource) -> bool:
+    k = 1
+    while random.below(exponent.denominator * k) < exponent.numerator:
+        k += 1
+    return k % 2 == 1
+
+
+def plain_laplace(scale: Fraction, random: RandomSource) -> int:
+    """Algorithm 2."""
+    t, s = scale.numerator, scale.denominator
+    while True:
+        low = random.below(t)
+        if not plain_coin(Fraction(low, t), random):
+            continue
+        high = 0
+        while plain_coin(Fraction(1), random):
+            high += 1
+        magnitude = (low + t * high) // s
+        negative = random.bits(1)
+        if not negative or magnitude:
+            return -magnitude if negative else magnitude
+
+
+def plain_gaussian(variance: Fraction, random: RandomSource) -> int:
+    """Algorithm 3."""
+    t = math.isqrt(math.floor(variance)) + 1
+    while True:
+        proposal = plain_laplace(Fraction(t), random)
+        distance = abs(proposal) - variance / t
+        if plain_coin(distance * distance / (2 * variance), random):
+            return proposal
+
+
+@pytest.mark.parametrize("size", [Fraction(1, 3), 1, 2.0, 3.3, Fraction(7, 2), 2.0**-30, 2.0**40, np.int64(5)])
+def test_draws_take_the_random_bits_of_the_algorithms(size: float) -> None:
+    """Number by number, and the bits after them are the same: a key gives what it gave before."""
+    exact, here, there = Fraction(int(size) if isinstance(size, np.int64) else size), keyed_source(1), keyed_source(1)
+    for _ in range(60):
+        assert discrete_laplace(size, here) == plain_laplace(exact, there)
+        assert discrete_gaussian(size, here) == plain_gaussian(exact, there)
+        if size < 9:
+            assert exponential_coin(size, here) == plain_coin(exact, there)
+    assert here.bits(64) == there.bits(64)

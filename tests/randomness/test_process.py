@@ -35,6 +35,8 @@ def test_another_process_number_renews_the_identity(monkeypatch):
     """Where the kernel has no pages that it wipes and the fork was told to nobody."""
     ours, number = this_process(), os.getpid()
     monkeypatch.setattr(process, "_identity", ours)
+    monkeypatch.setattr(process, "_page", bytearray(b"\1"))
+    assert this_process() is ours
     monkeypatch.setattr("os.getpid", lambda: number + 1)
     assert this_process() is not ours
 
@@ -61,3 +63,10 @@ def test_without_such_pages_a_byte_stays_one(monkeypatch):
     monkeypatch.setattr("sys.platform", "darwin")
     page = process._wiped_page()
     assert bytes(page) == b"\1"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages that a fork wipes")
+def test_a_kernel_that_takes_every_advice_is_not_believed(monkeypatch):
+    """QEMU before version 7 says yes to every number and wipes nothing."""
+    monkeypatch.setattr(process, "_advises", lambda page, advice: True)
+    assert bytes(process._wiped_page()) == b"\1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import json
+import math
 import multiprocessing
 import os
 import pickle
@@ -33,6 +34,11 @@ _SOURCE = system_source()
 
 def _drawn(_):
     return _SOURCE.bytes(32).hex()
+
+
+def keyed(key):
+    """A source with this key of AES itself."""
+    return source_module.RandomSource(key)
 
 
 def in_forked_child(work, fork=os.fork):
@@ -93,10 +99,13 @@ def test_small_portions_come_from_one_stream():
     assert crossing.bytes(50) not in whole + tail
 
 
-def test_no_part_of_the_stream_is_handed_out_twice():
-    source = keyed_source(3)
+@pytest.mark.parametrize("make", [lambda: keyed_source(3), system_source])
+def test_no_part_of_the_stream_is_handed_out_twice(make):
+    source = make()
+    small = [source.bytes(n) for n in (30, 60, 37, 1)]
+    assert [len(portion) for portion in small] == [30, 60, 37, 1]
     portions = [source.bytes(n) for n in (4000, 5000, 96, 64, 9000, 4096, 333) * 3]
-    text = b"".join(portions)
+    text = b"".join([*small, *portions])
     blocks = {text[i : i + 16] for i in range(len(text) - 16)}
     assert len(blocks) == len(text) - 16
 
@@ -259,6 +268,39 @@ class TestFork:
     def test_a_child_may_make_its_own(self):
         expected = keyed_source(2).bytes(8).hex()
         assert in_forked_child(lambda: keyed_source(2).bytes(8).hex()) == expected
+
+
+def test_the_first_bytes_of_a_system_source_are_the_kernels_own(monkeypatch):
+    """A source that draws a number or two makes no cipher; one that draws more takes a key of its own."""
+    asked = []
+    monkeypatch.setattr(os, "urandom", lambda count: asked.append(count) or bytes([len(asked)]) * count)
+    source = system_source()
+    assert asked == []
+    assert source.bytes(40) == b"\1" * 40
+    assert source.bytes(24) == b"\1" * 24
+    assert asked == [64]
+    assert source.bytes(40) == keyed(b"\2" * 32).bytes(40)
+    assert asked == [64, 32]
+    assert system_source().bytes(100) == keyed(b"\3" * 32).bytes(100)
+
+
+def test_coins_of_one_over_e_take_the_bytes_of_integers_below():
+    """Against a draw below 2, 3, ... for each coin, with buffers that end at any place and limits on the number."""
+    one, other = keyed_source("coins"), keyed_source("coins")
+    for turn in range(3000):
+        most = (math.inf, 0, 1, 2)[turn % 4]
+        heads = 0
+        while heads < most and plain_unit_coin(other):
+            heads += 1
+        assert one.unit_coins(most) == heads
+    assert one.bits(64) == other.bits(64)
+
+
+def plain_unit_coin(source):
+    k = 1
+    while not source.below(k):
+        k += 1
+    return k % 2 == 1
 
 
 def test_threads_share_one_stream_without_repeats():

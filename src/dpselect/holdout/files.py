@@ -88,10 +88,13 @@ def read_cells(
 
 def texts(values: Iterable[Any]) -> list[str]:
     """Ids or classes as texts: 1 and "1" are the same one. None, NaN and the like become empty."""
-    return [_text(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
+    given = values.tolist() if isinstance(values, np.ndarray) else values
+    return [value if type(value) is str else _text(value) for value in given]
 
 
 def _text(value: Any) -> str:
+    if type(value) is int:
+        return str(value)
     missing = value is None or type(value).__name__ in ("NAType", "NaTType")
     if isinstance(value, (float, np.floating, np.datetime64)):
         missing = bool(value != value)
@@ -112,12 +115,14 @@ def aligned(places: dict[str, int], ids: Sequence[str], values: Sequence[str], c
     """The values in the order of the holdout. Raises `ContentError` unless both have the same ids, each once."""
     if len(values) != len(ids):
         raise ContentError(f"the predictions and their ids in column {column!r} differ in length")
-    given = unique_ids(ids, column)
-    if not given.keys() <= places.keys():
-        raise ContentError(f"column {column!r} has ids that the holdout does not have")
-    if len(given) != len(places):
+    if list(places) == ids:
+        return list(values)
+    given = dict(zip(ids, values, strict=True))
+    if len(given) != len(ids) or given.keys() != places.keys():
+        if not unique_ids(ids, column).keys() <= places.keys():
+            raise ContentError(f"column {column!r} has ids that the holdout does not have")
         raise ContentError(f"column {column!r} lacks ids of the holdout")
-    return [values[given[name]] for name in places]
+    return list(map(given.__getitem__, places))
 
 
 def class_names(values: Iterable[str], *, naming: int = NAMING) -> list[str]:
@@ -130,9 +135,10 @@ def class_names(values: Iterable[str], *, naming: int = NAMING) -> list[str]:
     >>> class_names(["1", "1.0", "True", "TRUE", "cat", "1_0", "inf"])
     ['1.0', '1.0', '1.0', '1.0', 'cat', '1_0', 'inf']
     """
-    if naming == 1:
-        return [_first_name(value) for value in values]
-    return [_class_name(value) for value in values]
+    given = list(values)
+    name_of = _first_name if naming == 1 else _class_name
+    names = {value: name_of(value) for value in set(given)}
+    return [names[value] for value in given]
 
 
 def _class_name(text: str) -> str:
@@ -150,7 +156,7 @@ def _first_name(text: str) -> str:
 
 def predicted_classes(values: Sequence[str], column: str, *, naming: int = NAMING) -> list[str]:
     """`class_names` of predictions. Raises `ContentError` where one is missing: empty or NaN."""
-    if any(not value or value.strip("+-").lower() == "nan" for value in values):
+    if any(not value or value.strip("+-").lower() == "nan" for value in set(values)):
         raise ContentError(f"column {column!r} has rows without a prediction")
     return class_names(values, naming=naming)
 

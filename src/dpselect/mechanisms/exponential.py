@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.mechanisms.bounded_range_price import bounded_range
-from dpselect.mechanisms.mechanism import released_value
+from dpselect.mechanisms.mechanism import configured, released_value
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method
 from dpselect.mechanisms.scores import CHUNK, ScoreChunks, Scores
 from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee, Spender
 from dpselect.randomness import RandomSource
-from dpselect.randomness.lazy import coin, exponential_enclosure
+from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 
 __all__ = ["ExponentialMechanism", "draw_exponential", "exponential_mechanism", "relative_weights"]
 
@@ -29,6 +29,8 @@ _UNIT_BITS = 37
 _SCALE = 2.0**_UNIT_BITS + 2.0**8
 """Proposal weights are whole multiples of 2**-37, a factor 1 + 2**-29 above the true ones, so that a chunk of them
 adds up without rounding: CHUNK * (_SCALE + 2**8) < 2**53."""
+_BLUR = 2.0**-42
+"""How far a probability computed in double precision may be off: it is at most 1 and within 2**-43."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +125,7 @@ def exponential_mechanism(
     1
     """
     check_method(method)
-    mechanism = ExponentialMechanism(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic)
+    mechanism = configured(ExponentialMechanism, sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic)
     return int(released_value(mechanism, scores, spender=spender, label=label, random=random))
 
 
@@ -139,7 +141,8 @@ def draw_exponential(scores: Scores, rate: Fraction, random: RandomSource) -> in
     """
     if scores.best == -math.inf:
         return random.below(scores.count)
-    best = Fraction(scores.best)
+    if scores.few is not None:
+        return _drawn_of_few(scores.few, scores.best, rate, random)
     found: list[tuple[int, int]] = []
     for chunk, weights in _proposals(scores, rate):
         found.append((len(chunk), int(weights.sum()) * (len(chunk) // len(weights))))
@@ -159,19 +162,42 @@ def draw_exponential(scores: Scores, rate: Fraction, random: RandomSource) -> in
         group = int(np.searchsorted(running, place, side="right"))
         position = target * len(weights) + group
         score = float(chunk[position])
-        if score > -math.inf and _kept(rate * (best - Fraction(score)), int(weights[group]), random):
+        if score > -math.inf and _kept(rate, scores.best, score, int(weights[group]), random):
             return starts[block] + position
 
 
-def _kept(exponent: Fraction, weight: int, random: RandomSource) -> bool:
-    """A coin of probability 2**37 exp(-exponent) / weight."""
-    share = Fraction(1 << _UNIT_BITS, weight)
+def _drawn_of_few(scores: list[float], best: float, rate: Fraction, random: RandomSource) -> int:
+    """`draw_exponential` for groups of one, in plain Python."""
+    slope = float(rate)
+    exponents = [(score - best) * slope for score in scores]
+    weights = [int(math.exp(x) * _SCALE) + 1 if x > -28.0 else 1 for x in exponents]
+    totals = list(accumulate(weights))
+    while True:
+        place = bisect_right(totals, random.below(totals[-1]))
+        if scores[place] > -math.inf and _kept(rate, best, scores[place], weights[place], random):
+            return place
 
-    def probability(bits: int) -> tuple[Fraction, Fraction]:
+
+def _kept(rate: Fraction, best: float, score: float, weight: int, random: RandomSource) -> bool:
+    """A coin of probability 2**37 exp(-rate (best - score)) / weight, where that is at most 1.
+
+    In double precision it is within `_BLUR`. The exponent is rounded three times: that moves the probability by less
+    than 2**-46, since it is at most 1 for exponents up to 28, and falls beyond. `math.exp` must be within a factor 1 +-
+    2**-44 (those in use are within a few units of 2**-53).
+    """
+    word = random.bits(64)
+    probability = math.exp((score - best) * float(rate)) * 2.0**_UNIT_BITS / weight
+    if word < (probability - _BLUR) * 2.0**64:
+        return True
+    if word > (probability + _BLUR) * 2.0**64:
+        return False
+    exponent, share = rate * (Fraction(best) - Fraction(score)), Fraction(1 << _UNIT_BITS, weight)
+
+    def exact(bits: int) -> tuple[Fraction, Fraction]:
         low, high = exponential_enclosure(exponent, bits + _UNIT_BITS)
         return low * share, high * share
 
-    return coin(probability, random)
+    return LazyUniform(random, word, 64).below(exact)
 
 
 def _proposals(scores: Scores, rate: Fraction, start: int = 0) -> Iterator[tuple[Array, Array]]:

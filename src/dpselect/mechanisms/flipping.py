@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.mechanisms.exponential import relative_weights
-from dpselect.mechanisms.mechanism import released_value
+from dpselect.mechanisms.mechanism import configured, released_value
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method, flipping_guarantee
 from dpselect.mechanisms.scores import ScoreChunks, Scores
 from dpselect.numerics.search import Array
@@ -21,6 +21,8 @@ from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 __all__ = ["PermuteAndFlip", "draw_permute_and_flip", "permute_and_flip"]
 
 _WORD = 2.0**32
+_LEAST = math.exp(-40.0)
+"""Smaller probabilities are taken for this one, which is below 2**-57, and decided exactly."""
 _MARGIN = 2.0**-8
 """In units of 2**-32: how far a computed probability may be off, 2**-40; NumPy's exp is far better than that."""
 
@@ -107,7 +109,7 @@ def permute_and_flip(
     1
     """
     check_method(method)
-    mechanism = PermuteAndFlip(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic)
+    mechanism = configured(PermuteAndFlip, sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic)
     return int(released_value(mechanism, scores, spender=spender, label=label, random=random))
 
 
@@ -120,6 +122,8 @@ def draw_permute_and_flip(scores: Scores, rate: Fraction, random: RandomSource) 
     """
     if scores.best == -math.inf:
         return random.below(scores.count)
+    if scores.few is not None:
+        return _drawn_of_few(scores.few, scores.best, rate, random)
     heads, chosen, start = 0, 0, 0
     slope = float(rate)
     for score in scores.chunks():
@@ -132,6 +136,20 @@ def draw_permute_and_flip(scores: Scores, rate: Fraction, random: RandomSource) 
             chosen = start + int(np.flatnonzero(landed)[random.below(count)])
         start += len(score)
     return chosen
+
+
+def _drawn_of_few(scores: list[float], best: float, rate: Fraction, random: RandomSource) -> int:
+    """`draw_permute_and_flip` for one chunk, in plain Python."""
+    slope, landed = float(rate), []
+    words = random.words((len(scores) + 1) // 2).view(np.uint32).tolist()
+    for place, score in enumerate(scores):
+        exponent = (score - best) * slope
+        # `math.exp` is within a factor 1 +- 2**-44 (in use are functions within a few units of 2**-53)
+        excess = (math.exp(exponent) if exponent > -40.0 else _LEAST) * _WORD - words[place]
+        if excess >= 1.0 + _MARGIN or (excess > -_MARGIN and _heads(score, best, rate, words[place], random)):
+            landed.append(place)
+    random.below(len(landed))  # whether the first chunk that has heads is taken: it is
+    return landed[random.below(len(landed))]
 
 
 def _flip(score: Array, weights: Array, best: float, rate: Fraction, random: RandomSource) -> NDArray[np.bool_]:

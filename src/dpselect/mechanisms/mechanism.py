@@ -6,15 +6,17 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from functools import partial
-from typing import Any
+from functools import cache, lru_cache, partial
+from typing import Any, TypeVar
 
 from dpselect.errors import integer, number
-from dpselect.privacy import Guarantee, OutputGuarantee, Release, Spender, paid
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Release, Spender, paid
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
-__all__ = ["Mechanism", "Parsed", "real", "released_value", "whole"]
+__all__ = ["Mechanism", "Parsed", "configured", "real", "released_value", "whole"]
+
+_Mechanism = TypeVar("_Mechanism", bound="Mechanism")
 
 
 def real(**limits: Any) -> dict[str, Any]:
@@ -31,17 +33,29 @@ class Parsed:
     """A frozen dataclass whose fields are parsed as their metadata say, and its adjacency."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]
-            given = getattr(self, field.name)
-            if "parse" in field.metadata:
-                self._parsed(**{field.name: field.metadata["parse"](field.name, given)})
-            elif field.name == "adjacency":
-                self._parsed(adjacency=parse_adjacency(given))
+        kind: Any = type(self)
+        for name, parse in _parsers(kind):
+            given = getattr(self, name)
+            parsed = parse(name, given)
+            if parsed is not given:
+                object.__setattr__(self, name, parsed)
 
     def _parsed(self, **values: Any) -> None:
         """Replace the arguments by their parsed values, for a `__post_init__`."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+
+@cache
+def _parsers(kind: Any) -> list[tuple[str, Callable[[str, Any], Any]]]:
+    """The fields of a class that are parsed, and by what."""
+    named = [(field.name, field.metadata.get("parse")) for field in fields(kind)]
+    named = [(name, _adjacency if name == "adjacency" else parse) for name, parse in named]
+    return [(name, parse) for name, parse in named if parse is not None]
+
+
+def _adjacency(_name: str, given: Adjacency | str) -> Adjacency:
+    return given if type(given) is Adjacency else parse_adjacency(given)
 
 
 class Mechanism(Parsed, ABC):
@@ -104,6 +118,25 @@ class Mechanism(Parsed, ABC):
         name = type(self).__name__ if label is None else label
         public = {"spender": spender, "label": name, "replayable": source.replayable}
         return paid(lambda: run(source), mechanism.guarantee, form=mechanism.form(*data), **public)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _kept(kind: type[Any], **parameters: Any) -> Any:
+    return kind(**parameters)
+
+
+def configured(kind: type[_Mechanism], **parameters: Any) -> _Mechanism:
+    """Return `kind(**parameters)`, for a function form: the same one again for the same parameters.
+
+    >>> from dpselect.mechanisms import NoisyCount
+    >>> configured(NoisyCount, epsilon=0.5) is configured(NoisyCount, epsilon=0.5)
+    True
+    """
+    try:
+        kept: _Mechanism = _kept(kind, **parameters)
+    except TypeError:  # one that cannot be kept, such as an array without dimensions, or one that is refused again
+        return kind(**parameters)
+    return kept
 
 
 def released_value(

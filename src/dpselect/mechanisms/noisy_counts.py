@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import SupportsIndex
 
+from dpselect.caching import CopiedByFields
 from dpselect.errors import ArgumentError, integer, number, rational
-from dpselect.mechanisms.mechanism import Mechanism, released_value
+from dpselect.mechanisms.mechanism import Mechanism, configured, released_value
 from dpselect.numerics.logs import fraction_up
 from dpselect.privacy import Adjacency, Guarantee, Spender, pure_dp, zcdp
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
-from dpselect.randomness.integers import discrete_gaussian, discrete_laplace
+from dpselect.randomness.integers import discrete_gaussian, discrete_laplace, draw_laplace
 
 __all__ = ["NoisyCount", "discrete_gaussian", "discrete_laplace", "noisy_count"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyCount(Mechanism):
+class NoisyCount(CopiedByFields, Mechanism):
     """A count of rows with some property (correct predictions, say), plus integer noise.
 
     One row changes the count by at most one, whether it is added, removed or replaced. The result may be negative or
@@ -52,7 +54,7 @@ class NoisyCount(Mechanism):
         _ = self._parameter
         super().__post_init__()
 
-    @property
+    @cached_property
     def _parameter(self) -> Fraction:
         """The exact value, between 2**-60 and 2**60, so that the rational arithmetic stays short."""
         name = "epsilon" if self.noise_multiplier is None else "noise_multiplier"
@@ -80,10 +82,15 @@ class NoisyCount(Mechanism):
             # without the value, which is the true count
             raise type(error)("count must be an integer") from None
         if self.noise_multiplier is None:
-            scale = 1 / epsilon_used(self._parameter)
-            return lambda random: whole + discrete_laplace(scale, random)
+            scale = _laplace_scale(self._parameter)
+            return lambda random: whole + draw_laplace(*scale, random)
         variance = self._parameter**2
         return lambda random: whole + discrete_gaussian(variance, random)
+
+
+@lru_cache(maxsize=256)
+def _laplace_scale(epsilon: Fraction) -> tuple[int, int]:
+    return (1 / epsilon_used(epsilon)).as_integer_ratio()
 
 
 def noisy_count(
@@ -120,5 +127,5 @@ def noisy_count(
     >>> isinstance(noisy_count(90, epsilon=1.0, random=keyed_source(1)), int)
     True
     """
-    mechanism = NoisyCount(epsilon=epsilon, noise_multiplier=noise_multiplier, adjacency=adjacency)
+    mechanism = configured(NoisyCount, epsilon=epsilon, noise_multiplier=noise_multiplier, adjacency=adjacency)
     return int(released_value(mechanism, count, spender=spender, label=label, random=random))

@@ -16,7 +16,7 @@ from dpselect.errors import ArgumentError
 from dpselect.mechanisms.bounded_range_price import BoundedRangeProfile, bounded_range
 from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.flipping import draw_permute_and_flip
-from dpselect.mechanisms.mechanism import released_value
+from dpselect.mechanisms.mechanism import configured, released_value
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
 from dpselect.mechanisms.score_mechanism import DOWN, Method, ScoreMechanism, check_method, flipping_guarantee
 from dpselect.mechanisms.scores import ScoreChunks, Scores
@@ -181,7 +181,7 @@ def report_noisy_max(  # noqa: PLR0913
     1
     """
     check_method(method)
-    mechanism = ReportNoisyMax(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic, noise=noise)
+    mechanism = configured(ReportNoisyMax, sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic, noise=noise)
     return int(released_value(mechanism, scores, spender=spender, label=label, random=random))
 
 
@@ -193,9 +193,10 @@ def _draw_laplace(scores: Scores, rate: Fraction, random: RandomSource) -> int:
     """
     if scores.best == -math.inf:
         return random.below(scores.count)
+    if scores.few is not None:
+        return _drawn_of_few(scores.few, scores.best, rate, random)
     contenders: list[tuple[float, Contender]] = []
-    floor, start = -math.inf, 0
-    best, slope = Fraction(scores.best), float(rate)
+    floor, start, slope = -math.inf, 0, float(rate)
     for score in scores.chunks():
         words = random.words(len(score))
         estimate = _estimates(score, words, scores.best, slope)
@@ -203,14 +204,34 @@ def _draw_laplace(scores: Scores, rate: Fraction, random: RandomSource) -> int:
         estimate[coarse] = -np.inf
         floor = max(floor, float(estimate.max()) - WINDOW)
         for place in np.flatnonzero(((estimate >= floor) | coarse) & (score > -np.inf)):
-            word = int(words[place])
-            noise = LazyLaplace(random, word >> 1, 63, bool(word & 1))
-            centre = rate * (Fraction(float(score[place])) - best)
             certain = math.inf if coarse[place] else float(estimate[place])
-            contenders.append((certain, Contender(start + int(place), centre, noise)))
+            one = _contender(start + int(place), float(score[place]), int(words[place]), scores.best, rate, random)
+            contenders.append((certain, one))
         contenders = [c for c in contenders if c[0] >= floor]
         start += len(score)
     return ranking([contender for _, contender in contenders], 1)[0]
+
+
+def _contender(index: int, score: float, word: int, best: float, rate: Fraction, random: RandomSource) -> Contender:
+    centre = rate * (Fraction(score) - Fraction(best))
+    return Contender(index, centre, LazyLaplace(random, word >> 1, 63, bool(word & 1)))
+
+
+def _drawn_of_few(scores: list[float], best: float, rate: Fraction, random: RandomSource) -> int:
+    """`_draw_laplace` in plain Python."""
+    slope, estimates = float(rate), []
+    words = random.words(len(scores)).tolist()
+    for score, word in zip(scores, words, strict=True):
+        if word >> 1 < FEW_BITS:
+            estimates.append(math.inf)
+            continue
+        size = math.log(((word >> 1) + 0.5) * 2.0**-63)
+        estimates.append((score - best) * slope + (size if word & 1 else -size))
+    floor = max((one for one in estimates if one < math.inf), default=-math.inf) - WINDOW
+    near = [place for place, one in enumerate(estimates) if one >= floor and scores[place] > -math.inf]
+    if len(near) == 1:
+        return near[0]
+    return ranking([_contender(place, scores[place], words[place], best, rate, random) for place in near], 1)[0]
 
 
 def _estimates(score: Array, words: NDArray[np.uint64], best: float, rate: float) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -39,14 +40,20 @@ def ranking(contenders: list[Contender], count: int) -> list[int]:
     """The indices of the `count` largest noisy scores, largest first. Noisy scores differ with probability one."""
     if len(contenders) == 1:
         return [contenders[0].index][:count]
-    known = [(c, c.enclosure(_BITS)) for c in contenders]
+    enclosures = [c.enclosure(_BITS) for c in contenders]
+    widest = max((high - low for low, high in enclosures), default=Fraction(0))
+    left = sorted(range(len(contenders)), key=lambda place: enclosures[place][0])  # the largest one last
     ranked: list[int] = []
-    while known and len(ranked) < count:
-        floor = max(low for _, (low, _) in known)
-        leaders = [c for c, (_, high) in known if high >= floor]
-        first = leaders[0] if len(leaders) == 1 else _largest(leaders)
+    while left and len(ranked) < count:
+        floor = enclosures[left[-1]][0]
+        near = itertools.takewhile(lambda place: enclosures[place][0] >= floor - widest, reversed(left))  # noqa: B023
+        leaders = sorted(place for place in near if enclosures[place][1] >= floor)
+        if len(leaders) == 1:
+            first = contenders[left.pop()]
+        else:
+            first = _largest([contenders[place] for place in leaders])
+            left.remove(contenders.index(first))
         ranked.append(first.index)
-        known = [pair for pair in known if pair[0] is not first]
     return ranked
 
 

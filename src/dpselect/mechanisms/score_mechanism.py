@@ -6,10 +6,12 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
+from dpselect.caching import CopiedByFields
 from dpselect.errors import ArgumentError, flag
 from dpselect.mechanisms.mechanism import Mechanism, real
 from dpselect.mechanisms.scores import ScoreChunks, Scores, declared_scores
@@ -27,7 +29,7 @@ DOWN = 1.0 - 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreMechanism(Mechanism):
+class ScoreMechanism(CopiedByFields, Mechanism):
     """Parameters that are fixed before the data is seen.
 
     Attributes:
@@ -46,7 +48,7 @@ class ScoreMechanism(Mechanism):
     monotonic: bool = field(default=False, metadata={"parse": flag})
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
-    @property
+    @cached_property
     def rate(self) -> Fraction:
         """epsilon / (2 sensitivity), or epsilon / sensitivity for monotonic scores, exactly."""
         return epsilon_used(self.epsilon) / Fraction(self.sensitivity) / (1 if self.monotonic else 2)

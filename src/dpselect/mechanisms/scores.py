@@ -23,6 +23,7 @@ from dpselect.numerics.search import Array
 
 __all__ = [
     "CHUNK",
+    "FEW",
     "ScoreChunks",
     "Scores",
     "as_doubles",
@@ -36,8 +37,12 @@ __all__ = [
 CHUNK = 1 << 15
 """Scores handled at a time: 256 kB of doubles, which stay in a core's cache."""
 
+FEW = 32
+"""Up to so many scores are drawn from in plain Python, which takes less time than the calls of NumPy."""
+
 _LONG = 1 << 18
 _WHOLE = 1 << 53
+_NUMBERS = frozenset((float, int, np.float64))
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -73,12 +78,14 @@ class Scores:
         count: how many there are.
         best: the largest; -inf when there is none above.
         clean: whether no score is NaN or +inf.
+        few: all of them in order, if they are few, and else None.
     """
 
     parts: Callable[[], Iterator[Any]]
     count: int
     best: float
     clean: bool
+    few: list[float] | None = None
 
     def vector(self) -> Array:
         """A copy of all scores as doubles."""
@@ -102,7 +109,9 @@ def as_doubles(piece: NDArray[Any]) -> Array:
 
 def as_score(name: str, value: Any) -> float:
     """One number as `as_doubles` has it. Raises `TypeError` for what is not a number, without showing it."""
-    if type(value) is not float and isinstance(value, (int, np.integer)):
+    if type(value) is float:
+        return value
+    if isinstance(value, (int, np.integer)):
         return float(min(max(int(value), -_WHOLE), _WHOLE))
     return secret_number(name, value)
 
@@ -204,7 +213,6 @@ def declared_scores(
     Type and shape are checked now, with the errors of `read_parts`. So is their number, by `check_count` and for being
     none at all (`ArgumentError`). Both are checked for a stream when it is read. The number of candidates is public.
     """
-    parts = read_parts(scores, name)
 
     def check(count: int) -> None:
         if not count:
@@ -212,6 +220,11 @@ def declared_scores(
         if check_count is not None:
             check_count(count)
 
+    few = _few(scores)
+    if few is not None:
+        check(len(few))
+        return lambda: _of_few(few)
+    parts = read_parts(scores, name)
     if not hasattr(scores, "iterchunks"):
         check(sum(map(len, parts())))
 
@@ -221,6 +234,21 @@ def declared_scores(
         return found
 
     return read
+
+
+def _few(scores: Any) -> list[float] | None:
+    """The scores as doubles if they are a few numbers, in a list or an array. Others are read by `read_parts`."""
+    if isinstance(scores, np.ndarray):
+        return scores.tolist() if scores.dtype == np.float64 and scores.ndim == 1 and 0 < len(scores) <= FEW else None
+    if isinstance(scores, (list, tuple)) and 0 < len(scores) <= FEW and _NUMBERS.issuperset(map(type, scores)):
+        return [float(score) if type(score) is not int else as_score("score", score) for score in scores]
+    return None
+
+
+def _of_few(scores: list[float]) -> Scores:
+    if not all(map(math.isfinite, scores)):
+        scores = [min(score, _LARGEST) if score > -math.inf else -math.inf for score in scores]
+    return Scores(lambda: iter([np.array(scores)]), len(scores), max(scores), True, scores)
 
 
 def _counted(parts: Callable[[], Iterator[NDArray[Any]]]) -> Scores:

@@ -242,7 +242,7 @@ def _parameter(name: str, value: SupportsFloat) -> float:
 
 def _public(threshold: SupportsFloat) -> float:
     """A threshold without its value in an error message, which may be read by someone who must not see it."""
-    parsed = secret_number("threshold", threshold)
+    parsed = threshold if type(threshold) is float else secret_number("threshold", threshold)
     if math.isnan(parsed):
         raise ArgumentError("threshold must not be NaN")
     return parsed

@@ -35,7 +35,7 @@ class ThresholdTest:
     that of the query noise, `rate` one over the latter.
     """
 
-    __slots__ = ("_blur", "_noise", "_offset", "_random", "_rate", "_ratio", "_slope")
+    __slots__ = ("_blur", "_margin", "_noise", "_offset", "_random", "_rate", "_ratio", "_slope")
 
     def __init__(self, *, ratio: Fraction, rate: Fraction, random: RandomSource) -> None:
         self._ratio, self._rate, self._random = ratio, rate, random
@@ -44,6 +44,7 @@ class ThresholdTest:
         self._offset = float(ratio * (low + high) / 2)
         self._blur = float(ratio * (high - low)) + 2.0**-48 * abs(self._offset)
         self._slope = float(rate)
+        self._margin = _SLACK + self._blur
 
     def single(self, value: float, threshold: float) -> bool:
         """One test with fresh noise."""
@@ -57,8 +58,10 @@ class ThresholdTest:
         if gap == math.inf:
             return True
         scaled = gap * self._slope
-        probability = _tail(self._offset - scaled)
-        margin = _SLACK + self._blur + 2.0**-48 * abs(scaled)
+        excess = self._offset - scaled
+        small = 0.5 * math.exp(-abs(excess))
+        probability = small if excess >= 0.0 else 1.0 - small
+        margin = self._margin + 2.0**-48 * abs(scaled)
         if word < (probability - margin) * _WORD:
             return True
         if word > (probability + margin) * _WORD:
@@ -114,7 +117,7 @@ class ThresholdTest:
             scaled = np.clip(np.where(np.isnan(gap), -np.inf, gap) * self._slope, -1e300, 1e300)
             excess = self._offset - scaled
             small = 0.5 * np.exp(-np.abs(excess))
-            margin = _SLACK + self._blur + 2.0**-48 * np.abs(scaled)
+            margin = self._margin + 2.0**-48 * np.abs(scaled)
         probability = np.where(excess >= 0.0, small, 1.0 - small)
         uniform = words.astype(np.float64) * 2.0**-64
         positive = uniform < probability - margin
@@ -164,11 +167,6 @@ def _largest_gaps(values: NDArray[Any], thresholds: Array) -> Array:
         found.append(_block_maxima(gaps))
     largest = np.concatenate(found)
     return largest if thresholds.ndim else _minus(largest, thresholds)
-
-
-def _tail(excess: float) -> float:
-    small = 0.5 * math.exp(-abs(excess))
-    return small if excess >= 0.0 else 1.0 - small
 
 
 def _minus(values: Array, thresholds: Array) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ __all__ = [
     "discrete_gaussian_array",
     "discrete_laplace",
     "discrete_laplace_array",
+    "draw_laplace",
     "exponential_coin",
     "geometric",
 ]
@@ -44,19 +46,31 @@ def exponential_coin(exponent: Fraction | float, random: RandomSource | None = N
     """
     random = resolve(random)
     number("exponent", exponent, at_least=0.0)
-    exponent = rational("exponent", exponent)
-    whole = math.floor(exponent)
-    for _ in range(whole):
-        if not _small_coin(Fraction(1), random):
-            return False
-    return _small_coin(exponent - whole, random)
+    return _coin(*_ratio("exponent", exponent), random)
 
 
-def _small_coin(exponent: Fraction, random: RandomSource) -> bool:
-    k = 1
-    while random.below(exponent.denominator * k) < exponent.numerator:
-        k += 1
-    return k % 2 == 1
+def _coin(numerator: int, denominator: int, random: RandomSource) -> bool:
+    """A coin of probability exp(-numerator/denominator)."""
+    whole, rest = divmod(numerator, denominator)
+    return random.unit_coins(whole) == whole and _small_coin(rest, denominator, random)
+
+
+def _ratio(name: str, value: SupportsFloat) -> tuple[int, int]:
+    """The numerator and denominator of a public number that `number` has let pass."""
+    exact = value if isinstance(value, (int, float, Fraction)) else rational(name, value)
+    return exact.as_integer_ratio()
+
+
+def _small_coin(numerator: int, denominator: int, random: RandomSource) -> bool:
+    """A coin of probability exp(-numerator/denominator), for a ratio from 0 to 1."""
+    if not numerator:
+        return True
+    common = math.gcd(numerator, denominator)  # fewer bits are drawn below a smaller number
+    least, step = numerator // common, denominator // common
+    bound, below = step, random.below
+    while below(bound) < least:
+        bound += step
+    return bool(bound // step & 1)
 
 
 def geometric(probability: Fraction | float, random: RandomSource | None = None) -> int:
@@ -113,16 +127,16 @@ def discrete_laplace(scale: Fraction | float, random: RandomSource | None = None
     """
     random = resolve(random)
     number("scale", scale, at_least=2.0**-60, at_most=2.0**60)  # so that the rational arithmetic stays short
-    scale = rational("scale", scale)
-    t, s = scale.numerator, scale.denominator
+    return draw_laplace(*_ratio("scale", scale), random)
+
+
+def draw_laplace(t: int, s: int, random: RandomSource) -> int:
+    """`discrete_laplace` with scale t/s, a ratio in lowest terms that was checked."""
     while True:
         low = random.below(t)
-        if not exponential_coin(Fraction(low, t), random):
+        if not _small_coin(low, t, random):
             continue
-        high = 0
-        while _small_coin(Fraction(1), random):
-            high += 1
-        magnitude = (low + t * high) // s
+        magnitude = (low + t * random.unit_coins()) // s
         negative = random.bits(1)
         if negative and not magnitude:
             continue
@@ -136,12 +150,12 @@ def discrete_gaussian(variance: Fraction | float, random: RandomSource | None = 
     """
     random = resolve(random)
     number("variance", variance, at_least=2.0**-120)
-    variance = rational("variance", variance)
-    t = math.isqrt(math.floor(variance)) + 1
+    a, b = _ratio("variance", variance)
+    t = math.isqrt(a // b) + 1
     while True:
-        proposal = discrete_laplace(t, random)
-        distance = abs(proposal) - variance / t
-        if exponential_coin(distance * distance / (2 * variance), random):
+        proposal = draw_laplace(t, 1, random)
+        # (|proposal| - variance/t)**2 / (2 variance), in whole numbers
+        if _coin((abs(proposal) * b * t - a) ** 2, 2 * a * b * t * t, random):
             return proposal
 
 

@@ -23,6 +23,7 @@ from typing import Final
 __all__ = ["in_each_child", "this_process"]
 
 _MADV_WIPEONFORK: Final = 18  # linux/mman.h; since Linux 4.14
+_NO_ADVICE: Final = -1  # accepted by emulators alone, which accept every number and do nothing
 
 
 class _Identity:
@@ -38,14 +39,19 @@ def _wiped_page() -> mmap.mmap | bytearray:
     """A page whose first byte becomes 0 in a forked child, or a byte that stays 1 if the kernel has no such pages."""
     if sys.platform == "linux":
         page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        try:
-            page.madvise(_MADV_WIPEONFORK)
-        except OSError:
-            page.close()
-        else:
+        if _advises(page, _MADV_WIPEONFORK) and not _advises(page, _NO_ADVICE):
             page[0] = 1
             return page
+        page.close()
     return bytearray(b"\1")
+
+
+def _advises(page: mmap.mmap, advice: int) -> bool:
+    try:
+        page.madvise(advice)
+    except OSError:
+        return False
+    return True
 
 
 _page = _wiped_page()
@@ -58,8 +64,8 @@ def this_process() -> object:
     >>> this_process() is this_process()
     True
     """
-    # the number is compared too, for kernels without such pages
-    if not _page[0] or _identity.number != os.getpid():  # copies: the identity itself
+    # without such a page the number is compared: that is a call of the kernel, and takes longer than a draw
+    if not _page[0] or (type(_page) is bytearray and _identity.number != os.getpid()):  # copies: the identity itself
         _renew()
     return _identity
 

@@ -44,7 +44,7 @@ class RandomSource(BitStream):
 
         The child of a system source is fresh, so its label does not matter.
         """
-        if not self._replayable:
+        if self._key is None:
             return RandomSource(None)
         if isinstance(label, bool):
             raise TypeError("label must be a string or an integer")
@@ -101,7 +101,7 @@ class RandomSource(BitStream):
                 return order
 
     def __repr__(self) -> str:
-        return f"<RandomSource {'keyed, replayable' if self._replayable else 'system entropy'}>"
+        return f"<RandomSource {'keyed, replayable' if self.replayable else 'system entropy'}>"
 
     def __deepcopy__(self, memo: Any) -> RandomSource:  # copies: shared by clones
         # scikit-learn's clone() deep-copies parameters; a shared source keeps its draws distinct.

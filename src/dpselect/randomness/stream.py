@@ -19,7 +19,11 @@ from dpselect.randomness.session import Unrepeatable
 __all__ = ["BitStream", "Shape", "parse_shape"]
 
 _BUFFER = 1 << 12
+_FIRST = 1 << 6
+"""Bytes that a source of system entropy takes from there before it makes a stream: many draw a number or two."""
 _MOST = 1 << 44
+_SPARE = [8 - (k - 1).bit_length() if k else 8 for k in range(257)]
+"""Bits of a byte that a number below k leaves. (255 draws of 0 on end have probability 1/256!.)"""
 Shape = int | tuple[int, ...]
 
 
@@ -32,72 +36,114 @@ def parse_shape(size: Shape) -> tuple[int, ...]:
 class BitStream(Unrepeatable):
     """Uniform bits, integers and words of one key: what a `RandomSource` makes everything else of."""
 
-    __slots__ = ("__weakref__", "_buffer", "_key", "_lock", "_position", "_process", "_replayable", "_stream")
+    __slots__ = ("__weakref__", "_buffer", "_key", "_lock", "_position", "_process", "_stream")
 
     def __init__(self, key: bytes | None) -> None:
         self._lock = threading.Lock()
         _sources.add(self)
-        self._replayable = key is not None
-        self._restart(os.urandom(32) if key is None else key)
+        self._restart(key)
 
-    def _restart(self, key: bytes) -> None:
+    def _restart(self, key: bytes | None) -> None:
         self._key = key
-        self._process = this_process()  # copies: takes a new key in a forked child
-        self._stream: CipherContext | None = None  # made for the first draw, since many sources only give others
+        self._process = this_process()  # copies: begins again from system entropy in a forked child
+        self._stream: CipherContext | None = None  # made when it is needed, since many sources only give others
         self._buffer = b""
         self._position = 0
 
     def _next(self, count: int) -> bytes:
-        if not self._replayable:
+        if self._key is None:
             refuse_while_starting("a draw from system entropy")
         if self._stream is None:
-            self._stream = Cipher(algorithms.AES(self._key), modes.CTR(bytes(16))).encryptor()
+            key = os.urandom(32) if self._key is None else self._key
+            self._stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
         return self._stream.update(bytes(count))
 
-    @property
-    def replayable(self) -> bool:
-        """Whether anyone who knows the key can repeat these draws. Such draws promise nothing to that person."""
-        return self._replayable
+    def _refill(self, needed: int) -> bytes:
+        """Bytes for the buffer, at least as many as needed."""
+        if self._key is not None or self._buffer or needed > _FIRST:
+            return self._next(_BUFFER)
+        refuse_while_starting("a draw from system entropy")
+        return os.urandom(_FIRST)
 
-    def bytes(self, count: int) -> bytes:
-        """`count` uniform random bytes."""
-        if type(count) is not int or not 0 <= count <= _MOST:  # fewer than none would wind the stream back
-            count = integer("count", count, at_least=0, at_most=_MOST)
+    def _take(self, count: int) -> bytes:
         with self._lock:
-            if self._process is not this_process():  # copies: takes a new key in a forked child
+            if self._process is not this_process():  # copies: begins again from system entropy in a forked child
                 self._leave_parent()
             if count > _BUFFER:
                 return self._next(count)
             start, end = self._position, self._position + count
             if end > len(self._buffer):
-                self._buffer = self._buffer[start:] + self._next(_BUFFER)
+                self._buffer = self._buffer[start:] + self._refill(count)
                 start, end = 0, count
             self._position = end
             return self._buffer[start:end]
 
+    @property
+    def replayable(self) -> bool:
+        """Whether anyone who knows the key can repeat these draws. Such draws promise nothing to that person."""
+        return self._key is not None
+
+    def bytes(self, count: int) -> bytes:
+        """`count` uniform random bytes."""
+        if type(count) is not int or not 0 <= count <= _MOST:  # fewer than none would wind the stream back
+            count = integer("count", count, at_least=0, at_most=_MOST)
+        return self._take(count)
+
     def _leave_parent(self) -> None:
         """In a forked child: a stream of its own, or where there can be none an error."""
-        if self._replayable:
+        if self._key is not None:
             raise ForkedSourceError(
                 "this keyed random source was made before a fork and would repeat its parent's draws; "
                 "make one in the child from `spawn(label)`'s key or use the spawn start method"
             )
-        self._restart(os.urandom(32))
+        self._restart(None)
 
     def bits(self, count: int) -> int:
         """A uniform integer in [0, 2**count)."""
         if type(count) is not int or count < 0:
             count = integer("count", count, at_least=0)
-        size = (count + 7) // 8
-        return int.from_bytes(self.bytes(size), "little") >> (8 * size - count) if count else 0
+        if not count:
+            return 0
+        size = (count + 7) >> 3
+        return int.from_bytes(self._take(size), "little") >> 8 * size - count
 
     def below(self, bound: int) -> int:
         """An exactly uniform integer in [0, bound), by rejection."""
-        bound = integer("bound", bound, at_least=1)
+        if type(bound) is not int or bound < 1:
+            bound = integer("bound", bound, at_least=1)
+        if bound == 1:
+            return 0
         width = (bound - 1).bit_length()
-        while (drawn := self.bits(width)) >= bound:
+        size = (width + 7) >> 3
+        spare = 8 * size - width
+        while (drawn := int.from_bytes(self._take(size), "little") >> spare) >= bound:
             pass
         return drawn
+
+    def unit_coins(self, most: float = math.inf) -> int:
+        """How many coins of probability exp(-1) land heads before one lands tails, up to `most` of them.
+
+        A coin lands heads if the least k >= 2 with a positive draw below k is odd (Canonne, Kamath, Steinke 2020,
+        Algorithm 1). This takes the bytes that `below(2)`, `below(3)` and so on would take.
+        """
+        heads, k = 0, 2
+        with self._lock:
+            if self._process is not this_process():  # copies: begins again from system entropy in a forked child
+                self._leave_parent()
+            place = self._position
+            while heads < most:
+                if place == len(self._buffer):
+                    self._buffer, self._position, place = self._refill(1), 0, 0
+                drawn = self._buffer[place] >> _SPARE[k]
+                place += 1
+                if not drawn:
+                    k += 1
+                elif drawn < k:
+                    if not k & 1:
+                        break
+                    heads, k = heads + 1, 2
+            self._position = place
+        return heads
 
     def words(self, size: Shape) -> NDArray[np.uint64]:
         """An array of uniform 64-bit words."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from dpselect.errors import ContentError
 from dpselect.holdout import Gate
 from dpselect.holdout.gate import service
-from dpselect.holdout.gate.outcomes import Layout
+from dpselect.holdout.gate.outcomes import Layout, _outcome
 from tests.holdout.gate.service_cases import TASKS, better, half, make
 
 
@@ -76,3 +78,28 @@ def test_repeats_are_means_and_claim_a_higher_mean(folder):
     assert gate.ask({name: np.array([1, 0.5, 0.5]) for name in outcomes})
     with pytest.raises(ContentError, match="3 of each task"):
         gate.ask(better())
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_means_are_sums_rounded_once(repeats, clustered):
+    """For tasks of one outcome and of several, alone and in clusters; what is no outcome counts as 0."""
+    draw = np.random.default_rng(repeats)
+    values = [0.1, 0.7, 1, 0, True, "0.3", None, math.nan, 2.0, -0.0, 10**400, b"1", "true", np.float32(0.5)]
+    ids = [f"t{k}" for k in range(300)]
+    outcomes = {name: [values[k] for k in draw.integers(0, len(values), draw.integers(0, repeats + 2))] for name in ids}
+    del outcomes["t7"]
+    units = tuple(tuple(ids[k : k + 3]) for k in range(0, 300, 3)) if clustered else tuple((name,) for name in ids)
+
+    def task(name):
+        return math.fsum(_outcome(value) or 0.0 for value in outcomes.get(name, ())[:repeats]) / repeats
+
+    wanted = [math.fsum(map(task, unit)) / len(unit) for unit in units]
+    assert Layout(units, repeats).means(outcomes).tolist() == wanted
+
+
+def test_what_is_an_outcome():
+    for value, wanted in ((0.25, 0.25), (1, 1.0), (True, 1.0), (-0.0, 0.0), ("false", 0.0), (np.float32(0.5), 0.5)):
+        assert repr(_outcome(value)) == repr(wanted)
+    for value in (math.nan, 1.0000001, -1e-300, 2, None, b"1", "x", 10**400, [1.0]):
+        assert _outcome(value) is None

@@ -15,6 +15,7 @@ from dpselect.ordered import (
 )
 from dpselect.ordered.domains import Binades, Grid, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import SortedColumn, window_of
+from dpselect.ordered.sources import columns
 from dpselect.ordered.sources.columns import ChunkedColumn, PaddedColumn
 from dpselect.randomness import keyed_source
 from tests.ordered.sources.columns_cases import reference, same_ranks
@@ -54,6 +55,25 @@ def test_ties_are_kept_as_counts(monkeypatch):
     column = ChunkedColumn(lambda: iter(np.array_split(values, 50)), FLOAT_DOMAIN)
     window = column.window(1, 100_000)
     assert window.counts.tolist() == [25_000, 50_000, 25_000]
+
+
+@pytest.mark.parametrize("ties_first", [False, True])
+def test_different_values_are_sorted_and_not_merged_until_ties_are_many(monkeypatch, ties_first):
+    monkeypatch.setattr("dpselect.ordered.sources.columns._KEEP", 1000)
+    merged = []
+    merge = columns.counted_window
+    monkeypatch.setattr(columns, "counted_window", lambda *parts: merged.append(len(parts[0])) or merge(*parts))
+    parts = [np.random.default_rng(1).normal(size=20_000), np.repeat(np.arange(-4.0, 4.0), 10_000)]
+    values = np.concatenate(parts[::-1] if ties_first else parts)
+    domain = Grid(-(2**40), 2**40, Fraction(1, 2**30))
+    column = ChunkedColumn(lambda: iter(np.array_split(values, 100)), domain)
+    window, whole = column.window(1, len(values)), SortedColumn(np.sort(values), domain).window(1, len(values))
+    assert window.codes.tolist() == whole.codes.tolist()
+    assert window.counts.tolist() == whole.counts.tolist()
+    assert ties_first or len(merged) < 8
+    merged.clear()
+    ChunkedColumn(lambda: iter(np.array_split(parts[0], 40)), domain).window(1, 20_000)
+    assert not merged
 
 
 def test_many_quantiles_of_chunks_take_few_readings():

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from dpselect.tables.numbers import number_in
 
 __all__ = ["Layout", "Outcomes", "by_text", "repeats_of", "wins_and_losses"]
 
+_PLAIN = frozenset((float, int, bool))
 Outcomes = Mapping[Any, Any]
 """By the id of a task: a number in [0, 1], True or False, or a sequence of those, one a repeat or a grader."""
 
@@ -32,7 +35,10 @@ def by_text(outcomes: Outcomes) -> dict[str, list[Any]]:
     ids = texts(list(outcomes))
     if "" in ids or len(set(ids)) != len(ids):
         raise ContentError("outcomes must have one id for each task, none of them empty")
-    return {name: _repeats(value) for name, value in zip(ids, outcomes.values(), strict=True)}
+    values = outcomes.values()
+    return {
+        name: [value] if type(value) in _PLAIN else _repeats(value) for name, value in zip(ids, values, strict=True)
+    }
 
 
 def _repeats(value: Any) -> list[Any]:
@@ -51,6 +57,8 @@ def repeats_of(outcomes: Mapping[str, Sequence[Any]]) -> int:
 
 def _outcome(value: Any) -> float | None:
     """A number in [0, 1], or None for everything else. True and false are 1 and 0."""
+    if type(value) is float:
+        return value + 0.0 if 0.0 <= value <= 1.0 else None
     if isinstance(value, (bytes, bytearray)):
         return None
     try:
@@ -79,9 +87,13 @@ class Layout:
         units = [tuple(unit) for unit in members.values()]
         return Layout(tuple(units[place] for place in random.permutation(len(units))), repeats)
 
+    @cached_property
+    def _ids(self) -> frozenset[str]:
+        return frozenset(chain.from_iterable(self.units))
+
     def check(self, outcomes: Mapping[str, Sequence[Any]]) -> None:
         """Raise `ContentError` unless there is every id, no other one, and each with the declared repeats."""
-        ids = {name for unit in self.units for name in unit}
+        ids = self._ids
         if not outcomes.keys() <= ids:
             raise ContentError("outcomes have ids that the gate does not have")
         if len(outcomes) != len(ids):
@@ -97,9 +109,15 @@ class Layout:
 
     def means(self, outcomes: Mapping[str, Sequence[Any]]) -> Array:
         """The units' means. An outcome that is missing, or no number in [0, 1], counts as 0. Never fails."""
-        return np.array(
-            [math.fsum(self._task(outcomes.get(name, ())) for name in unit) / len(unit) for unit in self.units]
-        )
+        given = map(outcomes.get, chain.from_iterable(self.units))
+        if self.repeats == 1:
+            tasks = np.array([(_outcome(values[0]) or 0.0) if values else 0.0 for values in given])
+        else:
+            tasks = np.array([self._task(values or ()) for values in given])
+        if len(tasks) == len(self.units):
+            return tasks
+        starts = accumulate(map(len, self.units), initial=0)
+        return np.array([math.fsum(tasks[start:stop]) / (stop - start) for start, stop in pairwise(starts)])
 
     def _task(self, values: Sequence[Any]) -> float:
         return math.fsum(_outcome(value) or 0.0 for value in values[: self.repeats]) / self.repeats

@@ -59,6 +59,11 @@ class ScatteredColumn:
     def total(self) -> int:
         return self.column.total
 
+    @property
+    def at_once(self) -> bool:
+        """Whether all rows are scattered when the first one is looked at."""
+        return self.total <= _WHOLE and not self.wide
+
     def window(self, first: int, last: int) -> Window:
         """See `RankedColumn`."""
         if not self.total:
@@ -77,7 +82,7 @@ class ScatteredColumn:
         for segment in self._segments:
             if segment.before < first and last <= segment.before + len(segment.codes):
                 return segment
-        if self.total <= _WHOLE and not self.wide:
+        if self.at_once:
             first, last = 1, self.total
         segment = self._joined(self.column.window(first, last))
         self._segments.append(segment)
@@ -94,7 +99,9 @@ class ScatteredColumn:
         rows = self._placed(np.repeat(coarse[fresh], window.counts[fresh]))
         self._segments = [s for s in self._segments if s not in met]
         before = min([window.before, *(s.before for s in met)])
-        codes = np.sort(np.concatenate([rows, *(s.codes for s in met)]))
+        codes = np.concatenate([rows, *(s.codes for s in met)]) if met else rows
+        if met or self.wide or np.any(codes[1:] < codes[:-1]):  # rows of different codes are in order already
+            codes = np.sort(codes)
         return _Segment(codes, before, min([first, *(s.first for s in met)]), max([last, *(s.last for s in met)]))
 
     def _placed(self, rows: NDArray[np.uint64]) -> NDArray[Any]:

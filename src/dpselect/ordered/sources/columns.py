@@ -35,13 +35,17 @@ class CountedColumn:
 
     whole: Window
 
+    @cached_property
+    def _running(self) -> NDArray[np.int64]:
+        return np.cumsum(self.whole.counts)
+
     @property
     def total(self) -> int:
         return self.whole.before + int(self.whole.counts.sum()) + self.whole.after
 
     def window(self, first: int, last: int) -> Window:
         """See `RankedColumn`."""
-        whole, running = self.whole, np.cumsum(self.whole.counts)
+        whole, running = self.whole, self._running
         if not len(running):
             return whole
         start = min(int(np.searchsorted(running, first - whole.before, side="left")), len(running) - 1)
@@ -103,7 +107,7 @@ class ChunkedColumn:
     chunks: Chunks
     domain: Domain
     progress: Progress | None = None
-    _found: list[Window] = field(default_factory=list)
+    _found: list[CountedColumn] = field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -145,8 +149,8 @@ class ChunkedColumn:
         spread = 5.0
         while True:
             for found in self._found:
-                if found.before < first and last <= self.total - found.after:
-                    return CountedColumn(found).window(first, last)
+                if found.whole.before < first and last <= self.total - found.whole.after:
+                    return found.window(first, last)
             self._found += self._extract([self._bracket(first, last, spread)])
             spread *= 8.0  # searches: a coarser sample, and wider windows, while a file is read
 
@@ -181,14 +185,14 @@ class ChunkedColumn:
         high_code = int(self.domain.encode(sample[high : high + 1])[0]) if 0 <= high < count else end
         return low_code, max(high_code, low_code)
 
-    def _extract(self, brackets: list[tuple[int, int]]) -> list[Window]:
+    def _extract(self, brackets: list[tuple[int, int]]) -> list[CountedColumn]:
         """The windows of all rows with codes in these brackets, which do not overlap, in one pass."""
         size = self.domain.size
         keepers = [_Keeper(self.domain, low, high, size) for low, high in brackets]
         for chunk in self._read():
             for keeper in keepers:
                 keeper.take(chunk)
-        return [keeper.window(self.total) for keeper in keepers]
+        return [CountedColumn(keeper.window(self.total)) for keeper in keepers]
 
 
 class _Keeper:
@@ -221,10 +225,13 @@ class _Keeper:
             if self._kept > _KEEP:
                 self._compress()
 
-    def _compress(self) -> Window:
+    def _compress(self, *, end: bool = False) -> Window:
         """The rows that were kept so far, ties put together."""
         fresh = np.sort(np.concatenate(self._codes)) if self._codes else np.empty(0, dtype=np.uint64)
         found, known = window_of(fresh, 0, 0), self._found
+        if not end and known is None and 2 * len(found.codes) > len(fresh):  # hardly any ties: sorted once more, later
+            self._codes, self._kept = [fresh], -2 * len(fresh)
+            return found
         if known is not None:
             codes, counts = np.append(known.codes, found.codes), np.append(known.counts, found.counts)
             found = counted_window(codes, counts)
@@ -238,7 +245,7 @@ class _Keeper:
             alike = np.array([self._alike] if self._alike else [], dtype=np.int64)
             atom = np.full(len(alike), self._only, dtype=np.uint64)
             return Window(atom, alike, self._before, total - self._before - self._alike)
-        found = self._compress()
+        found = self._compress(end=True)
         return Window(found.codes, found.counts, self._before, total - self._before - int(found.counts.sum()))
 
 

@@ -42,7 +42,7 @@ class Recursive(ProvedMethod):
         """The cuts, from the top down."""
         size = column.domain.size
         parts, bits = column.scattered(random), fine_bits(size)
-        if isinstance(parts, ScatteredColumn):
+        if isinstance(parts, ScatteredColumn) and not parts.at_once:
             read_around(parts.column, self, size)
         codes = recursive_codes(parts, self.planned.cuts, size=size << bits, rates=self.planned.rates, random=random)
         return DrawnCodes([code >> bits for code in codes])
