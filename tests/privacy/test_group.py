@@ -20,6 +20,7 @@ from dpselect.privacy import (
     dp_sgd,
     from_profile,
     gaussian,
+    group,
     laplace,
     pure_dp,
     renyi_dp,
@@ -228,3 +229,20 @@ def test_account_prices_a_person_with_several_rows(law):
     printed = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
     assert printed["rows"] == 10
     assert printed["rows_epsilon"] == pytest.approx(55.7387, abs=1e-3)
+
+
+@pytest.mark.full
+def test_the_work_of_many_rows_is_bounded_and_their_chain_is_as_tight(monkeypatch):
+    """Steps of chains are counted: 10,000 rows took a minute, and some compositions raised."""
+    one = compose(laplace(scale=200.0), pure_dp(epsilon=0.003))
+    steps = []
+    search = np.searchsorted
+    monkeypatch.setattr(
+        group.np, "searchsorted", lambda a, v, *rest, **more: steps.append(np.size(v)) or search(a, v, *rest, **more)
+    )
+    many = one.of_rows(10_000).profile
+    epsilon = many.epsilon(0.1)
+    assert sum(steps) < 2 * 2 * 4_100_000
+    assert 76.0 < epsilon <= 80.0 * (1.0 + 1e-9)
+    far = compose(*(from_profile(epsilons=[0.0, 0.1 * i, i + 1.0], deltas=[0.1, 0.01, 0.0]) for i in (1, 2)))
+    assert 400.0 < far.of_rows(100).epsilon(0.1) <= 500.0 * (1.0 + 1e-9)

@@ -86,3 +86,10 @@ def test_dots_from_below_need_their_correction():
         epsilons = np.linspace(0.0, 6.0, 331)
         found = dots_below(width, (curve * (1 - 1e-13), curve * (1 + 1e-13)), infinite * (1 - 1e-13))
         assert np.all(found.hockey_stick(epsilons) <= pair.hockey_stick(epsilons))
+
+
+def test_the_lower_hull_of_points_any_distance_apart():
+    """exp(2000) is no float64. From 0 to 2000 the chord is 1 at 1000, and 1 - exp(-1) at 1999."""
+    assert hull_points(np.array([0.0, 1000.0, 2000.0]), np.array([1.0, 0.25, 0.125])).tolist() == [0, 1, 2]
+    assert hull_points(np.array([0.0, 1999.0, 2000.0]), np.array([1.0, 0.64, 0.0])).tolist() == [0, 2]
+    assert hull_points(np.array([0.0, 1999.0, 2000.0]), np.array([1.0, 0.63, 0.0])).tolist() == [0, 1, 2]
