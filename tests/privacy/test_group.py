@@ -26,7 +26,7 @@ from dpselect.privacy import (
     renyi_dp,
     zcdp,
 )
-from dpselect.privacy.group import ProfileOfRows, RenyiOfRows
+from dpselect.privacy.group import ProfileOfRows, RenyiOfRows, failure_of_rows
 from dpselect.privacy.profile import epsilon_at
 from dpselect.privacy.renyi import LinearRenyi
 
@@ -113,6 +113,13 @@ def test_approximate_guarantees(k):
     masses = np.array([1e-8 * math.exp(0.5 * step) for step in range(k)])
     assert math.fsum(masses) > 0.99 * failure
     assert g.delta(0.5 * k) > 0.99 * math.fsum(masses)
+
+
+@pytest.mark.parametrize("k", [1000, 1001, 5000])
+def test_the_failure_of_very_many_rows_is_above_the_sum(k):
+    with mp.workdps(40):
+        exact = 1e-9 * mp.expm1(mp.mpf(0.001) * k) / mp.expm1(mp.mpf(0.001))
+        assert exact <= failure_of_rows(0.001, 1e-9, k) <= 6 * exact
 
 
 @pytest.mark.theorem("Bun, Steinke 2016, Proposition 1.9", exact=True, sharp=True)
