@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tests.tables.table_cases.case import NAN, Case, seconds
 
@@ -134,7 +137,42 @@ CASES = (
         ["'inf'", "'-inf'", "'nan'", "NULL", "1.5"],
         (float("inf"), float("-inf"), NAN, NAN, 1.5),
     ),
-    duckdb("singles", "duckdb/duckdb#3459", "FLOAT", ["1.5", "NULL"], (1.5, NAN)),
+    duckdb(
+        "singles",
+        "duckdb/duckdb#3459",
+        "FLOAT",
+        ["1.5", "NULL", "0.1", "'inf'", "'nan'"],
+        (1.5, NAN, float(np.float32(0.1)), math.inf, NAN),
+    ),
+    postgres(
+        "singles of PostgreSQL",
+        "duckdb/duckdb#3459",
+        "REAL",
+        ["1.5", "NULL", "0.1", "'Infinity'", "'NaN'"],
+        (1.5, NAN, float(np.float32(0.1)), math.inf, NAN),
+    ),
+    sqlite(
+        "booleans as text in a column of booleans",
+        "duckdb/duckdb-sqlite#15",
+        "BOOLEAN",
+        ["true", "FALSE ", 1, 0, "t", None],
+        (1, 0, 1, 0, NAN, NAN),
+    ),
+    sqlite(
+        "infinities as text in a column of numbers",
+        "lazierthanthou/sqlite-manager#40",
+        "REAL",
+        ["inf", "-Infinity", "+INF", "true", "nan", "0x10"],
+        (math.inf, -math.inf, math.inf, 1, NAN, NAN),
+    ),
+    sqlite(
+        "days that are none, and times without a day",
+        "duckdb/duckdb-sqlite#117",
+        "DATETIME",
+        ["2012-02-30", "12:00", "2012-03-04T01:00+02:00", "0000-01-01", "now", *[" 2012-02-29"] * 30],
+        (NAN, NAN, seconds("2012-03-03T23:00"), NAN, NAN, *[seconds("2012-02-29")] * 30),
+        kind="date",
+    ),
     duckdb("long integers", "owid/data-api#5", "BIGINT", ["9007199254740993", "NULL"], (2.0**53, NAN)),
     duckdb(
         "booleans",

@@ -131,7 +131,7 @@ def _type_name(engine: Any, table: str, column: str) -> str | None:
         raise ArgumentError(f"column: {column!r} has a dot in its name; name it otherwise in a view")
     if engine.dialect.name == "sqlite":  # SQLAlchemy would guess from parts of the name, as SQLite does
         with engine.connect() as connection:
-            sql = "SELECT type FROM pragma_table_info(:t, :s) WHERE name = :c"
+            sql = "SELECT type FROM pragma_table_xinfo(:t, :s) WHERE name = :c"
             found = connection.execute(sa.text(sql), {"t": name, "s": schema[0] if schema else "main", "c": column})
             return next((str(row[0]) for row in found), None)
     with warnings.catch_warnings():

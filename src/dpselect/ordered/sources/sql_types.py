@@ -49,7 +49,10 @@ def sql_type(engine: str, name: str, column: str) -> SqlType:
     found = _TYPES.get(engine, {}).get(plain)
     if found is None:
         what = name if len(name) < 60 else name[:57] + "..."
-        cast = f"cast it in a view to {_CASTS.get(plain, 'a number, a date, a timestamp or text')}"
+        where = "another table" if engine == "sqlite" else "a view"
+        cast = f"cast it in {where} to {_CASTS.get(plain, 'a number, a date, a timestamp or text')}"
+        if engine == "sqlite":  # whose views have no types of their own
+            cast += ", as by CREATE TABLE t AS SELECT CAST(x AS REAL) AS x FROM it"
         raise ArgumentError(f"column: {column!r} is of the type {what or 'none'}, which is not read; {cast}")
     return found
 
@@ -63,14 +66,22 @@ def _named(kind: SqlType, *names: str) -> dict[str, SqlType]:
 
 def _sqlite() -> dict[str, SqlType]:
     """A SQLite column may hold anything: a cell that is not a number, no integer or no text is missing."""
+    word = "WHEN typeof({0}) = 'text' THEN CASE lower(trim({0})) WHEN 'true' THEN 1 WHEN 'false' THEN 0 %sEND END"
     integer = (
         "CASE WHEN typeof({0}) = 'integer' OR typeof({0}) = 'real' AND ({0} = CAST({0} AS INTEGER) OR abs({0}) > 9e18) "
-        "THEN CAST({0} AS INTEGER) END"
+        "THEN CAST({0} AS INTEGER) " + word % ""
     )
-    number = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END"
+    infinite = {f"{sign}{name}": f"{sign}9e999" for sign in ("", "+", "-") for name in ("inf", "infinity")}
+    infinities = "".join(f"WHEN '{name}' THEN {value} " for name, value in infinite.items())
+    number = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) " + word % infinities
     text = "{0} COLLATE BINARY"
     # a cell 'now' would be another time in each statement; integers could be seconds, milliseconds or 20240131
-    timestamp = "CASE WHEN typeof({0}) = 'text' AND {0} GLOB '[-0-9]*' THEN CAST(strftime('%s', {0}) AS INTEGER) END"
+    # SQLite takes the 30th of February for the 1st of March, and a time alone for one in the year 2000
+    timestamp = (
+        "CASE WHEN typeof({0}) = 'text' AND trim({0}) GLOB '[0-9][0-9][0-9][0-9]-*' AND trim({0}) >= '0001' "
+        "AND date(substr(trim({0}), 1, 10), '+0 days') = substr(trim({0}), 1, 10) "
+        "AND substr(trim({0}), 12, 2) <> '24' THEN CAST(strftime('%s', trim({0})) AS INTEGER) END"
+    )
     whole = SqlType(integer, whole=True, text=text)
     return {
         **_named(whole, "INT", "INTEGER", "TINYINT", "SMALLINT", "MEDIUMINT", "BIGINT", "INT2", "INT4", "INT8"),
