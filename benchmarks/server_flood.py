@@ -3,9 +3,9 @@
     python -m benchmarks.server_flood [--connections 20000] [--addresses 1] [--seconds 20] [--threads 4]
 
 All on this machine: the flood comes in turns from so many addresses from 127.1.0.1 on, of which 127.0.0.0/8 has many.
-Each connection sends one request, reads nothing and is dropped when hundreds more are open. Meanwhile a submitter at 127.0.0.1 asks for a quota on a new connection 8 times a second.
-Printed: connections that were made, processor seconds of the server, and the times of the other's requests, connecting
-included.
+Each connection sends one request, reads nothing and is dropped when hundreds more are open. Meanwhile a submitter at
+127.0.0.1 asks for a quota on a new connection 8 times a second. Printed: connections that were made, processor seconds
+and the largest memory of the server, and the times of the submitter's requests, connecting included.
 """
 
 from __future__ import annotations
