@@ -59,7 +59,7 @@ class ServerSettings:
     idle_connections: int = 256
     address_connections: int = 64
     connections: int = 1024
-    new_connections: int = 400
+    new_connections: int = 1000
     stop_seconds: float = 30.0
     root_path: str = ""
     trusted_proxies: str = ""
