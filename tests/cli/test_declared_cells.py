@@ -40,3 +40,21 @@ def test_dates_of_a_csv_file_in_an_encoding_of_its_own(tmp_path):
         run(*asked, "--encoding", "latin-one")
     with pytest.raises(ArgumentError, match=r"no such column: 'Day'; there are 'Größe', 'Tag'"):
         run(path, "--column", "Day", *asked[3:], *written)
+
+
+@pytest.mark.full
+def test_time_stamps_of_a_database_come_back_in_utc_or_in_the_zone_that_is_declared(tmp_path, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("t.duckdb") as connection:
+        zoned = "to_timestamp(1719828000) AS zoned, TIMESTAMP '2024-07-01 10:00:00' AS plain"
+        connection.execute(f"CREATE TABLE t AS SELECT {zoned} FROM range(3000)")
+    bounds = ["--lower", "2024-01-01", "--upper", "2025-01-01", "--q", "0.5", "--epsilon", "50"]
+    berlin = ("--kind", "timestamp", "--time-zone", "Europe/Berlin")
+    asked = {("zoned", ()): "2024-07-01T10:00:00+00:00", ("zoned", berlin): "2024-07-01T12:00:00+02:00"}
+    asked[("plain", ())] = "2024-07-01T10:00:00.000000"
+    for (column, flags), value in asked.items():
+        read = ("duckdb:///t.duckdb", "--table", "t", "--column", column, "--no-count", "--json", *flags, *bounds)
+        assert json.loads(run(*read, "--granularity", "1 h"))["quantiles"][0]["value"] == value
+    with pytest.raises(ArgumentError, match="kind, time_zone: only for a column without a type"):
+        run("duckdb:///t.duckdb", "--table", "t", "--column", "plain", "--no-count", *berlin, *bounds)

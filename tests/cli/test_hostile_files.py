@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
@@ -18,10 +17,9 @@ from dpselect.ledger import Ledger
 from dpselect.ledger.entries import BOOKS, ORIGIN, canonical, next_head, without_books
 from dpselect.ledger.fold import MemoryBooks
 from tests.cli import hostile_documents as hostile
-from tests.decoding.decoder_fuzz import mutated
+from tests.decoding.decoder_fuzz import SECONDS, mutated
 
 TASKS = 60
-SECONDS = float(os.environ.get("DPSELECT_FUZZ_SECONDS", "600"))
 
 COMMANDS = {
     "tune": ("a.toml", ["tune", "--check", "a.toml"], hostile.TOML),

@@ -11,6 +11,7 @@ takes at most a second of processor time a megabyte; what is read is what the pl
 from __future__ import annotations
 
 import faulthandler
+import os
 import random
 import re
 import time
@@ -23,6 +24,8 @@ from typing import Any, Final
 
 from dpselect.errors import ArgumentError, ContentError
 
+SECONDS: Final = float(os.environ.get("DPSELECT_FUZZ_SECONDS", "600"))
+"""How long each decoder and each command is fuzzed in the slow tier."""
 MIB: Final = 1 << 20
 HANGS: Final = 120.0
 """Seconds after which a document is said to hang, with the place."""

@@ -5,15 +5,12 @@ DPSELECT_FUZZ_SECONDS=60 pytest -m slow tests/decoding/test_fuzz.py -k toml -s
 
 from __future__ import annotations
 
-import os
 import time
 
 import pytest
 
-from tests.decoding.decoder_fuzz import fuzz
+from tests.decoding.decoder_fuzz import SECONDS, fuzz
 from tests.decoding.fuzzed_decoders import DECODERS
-
-SECONDS = float(os.environ.get("DPSELECT_FUZZ_SECONDS", "600"))
 
 
 @pytest.mark.parametrize("name", DECODERS)

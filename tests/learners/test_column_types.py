@@ -48,6 +48,8 @@ def arrow(cells, kind):
 REFUSED = {
     "numpy moments": (np.array([DAYS, DAYS], dtype="datetime64[D]").T, MOMENTS),
     "numpy durations": (np.arange(16).reshape(8, 2).astype("timedelta64[s]"), DURATIONS),
+    "numpy records": (np.zeros((8, 2), dtype=[("a", "f8")]), "records"),
+    "pandas complex numbers": (pandas(np.arange(8) * 1j), "Complex data not supported: take their real part"),
     "pandas moments": (pandas(pd.to_datetime(DAYS)), MOMENTS),
     "pandas moments in a zone": (pandas(pd.to_datetime(DAYS).tz_localize("Asia/Tokyo")), MOMENTS),
     "pandas durations": (pandas(pd.to_timedelta(range(8), unit="h")), DURATIONS),
@@ -76,6 +78,7 @@ TAKEN = {
     "pandas booleans": pandas(pd.array([True, None] * 4, dtype="boolean")),
     "pandas sparse": pandas(pd.arrays.SparseArray(np.arange(8.0))),
     "pandas numbers of Arrow": pandas(pd.Series(range(8), dtype="int64[pyarrow]")),
+    "arrow runs of numbers": pa.table({"odd": pa.RunEndEncodedArray.from_arrays([3, 8], [1.0, 2.0])}),
     "polars text": polars(DAYS, pl.String),
     "polars decimals": polars(list(range(8)), pl.Decimal(10, 2)),
     "arrow text": arrow(DAYS, pa.large_string()),

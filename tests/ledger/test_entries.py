@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from dpselect.errors import ArgumentError
 from dpselect.ledger import Ledger, LedgerDamagedError, LedgerError
-from dpselect.ledger.entries import ChainHead, canonical, next_head
+from dpselect.ledger.entries import ChainHead, canonical, cell_text, next_head
 from dpselect.ledger.transfer import export_lines, import_lines
 from dpselect.privacy.release import Receipt
 from dpselect.testing.ledger_contract import GATE
@@ -84,3 +85,25 @@ def test_an_entry_of_a_later_kind_is_refused(written):
     edited(written, f"INSERT INTO ledger_entry VALUES ({head.sequence}, '{head.head}', '{canonical(body)}')")
     with Ledger.open(written, witness=False) as ledger, pytest.raises(LedgerDamagedError, match="no known kind"):
         ledger.verify()
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        (None, "null"),
+        (False, "false"),
+        (-3, "-3"),
+        ("\u00e9\n", '"\\u00e9\\n"'),
+        (("above", (1, None), ()), '["above",[1,null],[]]'),
+    ],
+)
+def test_a_cell_is_written_in_one_way(cell, text):
+    """In ASCII, so that one text has one entry regardless of who writes it."""
+    assert cell_text(cell) == text
+
+
+@pytest.mark.parametrize("cell", [0.5, b"x", ["x"], {"x": 1}, ("x", 0.5)])
+def test_other_cells_are_refused_without_being_quoted(cell):
+    with pytest.raises(ArgumentError, match="a cell in a ledger must be text, an integer") as refused:
+        cell_text(cell)
+    assert "0.5" not in str(refused.value)

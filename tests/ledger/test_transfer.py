@@ -8,7 +8,7 @@ import re
 import pytest
 
 from dpselect.errors import ArgumentError
-from dpselect.ledger import Ledger, LedgerDamagedError
+from dpselect.ledger import Ledger, LedgerDamagedError, StaleRecordError
 from dpselect.ledger.transfer import export_lines, import_lines
 from dpselect.testing.ledger_contract import GATE
 
@@ -36,3 +36,15 @@ def test_export_and_import(written, tmp_path):
     for wrong in (lines[:1] + lines[2:], lines[::-1], ["{}"], ["no json"], []):
         with pytest.raises((LedgerDamagedError, ArgumentError)):
             import_lines(wrong, tmp_path / f"{len(wrong)}{hash(str(wrong))}.db")
+
+
+def test_an_import_leaves_a_witness_and_heeds_it(written, tmp_path):
+    """What was imported once does not come back without its last entry, unless no witness is wanted."""
+    with Ledger.open(written) as ledger:
+        ledger.budget("b").reserve(GATE, label="s").settle(None)
+        lines = list(export_lines(ledger))
+    for place in (tmp_path / "new.db", tmp_path / "older.db"):
+        with pytest.raises(StaleRecordError):
+            import_lines(lines[:-1], place)
+        import_lines(lines, place).close()
+    import_lines(lines[:-1], tmp_path / "unwitnessed.db", witness=False).close()

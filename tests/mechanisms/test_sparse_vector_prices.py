@@ -18,6 +18,7 @@ from dpselect.mechanisms.sparse_vector_prices import (
     number_of_positives,
     refined_sparse_vector_guarantee,
     sparse_vector_guarantee,
+    unprotected_threshold_guarantee,
 )
 from dpselect.randomness import keyed_source
 from tests.audits.broken_sparse_vectors import SparseVectorLaw, corrected
@@ -165,3 +166,17 @@ def test_sessions_with_a_limit_on_queries():
 def test_an_epsilon_whose_share_is_no_number_is_named():
     with pytest.raises(ArgumentError, match="epsilon_queries"):
         refined(epsilon_queries=5e-324)
+
+
+def test_no_epsilon_is_negative_and_one_positive_is_enough():
+    for name in ("epsilon_threshold", "epsilon_queries"):
+        for wrong in (-0.5, float("nan"), float("inf")):
+            with pytest.raises(ArgumentError, match=name):
+                sparse_vector_guarantee(
+                    **{"epsilon_threshold": 1.0, "epsilon_queries": 2.0, "max_positives": 1, name: wrong}
+                )
+    one = sparse_vector_guarantee(epsilon_threshold=1.0, epsilon_queries=2.0, max_positives=1)
+    assert one.epsilons == {0: 1.0, 1: 3.0}
+    assert unprotected_threshold_guarantee(epsilon_queries=0.5, max_positives=1).epsilon(delta=1e-6) > 0.0
+    with pytest.raises(ArgumentError, match="epsilon_queries"):
+        unprotected_threshold_guarantee(epsilon_queries=0.0, max_positives=1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import dp_accounting
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -29,10 +30,10 @@ from dpselect.privacy import (
     worst_of,
     zcdp,
 )
-from dpselect.privacy.below import AttainedGaussian, ClosedFormLowerProfile
+from dpselect.privacy.below import AttainedGaussian, AttainedPair, ClosedFormLowerProfile
 from dpselect.privacy.losses import below as losses_below, composition as losses_above, pairs
 from dpselect.privacy.losses.discretise import PairEnclosure
-from dpselect.privacy.losses.pairs import ProfilePairs
+from dpselect.privacy.losses.pairs import ProfilePairs, RandomizedResponsePairs
 from dpselect.privacy.losses.pld import LossProfile
 from dpselect.privacy.profile import RenyiProfile
 from dpselect.repetitions import (
@@ -353,3 +354,16 @@ def test_a_part_that_may_release_everything_can_be_composed_again() -> None:
     again = compose(nothing, pure_dp(epsilon=0.1))
     assert again.epsilon(0.5) == nothing.epsilon(0.5) == math.inf
     assert again.delta(1.0) == 1.0
+
+
+@pytest.mark.parametrize("epsilon0", [0.03, 0.7, 5.0])
+def test_randomised_response_is_rounded_down(epsilon0):
+    """Exactly: P has the likely answer with 1 / (1 + exp(-epsilon0)) and P' with what is left of 1."""
+    attained = AttainedPair(RandomizedResponsePairs(epsilon0))
+    assert attained.unit == epsilon0
+    shares = np.linspace(0.0, 0.99, 20)
+    with mp.workdps(40):
+        likely = 1 / (1 + mp.exp(-mp.mpf(epsilon0)))
+        for share, found in zip(shares, attained.remove(shares * epsilon0), strict=True):
+            exact = likely - mp.exp(mp.mpf(float(share * epsilon0))) * (1 - likely)
+            assert exact * (1 - mp.mpf(10) ** -11) <= mp.mpf(float(found)) <= exact

@@ -20,12 +20,13 @@ from dpselect.privacy import (
     dp_sgd,
     from_profile,
     gaussian,
+    group,
     laplace,
     pure_dp,
     renyi_dp,
     zcdp,
 )
-from dpselect.privacy.group import ProfileOfRows, RenyiOfRows
+from dpselect.privacy.group import ProfileOfRows, RenyiOfRows, failure_of_rows
 from dpselect.privacy.profile import epsilon_at
 from dpselect.privacy.renyi import LinearRenyi
 
@@ -112,6 +113,13 @@ def test_approximate_guarantees(k):
     masses = np.array([1e-8 * math.exp(0.5 * step) for step in range(k)])
     assert math.fsum(masses) > 0.99 * failure
     assert g.delta(0.5 * k) > 0.99 * math.fsum(masses)
+
+
+@pytest.mark.parametrize("k", [1000, 1001, 5000])
+def test_the_failure_of_very_many_rows_is_above_the_sum(k):
+    with mp.workdps(40):
+        exact = 1e-9 * mp.expm1(mp.mpf(0.001) * k) / mp.expm1(mp.mpf(0.001))
+        assert exact <= failure_of_rows(0.001, 1e-9, k) <= 6 * exact
 
 
 @pytest.mark.theorem("Bun, Steinke 2016, Proposition 1.9", exact=True, sharp=True)
@@ -228,3 +236,20 @@ def test_account_prices_a_person_with_several_rows(law):
     printed = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
     assert printed["rows"] == 10
     assert printed["rows_epsilon"] == pytest.approx(55.7387, abs=1e-3)
+
+
+@pytest.mark.full
+def test_the_work_of_many_rows_is_bounded_and_their_chain_is_as_tight(monkeypatch):
+    """Steps of chains are counted: 10,000 rows took a minute, and some compositions raised."""
+    one = compose(laplace(scale=200.0), pure_dp(epsilon=0.003))
+    steps = []
+    search = np.searchsorted
+    monkeypatch.setattr(
+        group.np, "searchsorted", lambda a, v, *rest, **more: steps.append(np.size(v)) or search(a, v, *rest, **more)
+    )
+    many = one.of_rows(10_000).profile
+    epsilon = many.epsilon(0.1)
+    assert sum(steps) < 2 * 2 * 4_100_000
+    assert 76.0 < epsilon <= 80.0 * (1.0 + 1e-9)
+    far = compose(*(from_profile(epsilons=[0.0, 0.1 * i, i + 1.0], deltas=[0.1, 0.01, 0.0]) for i in (1, 2)))
+    assert 400.0 < far.of_rows(100).epsilon(0.1) <= 500.0 * (1.0 + 1e-9)

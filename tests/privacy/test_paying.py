@@ -9,6 +9,7 @@ import pytest
 
 from dpselect.errors import ArgumentError, BudgetError, PromiseError, StartingProcessError
 from dpselect.ledger import Ledger
+from dpselect.mechanisms import SparseVector
 from dpselect.privacy import OutputGuarantee, Release, paid, pure_dp
 from dpselect.privacy.paying import Payment, paid as paid_function
 from dpselect.privacy.release import Receipt
@@ -132,3 +133,34 @@ def test_a_payment_of_a_run_that_is_repeated_is_charged_once(budget):
     assert budget.spent().epsilon == Fraction(1, 4)
     # a process that comes later knows the identifier alone
     assert Payment(budget, GATE, "study-1").close(None).charged["epsilon"] == 0.25
+
+
+def session(spender):
+    return SparseVector(epsilon_threshold=1.0, epsilon_queries=2.0, max_positives=1, spender=spender, label="questions")
+
+
+def test_a_session_is_reserved_when_made_and_settled_once_when_closed():
+    spender = Recorder()
+    with session(spender) as asked:
+        assert [event[0] for event in spender.events] == ["reserve"]
+        assert asked.receipt.charged == {}
+    assert [event[0] for event in spender.events] == ["reserve", "settle"]
+    assert asked.receipt.charged == {"epsilon": 0.5}
+    assert asked.close() is asked.receipt
+    assert len(spender.events) == 2
+    with pytest.raises(BudgetError, match="closed"):
+        asked.above(1.0, threshold=0.0)
+
+
+def test_a_session_that_ends_in_an_exception_stays_charged_in_full(budget):
+    with pytest.raises(ZeroDivisionError), session(budget) as asked:
+        1 / 0
+    assert budget.spent().epsilon == 3
+    asked.close()
+    assert budget.spent().epsilon == 1  # of no positive answer
+
+
+def test_a_session_without_a_spender_has_no_receipt():
+    with session(None) as asked:
+        asked.above(-1e9, threshold=0.0)
+    assert (asked.receipt, asked.close()) == (None, None)

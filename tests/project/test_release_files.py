@@ -31,5 +31,10 @@ def test_workflows_run_the_projects_own_commands_with_few_rights():
     assert ".ci/run" in commands["release"]
     assert "pytest" in commands["tests"]
     assert all(flow["permissions"] == {"contents": "read"} for flow in workflows.values())
+    mutated = workflows["slow"]["jobs"]["mutations"]["strategy"]["matrix"]["package"]
+    assert all(
+        (ROOT / "src/dpselect" / name).is_dir() or (ROOT / f"src/dpselect/{name}.py").is_file() for name in mutated
+    )
+    assert any("tests/decoding/test_fuzz.py" in command for command in commands["slow"])
     tested = workflows["tests"]["jobs"]["default-tier"]["strategy"]["matrix"]["python"]
     assert f">={tested[0]}" == PROJECT["requires-python"]

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpselect.cli.app import app
-from dpselect.repetitions import Fixed, Geometric, Logarithmic
+from dpselect.repetitions import Fixed, Geometric, Logarithmic, TruncatedNegativeBinomial
 from dpselect.repetitions.quality import quality_of
 
 SEARCH = ["account", "--base", "gaussian:noise_multiplier=4", "--delta", "1e-6", "--repetitions"]
@@ -34,6 +34,11 @@ def test_a_fixed_number_is_as_good_as_itself(count):
     found = quality_of(Fixed(count=count))
     assert found.fixed_runs == pytest.approx(count, rel=1e-12)
     assert found.one_run == (1.0 if count == 1 else 0.0)
+
+
+def test_a_quantile_that_rounds_to_one_is_like_any_number_of_runs():
+    found = quality_of(TruncatedNegativeBinomial(eta=5.0, gamma=1e-17))
+    assert (found.expected_quantile, found.fixed_runs) == (1.0, math.inf)
 
 
 def test_the_headline_compares_equal_quality():

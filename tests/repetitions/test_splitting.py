@@ -102,3 +102,11 @@ def test_what_has_no_weight_never_runs():
     assert counts.tolist() == [0, 200, 0, 0]
     with pytest.raises(ArgumentError, match="above 0"):
         independent_counts(Poisson(mean=1.0), [0, 1])
+
+
+def test_a_number_of_candidates_stands_for_equal_weights():
+    counts = split_counts(Fixed(count=300), 3, random=keyed_source(1)).tolist()
+    assert counts == split_counts(Fixed(count=300), [1, 1, 1], random=keyed_source(1)).tolist()
+    assert sum(counts) == 300
+    assert min(counts) > 60  # of 100 expected, five standard deviations
+    assert [part.mean for part in independent_counts(Poisson(mean=6.0), 3)] == [2.0] * 3

@@ -14,6 +14,7 @@ from dpselect.repetitions import (
     Geometric,
     Harmonic,
     Poisson,
+    Tabulated,
     capped,
 )
 from tests.repetitions.distribution_cases import ONE_OF_EACH, label
@@ -79,3 +80,11 @@ def test_no_possible_number_of_runs_is_refused():
         Fixed(count=4).at_most(3)
     with pytest.raises(ArgumentError, match="must have a limit"):
         type(Harmonic(limit=3).tilted(0.5))(law=Poisson(mean=1.0), factor=0.5)
+
+
+def test_a_limit_that_leaves_no_run_at_all_is_refused():
+    """Without a run there is nothing to release, even though the law itself may give none."""
+    law = Tabulated(probabilities=(0.5, 0.0, 0.0, 0.5))
+    assert law.at_most(3).pmf(3) == 0.5
+    with pytest.raises(ArgumentError, match="limit must leave a possible number of runs"):
+        law.at_most(2)

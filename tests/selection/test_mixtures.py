@@ -93,6 +93,14 @@ def test_of_a_hundred_thousand_candidates_only_those_drawn_are_made(kind):
     assert len(made) == 10
 
 
+def test_a_mixture_of_one_is_that_candidate():
+    for proposal in (uniform_mixture(constant, count=1), weighted_mixture(constant, [0.3], count=1)):
+        release = select_best(
+            proposal, repetitions=Fixed(count=3), guarantee=pure_dp(epsilon=1), random=keyed_source(1)
+        )
+        assert release.value == 0
+
+
 def test_a_candidate_that_cannot_be_made_is_a_failed_run():
     def make(index):
         if index:

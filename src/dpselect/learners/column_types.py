@@ -33,7 +33,13 @@ _CATEGORIES: Final = (
     "categories are numbers, turn them into numbers first: X.astype({name: float})"
 )
 _OTHERS: Final = "which are not numbers: turn them into columns of numbers first, or leave them out"
-_ADVICE: Final = {"moments": _MOMENTS, "durations": _DURATIONS, "categories": _CATEGORIES}
+_COMPLEX: Final = "which have no order. Complex data not supported: take their real part or their size first"
+_ADVICE: Final = {
+    "moments": _MOMENTS,
+    "durations": _DURATIONS,
+    "categories": _CATEGORIES,
+    "complex numbers": _COMPLEX,
+}
 
 
 @contextmanager
@@ -86,7 +92,7 @@ def _held(kind: Any) -> str | None:
     kind = getattr(kind, "pyarrow_dtype", kind)  # a type of Arrow in pandas
     module = type(kind).__module__.partition(".")[0]
     if isinstance(kind, np.dtype):
-        return {"M": "moments", "m": "durations"}.get(kind.kind)
+        return {"M": "moments", "m": "durations", "c": "complex numbers", "V": "records"}.get(kind.kind)
     if module == "pandas":
         return _PANDAS.get(type(kind).__name__)
     if module == "pyarrow":
@@ -105,6 +111,8 @@ _PANDAS: Final = {
 def _held_by_arrow(kind: Any) -> str | None:
     import pyarrow.types as of
 
+    if of.is_run_end_encoded(kind):
+        return _held_by_arrow(kind.value_type)
     if of.is_dictionary(kind):
         return "categories"
     if of.is_duration(kind) or of.is_interval(kind):

@@ -113,7 +113,7 @@ class AttainedLaplace(_OnePair):
 
 
 @dataclass(frozen=True)
-class AttainedPair(PrivacyProfile):
+class AttainedPair(CopiedByFields, PrivacyProfile):
     """A finite pair that satisfies a guarantee: randomised response, or the pair of a table of points."""
 
     source: PairSource
@@ -142,7 +142,7 @@ class AttainedPair(PrivacyProfile):
         losses = self._pairs[0].losses
         return float(np.min(losses[(losses > 0.0) & np.isfinite(losses)], initial=math.inf))
 
-    @property
+    @cached_property
     def _pairs(self) -> tuple[DominatingPair, DominatingPair]:
         first, second = (enclosure.optimistic for enclosure in self.source(2))
         assert first is not None

@@ -75,12 +75,13 @@ def compose(*guarantees: Guarantee) -> Guarantee:
         return replace(whole, interactive=interactive)
     counts = Counter(id(g) for g in guarantees)
     distinct = {id(g): g for g in guarantees}
-    curves = [g.renyi_curve for g in guarantees]
+    curves = [(g.renyi_curve, counts[key]) for key, g in distinct.items()]
     # one minus a product of one minus each, without cancellation, or their sum where that rounds better
     failures = [g.failure for g in guarantees]
     product = -math.expm1(math.fsum(math.log1p(-f) for f in failures)) * ROUND_UP
     pure = sum_up([g.pure_epsilon for g in guarantees])
-    curve = SumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None
+    known = tuple((curve, count) for curve, count in curves if curve is not None)
+    curve = SumRenyi(known) if len(known) == len(curves) else None
     loss = ComposedLoss(tuple((g.loss_source(), counts[key]) for key, g in distinct.items()))
     reach = pure
     if curve is None and math.isinf(pure):

@@ -41,7 +41,9 @@ _SMALLEST = 1e-60
 _LOSSES = 8001
 """How many values of a step's loss are considered."""
 _STARTS = 20_000
-"""How many probabilities a chain is followed from, twice."""
+"""How many probabilities a chain is followed from, twice: fewer for more rows than 200."""
+_MOST_STEPS = 4_000_000
+"""Steps of all chains of one kind, which bound the time for any number of rows: about a second."""
 _LEAST_OF_COSTLY = 1e-12
 _POINTS_OF_COSTLY = 33
 """A profile of which each value takes a tenth of a second is known at so many points, down to that delta."""
@@ -166,7 +168,8 @@ def _table(curve: Callable[[Array], Array], rows: int, corners: tuple[float, ...
     with np.errstate(divide="ignore"):
         turns = np.log(np.maximum(-np.diff(deltas), 0.0)) - losses[1:] - np.log(-np.expm1(-np.diff(losses)))
     turns = np.minimum.accumulate(turns)[::-1]
-    log_x = np.concatenate([-np.geomspace(1e-6, 40.0, _STARTS), np.linspace(-40.0, -_LARGEST, _STARTS)])
+    starts = min(_STARTS, _MOST_STEPS // rows)
+    log_x = np.concatenate([-np.geomspace(1e-6, 40.0, starts), np.linspace(-40.0, -_LARGEST, starts)])
     total, grown = np.zeros(log_x.shape), np.zeros(log_x.shape)
     for _ in range(rows):
         best = turns.size - np.searchsorted(turns, log_x, side="right")

@@ -67,12 +67,12 @@ class LinearRenyi:
 
 @dataclass(frozen=True)
 class SumRenyi:
-    """The sum of curves: adaptive composition. Source: Mironov 2017, Proposition 1."""
+    """The sum of curves, each so many times: adaptive composition. Source: Mironov 2017, Proposition 1."""
 
-    curves: tuple[RenyiCurve, ...]
+    curves: tuple[tuple[RenyiCurve, int], ...]
 
     def __call__(self, orders: Array) -> Array:
-        return np.sum([curve(orders) for curve in self.curves], axis=0)
+        return np.sum([curve(orders) * count for curve, count in self.curves], axis=0)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from dpselect.accounting import best_of, mixture
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.privacy import (
     approximate_dp,
+    from_profile,
     gaussian,
     pure_dp,
     zcdp,
@@ -35,6 +37,23 @@ class TestMixture:
         expected = 0.25 * one.profile.remove(epsilons) + 0.75 * two.profile.remove(epsilons)
         assert_allclose(mixed.profile.remove(epsilons), expected, rtol=1e-9)
         assert two.epsilon(1e-6) < mixed.epsilon(1e-6) < one.epsilon(1e-6)
+
+    def test_an_average_is_rounded_up(self):
+        tables = [from_profile([0.1, 1.0], deltas) for deltas in ([0.3, 0.1], [0.2, 0.0])]
+        at = np.array([0.3, 0.7])
+        values = [table.profile.remove(at) for table in tables]
+        for share in (3, 7, 11, 49):
+            found = mixture(tables, weights=[1, share - 1]).profile.remove(at)
+            for place in range(2):
+                exact = (Fraction(values[0][place]) + (share - 1) * Fraction(values[1][place])) / share
+                assert exact <= Fraction(found[place]) <= exact * Fraction(1.000001)
+
+    def test_only_one_gaussian_for_all_stays_one(self):
+        """Composed by its mu, a mixture of two would count as the smaller or the larger one."""
+        one, two = gaussian(noise_multiplier=1), gaussian(noise_multiplier=2)
+        assert mixture([one, two]).gaussian_mu is None
+        assert mixture([one, pure_dp(epsilon=1)]).gaussian_mu is None
+        assert mixture([one, one]).gaussian_mu == one.gaussian_mu
 
     def test_truth_is_covered(self):
         """Draw one of two randomised responses, publish its index: exact moments are the averages."""

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from dpselect.holdout.server import ServerSettings
+from dpselect.holdout.server.limits import KnownAddresses, TooOften
 from tests.holdout.server.serving import invited, make_gate, memory_of, served
 
 pytest.importorskip("starlette")
@@ -191,6 +192,30 @@ def test_so_many_new_connections_of_an_address_are_heard(proxies, refused):
             one.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs addresses of 127.0.0.0/8")
+@pytest.mark.parametrize(
+    ("proxies", "heard"), [("", (1, 2, 9)), ("127.0.0.4", (1, 2, 4, 9)), ("*", (1, 2, 3, 4, 5, 9))]
+)
+def test_new_connections_of_very_many_addresses_leave_room_for_those_that_are_known(proxies, heard):
+    known = KnownAddresses()
+    known.add("127.0.0.9")
+    with Door(socket.AF_INET, ServerSettings(new_connections=2, trusted_proxies=proxies), known) as door:
+        door._unknown = TooOften(120, lambda: 0.0, at_once=2)
+        door.bind(("127.0.0.1", 0))
+        door.listen(50)
+        door.setblocking(False)
+        flood = [
+            socket.create_connection(door.getsockname(), source_address=(f"127.0.0.{place}", 0))
+            for place in (1, 2, 3, 4, 5, 9)
+        ]
+        taken = [door.accept() for _ in heard]
+        assert [client[0] for _, client in taken] == [f"127.0.0.{place}" for place in heard]
+        with pytest.raises(BlockingIOError):
+            door.accept()
+        for one in (*flood, *(one for one, _ in taken)):
+            one.close()
+
+
 @pytest.mark.parametrize("proxies", ["127.0.0.1, ::1", "10.0.0.0/8,127.0.0.0/8", "*"])
 def test_a_proxy_may_have_all_connections(proxies):
     async def run():
@@ -318,6 +343,39 @@ def test_others_are_answered_whoever_does_not_read(tmp_path, state, count, sprea
     assert len(took) > 5
     assert took[-1] < 5
     assert memory < 512
+
+
+FLOOD = """
+import socket, sys, time
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    for place in range(1000):
+        with socket.socket() as one:
+            one.settimeout(2)
+            one.bind((f"127.2.{place // 250}.{place % 250 + 1}", 0))
+            one.connect(("127.0.0.1", int(sys.argv[1])))
+            one.send(b"GET /healthz HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+"""
+
+
+@pytest.mark.full
+@pytest.mark.skipif(sys.platform != "linux", reason="needs addresses of 127.0.0.0/8")
+def test_a_submitter_is_answered_during_a_flood_from_very_many_addresses(tmp_path, state):
+    """Who has shown a token is heard each time, while of the flood a few connections a second are."""
+    make_gate(tmp_path / "my.gate")
+    with served(tmp_path, tmp_path / "my.gate", flags=("--rate", "600")) as server:
+        port, headers = urlsplit(server.url).port, {"Authorization": f"Bearer {invited(tmp_path)}"}
+
+        def status(path):
+            wire = http.client.HTTPConnection("127.0.0.1", port, timeout=30, source_address=("127.0.0.9", 0))
+            wire.request("GET", path, headers=headers)
+            return wire.getresponse().status
+
+        assert status("/api/boards/my/quota") == 200
+        with subprocess.Popen([sys.executable, "-c", FLOOD, str(port)], stderr=subprocess.DEVNULL) as flood:
+            time.sleep(1.5)
+            assert [status(path) for path in ("/healthz", "/api/boards", "/api/boards/my/quota")] == [200] * 3
+            flood.kill()
 
 
 @pytest.mark.slow

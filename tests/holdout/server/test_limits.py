@@ -11,6 +11,7 @@ from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.holdout import Holdout
 from dpselect.holdout.server import ServerSettings
 from dpselect.holdout.server.boards import BoardAnswer, open_boards
+from dpselect.holdout.server.limits import KnownAddresses
 from dpselect.holdout.server.submitters import Submitters
 from dpselect.holdout.server.uploads import Upload
 from tests.holdout.server.serving import invited, make_gate, make_holdout
@@ -105,6 +106,30 @@ def test_every_request_counts_for_its_address(tmp_path, path):
         statuses = [call(app, path=path)[0] for _ in range(4)]
     assert 429 not in statuses[:2]
     assert statuses[2:] == [429, 429]
+
+
+def test_an_address_is_known_once_a_valid_token_has_come_from_it(tmp_path, state):
+    make_gate(tmp_path / "my.gate")
+    token, known = invited(tmp_path), KnownAddresses()
+    host = scope_of("GET", "/", [])["client"][0]
+    with Submitters(tmp_path / "submitters.db") as people:
+        app = make_app(open_boards([tmp_path / "my.gate"]), people, ServerSettings(), known)
+        for sent, status, is_known in (("dps_", 401, False), (token, 200, True)):
+            assert call(app, path="/api/boards/my/quota", headers=bearer(sent))[0] == status
+            assert (host in known) == is_known
+
+
+def test_known_addresses_are_the_latest_of_so_many():
+    known = KnownAddresses()
+    for place in range(10_001):
+        known.add(f"10.0.{place // 250}.{place % 250}")
+        known.add("10.1.0.1")
+    assert [address in known for address in ("10.0.0.0", "10.0.0.1", "10.0.0.2", "10.1.0.1")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_who_has_asked_too_often_is_not_heard_further(tmp_path):

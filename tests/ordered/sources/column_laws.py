@@ -102,6 +102,6 @@ def sqlite_table(path, kind, cells):
     return f"sqlite:///{path}"
 
 
-def ranks_of_table(url, public):
-    with open_column(url, "x", table="t") as source:
+def ranks_of_table(url, public, table="t"):
+    with open_column(url, "x", table=table) as source:
         return ranks(source, **public)

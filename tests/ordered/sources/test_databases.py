@@ -10,6 +10,7 @@ import pytest
 
 from dpselect.errors import ArgumentError
 from dpselect.ordered import (
+    Column,
     open_column,
     private_range,
     quantile,
@@ -83,6 +84,23 @@ def test_types_of_sqlite_are_checked_before_paying(tmp_path, pay, kind):
     status, said, left = pay(url, "--table", "t", *BOUNDS)
     assert (status, left) == (2, 3.0)
     assert "'x'" in said
+
+
+@pytest.mark.full
+@pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")
+def test_time_stamps_of_postgresql_with_a_zone_are_in_utc():
+    import sqlalchemy as sa
+
+    stamps = "'2024-07-01 12:00:00+02' AS zoned, TIMESTAMP '2024-07-01 10:00:00' AS plain"
+    with sa.create_engine(POSTGRES).begin() as connection:
+        connection.execute(sa.text("DROP TABLE IF EXISTS stamps"))
+        connection.execute(sa.text(f"CREATE TABLE stamps AS SELECT TIMESTAMPTZ {stamps}".replace(":", "\\:")))
+    for column, zone in (("zoned", "UTC"), ("plain", None)):
+        with open_column(POSTGRES, column, table="stamps") as source:
+            assert (source.zone, source.dtype) == (zone, np.dtype("datetime64[us]"))
+            days = Column(source, lower="2024-01-01", upper="2025-01-01", granularity=np.timedelta64(1, "h"))
+            (code,) = days.ranked().window(1, 1).codes.tolist()
+            assert days.domain.decode(code) == np.datetime64("2024-07-01T10")
 
 
 @pytest.mark.full

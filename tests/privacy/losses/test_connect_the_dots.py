@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpselect.privacy.losses.below import dots_below
-from dpselect.privacy.losses.connect_the_dots import hull_points, lower_hull
+from dpselect.privacy.losses.connect_the_dots import connect_the_dots, hull_points, lower_hull
 from dpselect.privacy.losses.pld import LossProfile, profile_loss
 from dpselect.privacy.profile import (
     GaussianProfile,
@@ -86,3 +86,24 @@ def test_dots_from_below_need_their_correction():
         epsilons = np.linspace(0.0, 6.0, 331)
         found = dots_below(width, (curve * (1 - 1e-13), curve * (1 + 1e-13)), infinite * (1 - 1e-13))
         assert np.all(found.hockey_stick(epsilons) <= pair.hockey_stick(epsilons))
+
+
+def test_the_lower_hull_of_points_any_distance_apart():
+    """exp(2000) is no float64. From 0 to 2000 the chord is 1 at 1000, and 1 - exp(-1) at 1999."""
+    assert hull_points(np.array([0.0, 1000.0, 2000.0]), np.array([1.0, 0.25, 0.125])).tolist() == [0, 1, 2]
+    assert hull_points(np.array([0.0, 1999.0, 2000.0]), np.array([1.0, 0.64, 0.0])).tolist() == [0, 2]
+    assert hull_points(np.array([0.0, 1999.0, 2000.0]), np.array([1.0, 0.63, 0.0])).tolist() == [0, 1, 2]
+
+
+def test_both_tails_are_those_of_the_formulas():
+    """Of curves with an error, too: the last fall is below it then, and no mass may be negative."""
+    width, e = 0.01, np.arange(200) * 0.01
+    curve, none = GaussianProfile(1.0).remove(e), np.zeros(200)
+    found = connect_the_dots(width, (curve, none), (curve, none))
+    losses = (found.first + np.arange(found.masses.size)) * width
+    for at in (1, 2, 50, 150):
+        slope = (curve[at - 1] - curve[at]) / np.expm1(width)
+        tail = np.sum(found.masses[losses > e[at] - 1e-6]) + found.infinite
+        assert tail == pytest.approx(curve[at - 1] + slope, rel=1e-9)
+        assert np.sum(found.masses[losses < 1e-6 - e[at]]) == pytest.approx(np.exp(-e[at - 1]) * slope, rel=1e-9)
+    assert np.min(connect_the_dots(width, (curve, none + 0.01), (curve, none + 0.01)).masses) >= 0.0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from dpselect.privacy import Guarantee, approximate_dp, dp_sgd, from_profile, gaussian, laplace, pure_dp
+from dpselect.privacy.losses import pairs
 from dpselect.privacy.losses.discretise import coarsen, loss_grid, pieces, splice
 from dpselect.privacy.losses.pairs import GaussianPairs, ProfilePairs
 from dpselect.privacy.profile import GaussianProfile
@@ -105,3 +108,19 @@ def test_pairs_from_a_profile_dominate_at_negative_epsilons_too() -> None:
                 exact = float(np.sum(np.maximum(p - np.exp(epsilon) * q, 0.0)))
                 # values and chords of the profile carry relative rounding errors of about 1e-13
                 assert float(enclosure.pessimistic.hockey_stick(np.array([epsilon]))[0]) >= exact * (1 - 1e-12) - 1e-13
+
+
+def test_a_table_of_many_points_has_pairs_of_bounded_size_around_its_own(monkeypatch) -> None:
+    """Searches take time by the atoms, so that their number must not grow with a caller's table."""
+    epsilons = np.linspace(0.0, 5.0, 9000)
+    base = from_profile(epsilons, GaussianProfile(1.0).remove(epsilons))
+    (found, other), (below, _) = base.pair_source()(16), base.attained_pairs()(16)
+    monkeypatch.setattr(pairs, "_MOST_KNOTS", 10_000)
+    exact = base.pair_source()(16)[0].pessimistic
+    assert exact.losses.size > 10_000
+    curves = [pair.hockey_stick(EPSILONS) for pair in (below.optimistic, exact, found.pessimistic, other.pessimistic)]
+    assert max(pair.losses.size for pair in (below.optimistic, found.pessimistic, other.pessimistic)) < 4200
+    for lower, upper in pairwise(curves[:3]):
+        assert np.all(lower <= upper * (1.0 + 1e-12) + 1e-15)
+    assert np.max(curves[2] - curves[0]) < 1e-5
+    assert curves[3] == pytest.approx(curves[2], abs=1e-12)

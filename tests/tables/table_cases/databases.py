@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tests.tables.table_cases.case import NAN, Case, seconds
 
@@ -100,9 +103,8 @@ CASES = (
         "crawshaw/sqlitejdbc#5",
         "DATETIME",
         [1330833967, "2012-03-04"],
-        (1330833967, seconds("2012-03-04")),
+        (NAN, seconds("2012-03-04")),
         kind="date",
-        known={"study": "reads it as missing", "quantile": "reads it as missing"},
     ),
     sqlite(
         "days of Julius in a column of days",
@@ -135,7 +137,42 @@ CASES = (
         ["'inf'", "'-inf'", "'nan'", "NULL", "1.5"],
         (float("inf"), float("-inf"), NAN, NAN, 1.5),
     ),
-    duckdb("singles", "duckdb/duckdb#3459", "FLOAT", ["1.5", "NULL"], (1.5, NAN)),
+    duckdb(
+        "singles",
+        "duckdb/duckdb#3459",
+        "FLOAT",
+        ["1.5", "NULL", "0.1", "'inf'", "'nan'"],
+        (1.5, NAN, float(np.float32(0.1)), math.inf, NAN),
+    ),
+    postgres(
+        "singles of PostgreSQL",
+        "duckdb/duckdb#3459",
+        "REAL",
+        ["1.5", "NULL", "0.1", "'Infinity'", "'NaN'"],
+        (1.5, NAN, float(np.float32(0.1)), math.inf, NAN),
+    ),
+    sqlite(
+        "booleans as text in a column of booleans",
+        "duckdb/duckdb-sqlite#15",
+        "BOOLEAN",
+        ["true", "FALSE ", 1, 0, "t", None],
+        (1, 0, 1, 0, NAN, NAN),
+    ),
+    sqlite(
+        "infinities as text in a column of numbers",
+        "lazierthanthou/sqlite-manager#40",
+        "REAL",
+        ["inf", "-Infinity", "+INF", "true", "nan", "0x10"],
+        (math.inf, -math.inf, math.inf, 1, NAN, NAN),
+    ),
+    sqlite(
+        "days that are none, and times without a day",
+        "duckdb/duckdb-sqlite#117",
+        "DATETIME",
+        ["2012-02-30", "12:00", "2012-03-04T01:00+02:00", "0000-01-01", "now", *[" 2012-02-29"] * 30],
+        (NAN, NAN, seconds("2012-03-03T23:00"), NAN, NAN, *[seconds("2012-02-29")] * 30),
+        kind="date",
+    ),
     duckdb("long integers", "owid/data-api#5", "BIGINT", ["9007199254740993", "NULL"], (2.0**53, NAN)),
     duckdb(
         "booleans",
@@ -231,7 +268,6 @@ CASES = (
         (3,),
         kind="category",
         categories=("true",),
-        known={"quantile": "the engine compares words, and does not know that 1 and TRUE are true"},
     ),
     postgres(
         "numeric with NaN and infinities",
@@ -246,7 +282,50 @@ CASES = (
         "NUMERIC",
         ["1e400", "2"],
         (float("inf"), 2),
-        known={"quantile": "cuts it off to 1e308, which is beyond any bound but the last"},
+    ),
+    postgres(
+        "numeric at the ends of doubles",
+        "martin-georgiev/postgresql-for-doctrine#733",
+        "NUMERIC",
+        ["1.7976931348623158e308", "1.797693134862315808e308", "-1e400", "1e-400", "2.4e-324", "2.5e-324", "1e-310"],
+        (1.7976931348623157e308, float("inf"), float("-inf"), 0, 0, 5e-324, 1e-310),
+    ),
+    postgres(
+        "numeric that is infinite",
+        "martin-georgiev/postgresql-for-doctrine#734",
+        "NUMERIC",
+        ["'Infinity'", "'-Infinity'"],
+        (float("inf"), float("-inf")),
+    ),
+    *(
+        make(
+            "booleans and numbers as words of categories",
+            "tidyverse/readr#672",
+            of,
+            ["'TRUE'", "'true '", "'1'", "'1.00'", "'1e0'", "'2'", "NULL", "'yes'"],
+            (5, 1),
+            kind="category",
+            categories=("True", "2"),
+        )
+        for make, of in ((duckdb, "VARCHAR"), (postgres, "TEXT"))
+    ),
+    sqlite(
+        "booleans and numbers as words of categories",
+        "tidyverse/readr#672",
+        "TEXT",
+        ["TRUE", "true ", 1, 1.0, "1e0", "2", None, "yes"],
+        (5, 1),
+        kind="category",
+        categories=("True", "2"),
+    ),
+    sqlite(
+        "categories in a column of integers",
+        "duckdb/duckdb-sqlite#15",
+        "INTEGER",
+        [1, "TRUE", 2, 2.5, b"2.50", None],
+        (2, 1, 2),
+        kind="category",
+        categories=(1, 2, 2.5),
     ),
     postgres(
         "doubles with NaN",

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError, missing_extra
 from dpselect.holdout.server.boards import Board, BoardAnswer, BoardQuestion
-from dpselect.holdout.server.limits import AtOnce, ServerSettings, Share, TooOften, network_of
+from dpselect.holdout.server.limits import AtOnce, KnownAddresses, ServerSettings, Share, TooOften, network_of
 from dpselect.holdout.server.openapi import openapi
 from dpselect.holdout.server.submitters import QuotaError, Submitter, Submitters
 from dpselect.holdout.server.uploads import MEDIA, Feed, Upload, feed_of
@@ -78,8 +78,10 @@ def _page(name: str, **shown: Any) -> Response:
 class _Server:
     """The state that the routes share."""
 
-    def __init__(self, boards: Mapping[str, Board], submitters: Submitters, settings: ServerSettings) -> None:
-        self._boards, self._submitters, self._settings = boards, submitters, settings
+    def __init__(
+        self, boards: Mapping[str, Board], submitters: Submitters, settings: ServerSettings, known: KnownAddresses
+    ) -> None:
+        self._boards, self._submitters, self._settings, self._known = boards, submitters, settings, known
         self._by_name = TooOften(settings.rate)
         # a holdout or gate gives one answer at a time: who comes later waits here, not for a lock on a file
         self._lines = {name: anyio.CapacityLimiter(1) for name in boards}
@@ -219,6 +221,8 @@ class _Server:
             who = await run_sync(self._submitters.by_token, token.strip())
         if who is None:
             raise _unauthorized()
+        if request.client is not None:
+            self._known.add(request.client.host)
         if self._by_name.hit(who.name, who.rate):
             raise _too_often()
         return who
@@ -273,8 +277,13 @@ def _unauthorized() -> _RefusedError:
     return _RefusedError(401, "unauthorized", message, {"WWW-Authenticate": "Bearer"})
 
 
-def make_app(boards: Mapping[str, Board], submitters: Submitters, settings: ServerSettings) -> ASGIApp:
-    """The server as an ASGI application."""
+def make_app(
+    boards: Mapping[str, Board],
+    submitters: Submitters,
+    settings: ServerSettings,
+    known: KnownAddresses | None = None,
+) -> ASGIApp:
+    """The server as an ASGI application. Addresses from which a valid token comes are noted as known."""
 
     async def refused(request: Request, error: Exception) -> Response:  # noqa: ARG001 - of this form
         assert isinstance(error, _RefusedError)
@@ -297,7 +306,8 @@ def make_app(boards: Mapping[str, Board], submitters: Submitters, settings: Serv
         StudyError: unavailable,
         Exception: failed,
     }
-    app = Starlette(routes=_Server(boards, submitters, settings).routes(), exception_handlers=handlers)
+    server = _Server(boards, submitters, settings, KnownAddresses() if known is None else known)
+    app = Starlette(routes=server.routes(), exception_handlers=handlers)
     app.router.redirect_slashes = False  # to an address that a proxy may not show
     return _Guarded(app, settings)
 

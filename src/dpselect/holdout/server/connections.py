@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from dpselect.errors import missing_extra
-from dpselect.holdout.server.limits import ServerSettings, TooOften, network_of
+from dpselect.holdout.server.limits import KnownAddresses, ServerSettings, TooOften, network_of
 
 try:
     import h11
@@ -59,25 +59,33 @@ class _Framed(h11.Connection):
 
 
 class Door(socket.socket):
-    """A listening socket that closes what comes too often from one address, before anything is made for it.
+    """A listening socket that closes what comes too often from one address, or all, before anything is made for it.
 
     So many requests a minute of an address are answered, and as many more are refused as too many. Connections beyond
-    both could get no answer. Those of a trusted proxy are for others.
+    both could get no answer. A flood from very many addresses leaves the server time for those that are known. Those of
+    a trusted proxy are for others.
     """
 
-    def __init__(self, family: int, settings: ServerSettings) -> None:
+    def __init__(self, family: int, settings: ServerSettings, known: KnownAddresses | None = None) -> None:
         super().__init__(family, socket.SOCK_STREAM)
         self._by_address = TooOften(2 * settings.address_rate)
+        self._unknown = TooOften(60.0 * settings.new_connections, at_once=settings.new_connections)
+        self._known = KnownAddresses() if known is None else known
         self._is_proxy = _in_any(settings.trusted_proxies)
 
     def accept(self) -> tuple[socket.socket, Any]:
         """The next connection that is heard. Raises `BlockingIOError` if there is none now."""
         for _ in range(_REFUSED_AT_ONCE):
             one, client = super().accept()
-            if self._is_proxy(client) or not self._by_address.hit(network_of(client[0])):
+            if self._is_proxy(client) or self._is_heard(client[0]):
                 return one, client
             one.close()
         raise BlockingIOError
+
+    def _is_heard(self, address: str) -> bool:
+        if self._by_address.hit(network_of(address)):
+            return False
+        return address in self._known or not self._unknown.hit("")
 
 
 def _in_any(addresses: str) -> Callable[[Any], bool]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from dpselect.errors import ArgumentError, integer, number
 
-__all__ = ["AtOnce", "ServerSettings", "Share", "TooOften", "network_of"]
+__all__ = ["AtOnce", "KnownAddresses", "ServerSettings", "Share", "TooOften", "network_of"]
 
 _MOST_KEYS: Final = 10_000
 
@@ -36,6 +36,8 @@ class ServerSettings:
             waited longest is closed.
         address_connections: how many may be open from one address, other than a trusted proxy's.
         connections: how many may be open, and no more than the process has descriptors for.
+        new_connections: how many are heard in a second of all addresses from which no valid token has come, other than
+            a trusted proxy's. The rest are closed unheard.
         stop_seconds: how long requests may continue once the server was asked to stop.
         root_path: the path below which a proxy shows the server.
         trusted_proxies: addresses whose forwarded headers are believed, by commas.
@@ -57,12 +59,13 @@ class ServerSettings:
     idle_connections: int = 256
     address_connections: int = 64
     connections: int = 1024
+    new_connections: int = 1000
     stop_seconds: float = 30.0
     root_path: str = ""
     trusted_proxies: str = ""
 
     def __post_init__(self) -> None:
-        given, counts = vars(self), ("idle_connections", "address_connections", "connections")
+        given, counts = vars(self), ("idle_connections", "address_connections", "connections", "new_connections")
         for name in ("max_bytes", "waiting", "at_once", "memory", *counts):
             object.__setattr__(self, name, integer(name, given[name], at_least=1))
         for name in ("rate", "address_rate"):
@@ -74,7 +77,7 @@ class ServerSettings:
 
 
 class TooOften:
-    """So many requests a minute for each key. A whole minute's may come at once.
+    """So many requests a minute for each key. A whole minute's may come at once, or only `at_once`.
 
     >>> clock = iter([0.0, 0.0, 0.0, 30.0]).__next__
     >>> limit = TooOften(2, clock)
@@ -82,8 +85,10 @@ class TooOften:
     [False, False, True, False]
     """
 
-    def __init__(self, a_minute: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._clock = a_minute, clock
+    def __init__(
+        self, a_minute: float, clock: Callable[[], float] = time.monotonic, *, at_once: float | None = None
+    ) -> None:
+        self._most, self._clock, self._at_once = a_minute, clock, at_once
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def hit(self, key: str, a_minute: float | None = None) -> bool:
@@ -91,11 +96,35 @@ class TooOften:
         now, most = self._clock(), self._most if a_minute is None else a_minute
         level, at = self._levels.pop(key, (0.0, now))
         level = max(level - (now - at) * most / 60.0, 0.0)
-        refused = level + 1.0 > most
+        refused = level + 1.0 > (most if self._at_once is None else self._at_once)
         self._levels[key] = (level if refused else level + 1.0, now)
         if len(self._levels) > _MOST_KEYS:
             self._levels.popitem(last=False)
         return refused
+
+
+class KnownAddresses:
+    """The addresses from which a valid token has come, 10,000 of them at most.
+
+    >>> known = KnownAddresses()
+    >>> known.add("10.0.0.1")
+    >>> "10.0.0.1" in known, "10.0.0.2" in known
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._networks: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, address: str) -> None:
+        """Note that a valid token has come from it now."""
+        network = network_of(address)
+        self._networks[network] = None
+        self._networks.move_to_end(network)
+        if len(self._networks) > _MOST_KEYS:
+            self._networks.popitem(last=False)
+
+    def __contains__(self, address: str) -> bool:
+        return network_of(address) in self._networks
 
 
 class AtOnce:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from dpselect.errors import ArgumentError, integer, missing_extra
 from dpselect.holdout.server.boards import open_boards
-from dpselect.holdout.server.limits import ServerSettings
+from dpselect.holdout.server.limits import KnownAddresses, ServerSettings
 from dpselect.holdout.server.submitters import Submitters
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ def serve(
     from dpselect.holdout.server.connections import Door, patient
 
     settings = ServerSettings() if settings is None else settings
-    boards = open_boards(paths)
+    boards, known = open_boards(paths), KnownAddresses()
     with (
         Submitters(submitters) as people,
-        _listening(listen, lambda family: Door(family, settings)) as (place, url),
+        _listening(listen, lambda family: Door(family, settings, known)) as (place, url),
         _log(LOG),
     ):
         config = Config(
-            make_app(boards, people, settings),
+            make_app(boards, people, settings, known),
             http=patient(settings),
             backlog=_ACCEPTED_AT_ONCE,
             ws="none",

@@ -17,11 +17,12 @@ from dpselect.numerics.moments import stamp_type
 from dpselect.ordered.domains import Categories, Domain, Ticks, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn, Window
 from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
-from dpselect.ordered.sources.sql_column import Query, SqlColumn, counts_where, duckdb_query, quoted
-from dpselect.ordered.sources.sql_fates import number_counts, text_counts
+from dpselect.ordered.sources.sql_column import Query, SqlColumn, ask, duckdb_query, quoted
+from dpselect.ordered.sources.sql_fates import number_counts
 from dpselect.ordered.sources.sql_types import sql_type
 from dpselect.tables.column_cells import text_chunks
 from dpselect.tables.fates import NO_FATES, block_fates, is_missing_text, tally, text_fates
+from dpselect.tables.kinds.each_cell import text_of
 from dpselect.tables.number_blocks import Block, block_of, blocks_of, chunk_of, present_in
 from dpselect.tables.plain_lists import LARGEST
 
@@ -155,8 +156,9 @@ class SqlTable:
     `table` and `column` are names, with dots between the parts of a name. `number_of` is an SQL expression with `{0}`
     for the column: a fixed map of single rows to numbers or NULL. No content may make it fail (you must ensure this).
     It is None for a column that has an order by categories only. If `unit` is given, the numbers are timestamps,
-    counted in it since 1970. `text_of` is the same for texts, or None if there are none. It is compared with `place`.
-    If `any_type`, a cell may hold a value of another type than the column's, as in SQLite.
+    counted in it since 1970. `zone` is the time zone of their type: instants are in UTC. `text_of` is the same for what
+    names a category, or None if nothing does. If `any_type`, a cell may hold a value of another type than the column's,
+    as in SQLite.
     """
 
     query: Query
@@ -166,7 +168,7 @@ class SqlTable:
     number_of: str | None = "{0}"
     unit: str | None = None
     text_of: str | None = "{0}"
-    place: str = "{0}"
+    zone: str | None = None
     any_type: bool = False
 
     @property
@@ -184,22 +186,31 @@ class SqlTable:
         return SqlColumn(self.query, quoted(self.table), self._number(), inner, kind)
 
     def counted(self, named: Categories) -> Callable[[], NDArray[np.int64]]:
-        """Counts the rows of each category, by the engine. Categories are texts, or integers as texts."""
-        names, text = self._texts(named)
+        """Counts the rows of each category. Texts and integers are read as the cells of a file are."""
+        grouped = self._grouped()
 
-        def equal(marker: str) -> str:
-            return f"{text} = {self.place.replace('{0}', marker)}"
+        def count() -> NDArray[np.int64]:
+            cells, rows = grouped()
+            places = named.places(cells)
+            return np.bincount(places[places >= 0], rows[places >= 0], named.size).astype(np.int64)
 
-        return lambda: np.array(counts_where(self.query, quoted(self.table), equal, names), dtype=np.int64)
+        return count
 
-    def _texts(self, named: Categories) -> tuple[list[str], str]:
-        """The categories as texts, and the expression for the text of a cell."""
-        names = [str(name) for name in named.names]
+    def _grouped(self) -> Callable[[], tuple[list[Any], NDArray[np.int64]]]:
+        """Reads the different cells, and how many rows have each of them. Raises for a column that has no categories.
+
+        Equal cells of two types are two, as one row would decide which of them is read for all.
+        """
         if self.text_of is None:
             raise ArgumentError(f"categories: column {self.column!r} holds neither text nor integers")
-        if not all(isinstance(name, (str, int)) for name in named.names) or len(set(names)) != len(names):
-            raise ArgumentError("categories of a table must be different texts or integers")
-        return names, self.text_of.replace("{0}", quoted(self.column))
+        text, column = self.text_of.replace("{0}", quoted(self.column)), quoted(self.column)
+        by = f"{text}, typeof({column})" if self.any_type else text
+
+        def read() -> tuple[list[Any], NDArray[np.int64]]:
+            found = ask(self.query, f"SELECT {text}, count(*) FROM {quoted(self.table)} GROUP BY {by}", ())
+            return [text_of(cell) for cell, _ in found], np.array([int(rows) for _, rows in found], dtype=np.int64)
+
+        return read
 
     @property
     def typed(self) -> bool:
@@ -219,9 +230,9 @@ class SqlTable:
 
     def category_fates(self, named: Categories) -> NDArray[np.int64]:
         """See `TextColumn.category_fates`."""
-        names, text = self._texts(named)
-        cell = quoted(self.column) if self.any_type else text
-        return text_counts(self.query, quoted(self.table), cell=cell, text=text, place=self.place, names=names)
+        cells, rows = self._grouped()()
+        fates = text_fates(cells, named.places(cells))
+        return np.bincount(fates, rows, len(NO_FATES)).astype(np.int64)
 
     def _number(self) -> str:
         if self.number_of is None:
@@ -309,8 +320,8 @@ def _relation(relation: Any) -> SqlTable:
 def typed_table(engine: str, query: Query, table: str, column: str, name: str) -> SqlTable:
     """A column by its engine's name for its type. Raises `ArgumentError` for a type that is not on the list."""
     kind = sql_type(engine, name, column)
-    loose = engine == "sqlite"
-    return SqlTable(query, table, column, kind.whole, kind.number, kind.unit, kind.text, kind.place, loose)
+    zone, loose = "UTC" if kind.zoned else None, engine == "sqlite"
+    return SqlTable(query, table, column, kind.whole, kind.number, kind.unit, kind.text, zone, loose)
 
 
 def text_source(values: Any) -> CategorySource:

@@ -43,7 +43,8 @@ def _checked(opened: Callable[..., Any], url: str, request: ColumnRequest) -> It
         _refuse_by_name(url, request)
         raise ArgumentError("table: an SQL URL needs the name of a table")
     with opened(url, request) as typed:
-        refuse_for_typed(request.declared, f"column: {request.column!r} of {request.table} has one")
+        named = f"column: {request.column!r} of {request.table} has one"
+        refuse_for_typed(request.declared, named, zone=typed.zone is not None)
         source = sql_without(typed, request.declared)
         for part in (source.number_of, source.text_of):
             if part is not None:
@@ -78,6 +79,8 @@ def _sqlalchemy(url: str, request: ColumnRequest) -> Iterator[SqlTable]:
             _refuse_by_name(url, request)
             raise ArgumentError(f"table: there is no {table!r} with a column {column!r}")
         with _reading(url, engine.connect) as connection:
+            if engine.dialect.name == "sqlite":  # whose driver fails for text that is not UTF-8
+                connection.connection.driver_connection.text_factory = lambda cell: cell.decode("utf-8", "replace")
             if engine.dialect.name == "postgresql":
                 connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
 
@@ -128,13 +131,16 @@ def _type_name(engine: Any, table: str, column: str) -> str | None:
         raise ArgumentError(f"column: {column!r} has a dot in its name; name it otherwise in a view")
     if engine.dialect.name == "sqlite":  # SQLAlchemy would guess from parts of the name, as SQLite does
         with engine.connect() as connection:
-            sql = "SELECT type FROM pragma_table_info(:t, :s) WHERE name = :c"
+            sql = "SELECT type FROM pragma_table_xinfo(:t, :s) WHERE name = :c"
             found = connection.execute(sa.text(sql), {"t": name, "s": schema[0] if schema else "main", "c": column})
             return next((str(row[0]) for row in found), None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sa.exc.SAWarning)  # of a type that it does not know
         columns = sa.inspect(engine).get_columns(name, schema=schema[0] if schema else None)
-    return next((type(one["type"]).__name__ for one in columns if one["name"] == column), None)
+    found = next((one["type"] for one in columns if one["name"] == column), None)
+    if found is None:
+        return None
+    return type(found).__name__ + (" WITH TIME ZONE" if getattr(found, "timezone", False) else "")
 
 
 @contextmanager

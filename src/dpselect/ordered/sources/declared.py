@@ -43,8 +43,7 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
             2**-48 to 2**-49 of the larger bound: 14 digits of it. "float64" makes every double an answer: for data of
             unknown magnitude. A coarse granularity finds frequent values with fewer rows.
         categories: an ordered list of values, in place of bounds; other values are missing. 1, 1.0, "1" and True are
-            one category, and blanks around a cell do not count; in databases they are
-            compared as text (DuckDB: in NFC and without outer blanks).
+            one category, blanks around a cell do not count, and text is compared in NFC.
         weights: a row counts as weights/largest_weight rows, clipped to [0, largest_weight] and rounded to multiples
             of largest_weight/1024. NaN contributes 0. Rates are divided by 1024 units accordingly.
         assume_sorted: the values are in increasing order, missing ones last (you must ensure this: no answer is

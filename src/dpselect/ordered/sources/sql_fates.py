@@ -6,7 +6,6 @@ A CASE gives each row one fate, and the rows are counted by it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from dpselect.ordered.sources.sql_column import Query, ask
 from dpselect.tables.fates import FATES, NO_VALUE
 
-__all__ = ["number_counts", "text_counts"]
+__all__ = ["number_counts"]
 
 _MOST: Final = (1 << 63) - 1
 
@@ -35,30 +34,15 @@ def number_counts(
         f"CASE WHEN {number} IS NULL THEN {_lost(cell)} {nan}"
         f"WHEN {number} < :p0 THEN 1 WHEN {number} > :p1 THEN 2 ELSE 0 END"
     )
-    return _counted(query, table, fate, [low, high] if whole else [float(low), float(high), float("inf")])
-
-
-def text_counts(
-    query: Query, table: str, *, cell: str, text: str, place: str, names: Sequence[str]
-) -> NDArray[np.int64]:
-    """The counts of a column of categories. `place` is SQL for one of their names."""
-    among = ", ".join(place.replace("{0}", f":p{n}") for n in range(len(names)))
-    return _counted(query, table, f"CASE WHEN ({text}) IN ({among}) THEN 0 ELSE {_lost(cell)} END", list(names))
-
-
-def _lost(cell: str) -> str:
-    """Missing or unreadable, of a cell without a value."""
-    nothing = ", ".join(f"'{word}'" for word in sorted(NO_VALUE))
-    return f"CASE WHEN {cell} IS NULL OR lower(trim({_text(cell)})) IN ({nothing}) THEN 3 ELSE 4 END"
-
-
-def _text(cell: str) -> str:
-    return f"CAST({cell} AS VARCHAR)"
-
-
-def _counted(query: Query, table: str, fate: str, parameters: Sequence[Any]) -> NDArray[np.int64]:
+    parameters = [low, high] if whole else [float(low), float(high), float("inf")]
     counts = np.zeros(len(FATES), dtype=np.int64)
     statement = f"SELECT fate, count(*) FROM (SELECT {fate} AS fate FROM {table}) AS cells GROUP BY fate"
     for kind, rows in ask(query, statement, parameters):
         counts[int(kind)] += int(rows)
     return counts
+
+
+def _lost(cell: str) -> str:
+    """Missing or unreadable, of a cell without a value."""
+    nothing = ", ".join(f"'{word}'" for word in sorted(NO_VALUE))
+    return f"CASE WHEN {cell} IS NULL OR lower(trim(CAST({cell} AS VARCHAR))) IN ({nothing}) THEN 3 ELSE 4 END"

@@ -14,21 +14,25 @@ from dpselect.errors import ArgumentError
 __all__ = ["ENGINES", "SqlType", "sql_type"]
 
 ENGINES = ("SQLite", "PostgreSQL", "DuckDB")
+_BEYOND = 2**1024 - 2**970
+"""From here on a number is nearer to what would follow the largest float64, and counts as infinite."""
+_NEAR_ZERO = "2.4703282292062328e-324"
+"""Half of the smallest float64 above 0."""
 
 
 @dataclass(frozen=True)
 class SqlType:
     """`{0}` stands for the column. `number` or `text` is None where a type has none.
 
-    `whole`: the numbers are BIGINT, else doubles without NaN. `unit`: they are timestamps, counted in it since 1970.
-    `text` is compared byte by byte with `place`, in which `{0}` is a parameter.
+    `whole`: the numbers are BIGINT, else doubles without NaN. `unit`: they are timestamps, counted in it since 1970, in
+    UTC if `zoned`. Rows are grouped by `text`, byte by byte, and read as the names of categories.
     """
 
     number: str | None
     whole: bool = False
     unit: str | None = None
     text: str | None = None
-    place: str = "{0}"
+    zoned: bool = False
 
 
 def sql_type(engine: str, name: str, column: str) -> SqlType:
@@ -45,12 +49,14 @@ def sql_type(engine: str, name: str, column: str) -> SqlType:
     found = _TYPES.get(engine, {}).get(plain)
     if found is None:
         what = name if len(name) < 60 else name[:57] + "..."
-        cast = f"cast it in a view to {_CASTS.get(plain, 'a number, a date, a timestamp or text')}"
+        where = "another table" if engine == "sqlite" else "a view"
+        cast = f"cast it in {where} to {_CASTS.get(plain, 'a number, a date, a timestamp or text')}"
+        if engine == "sqlite":  # whose views have no types of their own
+            cast += ", as by CREATE TABLE t AS SELECT CAST(x AS REAL) AS x FROM it"
         raise ArgumentError(f"column: {column!r} is of the type {what or 'none'}, which is not read; {cast}")
     return found
 
 
-_BLANKS = "".join(letter for letter in map(chr, range(1, 0x3001)) if letter.isspace())
 _CASTS = {"INTERVAL": "seconds: EXTRACT(EPOCH FROM it), for which a month has 30 days"}
 
 
@@ -60,23 +66,29 @@ def _named(kind: SqlType, *names: str) -> dict[str, SqlType]:
 
 def _sqlite() -> dict[str, SqlType]:
     """A SQLite column may hold anything: a cell that is not a number, no integer or no text is missing."""
+    word = "WHEN typeof({0}) = 'text' THEN CASE lower(trim({0})) WHEN 'true' THEN 1 WHEN 'false' THEN 0 %sEND END"
     integer = (
         "CASE WHEN typeof({0}) = 'integer' OR typeof({0}) = 'real' AND ({0} = CAST({0} AS INTEGER) OR abs({0}) > 9e18) "
-        "THEN CAST({0} AS INTEGER) END"
+        "THEN CAST({0} AS INTEGER) " + word % ""
     )
-    number = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END"
-    text = "CASE WHEN typeof({0}) = '%s' THEN CAST({0} AS TEXT) END COLLATE BINARY"
-    # a cell 'now' would be another time in each statement
-    timestamp = "CASE WHEN typeof({0}) = 'text' AND {0} GLOB '[-0-9]*' THEN CAST(strftime('%s', {0}) AS INTEGER) END"
-    whole = SqlType(integer, whole=True, text=text % "integer")
+    infinite = {f"{sign}{name}": f"{sign}9e999" for sign in ("", "+", "-") for name in ("inf", "infinity")}
+    infinities = "".join(f"WHEN '{name}' THEN {value} " for name, value in infinite.items())
+    number = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) " + word % infinities
+    text = "{0} COLLATE BINARY"
+    # a cell 'now' would be another time in each statement; integers could be seconds, milliseconds or 20240131
+    # SQLite takes the 30th of February for the 1st of March, and a time alone for one in the year 2000
+    timestamp = (
+        "CASE WHEN typeof({0}) = 'text' AND trim({0}) GLOB '[0-9][0-9][0-9][0-9]-*' AND trim({0}) >= '0001' "
+        "AND date(substr(trim({0}), 1, 10), '+0 days') = substr(trim({0}), 1, 10) "
+        "AND substr(trim({0}), 12, 2) <> '24' THEN CAST(strftime('%s', trim({0})) AS INTEGER) END"
+    )
+    whole = SqlType(integer, whole=True, text=text)
     return {
         **_named(whole, "INT", "INTEGER", "TINYINT", "SMALLINT", "MEDIUMINT", "BIGINT", "INT2", "INT4", "INT8"),
         **_named(SqlType(integer, whole=True), "BOOLEAN", "BOOL"),
         **_named(SqlType(number), "REAL", "DOUBLE", "DOUBLE PRECISION", "FLOAT", "NUMERIC", "DECIMAL", "NUM"),
         **_named(SqlType(timestamp, whole=True, unit="s"), "DATE", "DATETIME", "TIMESTAMP"),
-        **_named(
-            SqlType(None, text=text % "text"), "TEXT", "VARCHAR", "CHAR", "CHARACTER", "NVARCHAR", "NCHAR", "CLOB"
-        ),
+        **_named(SqlType(None, text=text), "TEXT", "VARCHAR", "CHAR", "CHARACTER", "NVARCHAR", "NCHAR", "CLOB"),
     }
 
 
@@ -84,8 +96,10 @@ def _postgresql() -> dict[str, SqlType]:
     text = 'CAST({0} AS TEXT) COLLATE "C"'
     # NUMERIC holds what no double does, and the cast fails for it, also where it comes too near to zero
     double = (
-        "CAST(CASE WHEN {0} = 'NaN' THEN NULL WHEN {0} > 1e308 THEN 1e308 WHEN {0} < -1e308 THEN -1e308 "
-        "WHEN abs({0}) < 1e-307 THEN 0 ELSE {0} END AS DOUBLE PRECISION)"
+        "CASE WHEN {0} = 'NaN' THEN NULL "
+        f"WHEN {{0}} >= {_BEYOND} THEN CAST('Infinity' AS DOUBLE PRECISION) "
+        f"WHEN {{0}} <= -{_BEYOND} THEN CAST('-Infinity' AS DOUBLE PRECISION) "
+        f"WHEN abs({{0}}) < {_NEAR_ZERO} THEN 0 ELSE CAST({{0}} AS DOUBLE PRECISION) END"
     )
     ticks = (
         "CASE WHEN {0} > '-infinity' AND {0} < '290000-01-01' "
@@ -97,15 +111,14 @@ def _postgresql() -> dict[str, SqlType]:
         **_named(SqlType("CAST(NULLIF({0}, 'NaN') AS DOUBLE PRECISION)"), "REAL", "DOUBLE_PRECISION"),
         **_named(SqlType(double), "NUMERIC"),
         **_named(SqlType(ticks, whole=True, unit="us"), "DATE", "TIMESTAMP"),
+        **_named(SqlType(ticks, whole=True, unit="us", zoned=True), "TIMESTAMP WITH TIME ZONE"),
         **_named(SqlType(None, text=text), "TEXT", "VARCHAR", "CHAR", "ENUM"),
     }
 
 
 def _duckdb() -> dict[str, SqlType]:
-    # as in files, blanks around a word and the form of its accents do not count
-    bare = f"nfc_normalize(trim(%s, '{_BLANKS}'))"
-    text, place = f"encode({bare})" % "CAST({0} AS VARCHAR)", f"encode({bare})" % "{0}"
-    whole = SqlType("CAST({0} AS BIGINT)", whole=True, text=text, place=place)
+    text = "encode(CAST({0} AS VARCHAR))"  # bytes, which a collation does not compare
+    whole = SqlType("CAST({0} AS BIGINT)", whole=True, text=text)
     finite = SqlType("CASE WHEN isfinite({0}) THEN epoch_us({0}) END", whole=True, unit="us")
 
     # epoch_us fails for days out of the range of microseconds, and even if CASE rules them out, as it is applied to the
@@ -129,8 +142,9 @@ def _duckdb() -> dict[str, SqlType]:
         **_named(SqlType("CASE WHEN NOT isnan({0}) THEN CAST({0} AS DOUBLE) END"), "FLOAT", "DOUBLE"),
         **{kind: within(kind) for kind in ("TIMESTAMP_S", "TIMESTAMP_MS")},
         **_named(date, "DATE"),
-        **_named(finite, "TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"),
-        **_named(SqlType(None, text=text, place=place), "VARCHAR", "ENUM"),
+        **_named(finite, "TIMESTAMP", "TIMESTAMP_NS"),
+        **_named(replace(finite, zoned=True), "TIMESTAMP WITH TIME ZONE"),
+        **_named(SqlType(None, text=text), "VARCHAR", "ENUM"),
     }
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,10 +102,8 @@ def hull_points(epsilons: Array, values: Array) -> NDArray[np.intp]:
     # a point on or above the chord of its neighbours is left out, together with all others like it
     for _ in range(30):
         e, v = epsilons[knots], values[knots]
-        # slope to the point against slope to the next, both from the one before, with its exp(epsilon) divided out
-        here = (v[1:-1] - v[:-2]) / np.expm1(e[1:-1] - e[:-2])
-        ahead = (v[2:] - v[:-2]) / np.expm1(e[2:] - e[:-2])
-        above = np.flatnonzero(here >= ahead) + 1
+        # the fall to the point against that of the chord to the next, both from the one before
+        above = np.flatnonzero(v[1:-1] - v[:-2] >= (v[2:] - v[:-2]) * _share(e[:-2], e[1:-1], e[2:])) + 1
         if not above.size:
             break
         knots = np.delete(knots, above)
@@ -113,8 +112,13 @@ def hull_points(epsilons: Array, values: Array) -> NDArray[np.intp]:
     for i in knots.tolist():
         while len(kept) > 1:
             a, b = kept[-2], kept[-1]
-            if (v[b] - v[a]) / math.expm1(e[b] - e[a]) < (v[i] - v[a]) / math.expm1(e[i] - e[a]):
+            if v[b] - v[a] < (v[i] - v[a]) * _share(e[a], e[b], e[i], math):
                 break
             kept.pop()
         kept.append(i)
     return np.array(kept)
+
+
+def _share(first: Any, point: Any, last: Any, functions: Any = np) -> Any:
+    """How far the point is from the first to the last in exp(epsilon), in [0, 1]. Epsilons may be far apart."""
+    return functions.exp(point - last) * functions.expm1(first - point) / functions.expm1(first - last)

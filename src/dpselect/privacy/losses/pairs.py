@@ -35,6 +35,9 @@ PairSource = Callable[[int], tuple[PairEnclosure, PairEnclosure]]
 _REACH = 10.5
 """Standard deviations kept on either side: 4e-26 of the mass is beyond."""
 
+_MOST_KNOTS = 4096
+"""Of a table with more points the pairs are coarsened: every search over them takes time by their number."""
+
 _LARGEST_LOSS = 600.0
 """Losses beyond it count as infinite: exp of them would leave double precision."""
 
@@ -207,6 +210,7 @@ def _enclose(pair: DominatingPair, atoms: int) -> PairEnclosure:
 class ProfilePairs:
     """The pair of a profile: chords in exp(epsilon) between knots, exact when the profile is made of such chords.
 
+    Of more than 4,096 knots the pairs are coarsened to about as many atoms, which enclose the exact one.
     `knots` are the epsilons > 0 to use. None spreads them over the range in which the profile falls. `attained` says
     that the profile is itself that of some mechanism, so that nothing valid is below its pair.
     """
@@ -229,8 +233,11 @@ class ProfilePairs:
         if at_zero < -1e-12:
             forward = backward = _half(epsilons, np.maximum(*curves), float(np.min(chords)))
         first, second = splice(forward, backward.swapped()), splice(backward, forward.swapped())
-        exact = self.knots is not None
-        return PairEnclosure(first, first if exact else None), PairEnclosure(second, second if exact else None)
+        if self.knots is None:
+            return PairEnclosure(first, None), PairEnclosure(second, None)
+        if len(self.knots) > _MOST_KNOTS:
+            return coarsen(first, loss_grid(first, _MOST_KNOTS)), coarsen(second, loss_grid(second, _MOST_KNOTS))
+        return PairEnclosure(first, first), PairEnclosure(second, second)
 
     def _epsilons(self, atoms: int) -> Array:
         if self.knots is not None:
