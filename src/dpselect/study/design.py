@@ -45,7 +45,7 @@ _SIGNALS_OF_TREES: Final = {"classification": 1000.0, "regression": 1500.0}
 _OF_LEAST_SQUARES: Final = frozenset({"map", "waves", "bins", "row_norm", "intercept_scale"})
 """Keys that leave a regression to the rule, which then takes `least-squares`."""
 _SIGNALS_OF_LEAST_SQUARES: Final = 600.0
-"""n mu from which `least-squares` is the default. Below, `dp-sgd` was better on four of six regressions, by .001 to .013."""
+"""n mu from which `least-squares` is the default. Below, `dp-sgd` was better on four of five regressions."""
 _BY_RULE: Final = {
     "dp-sgd": frozenset({"learning_rate", "clip_norm", "averaged_share", "intercept_scale", "momentum"}),
 }
