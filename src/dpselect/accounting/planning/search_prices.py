@@ -177,7 +177,7 @@ def least_noise(
     A price that leaves at most the share `unspent` of epsilon is close enough: each one more that is computed takes
     longer than any other part of a plan.
 
-    A noise that is too small for the learner counts as too dear, so a large total gives the least noise that it takes.
+    A noise that is too small for the learner costs too much, so a large total gives the least noise that it takes.
 
     Raises `BudgetError` if none does, and `AdjacencyError` for a price of guarantees that do not go together.
     """
@@ -191,7 +191,7 @@ def least_noise(
         except ArgumentError:
             if not known:
                 raise
-            return SearchPrice((gaussian(noise_multiplier=1e-9),), Fixed(count=1))  # too dear for any total
+            return SearchPrice((gaussian(noise_multiplier=1e-9),), Fixed(count=1))  # costs more than any total
         known.append(noise)
         return found
 
