@@ -6,7 +6,7 @@ return inf. Curves are frozen dataclasses, so that guarantees can be pickled and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -70,6 +70,11 @@ class SumRenyi:
     """The sum of curves: adaptive composition. Source: Mironov 2017, Proposition 1."""
 
     curves: tuple[RenyiCurve, ...]
+
+    @classmethod
+    def of(cls, curves: Iterable[RenyiCurve]) -> SumRenyi:
+        """Their sum, with the curves of the sums among them."""
+        return cls(tuple(part for c in curves for part in (c.curves if isinstance(c, SumRenyi) else (c,))))
 
     def __call__(self, orders: Array) -> Array:
         return np.sum([curve(orders) for curve in self.curves], axis=0)
