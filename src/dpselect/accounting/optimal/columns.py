@@ -28,7 +28,7 @@ from dpselect.repetitions import Repetitions
 __all__ = ["ColumnBounds", "column_bounds", "columns_bounds"]
 
 _BLOCK = 16
-_SPLIT = 4
+_SPLIT = 2
 _NEGLIGIBLE = 2e-10
 _LOOSE = 2e-5
 _WIDE = 3e-4

@@ -137,7 +137,7 @@ def _compose_together(parts: Sequence[Part]) -> Losses:
     """
     width = parts[0][0].width
     infinite = -math.expm1(sum(count * math.log1p(-part.infinite) for part, count in parts)) * (1.0 - 1e-12)
-    if not all(np.any(part.masses) for part, _ in parts):  # nothing is left of a sum
+    if infinite >= 1.0 - 1e-9:  # the rest, which hardly matters, may be less than any window holds
         return Losses(width, 0, np.zeros(1), infinite)
     lowest = sum(count * part.first for part, count in parts)
     highest = sum(count * part.last for part, count in parts)
