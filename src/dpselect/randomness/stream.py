@@ -20,6 +20,7 @@ __all__ = ["BitStream", "Shape", "parse_shape"]
 
 _BUFFER = 1 << 12
 _MOST = 1 << 44
+_FROM_ZERO = modes.CTR(bytes(16))
 Shape = int | tuple[int, ...]
 
 
@@ -51,7 +52,7 @@ class BitStream(Unrepeatable):
         if not self._replayable:
             refuse_while_starting("a draw from system entropy")
         if self._stream is None:
-            self._stream = Cipher(algorithms.AES(self._key), modes.CTR(bytes(16))).encryptor()
+            self._stream = Cipher(algorithms.AES(self._key), _FROM_ZERO).encryptor()
         return self._stream.update(bytes(count))
 
     @property
