@@ -153,7 +153,7 @@ def test_compositions_are_taken_apart_and_equal_parts_put_together():
 
 @pytest.mark.full
 def test_many_unlike_parts_keep_a_fine_mesh():
-    """They cost more than as many of the least, and less than as many of the largest: the exact optimal compositions."""
+    """They cost more than as many of the least, and less than as many of the largest, whose costs are exact."""
     parts = [pure_dp(epsilon=0.1 + 0.0005 * k) for k in range(100)]
     lower, upper = compose(*parts).epsilon_bracket(1e-6)
     assert composition_delta(count=100, epsilon=0.1, total_epsilon=upper) <= 1e-6

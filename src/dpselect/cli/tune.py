@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpselect.cli.options import WITHHELD, AsJson, print_result
 from dpselect.cli.computing import computing
+from dpselect.cli.options import WITHHELD, AsJson, print_result
 from dpselect.cli.progress import law_in_words, showing
 from dpselect.cli.stopping import status_of, terminable
 from dpselect.cli.terminal import print_json, warn

@@ -109,7 +109,7 @@ def test_a_tree_against_direct_convolution(count, together, monkeypatch):
 
 
 def test_a_sum_without_its_tail_is_caught(monkeypatch):
-    """Were the mass above the window of an inner sum forgotten, as the infinite loss of a part here, tails would lack."""
+    """Tails lack mass if what an inner sum counts as infinite is forgotten."""
     whole = loss_composition._compose_together
     monkeypatch.setattr(
         loss_composition,
