@@ -57,7 +57,7 @@ def cache_key(public: Any) -> bytes | None:
 def counted(values: Iterable[tuple[Value, int]]) -> tuple[tuple[Value, int], ...]:
     """Each of some public values once, in order, with the sum of its counts.
 
-    Values are the same if their `cache_key` is. Those without one are told apart by identity.
+    Values are the same if their `cache_key` is. Those without one are distinguished by identity.
     """
     found: dict[bytes | int, tuple[Value, int]] = {}
     for value, count in values:

@@ -125,7 +125,7 @@ class UpperProfile(TwoSided):
 
 @memoized
 def _tabulated(profile: UpperProfile) -> tuple[Chords, ...]:
-    """A table for each curve. What was made of an equal profile is kept."""
+    """A table for each curve. An equal profile gets the tables that were made first."""
     knots = max(33, round(_KNOTS_PER_ROOT * math.sqrt(profile.atoms)))
     return tuple(Chords.of(curve.coarser(), knots) for curve in profile.curves)
 

@@ -19,9 +19,9 @@ that the result's mass of all losses >= l is at least the true one, for every l,
    bin of positive terms by (1 - r)^-count at most; exp(C - theta l) by the rounding of its argument. Both factors are
    multiplied on.
 5. Many parts are composed by a tree: the smallest first, a few at once, and then the sums. Each sum has at least the
-   true mass of all losses >= l, for every l, and may so take the place of its parts (excess mass, which only rounding
-   makes, is that of the lowest losses). A sum has far fewer cells than the whole, so n parts cost about as much as
-   sqrt(n) of them transformed at the size of the whole.
+   true mass of all losses >= l, for every l. So it may take the place of its parts. Excess mass comes from rounding
+   only, and counts as that of the lowest losses. A sum has far fewer cells than the whole, so n parts cost about as
+   much as 5 sqrt(n) transforms of the size of the whole.
 
 The bound a: a transform of size N errs by at most D = u f log2(N) |X| in the Euclidean norm, u = 2^-53 (Higham 2002,
 Theorem 24.2, has f near 7 for radix two with exact twiddle factors; f = 16 here covers the radices 3 and 5 and
@@ -175,7 +175,7 @@ def compose_losses(parts: Sequence[Part]) -> Losses:
 
 
 def by_tree(parts: Sequence[Part], compose: Callable[[Sequence[Part]], Losses]) -> Losses:
-    """What `compose` makes of all parts, a few at a time: those of the fewest cells first, and then the sums of them.
+    """Compose all parts, a few at a time: those of the fewest cells first, and then the sums of them.
 
     `compose` must give a bound that may take the place of its parts in a further composition.
     """
