@@ -1,4 +1,4 @@
-"""Seconds of processor time until a search is priced, in a process that has priced nothing, and when asked again.
+"""Seconds of processor time until something is priced, in a process that has priced nothing, and when asked again.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.plans [--rounds 3]
 
@@ -19,7 +19,8 @@ from typing import Any
 from dpselect.accounting import best_of
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import DPSGDClassifier
-from dpselect.privacy import compose, dp_sgd
+from dpselect.mechanisms import plan_sparse_vector
+from dpselect.privacy import compose, dp_sgd, gaussian, pure_dp
 from dpselect.repetitions import Harmonic, Poisson
 from dpselect.tuning import LogUniform
 
@@ -38,12 +39,43 @@ def two_searches() -> float:
     return compose(best_of(base, Harmonic(limit=20)), best_of(base, Poisson(mean=10))).epsilon(delta=TOTAL["delta"])
 
 
+def unlike_pure(count: int = 300) -> float:
+    return compose(*[pure_dp(epsilon=0.1 + 1e-3 * k) for k in range(count)]).epsilon(delta=1e-6)
+
+
+def one_after_the_other(count: int = 300) -> float:
+    total = pure_dp(epsilon=0.1)
+    for k in range(1, count):
+        total = compose(total, pure_dp(epsilon=0.1 + 1e-3 * k))
+    return total.epsilon(delta=1e-6)
+
+
+def ten_searches(step: float) -> float:
+    noises = [4.0 + step * k for k in range(10)]
+    return compose(*[best_of(gaussian(noise_multiplier=s), Poisson(mean=10)) for s in noises]).epsilon(delta=1e-6)
+
+
+def many_atoms(atoms: int) -> float:
+    return best_of(gaussian(noise_multiplier=4.0), Poisson(mean=10), atoms=atoms).epsilon(delta=1e-6)
+
+
+def sparse_vector() -> float:
+    return plan_sparse_vector(positives=100, epsilon=1.0, delta=1e-6).best.epsilon
+
+
 SAMPLED = {"sampling_rate": 0.1, "steps": 250}
 QUESTIONS: Mapping[str, tuple[Callable[[], float], float]] = {
     "a plan for DP-SGD on samples": (lambda: search(Harmonic(limit=10), SAMPLED), 0.5),
     "a plan for DP-SGD on full batches": (lambda: search(Harmonic(limit=10), {"steps": 100}), 0.5),
     "a plan of a search and one run on all rows": (lambda: search(Poisson(mean=5), SAMPLED, refit=True), 2.0),
     "the epsilon of two searches composed": (two_searches, 2.0),
+    "300 unlike pure mechanisms composed": (unlike_pure, 0.5),
+    "the same, one after the other": (one_after_the_other, 0.5),
+    "ten equal searches composed": (lambda: ten_searches(0.0), 3.0),
+    "ten unlike searches composed": (lambda: ten_searches(0.1), 3.0),
+    "`plan_sparse_vector(positives=100)`": (sparse_vector, 2.0),
+    "a search by 3,000 atoms": (lambda: many_atoms(3_000), 0.15),
+    "a search by 30,000 atoms": (lambda: many_atoms(30_000), 1.5),
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpselect.caching
-from dpselect.caching import CopiedByFields, cache_key, memoized
+from dpselect.caching import CopiedByFields, cache_key, counted, memoized
 from dpselect.privacy import gaussian
 
 
@@ -45,6 +45,12 @@ def test_keys_tell_public_values_apart():
 )
 def test_code_of_others_has_no_key(value):
     assert cache_key(value) is None
+
+
+def test_equal_values_are_counted_together_and_code_of_others_by_identity():
+    same, other = Square(1.0), Square(1.0)
+    values = [((2.0, 0.1), 1), (same, 2), ((2.0, 0.1), 3), (other, 1), (same, 4), ((2.0, 0.2), 1)]
+    assert counted(values) == (((2.0, 0.1), 4), (same, 6), (other, 1), ((2.0, 0.2), 1))
 
 
 def test_the_oldest_answers_are_forgotten(monkeypatch):

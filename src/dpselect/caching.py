@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-__all__ = ["CopiedByFields", "cache_key", "memoized"]
+__all__ = ["CopiedByFields", "cache_key", "counted", "memoized"]
 
 _MODULES: Final = {
     "dpselect",
@@ -24,6 +24,8 @@ _MODULES: Final = {
     "functools",
 }
 _MOST_KEPT: Final = 4096
+
+Value = TypeVar("Value")
 
 
 class CopiedByFields:
@@ -50,6 +52,18 @@ def cache_key(public: Any) -> bytes | None:
     except (pickle.PicklingError, TypeError, AttributeError, RecursionError):
         return None
     return buffer.getvalue()
+
+
+def counted(values: Iterable[tuple[Value, int]]) -> tuple[tuple[Value, int], ...]:
+    """Each of some public values once, in order, with the sum of its counts.
+
+    Values are the same if their `cache_key` is. Those without one are distinguished by identity.
+    """
+    found: dict[bytes | int, tuple[Value, int]] = {}
+    for value, count in values:
+        key = cache_key(value) or id(value)
+        found[key] = (value, count + (found[key][1] if key in found else 0))
+    return tuple(found.values())
 
 
 class memoized:

@@ -14,8 +14,8 @@ from dpselect.cli.app import app
 from dpselect.cli.commands import EXAMPLES
 from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of, law_of, parse_settings
 from dpselect.errors import ArgumentError
-from dpselect.privacy.bases import base_named
-from dpselect.repetitions.by_name import law_named
+from dpselect.privacy.bases import base_named, base_usage
+from dpselect.repetitions.by_name import law_named, law_usage
 from tests.cli.test_app import toml
 from tests.study.schema_cases import STUDY
 
@@ -112,6 +112,8 @@ def test_an_unknown_law_or_base_is_answered_with_the_list_that_the_help_has():
     for error, text in ((law, LAW_HELP), (base, BASE_HELP)):
         listed = str(error.value).partition("one of ")[2].split(", ")
         assert listed == sorted(re.findall(r"([a-z-]+):", text.partition(": ")[2]))
+    for usage, text in ((law_usage(), LAW_HELP), (base_usage(), BASE_HELP)):
+        assert ", ".join(f"{name}:{takes}" for name, takes in usage.items()) in text
 
 
 def test_settings_parse():

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+from dpselect.caching import cache_key
 from dpselect.privacy import approximate_dp, compose, from_profile, gaussian, laplace, pure_dp, renyi_dp, worst_of, zcdp
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
+from dpselect.privacy.output.optimal_composition import composition_delta
 from dpselect.privacy.renyi import LinearRenyi
 
 SIMPLE = st.one_of(
@@ -150,3 +152,24 @@ def test_the_work_of_a_composition_is_by_its_different_parts(monkeypatch):
     assert both.epsilon(1e-6) == 0.0
     assert both.renyi(2.0) == pytest.approx(2000 * one.renyi(2.0) + 1000 * other.renyi(2.0), rel=1e-12)
     assert len(calls) < 100
+
+
+def test_compositions_are_taken_apart_and_equal_parts_put_together():
+    a, b, c = laplace(scale=2.0), laplace(scale=2.5), laplace(scale=3.0)
+    folded = compose(compose(compose(a, b), laplace(scale=2.0)), compose(c, b))
+    assert [count for _, count in folded.loss.sources] == [2, 2, 1]
+    flat = compose(a, b, a, c, b)
+    assert folded.loss == flat.loss
+    assert sum(count for _, count in folded.renyi_curve.curves) == 5
+    assert folded.epsilon_bracket(1e-5) == pytest.approx(flat.epsilon_bracket(1e-5), rel=1e-9)
+    assert cache_key(folded.lower_profile) == cache_key(flat.lower_profile)
+
+
+@pytest.mark.full
+def test_many_unlike_parts_keep_a_fine_mesh():
+    """They cost more than as many of the least, and less than as many of the largest, whose costs are exact."""
+    parts = [pure_dp(epsilon=0.1 + 0.0005 * k) for k in range(100)]
+    lower, upper = compose(*parts).epsilon_bracket(1e-6)
+    assert composition_delta(count=100, epsilon=0.1, total_epsilon=upper) <= 1e-6
+    assert composition_delta(count=100, epsilon=0.1 + 0.0005 * 99, total_epsilon=lower) >= 1e-6
+    assert lower <= upper < lower * 1.001

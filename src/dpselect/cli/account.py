@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpselect.accounting.best_of_k.search_bound import BOUNDS
+from dpselect.cli.computing import computing
 from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of
 from dpselect.cli.options import AsJson, print_result
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_ratio, priced
@@ -157,8 +158,9 @@ def _print_search(
     delta: float,
     as_json: bool,
 ) -> None:
-    statement = total.statement(delta=delta)
-    lower, upper = total.epsilon_bracket(delta)
+    with computing("the price"):
+        statement = total.statement(delta=delta)
+        lower, upper = total.epsilon_bracket(delta)
     result = {
         "epsilon": _finite(upper),
         "epsilon_lower": lower,
@@ -184,7 +186,8 @@ def _print_search(
 def _print_one(
     single: Guarantee, run: str, rests_on: Sequence[str], delta: float, rows: int | None, as_json: bool
 ) -> None:
-    statement = single.statement(delta=delta)
+    with computing("the price"):
+        statement = single.statement(delta=delta)
     person, said = ({}, []) if rows is None else _of_rows(single.of_rows(rows), rows, delta)
     result = {
         "epsilon": _finite(statement.epsilon),
@@ -201,7 +204,8 @@ def _print_one(
 
 def _of_rows(person: Guarantee, rows: int, delta: float) -> tuple[dict[str, Any], list[str]]:
     """The guarantee for a person with several rows."""
-    epsilon = person.epsilon(delta)
+    with computing(f"the price of {rows} rows"):
+        epsilon = person.epsilon(delta)
     line = f"a person with {rows} rows: epsilon {rounded_up(epsilon)} at delta {delta:g}"
     return {"rows": rows, "rows_epsilon": _finite(epsilon)}, [line]
 
@@ -215,7 +219,8 @@ def _quality(described: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _print_study(name: str, priced: StudyPrice, delta: float, as_json: bool) -> None:
-    statement = priced.guarantee.statement(delta=delta)
+    with computing("the price"):
+        statement = priced.guarantee.statement(delta=delta)
     result = {
         "epsilon": _finite(statement.epsilon),
         "delta": delta,

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dpselect.cli.options import number_in
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Adjacency, Guarantee
-from dpselect.privacy.bases import base_named, base_usage
+from dpselect.privacy.bases import base_named
 from dpselect.repetitions import Repetitions
-from dpselect.repetitions.by_name import law_named, law_usage
+from dpselect.repetitions.by_name import law_named
 
 __all__ = ["BASE_HELP", "LAW_HELP", "base_of", "law_of", "parse_settings"]
 
-BASE_HELP = f"One run: {', '.join(f'{name}:{takes}' for name, takes in base_usage().items())}"
-LAW_HELP = (
-    f"Number of runs: {', '.join(f'{name}:{takes}' for name, takes in law_usage().items())} (independent draws of one "
-    "law), grid:count= (different candidates, once each). Add at_most= for a hard limit."
+BASE_HELP: Final = (
+    "One run: approximate:epsilon=,delta=, dp-sgd:noise_multiplier=,sampling_rate=,steps=, "
+    "gaussian:noise_multiplier=, laplace:scale=, pure:epsilon=, zcdp:rho="
 )
+LAW_HELP: Final = (
+    "Number of runs: beta-binomial:trials=,shape=, binomial:trials=,probability=, fixed:count=, "
+    "geometric:mean=|gamma=, harmonic:limit=, logarithmic:mean=|gamma=, negative-binomial:eta=,mean=|gamma=, "
+    "poisson:mean=, uniform:limit=, zero-truncated-poisson:mean= (independent draws of one law), grid:count= "
+    "(different candidates, once each). Add at_most= for a hard limit."
+)
+"""Written down, as their modules take longer to import than to run: a test holds them to what is registered."""
 
 
 def base_of(base: str, *, adjacency: Adjacency | str, **settings: float) -> Guarantee:

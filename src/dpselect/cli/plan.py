@@ -11,6 +11,7 @@ import typer
 from dpselect.accounting import calibrate, plan as weigh, plan_subset
 from dpselect.accounting.planning.plan import Goal, LawPlan
 from dpselect.accounting.planning.plan_subset import SAMPLING_RATES, SubsetOption
+from dpselect.cli.computing import computing
 from dpselect.cli.described import LAW_HELP, base_of, law_of, parse_settings
 from dpselect.cli.options import AsJson, print_result
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched, two_numbers
@@ -78,15 +79,16 @@ def plan(
     if subset is not None:
         if isinstance(known, Guarantee) or epsilon is None:
             raise ArgumentError(f"with subset, give epsilon; {_NOISE_IS_PLANNED}")
-        options = plan_subset(
-            base=known,
-            epsilon=epsilon,
-            delta=delta,
-            repetitions=None if repetitions is None else law_of(repetitions),
-            sampling_rates=_rates(sampling_rates),
-            final_rows=parse_final_rows(subset),
-            **wanted,
-        )
+        with computing("the options"):
+            options = plan_subset(
+                base=known,
+                epsilon=epsilon,
+                delta=delta,
+                repetitions=None if repetitions is None else law_of(repetitions),
+                sampling_rates=_rates(sampling_rates),
+                final_rows=parse_final_rows(subset),
+                **wanted,
+            )
         rows = [_subset_row(option, str(parameter)) for option in options]
         table = _subset_table(options, str(parameter))
         print_result({"delta": delta, "final_rows": subset, "options": rows}, as_json, *table)
@@ -94,7 +96,8 @@ def plan(
     if repetitions is not None:
         _noise_for(repetitions, known, str(parameter), ratio, epsilon=epsilon, delta=delta, as_json=as_json)
         return
-    found = weigh(base=known, delta=delta, epsilon=epsilon, **wanted)
+    with computing("the options"):
+        found = weigh(base=known, delta=delta, epsilon=epsilon, **wanted)
     if plot is not None:
         from dpselect.report.trade_off import write_trade_off  # matplotlib takes a second to import
 
@@ -129,7 +132,8 @@ def _noise_for(
     if epsilon is None:
         raise ArgumentError("with repetitions, give epsilon: the total that the noise is to meet")
     law = law_of(repetitions)
-    noise = calibrate(lambda value: searched(known(value), law, ratio=ratio), epsilon=epsilon, delta=delta)
+    with computing("the noise"):
+        noise = calibrate(lambda value: searched(known(value), law, ratio=ratio), epsilon=epsilon, delta=delta)
     result: dict[str, Any] = {
         parameter: noise,
         "epsilon": searched(known(noise), law, ratio=ratio).epsilon(delta),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpselect.cli.computing import computing
 from dpselect.cli.options import WITHHELD, AsJson, print_result
 from dpselect.cli.progress import law_in_words, showing
 from dpselect.cli.stopping import status_of, terminable
@@ -80,7 +81,8 @@ def tune(
     if forecast:
         from dpselect.study import forecast_study
 
-        expected = forecast_study(parsed, base_folder=base_folder, folder=output)
+        with computing("what to expect"):
+            expected = forecast_study(parsed, base_folder=base_folder, folder=output)
         print_result(expected, as_json, _forecast(expected))
         return
     law = law_of(parsed)

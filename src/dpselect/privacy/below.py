@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from dpselect.caching import CopiedByFields
+from dpselect.caching import CopiedByFields, counted
 from dpselect.numerics.search import Array
 from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined, lattice, positive_losses
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, coarsen, loss_grid
@@ -136,7 +136,7 @@ class AttainedPair(CopiedByFields, PrivacyProfile):
         found = positive_losses(width, forward)
         return found, found if backward is forward else positive_losses(width, backward)
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """The smallest positive loss, which a mesh does well to divide."""
         losses = self._pairs[0].losses
@@ -247,7 +247,7 @@ def composed_below(
 def parts_below(parts: Sequence[tuple[Any, int]], interval: float | None) -> PrivacyProfile | None:
     """The same for parts that each have a pair."""
     mus = [part.profile.mu * math.sqrt(count) for part, count in parts if isinstance(part, AttainedGaussian)]
-    parts = [(part, count) for part, count in parts if not isinstance(part, AttainedGaussian)]
+    parts = list(counted((part, count) for part, count in parts if not isinstance(part, AttainedGaussian)))
     gaussian = AttainedGaussian.of(math.hypot(*mus))
     if not parts or (mus and gaussian is None):
         return gaussian

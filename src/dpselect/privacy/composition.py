@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
+from dpselect.caching import counted
 from dpselect.errors import ArgumentError
 from dpselect.numerics.logs import ROUND_UP, sum_up
 from dpselect.numerics.search import Array
@@ -31,9 +33,18 @@ _NOTHING: Final = RandomizedResponseProfile(0.0, 1.0)
 
 @dataclass(frozen=True)
 class ComposedLoss(LossSource):
-    """The composition of privacy-loss distributions. Equal parts (by identity) are composed with themselves."""
+    """The composition of privacy-loss distributions, each with how often it runs."""
 
     sources: tuple[tuple[LossSource, int], ...]
+
+    @classmethod
+    def of(cls, sources: Sequence[tuple[LossSource, int]]) -> ComposedLoss:
+        """Their composition. Compositions among them are taken apart, and equal parts are put together."""
+        apart: list[tuple[LossSource, int]] = []
+        for source, count in sources:
+            inner = source.sources if isinstance(source, ComposedLoss) else ((source, 1),)
+            apart += [(part, times * count) for part, times in inner]
+        return cls(counted(apart))
 
     @property
     def parts(self) -> int:
@@ -73,24 +84,21 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     if all(mu is not None for mu in mus):
         whole = gaussian(noise_multiplier=1.0 / math.hypot(*[mu or 0.0 for mu in mus]), adjacency=adjacency)
         return replace(whole, interactive=interactive)
-    counts = Counter(id(g) for g in guarantees)
-    distinct = {id(g): g for g in guarantees}
-    curves = [(g.renyi_curve, counts[key]) for key, g in distinct.items()]
+    distinct = [(g, count) for g, count in Counter(guarantees).items()]
+    curves = [(g.renyi_curve, count) for g, count in distinct]
     # one minus a product of one minus each, without cancellation, or their sum where that rounds better
     failures = [g.failure for g in guarantees]
     product = -math.expm1(math.fsum(math.log1p(-f) for f in failures)) * ROUND_UP
     pure = sum_up([g.pure_epsilon for g in guarantees])
-    known = tuple((curve, count) for curve, count in curves if curve is not None)
-    curve = SumRenyi(known) if len(known) == len(curves) else None
-    loss = ComposedLoss(tuple((g.loss_source(), counts[key]) for key, g in distinct.items()))
+    known = [(curve, count) for curve, count in curves if curve is not None]
+    curve = SumRenyi.of(known) if len(known) == len(curves) else None
+    loss = ComposedLoss.of([(g.loss_source(), count) for g, count in distinct])
     reach = pure
     if curve is None and math.isinf(pure):
-        far = sum(min(g.pure_epsilon, farthest(g.best_profile())) * counts[key] for key, g in distinct.items())
+        far = sum(min(g.pure_epsilon, farthest(g.best_profile())) * count for g, count in distinct)
         reach = min(far, WIDEST)
     interval = composed_interval(curve, reach, loss.parts, loss.transforms)
-    if not all(
-        g.loss is not None or discretisable(g.best_profile(), g.renyi_curve, g.failure) for g in distinct.values()
-    ):
+    if not all(g.loss is not None or discretisable(g.best_profile(), g.renyi_curve, g.failure) for g, _ in distinct):
         interval = None
     return Guarantee(
         adjacency=adjacency,
@@ -100,7 +108,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
         pure_epsilon=pure,
         renyi_curve=curve,
         profile=LossProfile(loss, interval) if interval is not None else None if curve or pure < math.inf else _NOTHING,
-        lower_profile=composed_below([(g.lower_profile, counts[key]) for key, g in distinct.items()], interval),
+        lower_profile=composed_below([(g.lower_profile, count) for g, count in distinct], interval),
         loss=loss if interval is not None else None,
         interactive=interactive,
     )

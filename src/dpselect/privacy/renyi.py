@@ -6,7 +6,7 @@ return inf. Curves are frozen dataclasses, so that guarantees can be pickled and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -70,6 +70,15 @@ class SumRenyi:
     """The sum of curves, each so many times: adaptive composition. Source: Mironov 2017, Proposition 1."""
 
     curves: tuple[tuple[RenyiCurve, int], ...]
+
+    @classmethod
+    def of(cls, curves: Iterable[tuple[RenyiCurve, int]]) -> SumRenyi:
+        """Their sum. Sums among them are taken apart, and one curve (by identity) is counted once."""
+        counts: dict[int, tuple[RenyiCurve, int]] = {}
+        for curve, count in curves:
+            for part, times in curve.curves if isinstance(curve, SumRenyi) else ((curve, 1),):
+                counts[id(part)] = (part, counts.get(id(part), (part, 0))[1] + times * count)
+        return cls(tuple(counts.values()))
 
     def __call__(self, orders: Array) -> Array:
         return np.sum([curve(orders) * count for curve, count in self.curves], axis=0)

@@ -24,6 +24,7 @@ _FIRST = 1 << 6
 _MOST = 1 << 44
 _SPARE = [8 - (k - 1).bit_length() if k else 8 for k in range(257)]
 """Bits of a byte that a number below k leaves. (255 draws of 0 on end have probability 1/256!.)"""
+_FROM_ZERO = modes.CTR(bytes(16))
 Shape = int | tuple[int, ...]
 
 
@@ -55,7 +56,7 @@ class BitStream(Unrepeatable):
             refuse_while_starting("a draw from system entropy")
         if self._stream is None:
             key = os.urandom(32) if self._key is None else self._key
-            self._stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+            self._stream = Cipher(algorithms.AES(key), _FROM_ZERO).encryptor()
         return self._stream.update(bytes(count))
 
     def _refill(self, needed: int) -> bytes:

@@ -270,6 +270,7 @@ def _parse_ends(law: Any) -> None:
 
 
 def _between(low: float, high: float, random: RandomSource | None) -> float:
-    drawn = float(resolve(random).uniform(1)[0])
+    # the value of `uniform(1)`, by the same bytes, without an array
+    drawn = ((resolve(random).bits(64) >> 12) + 0.5) * 2.0**-52
     # A weighted mean, not low + (high - low) * drawn, whose difference can overflow.
     return min(max((1.0 - drawn) * low + drawn * high, low), high)

@@ -136,13 +136,21 @@ def preparation_key(master: bytes) -> bytes:
 
 def trial_params(space: Space, key: bytes) -> dict[str, Any]:
     """The parameters of the trial with this key. Four more bytes are the index in the trial's pool."""
-    return pool_settings(space, key[:_KEY_BYTES], 1 + int.from_bytes(key[_KEY_BYTES:], "big"))[-1]
+    return _params(space, keyed_source(key[:_KEY_BYTES]), key)
+
+
+def _params(space: Space, source: RandomSource, key: bytes) -> dict[str, Any]:
+    return _settings(space, source, 1 + int.from_bytes(key[_KEY_BYTES:], "big"))[-1]
 
 
 def pool_settings(space: Space, key: bytes, count: int) -> list[dict[str, Any]]:
     """The first settings of a trial's pool: independent draws from the space."""
-    source = keyed_source(key).spawn("space")
-    return [space.sample(source) for _ in range(count)]
+    return _settings(space, keyed_source(key), count)
+
+
+def _settings(space: Space, source: RandomSource, count: int) -> list[dict[str, Any]]:
+    drawn = source.spawn("space")
+    return [space.sample(drawn) for _ in range(count)]
 
 
 def attempt(job: Job, index: int, key: bytes) -> Candidate | None:
@@ -153,7 +161,7 @@ def attempt(job: Job, index: int, key: bytes) -> Candidate | None:
     failed is part of its private output (see `dpselect.privacy.boundary`). `KeyboardInterrupt` passes.
     """
     source = keyed_source(key[:_KEY_BYTES])
-    params = trial_params(job.space, key)
+    params = _params(job.space, source, key)
     tag = source.spawn("tie").bytes(TAG_BYTES)
 
     def run() -> Candidate | None:

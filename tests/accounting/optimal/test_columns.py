@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from dpselect.accounting.optimal import columns
-from dpselect.accounting.optimal.atoms import Atoms, split_atoms
+from dpselect.accounting.optimal.atoms import Atoms, Index, split_atoms
 from dpselect.accounting.optimal.columns import column_bounds, columns_bounds
+from dpselect.accounting.optimal.problem import Problem
 from dpselect.accounting.optimal.recursion import attained
+from dpselect.numerics.search import Array
 from dpselect.privacy.losses.discretise import DominatingPair
 from dpselect.privacy.losses.pairs import GaussianPairs
 from dpselect.repetitions import (
@@ -56,3 +58,22 @@ def test_several_epsilons_at_once_are_bounded_as_each_alone(law: Repetitions, mo
             one = column_bounds(atoms, law, epsilon, certify=certify)
             assert (upper[k], lower[k]) == pytest.approx((one.upper, one.lower), rel=1e-12)
             assert upper[k] >= attained(atoms, law, np.array([epsilon]))[0] - ROUNDING
+
+
+def test_the_blocks_grow_in_proportion_to_the_atoms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of known sign are as many as ever, and those about the change of sign lie along a line."""
+    law, whole = Poisson(mean=8.0), Problem.cross_bounds
+    costs: list[float] = []
+    for pieces in (1000, 8000):
+        counts: list[int] = []
+
+        def counted(self: Problem, i: Index, *rest: Index, counts: list[int] = counts) -> tuple[Array, Array]:
+            counts.append(i.size)
+            return whole(self, i, *rest)
+
+        monkeypatch.setattr(Problem, "cross_bounds", counted)
+        atoms = split_atoms(GaussianPairs(0.5)(pieces)[0].pessimistic, law, pieces)
+        bounds = column_bounds(atoms, law, 1.0)
+        assert bounds.lower <= bounds.upper <= bounds.lower * (1 + 1e-3)
+        costs.append(sum(counts) / atoms.size)
+    assert costs[1] < 1.25 * costs[0], costs

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile
+from dpselect.accounting.optimal.direction import Chords
+from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile, CachedPairs
 from dpselect.privacy.losses.discretise import PairEnclosure
+from dpselect.privacy.losses.pairs import GaussianPairs
+from dpselect.repetitions import Geometric
 from tests.accounting.optimal.recursion_cases import random_law, random_pair
 
 
@@ -44,3 +47,18 @@ def test_lower_and_upper_meet_on_many_pairs() -> None:
     widths = bracket_widths(12, 200)
     assert np.quantile(widths, 0.9) <= 2e-3
     assert np.max(widths) <= 2e-2
+
+
+def test_the_table_of_an_equal_search_is_kept(monkeypatch) -> None:
+    made = []
+    of = Chords.of
+    monkeypatch.setattr(Chords, "of", lambda curve, knots: made.append(knots) or of(curve, knots))
+    epsilons = np.linspace(0.0, 0.5, 200)
+
+    def values(scale: float) -> np.ndarray:
+        return BestOfProfile(CachedPairs(GaussianPairs(scale)), Geometric(gamma=0.3), 200).remove(epsilons)
+
+    first, again, other = values(0.3), values(0.3), values(0.4)
+    assert len(made) == 2
+    assert np.array_equal(first, again)
+    assert np.all(other > first)

@@ -17,7 +17,7 @@ from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.columns import column_bounds
 from dpselect.accounting.optimal.cuts import Cuts
 from dpselect.accounting.optimal.recursion import attained
-from dpselect.privacy import compose, dp_sgd, from_profile, pure_dp
+from dpselect.privacy import approximate_dp, compose, dp_sgd, from_profile, pure_dp
 from dpselect.privacy.below import (
     AttainedGaussian,
     AttainedPair,
@@ -25,7 +25,7 @@ from dpselect.privacy.below import (
     ComposedLowerProfile,
     composed_below,
 )
-from dpselect.privacy.losses import below as loss_below
+from dpselect.privacy.losses import below as loss_below, composition as loss_composition
 from dpselect.privacy.losses.below import Positive, compose_below, joined
 from dpselect.privacy.losses.composition import Losses
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure
@@ -232,6 +232,35 @@ def test_a_rare_large_loss_from_below():
     masses = np.zeros(301)
     masses[:3], masses[300] = (0.3, 0.4, 0.3 - 1e-6), 1e-6
     assert_no_mass_above(Losses(0.01, -1, masses, 0.0), 30, 0.9)
+
+
+@pytest.mark.parametrize("together", [8, 2])
+def test_a_tree_from_below_against_direct_convolution(together, monkeypatch):
+    random = np.random.default_rng(5)
+    parts = []
+    for size in random.integers(2, 12, 30).tolist():
+        masses = random.random(size) ** 3 + 1e-9
+        infinite = 1e-6 if size > 9 else 0.0
+        parts.append((Losses(0.01, -size // 2, masses / masses.sum() * (1.0 - infinite), infinite), 1))
+    exact = np.ones(1)
+    for part, _ in parts:
+        exact = np.convolve(exact, part.masses)
+    at_once = loss_below._compose_together(parts)
+    monkeypatch.setattr(loss_composition, "_TOGETHER", together)
+    found = compose_below(parts)
+    truth = exact[1 - sum(part.first for part, _ in parts) :][: found.masses.size]
+    assert np.all(found.masses[: truth.size] <= truth * (1.0 + 1e-15 * exact.size))
+    assert found.infinite <= 1.0 - math.prod(1.0 - part.infinite for part, _ in parts)
+    flat = at_once.masses[1 - at_once.first :]
+    assert np.sum(found.masses) >= np.sum(flat) * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize("failure", [0.5, 0.99])
+def test_next_to_nothing_is_left_of_parts_that_mostly_fail(failure):
+    """A composition of 40 such parts: its lower end is the mass of failures."""
+    parts = [approximate_dp(epsilon=0.1, delta=failure), approximate_dp(epsilon=0.2, delta=failure)] * 20
+    lower, upper = (compose(*parts).lower_profile.remove(np.zeros(1))[0], compose(*parts).delta(0.0))
+    assert 1.0 - 1e-6 < lower <= upper == 1.0
 
 
 def test_an_overstated_mass_is_caught(monkeypatch):

@@ -7,6 +7,7 @@ most 1e-15 times their length), binomial and Gaussian closed forms.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import dp_accounting
@@ -81,6 +82,69 @@ def test_small_laws_against_direct_convolution(masses, count, first, infinite):
 def test_two_laws_against_direct_convolution(one, two):
     parts = [(losses_of(one, -2), 40), (losses_of(two, -5, 1e-7), 9)]
     assert_encloses(compose_losses(parts), parts)
+
+
+def unlike_laws(count, seed=1):
+    """Small laws of unlike shapes, some with infinite loss."""
+    random = np.random.default_rng(seed)
+    return [
+        (losses_of(random.random(int(random.integers(2, 12))) ** 3, -int(random.integers(0, 9)), infinite), times)
+        for infinite, times in zip(
+            random.choice([0.0, 1e-9, 1e-4], count), random.integers(1, 4, count).tolist(), strict=True
+        )
+    ]
+
+
+@pytest.mark.parametrize(("count", "together"), [(20, 8), (70, 8), (33, 2)])
+def test_a_tree_against_direct_convolution(count, together, monkeypatch):
+    """Three rounds of sums, or six: the tails stay above the truth, and as near to it as those of one round."""
+    parts = unlike_laws(count)
+    at_once = loss_composition._compose_together(parts)
+    monkeypatch.setattr(loss_composition, "_TOGETHER", together)
+    found = compose_losses(parts)
+    assert_encloses(found, parts)
+    epsilons = np.linspace(0.0, 2.0, 9)
+    by_tree, flat = (pair_from_losses(losses).hockey_stick(epsilons) for losses in (found, at_once))
+    assert np.allclose(by_tree, flat, rtol=1e-6, atol=0.0)
+
+
+def test_a_sum_without_its_tail_is_caught(monkeypatch):
+    """Tails lack mass if what an inner sum counts as infinite is forgotten."""
+    whole = loss_composition._compose_together
+    monkeypatch.setattr(
+        loss_composition,
+        "_compose_together",
+        lambda parts: replace(whole(parts), infinite=0.0) if len(parts) < 8 else whole(parts),
+    )
+    parts = unlike_laws(20)
+    with pytest.raises(AssertionError):
+        assert_encloses(compose_losses(parts), parts)
+
+
+@pytest.mark.parametrize("count", [9, 14])
+def test_unlike_randomised_responses_exactly(count):
+    """All 2^count outcomes in fractions of exp(-1/50): the sum of the parts' losses, each a multiple of the mesh."""
+    steps = [3 + 2 * k for k in range(count)]
+    growth = Fraction(math.exp(0.02))
+    exact: dict[int, Fraction] = {0: Fraction(1)}
+    for step in steps:
+        likely = growth**step / (1 + growth**step)
+        sums: dict[int, Fraction] = {}
+        for loss, mass in exact.items():
+            for moved, share in ((step, likely), (-step, 1 - likely)):
+                sums[loss + moved] = sums.get(loss + moved, Fraction(0)) + mass * share
+        exact = {loss: mass.limit_denominator(10**60) for loss, mass in sums.items()}
+    parts = []
+    for step in steps:
+        likely = 1.0 / (1.0 + math.exp(-0.02 * step))
+        masses = np.zeros(2 * step + 1)
+        masses[0], masses[-1] = 1.0 - likely, likely
+        parts.append((Losses(0.02, -step, masses, 0.0), 1))
+    total = sum(steps)
+    found = tails_from(compose_losses(parts), -total, 2 * total + 1)
+    truth = np.cumsum([float(exact.get(loss, 0)) for loss in range(total, -total - 1, -1)])[::-1]
+    assert np.all(found >= truth * (1.0 - 1e-12))
+    assert np.all(found <= truth * (1.0 + 1e-8) + 1.1e-40)
 
 
 def test_a_rare_large_loss_keeps_its_bumps():

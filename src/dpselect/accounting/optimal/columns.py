@@ -14,6 +14,7 @@ relaxation costs nothing, and the references are an order that attains the value
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,8 +28,10 @@ from dpselect.repetitions import Repetitions
 
 __all__ = ["ColumnBounds", "column_bounds", "columns_bounds"]
 
-_BLOCK = 16
-_SPLIT = 4
+_SMALLEST_BLOCK = 16
+_FIRST_BLOCKS = 128
+"""Blocks along a side at first: with more atoms blocks are larger, so that their number does not grow as a square."""
+_SPLIT = 2
 _NEGLIGIBLE = 2e-10
 _LOOSE = 2e-5
 _WIDE = 3e-4
@@ -194,11 +197,12 @@ def _wrong_signs(
     """
     n, first, width, t = problem.atoms.size, problem.first, problem.width, problem.atoms
     negligible = _NEGLIGIBLE * scale / scaled(problem.epsilons, np.ones(scale.size))
-    i, j = (x.ravel() for x in np.meshgrid(np.arange(0, n, _BLOCK), np.arange(first, n, _BLOCK), indexing="ij"))
-    kept = i < j + _BLOCK  # blocks that have a cell whose row is not after its column
+    size = _SMALLEST_BLOCK << max(0, math.ceil(math.log2(n / (_FIRST_BLOCKS * _SMALLEST_BLOCK))))
+    i, j = (x.ravel() for x in np.meshgrid(np.arange(0, n, size), np.arange(first, n, size), indexing="ij"))
+    kept = i < j + size  # blocks that have a cell whose row is not after its column
     i, j = i[kept], j[kept]
     k, i, j = np.repeat(np.arange(scale.size), i.size), np.tile(i, scale.size), np.tile(j, scale.size)
-    size, small = _BLOCK, np.zeros((scale.size, width))
+    small = np.zeros((scale.size, width))
     while True:
         i_end, j_end = np.minimum(i + size, n), np.minimum(j + size, n)
         top, bottom = problem.cross_bounds(i, i_end, j, j_end, problem.epsilons[k])

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpselect.accounting.optimal.atoms import Atoms, split_atoms
 from dpselect.accounting.optimal.direction import Bracketed, Chords, Direction
-from dpselect.caching import CopiedByFields
+from dpselect.caching import CopiedByFields, memoized
 from dpselect.numerics.search import Array
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure
 from dpselect.privacy.losses.pairs import PairSource
@@ -120,8 +120,14 @@ class UpperProfile(TwoSided):
 
     @cached_property
     def _tables(self) -> tuple[Chords, ...]:
-        knots = max(33, round(_KNOTS_PER_ROOT * math.sqrt(self.atoms)))
-        return tuple(Chords.of(curve.coarser(), knots) for curve in self.curves)
+        return tuple(_tabulated(self))
+
+
+@memoized
+def _tabulated(profile: UpperProfile) -> tuple[Chords, ...]:
+    """A table for each curve. An equal profile gets the tables that were made first."""
+    knots = max(33, round(_KNOTS_PER_ROOT * math.sqrt(profile.atoms)))
+    return tuple(Chords.of(curve.coarser(), knots) for curve in profile.curves)
 
 
 class LowerProfile(TwoSided):

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import fft
 
 from dpselect.numerics.search import Array
-from dpselect.privacy.losses.composition import Losses, Part, cumulant, transformed, window
+from dpselect.privacy.losses.composition import Losses, Part, by_tree, cumulant, transformed, window
 from dpselect.privacy.losses.discretise import DominatingPair
 
 __all__ = ["Band", "Positive", "compose_below", "dots_below", "joined", "lattice", "positive_losses"]
@@ -121,13 +121,24 @@ def lattice(width: float, pair: DominatingPair) -> Losses:
 
 def compose_below(parts: Sequence[Part]) -> Positive:
     """The positive losses of the composition of laws on one mesh, each part `count` times, as a lower bound on each
-    mass.
+    mass. Sums of parts, too, have lower bounds on each mass, so they may take the place of their parts.
+    """
+    found = by_tree(parts, _compose_together)
+    start, masses = found.first, found.masses
+    padding = np.zeros(max(start - 1, 0))
+    return Positive(found.width, np.concatenate((padding, masses[max(1 - start, 0) :])) * (1.0 - 1e-14), found.infinite)
+
+
+def _compose_together(parts: Sequence[Part]) -> Losses:
+    """The sum of a few parts.
 
     For each tilt, take the computed cyclic convolution, less its rounding and its wrap-around (Chernoff's bound). It is
     a lower bound on every mass, and so is the largest over the tilts.
     """
     width = parts[0][0].width
-    kept = sum(count * math.log1p(-part.infinite) for part, count in parts)
+    infinite = -math.expm1(sum(count * math.log1p(-part.infinite) for part, count in parts)) * (1.0 - 1e-12)
+    if infinite >= 1.0 - 1e-9:  # the rest, which hardly matters, may be less than any window holds
+        return Losses(width, 0, np.zeros(1), infinite)
     lowest = sum(count * part.first for part, count in parts)
     highest = sum(count * part.last for part, count in parts)
     start, end, tilts, _ = window(parts, width, lowest, highest)
@@ -146,10 +157,7 @@ def compose_below(parts: Sequence[Part]) -> Positive:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             bound = np.where(sure > 0.0, sure * np.exp(found.exponents[:length] - found.slack), 0.0)
         np.maximum(masses, np.minimum(bound, 1.0), out=masses)
-    infinite = -math.expm1(kept) * (1.0 - 1e-12)
-    first = max(1 - start, 0)
-    padding = np.zeros(max(start - 1, 0))
-    return Positive(width, np.concatenate((padding, masses[first:])) * (1.0 - 1e-14), infinite)
+    return Losses(width, start, masses, infinite)
 
 
 def _beyond(parts: Sequence[Part], theta: float, side: tuple[float, int], enough: float) -> float:

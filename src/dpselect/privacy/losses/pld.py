@@ -95,7 +95,7 @@ def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int,
     Connecting the dots adds interval^2 / 6 to the variance of each part's losses. A sum over 2^14 cells has a standard
     deviation of about 2^11 cells, so 256 parts add 1e-5 of its variance. Losses that are atoms, as pure ones may be,
     are moved by up to a cell each, and keep the usual mesh. With very many cells, or many distributions to transform,
-    the mesh is wider.
+    the mesh is wider. By a tree, many short ones cost about five times the square root of their number.
     """
     spread = min(pure_epsilon, math.inf if curve is None else _spread(curve))
     if curve is None or math.isfinite(pure_epsilon) or not 0.0 < spread < math.inf:
@@ -103,7 +103,9 @@ def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int,
     else:
         finest = spread / _CELLS / math.sqrt(max(1.0, parts / 256.0))
         found = suitable_interval(curve, finest=finest) if finest > DEFAULT_INTERVAL else suitable_interval(curve)
-    too_much = 0.0 if found is None or spread == math.inf else spread * (transforms + 1) / (found * _MOST_WORK)
+    # only where losses are bounded is a part known to be shorter than the whole
+    work = 1.0 + (min(transforms, 5.0 * math.sqrt(transforms)) if math.isfinite(pure_epsilon) else transforms)
+    too_much = 0.0 if found is None or spread == math.inf else spread * work / (found * _MOST_WORK)
     return found if found is None or too_much <= 1.0 else found * 2.0 ** math.ceil(math.log2(too_much))
 
 
