@@ -91,7 +91,7 @@ def test_scores_are_drawn_at_what_is_charged(value):
 def test_noise_is_drawn_at_what_is_charged(value):
     scales = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counts, "discrete_laplace", lambda scale, random: scales.append(scale) or 0)
+        patch.setattr(counts, "draw_laplace", lambda *scale: scales.append(Fraction(*scale[:2])) or 0)
         if isinstance(value, (float, int, Fraction)):
             noisy_count(3, epsilon=value)
             assert 1 / scales[0] <= charged(NoisyCount(epsilon=value).guarantee.pure_epsilon)
