@@ -109,7 +109,7 @@ UNPAID: dict[str, str] = {
     r"mechanisms\.Mechanism.*": "the base of those in the table",
     r"mechanisms\.(add_on_grid|round_to_grid|gaussian_steps|discrete_\w+)": _NOTHING,
     r"mechanisms\.SparseVector\.\w+": _SESSION,
-    r"(randomness|repetitions|accounting|numerics)\..*": _NOTHING,
+    r"(caching|randomness|repetitions|accounting|numerics)\..*": _NOTHING,
     r"adaptive\.(AdaptiveAnalysis|MultiplicativeWeights|Verification|AdaptiveMeans)\.\w+": _SESSION,
     r"adaptive\.EffectiveRounds.*": "promises nothing to a row",
     r"adaptive\.(plan_\w+|required_samples|splitting_blocks|[cC]hoice\w+|\w+Plan|SearchNoise\.draw)": _PUBLIC,
@@ -216,18 +216,24 @@ def _nothing_found():
         yield
 
 
+def on_each_draw(monkeypatch, source, then):
+    """Call `then` before each draw from the source."""
+    for name in ("_take", "unit_coins"):
+        draw = getattr(RandomSource, name)
+
+        def seen(self, *given, draw=draw):
+            if self is source:
+                then()
+            return draw(self, *given)
+
+        monkeypatch.setattr(RandomSource, name, seen)
+
+
 @pytest.fixture
 def spender(monkeypatch):
     """A recorder of payments and of draws from the source that is given."""
     found, source = Recorder(), keyed_source(3)
-    draws = RandomSource.bytes
-
-    def drawn(self, count):
-        if self is source:
-            found.events.append(("draw",))
-        return draws(self, count)
-
-    monkeypatch.setattr(RandomSource, "bytes", drawn)
+    on_each_draw(monkeypatch, source, lambda: found.events.append(("draw",)))
     found.source = source
     return found
 
@@ -259,14 +265,10 @@ def test_reserved_once_before_anything_is_drawn_and_settled_once_after(name, spe
 @pytest.mark.cases(30)
 @pytest.mark.parametrize("name", CALLS)
 def test_an_exception_in_the_run_leaves_it_charged(name, spender, monkeypatch):
-    draws = RandomSource.bytes
+    def interrupt():
+        raise KeyboardInterrupt
 
-    def interrupted(self, count):
-        if self is spender.source:
-            raise KeyboardInterrupt
-        return draws(self, count)
-
-    monkeypatch.setattr(RandomSource, "bytes", interrupted)
+    on_each_draw(monkeypatch, spender.source, interrupt)
     with pytest.raises(KeyboardInterrupt):
         CALLS[name](spender=spender, random=spender.source)
     assert spender.kinds() == ["reserve"]

@@ -40,14 +40,11 @@ def state(monkeypatch, tmp_path):
 def test_what_an_earlier_version_wrote_is_read(version, tmp_path):
     folder = unpacked(f"records-{version}", tmp_path)
     expected = json.loads((folder / "expected.json").read_text())
-    search = expected.pop("search")
+    expected.pop("search")
     for _ in range(2):
         assert past_files.questions(folder) == expected
-    if search is None:
-        with pytest.raises(StudyError, match="another version"):
-            past_files.search(folder)
-    else:
-        assert past_files.search(folder) == search
+    with pytest.raises(StudyError, match="another version"):  # its learners draw other numbers from the same key
+        past_files.search(folder)
 
 
 def test_what_an_earlier_version_witnessed_is_remembered(tmp_path):

@@ -165,7 +165,7 @@ def unit_rows(X: Any, row_norm: float, *, intercept: float) -> Array:
         return _unit_rows_of_sparse(X, row_norm, intercept)
     rows = np.nan_to_num(doubles(X), copy=False, nan=0.0, posinf=0.0, neginf=0.0)
     ends = np.max(rows, axis=1, initial=0.0, keepdims=True), np.min(rows, axis=1, initial=0.0, keepdims=True)
-    largest = np.maximum(ends[0], -ends[1])
+    largest = np.maximum(ends[0], 0.0 - ends[1])
     rows /= np.where(largest > 0.0, largest, 1.0)
     truncate(rows, out=rows)
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]

@@ -142,7 +142,13 @@ class SealedStore:
                 raise StudyError(f"{path} was written by another version of dpselect")
             names = [] if row["key_variable"] == keys.variable else ["key_variable"]
             if row["fingerprint"] != fingerprint or names:
-                shown = ", ".join(names + _changes(row["fingerprint"], fingerprint))
+                changed = names + _changes(row["fingerprint"], fingerprint)
+                if "draws" in changed:
+                    raise StudyError(
+                        f"{path} was begun by another version of dpselect, whose learners draw other numbers from the same "
+                        "key. Finish this search with that version"
+                    )
+                shown = ", ".join(changed)
                 raise StudyError(
                     f"the study has changed since the search in {path} was begun{shown and f': {shown}'}; it cannot be "
                     "resumed unless it is changed back"
