@@ -145,8 +145,8 @@ class SealedStore:
                 changed = names + _changes(row["fingerprint"], fingerprint)
                 if "draws" in changed:
                     raise StudyError(
-                        f"{path} was begun by another version of dpselect, whose learners draw other numbers from the same "
-                        "key. Finish this search with that version"
+                        f"{path} was begun by another version of dpselect, whose learners draw other numbers from the "
+                        "same key. Finish this search with that version"
                     )
                 shown = ", ".join(changed)
                 raise StudyError(
