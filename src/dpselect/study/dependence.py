@@ -1,6 +1,6 @@
 """Partial dependence of a released model: its mean answer at each value of a column, over synthetic rows.
 
-Partial dependence (Friedman 2001, section 8.2) averages a model over the rows of a table. Here the rows are synthetic,
+Partial dependence (J. Friedman, Annals of Statistics 29, 2001) averages a model over rows. Here the rows are synthetic,
 made from public facts, so that only the released model is used. It is post-processing, and costs nothing.
 
 The distribution of the synthetic rows. The columns are independent. A number is uniform between its bounds, by its

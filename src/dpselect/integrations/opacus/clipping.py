@@ -4,8 +4,8 @@ Each row's gradient is scaled to an L2 norm of at most `max_grad_norm`, over all
 summed. A row whose gradient is not finite counts as zero.
 
 Ghost clipping never holds the rows' gradients: a first backward pass gives their norms, and a second one the gradient
-of the losses, each weighted by its factor. Source: Goodfellow (2015), arXiv 1510.01799, for linear layers;
-Opacus has the formulas of the other layers, and `refuse_other_norms` compares them on synthetic rows.
+of the losses, each weighted by its factor (I. Goodfellow, arXiv 1510.01799, for linear layers). Opacus has the formulas
+of the other layers, and `refuse_other_norms` compares them on synthetic rows.
 """
 
 from __future__ import annotations
