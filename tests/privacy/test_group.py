@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from dpselect.accounting import best_of
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError
 from dpselect.privacy import (
@@ -29,6 +30,7 @@ from dpselect.privacy import (
 from dpselect.privacy.group import ProfileOfRows, RenyiOfRows, failure_of_rows
 from dpselect.privacy.profile import epsilon_at
 from dpselect.privacy.renyi import LinearRenyi
+from dpselect.repetitions import Poisson
 
 ROWS = [1, 2, 3, 5, 10, 20]
 ALL_ROWS = range(1, 21)
@@ -253,3 +255,22 @@ def test_the_work_of_many_rows_is_bounded_and_their_chain_is_as_tight(monkeypatc
     assert 76.0 < epsilon <= 80.0 * (1.0 + 1e-9)
     far = compose(*(from_profile(epsilons=[0.0, 0.1 * i, i + 1.0], deltas=[0.1, 0.01, 0.0]) for i in (1, 2)))
     assert 400.0 < far.of_rows(100).epsilon(0.1) <= 500.0 * (1.0 + 1e-9)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "one",
+    [
+        compose(approximate_dp(epsilon=0.1, delta=1e-5), gaussian(noise_multiplier=1.0)),
+        approximate_dp(epsilon=0.1, delta=0.3),
+        gaussian(noise_multiplier=1e7),
+    ],
+    ids=["small failure", "large failure", "next to nothing"],
+)
+def test_a_search_whose_profile_ends_above_nothing_or_begins_there(one):
+    """Its table had no end, or one point. Two rows of which each may fail fail more often than one."""
+    search = best_of(one, Poisson(mean=5.0))
+    several = search.of_rows(2)
+    assert several.epsilon(0.9) >= search.epsilon(0.9)
+    for delta in (1e-9, 1e-3, 0.5):
+        assert several.epsilon(delta) >= search.epsilon(delta) * (1 - 1e-9)

@@ -47,6 +47,8 @@ _MOST_STEPS = 4_000_000
 _LEAST_OF_COSTLY = 1e-12
 _POINTS_OF_COSTLY = 33
 """A profile of which each value takes a tenth of a second is known at so many points, down to that delta."""
+_NARROWEST = 2.0**-20
+"""So far at least, for a profile that is nearly nothing at 0."""
 _CHAIN_ROUNDING = 1.0 + 1e-11
 """More than the rounding of a line, relatively, of which each step multiplies by an exponential of up to 700."""
 
@@ -114,7 +116,9 @@ def profile_of_rows(
     if isinstance(profile, LaplaceProfile):
         return LaplaceProfile(times_up(profile.epsilon0, rows), "group privacy (Dong, Roth, Su 2022, Theorem 2.14)")
     if profile.costly:
-        points = np.linspace(0.0, epsilon_at(profile, _LEAST_OF_COSTLY), _POINTS_OF_COSTLY)
+        lasting = float(both_directions(profile, np.array([_LARGEST]))[0])
+        end = epsilon_at(profile, max(_LEAST_OF_COSTLY, min(1.001 * lasting, 1.0)))
+        points = np.linspace(0.0, min(max(end, _NARROWEST), _LARGEST), _POINTS_OF_COSTLY)
         known = both_directions(profile, points)
         profile = TabulatedProfile(tuple(points.tolist()), tuple(known.tolist()))
     return ProfileOfRows(profile, rows, one_way, corners)
