@@ -124,8 +124,8 @@ def test_a_search_for_a_total_finds_the_noise_of_the_rule():
         (None, 1001.0 / BOOSTING.few, *(by[0] for by in (BOOSTING.trees, BOOSTING.depth, BOOSTING.linear_share))),
         (BOOSTING.few * 7, 7.0, *(by[1] for by in (BOOSTING.trees, BOOSTING.depth, BOOSTING.linear_share))),
         (BOOSTING.few * 6.99, 7.0, *(by[0] for by in (BOOSTING.trees, BOOSTING.depth, BOOSTING.linear_share))),
-        (BOOSTING.many * 7, 7.0, BOOSTING.trees[1], BOOSTING.depth[1], 0.0),
-        (BOOSTING.many * 6.99, 7.0, BOOSTING.trees[1], BOOSTING.depth[1], BOOSTING.linear_share[1]),
+        (BOOSTING.many * 7, 7.0, *(by[2] for by in (BOOSTING.trees, BOOSTING.depth, BOOSTING.linear_share))),
+        (BOOSTING.many * 6.99, 7.0, *(by[1] for by in (BOOSTING.trees, BOOSTING.depth, BOOSTING.linear_share))),
     ],
 )
 def test_trees_depth_and_the_linear_share_follow_from_rows_and_noise(rows, noise, trees, depth, share):

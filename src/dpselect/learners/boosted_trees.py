@@ -224,11 +224,11 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
 
     Args:
         noise_multiplier: one over the Gaussian differential privacy parameter mu of one fit, from 0.05 to 100,000.
-        n_estimators: the number of trees. None: 100 or 150, by the number of rows and the noise.
-        max_depth: the number of questions of a tree, 1 to 8. None: 4 or 5.
+        n_estimators: the number of trees. None: 100, 150 or 200, by the number of rows and the noise.
+        max_depth: the number of questions of a tree, 1 to 8. None: 4, 5 or 6.
         learning_rate: the share of a tree's estimated values that is added, above 0.
-        linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.75 or 0.5,
-            and 0 for many rows, with `monotonic_cst`, or under replace_one, for which the start has no price.
+        linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.75, 0.5 or
+            0.25, and 0 with `monotonic_cst`, or under replace_one, for which the start has no price.
         max_bins: the number of equal bins between the bounds of a column, 2 to 255.
         monotonic_cst: for each column 1 if answers (the score of the second of two classes) must rise with it, -1 if
             they must fall, 0 for neither and for indicators. It costs no privacy. There is no linear start then.
@@ -324,11 +324,11 @@ class BoostedTreesRegression(_BoostedTrees, Regressor):
     Args:
         label_bounds: the least and the largest label, public; labels beyond are clipped, and so are answers.
         noise_multiplier: one over the Gaussian differential privacy parameter mu of one fit, from 0.05 to 100,000.
-        n_estimators: the number of trees. None: 100 or 150, by the number of rows and the noise.
-        max_depth: the number of questions of a tree, 1 to 8. None: 4 or 5.
+        n_estimators: the number of trees. None: 100, 150 or 200, by the number of rows and the noise.
+        max_depth: the number of questions of a tree, 1 to 8. None: 4, 5 or 6.
         learning_rate: the share of a tree's estimated values that is added, above 0.
-        linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.75 or 0.5,
-            and 0 for many rows, with `monotonic_cst`, or under replace_one, for which the start has no price.
+        linear_share: the part of mu squared that pays for the linear start, from 0 (none) to 0.95. None: 0.75, 0.5 or
+            0.25, and 0 with `monotonic_cst`, or under replace_one, for which the start has no price.
         max_bins: the number of equal bins between the bounds of a column, 2 to 255.
         monotonic_cst: for each column 1 if answers (the score of the second of two classes) must rise with it, -1 if
             they must fall, 0 for neither and for indicators. It costs no privacy. There is no linear start then.

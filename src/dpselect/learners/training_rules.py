@@ -59,22 +59,23 @@ REGRESSION: Final = TrainingRule(clip_norm=0.1, growth=2.5, reach=(10.0, 60.0), 
 class BoostingRule:
     """How many trees, how deep, and which part of mu squared the linear start has, by n mu.
 
-    Each pair is the value below `few` and from there on. From n mu = `many` on there is no linear start.
+    Each triple is the value below `few`, from there on, and from `many` on.
     """
 
     few: float
-    trees: tuple[int, int]
-    depth: tuple[int, int]
-    linear_share: tuple[float, float]
     many: float
+    trees: tuple[int, int, int]
+    depth: tuple[int, int, int]
+    linear_share: tuple[float, float, float]
 
     def choose(self, rows: float | None, noise_multiplier: float) -> tuple[int, int, float]:
         """The number of trees, their depth and the share of the linear start."""
         signals = (rows or _ROWS) / noise_multiplier
-        place = int(signals >= self.few)
-        share = 0.0 if signals >= self.many else self.linear_share[place]
-        return self.trees[place], self.depth[place], share
+        place = (signals >= self.few) + (signals >= self.many)
+        return self.trees[place], self.depth[place], self.linear_share[place]
 
 
-BOOSTING: Final = BoostingRule(few=1000.0, trees=(100, 150), depth=(4, 5), linear_share=(0.75, 0.5), many=100_000.0)
+BOOSTING: Final = BoostingRule(
+    few=1000.0, many=20_000.0, trees=(100, 150, 200), depth=(4, 5, 6), linear_share=(0.75, 0.5, 0.25)
+)
 """For boosted trees. With more noise the linear start is the better part of the model."""
