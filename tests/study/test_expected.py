@@ -30,6 +30,7 @@ def checked(tmp_path, *args, **kwargs):
     return check_study(study(*args, **kwargs), base_folder=Path(), folder=tmp_path / "out")
 
 
+@pytest.mark.full
 def test_a_check_says_how_wide_the_interval_will_be(tmp_path):
     few, many = (checked(tmp_path, rows=rows)["expected_figure"] for rows in (1000, 100_000))
     assert (few["metric"], few["rows"], few["confidence"]) == ("accuracy", 200, 0.95)
