@@ -127,8 +127,8 @@ class Recipe:
             if bounds is None
             else bounds[0] + share * (bounds[1] - bounds[0])
         )
-        if "steps" in learner.get_params():
-            learner.set_params(steps=5)
+        few = {name: 5 for name in ("steps", "n_estimators") if name in learner.get_params()}
+        learner.set_params(**few)
         learner.fit(rows, labels)
         return learner, rows, np.where(np.arange(ROWS) % 3 == 0, labels[::-1], labels)
 
