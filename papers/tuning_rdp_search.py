@@ -30,6 +30,8 @@ __all__ = ["searched_network"]
 
 Prices = Mapping[str, list[float]]  # by law, one a mean, by the best accounting
 
+_ONE_ROW: Final = 1 / 360
+"""Of the digits that are held out, a fifth."""
 _SEARCHES: Final = 500  # how often the paper repeats the search; the width of the band
 _EXCESS: Final = np.geomspace(0.02, 1000.0, 500)  # orders less 1
 _BASE: Final = partial(dp_sgd, noise_multiplier=1.1, sampling_rate=256 / 60_000, steps=14_063)
@@ -198,4 +200,5 @@ def _affordable(prices: list[float], means: tuple[float, ...], total: float) -> 
 
 
 def _leads(accuracies: Mapping[str, float]) -> float:
-    return float(accuracies.get("Poisson", 0.0) >= max(accuracies.values(), default=0.0))
+    """1 if Poisson is ahead, or behind by less than one of the rows that measure accuracy."""
+    return float(accuracies.get("Poisson", 0.0) >= max(accuracies.values(), default=0.0) - _ONE_ROW)

