@@ -8,7 +8,7 @@ and nothing else, with each epsilon. A study is run with so many keys. Of each r
 
 - gain: its score on public rows less that of the best constant answer on the same rows. Of classes the score is the
   accuracy, and of numbers minus the mean absolute error, as a part of the label's range. The rows are those of `[test]`
-  for an example. Of a table they are all its rows: what is asked is not how well a model generalises;
+  for an example. Of a table they are all its rows, since the question is not how well a model generalises;
 - noise: half of the interval that the release shows for its own figure. None without a figure.
 
 Below the constant by more than the noise counts as a fault. What is measured is in FILE at once, and is not measured
