@@ -17,7 +17,9 @@ from dpselect.ordered import (
     open_column,
     quantile,
 )
-from dpselect.ordered.domains import Grid, WholeNumbers
+from dpselect.ordered.domains import Binades, Doubles, Grid, WholeNumbers
+from dpselect.ordered.order_statistics.intervals import SortedColumn
+from dpselect.ordered.sources import sql_column
 from dpselect.ordered.sources.adapters import SqlTable
 from dpselect.ordered.sources.sql_column import SqlColumn, with_parameters
 from tests.ordered.sources import column_laws as laws
@@ -30,11 +32,12 @@ def test_sql_names_are_quoted():
 
     def query(statement, parameters):
         asked.append(statement)
-        return [[0]]
+        return []
 
     table = SqlTable(query, 's.t"; DROP TABLE x', "c", whole=True)
     assert table.ranked(WHOLE_DOMAIN).total == 0
-    assert asked == ['SELECT count(*) FROM "s"."t""; DROP TABLE x" WHERE "c" IS NOT NULL']
+    assert all('FROM (SELECT "c" AS x FROM "s"."t""; DROP TABLE x") AS cells' in one for one in asked)
+    assert len(asked) == 1
 
 
 SECRET = "s3cr3t"
@@ -91,3 +94,96 @@ def test_windows_of_ranks_are_those_of_the_rows(tmp_path):
             inside = [code for code in codes if low <= code <= high]
             assert np.repeat(window.codes, window.counts).tolist() == inside
             assert (window.before, window.after) == (codes.index(low), sum(code > high for code in codes))
+
+
+def of_rows(cells, kind="REAL"):
+    """A SQLite table in memory and what asks it; the statements are kept."""
+    base, asked = sqlite3.connect(":memory:"), []
+    base.execute(f"CREATE TABLE t (x {kind})")
+    base.executemany("INSERT INTO t VALUES (?)", [[cell] for cell in cells])
+
+    def query(statement, parameters):
+        asked.append(statement)
+        return base.execute(with_parameters(statement, lambda place: f"?{place + 1}"), parameters).fetchall()
+
+    return query, asked
+
+
+def skewed(rng, rows):
+    """A third at one value, a third close together, a third far apart."""
+    return np.concatenate([np.full(rows, 2.5), 7.0 + rng.random(rows) * 1e-9, rng.normal(size=rows) * 1e6])
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "domain",
+    [Grid(-40, 80, Fraction(1, 8)), Grid(0, 1 << 50, Fraction(1, 1 << 40)), Doubles(-1e300, 1e300), Binades()],
+)
+def test_pieces_are_cut_until_they_have_few_rows(domain, seed, monkeypatch):
+    monkeypatch.setattr(sql_column, "_FEW", (3, 3))
+    monkeypatch.setattr(sql_column, "_EDGES", 5)
+    rng = np.random.default_rng(seed)
+    cells = rng.permutation(skewed(rng, 30))
+    query, _ = of_rows(cells.tolist())
+    column, array = SqlColumn(query, "t", "x", domain), SortedColumn(np.sort(cells), domain)
+    column.prefetch([(3, 5), (40, 44), (70, 95)])
+    for first, last in rng.integers(-3, 95, size=(12, 2)).tolist():
+        found, wanted = column.window(first, max(first, last)), array.window(first, max(first, last))
+        assert list(found.codes) == list(wanted.codes)
+        assert found.counts.tolist() == wanted.counts.tolist()
+        assert (found.before, found.after) == (wanted.before, wanted.after)
+
+
+def test_whole_numbers_beyond_what_an_engine_binds(monkeypatch):
+    monkeypatch.setattr(sql_column, "_FEW", (1, 1))
+    cells = [-(2**63), -(2**63) + 1, -1, 0, 0, 0, 2**53, 2**53 + 1, 2**63 - 2, 2**63 - 1]
+    query, _ = of_rows(cells, "INTEGER")
+    for domain in (WholeNumbers(-(2**70), 2**70), WholeNumbers(-(2**63), 2**63 - 1), WholeNumbers(2**53, 2**66)):
+        column = SqlColumn(query, "t", "x", domain, "i")
+        codes = [min(max(cell, domain.lower), domain.upper) - domain.lower for cell in cells]
+        window = column.window(1, len(cells))
+        assert np.repeat(np.array(window.codes, dtype=object), window.counts).tolist() == codes
+        assert column.window(7, 7).before == codes.index(codes[6])
+
+
+def test_few_statements_for_many_quantiles(monkeypatch):
+    monkeypatch.setattr(sql_column, "_FEW", (64, 64))
+    cells = np.random.default_rng(1).normal(size=20_000)
+    query, asked = of_rows(cells.tolist())
+    column = SqlColumn(query, "t", "x", Grid(-(1 << 40), 1 << 40, Fraction(1, 1 << 36)))
+    column.prefetch([(rank, rank + 5) for rank in range(2000, 20_000, 2000)])
+    assert len(asked) <= 6
+    before = len(asked)
+    assert [column.window(rank, rank + 5).before < rank for rank in range(2000, 20_000, 2000)] == [True] * 9
+    assert len(asked) == before
+    assert not any("ORDER" in statement for statement in asked)
+
+
+def test_a_table_that_changes_meanwhile_is_refused():
+    query, _ = of_rows(np.arange(100.0).tolist())
+
+    def growing(statement, parameters):
+        query("INSERT INTO t VALUES (50.0)", ())
+        return query(statement, parameters)
+
+    with pytest.raises(ContentError, match="changed"):
+        SqlColumn(growing, "t", "x", Grid(0, 1000, Fraction(1, 8))).window(40, 60)
+
+
+@pytest.mark.full
+def test_duckdb_neither_sorts_nor_keeps_the_column():
+    duckdb = pytest.importorskip("duckdb")
+    base, plans = duckdb.connect(), []
+    base.execute("CREATE TABLE t AS SELECT (i * 7919 % 1000003)::DOUBLE AS x FROM range(1000003) AS r(i)")
+
+    def query(statement, parameters):
+        bound = with_parameters(statement, lambda place: f"${place + 1}")
+        plans.append(base.execute(f"EXPLAIN {bound}", parameters).fetchall()[0][1])
+        rows = base.execute(bound, parameters).fetchall()
+        assert len(rows) < 40_000
+        return rows
+
+    column = SqlColumn(query, "t", "x", Grid(0, 1 << 30, Fraction(1, 512)))
+    assert column.window(500_001, 500_001).codes.tolist() == [500_000 * 512]
+    assert len(plans) >= 3
+    assert not any(word in plan for plan in plans for word in ("ORDER_BY", "TOP_N", "WINDOW"))

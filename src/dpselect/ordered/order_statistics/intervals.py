@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 
 __all__ = [
     "ASIDE",
+    "PrefetchedColumn",
     "RankedColumn",
     "SortedColumn",
     "Window",
@@ -58,6 +60,15 @@ class RankedColumn(Protocol):
 
     def window(self, first: int, last: int) -> Window:
         """A window with the rows of ranks `first` .. `last` (from 1 on, clipped at 1 and `total`) and their ties."""
+        ...
+
+
+@runtime_checkable
+class PrefetchedColumn(RankedColumn, Protocol):
+    """A column that is cheaper to read in several places at once than one after the other."""
+
+    def prefetch(self, ranks: Sequence[tuple[int, int]]) -> None:
+        """Read the windows of several ranges of ranks together."""
         ...
 
 

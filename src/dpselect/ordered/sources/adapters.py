@@ -17,7 +17,8 @@ from dpselect.numerics.moments import stamp_type
 from dpselect.ordered.domains import Categories, Domain, Ticks, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn, Window
 from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
-from dpselect.ordered.sources.sql_column import Query, SqlColumn, ask, duckdb_query, quoted
+from dpselect.ordered.sources.sql_column import SqlColumn, duckdb_query, quoted
+from dpselect.ordered.sources.sql_counts import Query, ask
 from dpselect.ordered.sources.sql_fates import number_counts
 from dpselect.ordered.sources.sql_types import sql_type
 from dpselect.tables.column_cells import text_chunks
@@ -158,7 +159,7 @@ class SqlTable:
     It is None for a column that has an order by categories only. If `unit` is given, the numbers are timestamps,
     counted in it since 1970. `zone` is the time zone of their type: instants are in UTC. `text_of` is the same for what
     names a category, or None if nothing does. If `any_type`, a cell may hold a value of another type than the column's,
-    as in SQLite.
+    as in SQLite. `fence` follows the table's name in statements (see `SqlType`).
     """
 
     query: Query
@@ -170,6 +171,7 @@ class SqlTable:
     text_of: str | None = "{0}"
     zone: str | None = None
     any_type: bool = False
+    fence: str = ""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -183,7 +185,7 @@ class SqlTable:
         """Ranks from the engine."""
         kind = "f" if self.dtype.kind == "f" else "i"
         inner = domain if self.unit is None else Ticks(domain, self.unit)
-        return SqlColumn(self.query, quoted(self.table), self._number(), inner, kind)
+        return SqlColumn(self.query, quoted(self.table) + self.fence, self._number(), inner, kind)
 
     def counted(self, named: Categories) -> Callable[[], NDArray[np.int64]]:
         """Counts the rows of each category. Texts and integers are read as the cells of a file are."""
@@ -321,7 +323,7 @@ def typed_table(engine: str, query: Query, table: str, column: str, name: str) -
     """A column by its engine's name for its type. Raises `ArgumentError` for a type that is not on the list."""
     kind = sql_type(engine, name, column)
     zone, loose = "UTC" if kind.zoned else None, engine == "sqlite"
-    return SqlTable(query, table, column, kind.whole, kind.number, kind.unit, kind.text, zone, loose)
+    return SqlTable(query, table, column, kind.whole, kind.number, kind.unit, kind.text, zone, loose, kind.fence)
 
 
 def text_source(values: Any) -> CategorySource:

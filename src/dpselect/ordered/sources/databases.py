@@ -6,20 +6,24 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
 from dpselect.ordered.sources.adapters import SqlTable, typed_table
 from dpselect.ordered.sources.declared_missing import refuse_for_typed, sql_without
 from dpselect.ordered.sources.opening import column_source
 from dpselect.ordered.sources.request import ColumnRequest
-from dpselect.ordered.sources.sql_column import Query, ask, quoted, with_parameters
+from dpselect.ordered.sources.sql_column import quoted, with_parameters
+from dpselect.ordered.sources.sql_counts import Query, ask
 from dpselect.ordered.sources.sql_types import ENGINES
 from dpselect.tables import Written
 from dpselect.tables.sources.database import why_not
 from dpselect.tables.table import open_table
 
 __all__ = ["open_duckdb", "open_sql"]
+
+_MEMORY: Final = "256MB"
+"""For counts DuckDB needs none of the memory that it would fill with pages of the file."""
 
 
 @column_source("sql:")
@@ -152,7 +156,7 @@ def _duckdb(url: str, request: ColumnRequest) -> Iterator[SqlTable]:
 
     table, column = request.table or "", request.column
     try:
-        connection = duckdb.connect(url.removeprefix("duckdb:///"), read_only=True)
+        connection = duckdb.connect(url.removeprefix("duckdb:///"), read_only=True, config={"memory_limit": _MEMORY})
     except duckdb.Error as error:
         raise ArgumentError(f"{url}: {why_not(error) or 'it cannot be opened'}") from None
     with connection:
@@ -165,6 +169,11 @@ def _duckdb(url: str, request: ColumnRequest) -> Iterator[SqlTable]:
 
         def query(statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
             bound = with_parameters(statement, lambda place: f"${place + 1}")
-            return connection.execute(bound, list(parameters)).fetchall()
+            try:
+                return connection.execute(bound, list(parameters)).fetchall()
+            except duckdb.OutOfMemoryException:  # of a view that needs more
+                for step in ("ROLLBACK", "RESET memory_limit", "BEGIN TRANSACTION"):  # no one writes to it meanwhile
+                    connection.execute(step)
+                return connection.execute(bound, list(parameters)).fetchall()
 
         yield typed_table("duckdb", query, table, column, str(relation.types[0]))

@@ -1,28 +1,33 @@
-"""A column of a database table whose ranks come from the engine: counts and a window of values, never the column."""
+"""A column of a database table whose ranks come from counts by the engine, never from the column."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.ordered.domains import Domain
+from dpselect.ordered.domains import Codes, Domain
 from dpselect.ordered.order_statistics.intervals import Window, window_of
+from dpselect.ordered.sources.columns import CountedColumn
+from dpselect.ordered.sources.sql_counts import Query, Range, counts_between, values_within
 
-__all__ = ["Query", "SqlColumn", "ask", "counts_where", "duckdb_query", "quoted", "with_parameters"]
+__all__ = ["SqlColumn", "duckdb_query", "quoted", "with_parameters"]
 
-_SUMS = 100
-_MOST = (1 << 63) - 1
-Query = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
-"""Runs a statement with :p0, :p1, ... bound to the parameters, and returns its rows."""
+_EDGES: Final = 31
+"""Codes at which one statement counts: five comparisons for each row."""
+_FEW: Final = (1 << 15, 1 << 20)
+"""One row of 128, within these numbers, is read: that costs less than to count once more."""
+_MOST: Final = (1 << 63) - 1
 
 
 def quoted(name: str) -> str:
@@ -43,29 +48,13 @@ def with_parameters(statement: str, marker: Callable[[int], str], name: Callable
     )
 
 
-def ask(query: Query, statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
-    """The rows of a statement. A driver's report of a failure may quote the data, and is not passed on."""
-    with suppress(Exception):  # and raised outside, so that no traceback shows the driver's error either
-        return query(statement, parameters)
-    raise ContentError("the database did not answer; what it said is not shown, as it may quote the data")
-
-
-def counts_where(query: Query, table: str, condition: Callable[[str], str], parameters: Sequence[Any]) -> list[int]:
-    """How many rows meet a condition, made of a parameter's marker, with each parameter, a hundred to a statement.
-
-    Each row is counted at most once for a parameter, by the engine.
-    """
-    found: list[int] = []
-    for start in range(0, len(parameters), _SUMS):
-        part = parameters[start : start + _SUMS]
-        sums = ", ".join(f"sum(CASE WHEN {condition(f':p{n}')} THEN 1 ELSE 0 END)" for n in range(len(part)))
-        found += [int(value or 0) for value in ask(query, f"SELECT {sums} FROM {table}", list(part))[0]]
-    return found
-
-
 @dataclass(repr=False)
 class SqlColumn:
-    """`column` of `table` in an engine that can ORDER BY, LIMIT and OFFSET. NULL and NaN are missing.
+    """`column` of `table` in an engine that counts. NULL and NaN are missing. Secret.
+
+    One statement counts the rows between many codes. The pieces between them that hold the wanted ranks are cut again,
+    until each has one code or so few rows that reading them costs less than counting. A last statement reads the
+    different values of these pieces.
 
     `table` and `column` are SQL, quoted already. All statements must see the same rows: one transaction that reads
     repeatably, or a table that no one writes to (you must ensure this). `kind` is "f" for floating-point domains,
@@ -77,67 +66,155 @@ class SqlColumn:
     column: str
     domain: Domain
     kind: str = "f"
+    _codes: list[int] = field(default_factory=list)
+    """In order: 0, codes of which it is known how many rows are below, the size of the domain."""
+    _below: list[int] = field(default_factory=list)
+    """How many rows are below each of them."""
+    _read: dict[int, Window] = field(default_factory=dict)
+    """The codes that occur in a piece, by the first code of the piece."""
 
     @cached_property
     def total(self) -> int:
-        present = self._count(f"{self.column} IS NOT NULL")
-        # where an engine has NaN it sorts above infinity, and a window from below does not reach it
-        missing = self._count(f"{self.column} > :p0", float("inf")) if self.kind == "f" else 0
-        return present - missing
+        inner = sorted(_between(0, self.domain.size, _EDGES + 1))
+        edges = [(code, edge) for code in inner if (edge := self._edge(code)) is not None]
+        counts = counts_between(self.query, self._cells, [edge for _, edge in edges])
+        self._codes = [0, *(code for code, _ in edges), self.domain.size]
+        self._below = [0, *np.cumsum(counts).tolist()]
+        return self._below[-1]
 
-    def _count(self, condition: str, *parameters: Any) -> int:
-        rows = ask(self.query, f"SELECT count(*) FROM {self.table} WHERE {condition}", parameters)
-        return int(rows[0][0])
+    def rows_below(self, size: int) -> NDArray[np.int64]:
+        """How many rows have a code below 0, 1, ..., size."""
+        if not self.total:
+            return np.zeros(size + 1, dtype=np.int64)
+        for first in range(0, size - 1, _EDGES):
+            self._cut([(first, size)], range(first + 1, min(first + _EDGES + 1, size)))
+        return np.array(self._below[: size + 1], dtype=np.int64)
+
+    def window(self, first: int, last: int) -> Window:
+        """See `RankedColumn`."""
+        if not self.total:
+            return window_of(np.empty(0, dtype=np.uint64), 0, 0)
+        self.prefetch([(first, last)])
+        pieces = self._pieces(*self._held(first, last))
+        found = [self._read[low] for low, _ in pieces if low in self._read]
+        codes = [code for part in found for code in part.codes]
+        kept: Codes = codes if self.domain.size > 1 << 64 else np.array(codes, dtype=np.uint64)
+        whole = Window(kept, np.concatenate([part.counts for part in found]), found[0].before, found[-1].after)
+        return CountedColumn(whole).window(first, last)
+
+    def prefetch(self, ranks: Sequence[tuple[int, int]]) -> None:
+        """Read several windows, together."""
+        if not self.total:
+            return
+        spans = [self._held(first, last) for first, last in ranks]
+        each = int(np.clip(self.total >> 7, *_FEW)) // len(spans)
+        few = max([each, *(4 * (last - first) for first, last in spans)])
+        while wide := [piece for piece in self._unread(spans) if self._rows(*piece) > few]:
+            parts = max(_EDGES // len(wide), _EDGES // 2)
+            self._cut(wide, set().union(*(_between(low, high, parts) for low, high in wide)))
+        self._read_pieces(self._unread(spans))
+
+    def _held(self, first: int, last: int) -> tuple[int, int]:
+        """The range of ranks clipped to those that there are."""
+        return min(max(first, 1), self.total), min(max(last, 1), self.total)
+
+    def _pieces(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The pieces that hold these ranks, as pairs of codes."""
+        start, stop = bisect_left(self._below, first) - 1, bisect_left(self._below, last)
+        return list(pairwise(self._codes[start : stop + 1]))
+
+    def _rows_below(self, code: int) -> int:
+        return self._below[bisect_left(self._codes, code)]
+
+    def _rows(self, low: int, high: int) -> int:
+        return self._rows_below(high) - self._rows_below(low)
+
+    def _unread(self, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The pieces that hold the ranks and have rows of unknown codes. A piece of one code needs no reading."""
+        found = sorted({piece for span in spans for piece in self._pieces(*span)})
+        found = [piece for piece in found if piece[0] not in self._read and self._rows(*piece)]
+        for low, high in found:
+            if high - low == 1:
+                self._keep((low, high), [low], np.array([self._rows(low, high)], dtype=np.int64))
+        return [(low, high) for low, high in found if high - low > 1]
+
+    def _cut(self, pieces: Sequence[tuple[int, int]], inner: Iterable[int]) -> None:
+        """Count the rows below further codes, all within these pieces, by one statement."""
+        inner = sorted(inner)
+        ends = {code for piece in pieces for code in piece}
+        edges = [(code, edge) for code in sorted({*inner, *ends}) if (edge := self._edge(code)) is not None]
+        counts = counts_between(self.query, self._cells, [edge for _, edge in edges], self._ranges(pieces))
+        below = dict.fromkeys((*inner, *ends), int(counts.sum()))  # of these pieces alone
+        below |= {0: 0, **dict(zip([code for code, _ in edges], np.cumsum(counts)[:-1].tolist(), strict=True))}
+        known = dict(zip(self._codes, self._below, strict=True))
+        for low, high in pieces:
+            self._unchanged(below[high] - below[low], low, high)
+            self._read.pop(low, None)
+            start, stop = bisect_right(inner, low), bisect_left(inner, high)
+            known |= {code: known[low] + below[code] - below[low] for code in inner[start:stop]}
+        self._codes = sorted(known)
+        self._below = [known[code] for code in self._codes]
+
+    def _read_pieces(self, pieces: Sequence[tuple[int, int]]) -> None:
+        """Read which codes occur in pieces, by one statement."""
+        if not pieces:
+            return
+        found = values_within(self.query, self._cells, self._ranges(pieces))
+        codes = self._encoded([value for value, _ in found])
+        rows = np.array([count for _, count in found], dtype=np.int64)
+        for low, high in pieces:
+            start, stop = bisect_left(codes, low), bisect_left(codes, high)
+            self._keep((low, high), codes[start:stop], rows[start:stop])
+
+    def _encoded(self, values: list[Any]) -> list[int]:
+        with suppress(TypeError, ValueError, OverflowError):  # whose messages may show a cell
+            cells = np.array(values, dtype=np.float64 if self.kind == "f" else np.int64)
+            return [int(code) for code in self.domain.encode(cells)]
+        raise ContentError("the column does not hold numbers of its declared kind")
+
+    def _keep(self, piece: tuple[int, int], codes: list[int], rows: NDArray[np.int64]) -> None:
+        """Keep what occurs in a piece, equal codes together."""
+        low, high = piece
+        self._unchanged(int(rows.sum()), low, high)
+        different = window_of(codes, 0, 0)
+        stops = np.cumsum(different.counts)
+        counts = np.diff(np.append(0, np.cumsum(rows)[stops - 1]))
+        before, after = self._rows_below(low), self.total - self._rows_below(high)
+        self._read[low] = Window(different.codes, counts, before, after)
+
+    def _unchanged(self, rows: int, low: int, high: int) -> None:
+        if rows != self._rows(low, high):
+            raise ContentError("the table changed while its rows were counted: give one that no one writes to")
+
+    def _ranges(self, pieces: Sequence[tuple[int, int]]) -> list[Range]:
+        """The pieces as numbers, neighbours together."""
+        merged: list[tuple[int, int]] = []
+        for low, high in sorted(pieces):
+            joined = bool(merged) and merged[-1][1] == low
+            merged[-1:] = [(merged[-1][0], high)] if joined else [*merged[-1:], (low, high)]
+        return [(self._edge(low), self._edge(high)) for low, high in merged]
+
+    @property
+    def _cells(self) -> tuple[str, str, str]:
+        return self.column, self.table, self.kind
 
     def _edge(self, code: int) -> float | int | None:
-        """A number such that the rows below it are those with a smaller code, or None for all that are not missing.
+        """A number such that the rows below it are those with a smaller code, or None for none of them or for all.
 
         Integers are clipped to those that an engine binds, before which and after which there are no rows.
         """
+        if not 0 < code < self.domain.size:
+            return None
         edge = self.domain.threshold(code)
         if self.kind == "f":
             return float(edge)
         whole = math.ceil(edge)
         return None if whole > _MOST else max(whole, -_MOST - 1)
 
-    def _below(self, code: int) -> int:
-        """How many rows have a smaller code."""
-        if code <= 0:
-            return 0
-        edge = None if code >= self.domain.size else self._edge(code)
-        return self.total if edge is None else self._count(f"{self.column} < :p0", edge)
 
-    def rows_below(self, size: int) -> NDArray[np.int64]:
-        """How many rows have a code below 0, 1, ..., size."""
-        edges = [edge for edge in map(self._edge, range(1, size)) if edge is not None]
-        found = [0, *counts_where(self.query, self.table, lambda marker: f"{self.column} < {marker}", edges)]
-        return np.array(found + [self.total] * (size + 1 - len(found)), dtype=np.int64)
-
-    def window(self, first: int, last: int) -> Window:
-        """See `RankedColumn`. Three statements: the window in order, and a count at each of its ends."""
-        if not self.total:
-            return window_of(np.empty(0, dtype=np.uint64), 0, 0)
-        first, last = min(max(first, 1), self.total), min(max(last, 1), self.total)
-        rows = ask(
-            self.query,
-            f"SELECT {self.column} FROM {self.table} WHERE {self.column} IS NOT NULL "
-            f"ORDER BY {self.column} LIMIT {last - first + 1} OFFSET {first - 1}",
-            (),
-        )
-        codes = self.domain.encode(self._values([row[0] for row in rows]))
-        found = window_of(codes, 0, 0)
-        counts = found.counts.copy()
-        before = self._below(int(found.codes[0]))
-        up_to = self._below(int(found.codes[-1]) + 1)
-        # the codes at the ends may occur outside the window too
-        counts[0] += first - 1 - before
-        counts[-1] += up_to - last
-        return Window(found.codes, counts, before, self.total - up_to)
-
-    def _values(self, cells: list[Any]) -> NDArray[Any]:
-        with suppress(TypeError, ValueError, OverflowError):  # whose messages may show a cell
-            return np.array(cells, dtype=np.float64 if self.kind == "f" else np.int64)
-        raise ContentError("the column does not hold numbers of its declared kind")
+def _between(low: int, high: int, parts: int) -> set[int]:
+    """Codes that cut those from `low` to `high` into equal parts."""
+    return {low + (high - low) * part // parts for part in range(1, parts)} - {low}
 
 
 def duckdb_query(relation: Any) -> Query:

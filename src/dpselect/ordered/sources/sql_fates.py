@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.ordered.sources.sql_column import Query, ask
+from dpselect.ordered.sources.sql_counts import Query, ask
 from dpselect.tables.fates import FATES, NO_VALUE
 
 __all__ = ["number_counts"]

@@ -25,7 +25,7 @@ class SqlType:
     """`{0}` stands for the column. `number` or `text` is None where a type has none.
 
     `whole`: the numbers are BIGINT, else doubles without NaN. `unit`: they are timestamps, counted in it since 1970, in
-    UTC if `zoned`. Rows are grouped by `text`, byte by byte, and read as the names of categories.
+    UTC if `zoned`. `fence` after the table keeps an engine from computing the number anew for each comparison. Rows are grouped by `text`, byte by byte, and read as the names of categories.
     """
 
     number: str | None
@@ -33,6 +33,7 @@ class SqlType:
     unit: str | None = None
     text: str | None = None
     zoned: bool = False
+    fence: str = ""
 
 
 def sql_type(engine: str, name: str, column: str) -> SqlType:
@@ -108,8 +109,9 @@ def _postgresql() -> dict[str, SqlType]:
     return {
         **_named(SqlType("{0}", whole=True, text=text), "SMALLINT", "INTEGER", "BIGINT"),
         **_named(SqlType("CAST({0} AS INTEGER)", whole=True), "BOOLEAN"),
-        **_named(SqlType("CAST(NULLIF({0}, 'NaN') AS DOUBLE PRECISION)"), "REAL", "DOUBLE_PRECISION"),
-        **_named(SqlType(double), "NUMERIC"),
+        **_named(SqlType("NULLIF({0}, 'NaN')"), "DOUBLE_PRECISION"),
+        **_named(SqlType("CAST(NULLIF({0}, 'NaN') AS DOUBLE PRECISION)"), "REAL"),
+        **_named(SqlType(double, fence=" OFFSET 0"), "NUMERIC"),
         **_named(SqlType(ticks, whole=True, unit="us"), "DATE", "TIMESTAMP"),
         **_named(SqlType(ticks, whole=True, unit="us", zoned=True), "TIMESTAMP WITH TIME ZONE"),
         **_named(SqlType(None, text=text), "TEXT", "VARCHAR", "CHAR", "ENUM"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpselect.mechanisms import bounded_range
+from dpselect.ordered.order_statistics.intervals import PrefetchedColumn
 from dpselect.ordered.order_statistics.joint import (
     joint_bits,
     joint_codes,
@@ -18,7 +19,6 @@ from dpselect.ordered.order_statistics.methods.method import (
     ProvedMethod,
 )
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn
-from dpselect.ordered.sources.columns import ChunkedColumn
 from dpselect.ordered.sources.declared import Column
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
@@ -57,7 +57,7 @@ class Joint(ProvedMethod):
         size, ranked = column.domain.size, column.ranked()
         bits, (rate,) = joint_bits(size), self.planned.rates
         width = joint_width(len(self.asked.qs), size << bits, rate)
-        if isinstance(ranked, ChunkedColumn):
+        if isinstance(ranked, PrefetchedColumn):
             ranked.prefetch(joint_spans(ranked.total, self.asked.qs, width + 1))
         # rows with their places may have more than 64 bits
         fine = ScatteredColumn(ranked, bits, random, wide=bits + (size - 1).bit_length() > 64)

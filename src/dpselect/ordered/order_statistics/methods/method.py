@@ -10,11 +10,10 @@ from functools import cached_property
 from typing import ClassVar, Final
 
 from dpselect.ordered.order_statistics.by_slices import Slicing
-from dpselect.ordered.order_statistics.intervals import RankedColumn
+from dpselect.ordered.order_statistics.intervals import PrefetchedColumn, RankedColumn
 from dpselect.ordered.order_statistics.one import rank_error
 from dpselect.ordered.order_statistics.recursive import Cut
 from dpselect.ordered.order_statistics.tree import TreeAnswer
-from dpselect.ordered.sources.columns import ChunkedColumn
 from dpselect.ordered.sources.declared import Column
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource
@@ -133,7 +132,7 @@ def cut_errors(method: QuantileMethod, fine: int, failure: float) -> list[float]
 
 def read_around(column: RankedColumn, method: ProvedMethod, size: int) -> None:
     """Read in one pass the rows of a large file that will be looked at, most likely."""
-    if isinstance(column, ChunkedColumn):
+    if isinstance(column, PrefetchedColumn):
         aside, total, spans = 100.0 / float(min(method.planned.rates)), column.total, []
         for q, error in zip(method.asked.qs, method.rank_errors(size, 0.05), strict=True):
             reach = math.ceil(error + aside)
