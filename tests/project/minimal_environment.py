@@ -19,7 +19,7 @@ from pathlib import Path
 import dpselect
 from dpselect.errors import MissingExtraError
 
-# what each extra brings; "polars" and "jax" have no entry below, for their objects come from the caller
+# what each extra brings; "polars", "jax", "ibis", "spark" have no entry below: their objects come from the caller
 PACKAGES = (
     *(
         "starlette",
@@ -35,6 +35,8 @@ PACKAGES = (
         "jax_privacy",
         "dask",
         "ray",
+        "ibis",
+        "pyspark",
     ),
     *("diffprivlib", "starlette", "uvicorn", "mcp", "pytest"),
 )

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dpselect.errors import ContentError
-from dpselect.ordered.sources.sql_column import with_parameters
-from dpselect.ordered.sources.sql_counts import ask, counts_between, values_within
+from dpselect.ordered.sources.sql_counts import SqlCounts, ask, with_parameters
 
 
 def of_cells(cells):
@@ -27,9 +26,9 @@ def test_slots_are_those_of_the_array(edges, ranges):
     query = of_cells([*cells, None, None])
     within = [x for x in cells if not ranges or any((a is None or x >= a) and (b is None or x < b) for a, b in ranges)]
     wanted = np.bincount(np.searchsorted(edges, within, side="right"), minlength=len(edges) + 1)
-    assert counts_between(query, ("x", "t", "f"), edges, ranges).tolist() == wanted.tolist()
+    assert SqlCounts(query, "x", "t").counts(edges, ranges).tolist() == wanted.tolist()
     values, counts = np.unique(np.array(within, dtype=float), return_counts=True)
-    assert values_within(query, ("x", "t", "f"), ranges) == list(zip(values.tolist(), counts.tolist(), strict=True))
+    assert SqlCounts(query, "x", "t").values(ranges) == list(zip(values.tolist(), counts.tolist(), strict=True))
 
 
 def test_nan_is_in_no_slot():
@@ -40,8 +39,8 @@ def test_nan_is_in_no_slot():
     def query(statement, parameters):
         return base.execute(with_parameters(statement, lambda at: f"${at + 1}"), list(parameters)).fetchall()
 
-    assert counts_between(query, ("x", "t", "f"), [2.0]).tolist() == [1, 1]
-    assert values_within(query, ("x", "t", "f"), []) == [(1.0, 1), (math.inf, 1)]
+    assert SqlCounts(query, "x", "t").counts([2.0]).tolist() == [1, 1]
+    assert SqlCounts(query, "x", "t").values([]) == [(1.0, 1), (math.inf, 1)]
 
 
 def test_a_driver_is_not_quoted():

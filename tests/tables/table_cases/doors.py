@@ -21,7 +21,7 @@ from dpselect.numerics.moments import seconds_of
 from dpselect.ordered import open_column
 from dpselect.ordered.domains import Categories
 from dpselect.ordered.sources.adapters import DataColumn, SqlTable, TextColumn, read_values
-from dpselect.ordered.sources.sql_column import quoted
+from dpselect.ordered.sources.sql_counts import quoted
 from dpselect.study.columns.column import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import cells_of

@@ -11,7 +11,7 @@ from dpselect.mechanisms.flipping import draw_permute_and_flip
 from dpselect.mechanisms.scores import read_scores
 from dpselect.ordered.domains import threshold_in
 from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn
-from dpselect.ordered.sources.sql_column import SqlColumn
+from dpselect.ordered.sources.counted_ranks import CountedRanks
 from dpselect.randomness import RandomSource
 
 __all__ = ["MOST_CODES", "draw_flipped", "rows_below"]
@@ -45,7 +45,7 @@ def rows_below(column: RankedColumn, size: int) -> NDArray[np.int64]:
         if known:
             found[1 : len(known) + 1] = np.searchsorted(column.values, np.array(known), side="left")
         return found
-    if isinstance(column, SqlColumn):
+    if isinstance(column, CountedRanks):
         return column.rows_below(size)
     window = column.window(1, column.total)
     counts = np.zeros(size + 1, dtype=np.int64)

@@ -17,8 +17,9 @@ from dpselect.numerics.moments import stamp_type
 from dpselect.ordered.domains import Categories, Domain, Ticks, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn, Window
 from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
-from dpselect.ordered.sources.sql_column import SqlColumn, duckdb_query, quoted
-from dpselect.ordered.sources.sql_counts import Query, ask
+from dpselect.ordered.sources.counted_ranks import CountedRanks
+from dpselect.ordered.sources.engine_column import engine_column
+from dpselect.ordered.sources.sql_counts import Query, SqlCounts, ask, duckdb_query, quoted
 from dpselect.ordered.sources.sql_fates import number_counts
 from dpselect.ordered.sources.sql_types import sql_type
 from dpselect.tables.column_cells import text_chunks
@@ -185,7 +186,7 @@ class SqlTable:
         """Ranks from the engine."""
         kind = "f" if self.dtype.kind == "f" else "i"
         inner = domain if self.unit is None else Ticks(domain, self.unit)
-        return SqlColumn(self.query, quoted(self.table) + self.fence, self._number(), inner, kind)
+        return CountedRanks(SqlCounts(self.query, self._number(), quoted(self.table) + self.fence, kind), inner, kind)
 
     def counted(self, named: Categories) -> Callable[[], NDArray[np.int64]]:
         """Counts the rows of each category. Texts and integers are read as the cells of a file are."""
@@ -247,6 +248,7 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
 
     * A `ColumnSource` as it is, or a DuckDB relation with one column.
     * An Arrow array or chunked array, or a polars or pandas series.
+    * A column of an engine that counts: an Ibis column, a lazy polars or Spark frame with one column, a Dask series.
     * A function that returns an iterator of chunks, called once for each reading (two, most often).
     * An iterator of chunks, which is kept in memory as it cannot be read again.
     * Anything that NumPy makes a one-dimensional array of real numbers or timestamps of. Values without a type (a
@@ -259,6 +261,10 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
     not numbers (integers) are missing too. Raises `TypeError` and `ArgumentError` for a type or shape that does not
     fit.
     """
+    if (counted := engine_column(values)) is not None:
+        if assume_sorted:
+            raise ArgumentError("assume_sorted needs values in memory")
+        return counted
     if isinstance(values, (str, Path)):
         raise ArgumentError("values is a name: read a column of that file with open_column(file, column)")
     if getattr(values, "ndim", 1) == 2 and hasattr(values, "columns"):
@@ -328,6 +334,8 @@ def typed_table(engine: str, query: Query, table: str, column: str, name: str) -
 
 def text_source(values: Any) -> CategorySource:
     """A source that counts rows by category. Raises for a type that is not read."""
+    if (counted := engine_column(values)) is not None:
+        return counted
     if _is_relation(values):
         return _relation(values)
     if isinstance(values, CategorySource):

@@ -13,8 +13,7 @@ from dpselect.ordered.sources.adapters import SqlTable, typed_table
 from dpselect.ordered.sources.declared_missing import refuse_for_typed, sql_without
 from dpselect.ordered.sources.opening import column_source
 from dpselect.ordered.sources.request import ColumnRequest
-from dpselect.ordered.sources.sql_column import quoted, with_parameters
-from dpselect.ordered.sources.sql_counts import Query, ask
+from dpselect.ordered.sources.sql_counts import Query, ask, quoted, with_parameters
 from dpselect.ordered.sources.sql_types import ENGINES
 from dpselect.tables import Written
 from dpselect.tables.sources.database import why_not

@@ -5,23 +5,23 @@ A statement compares and counts. It does not sort, and it does no arithmetic tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ContentError
+from dpselect.errors import ArgumentError, ContentError
+from dpselect.ordered.sources.counted_ranks import Range
 
-__all__ = ["Query", "Range", "ask", "counts_between", "values_within"]
+__all__ = ["Query", "SqlCounts", "ask", "duckdb_query", "quoted", "with_parameters"]
 
 Query = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 """Runs a statement with :p0, :p1, ... bound to the parameters, and returns its rows."""
-Range = tuple[float | int | None, float | int | None]
-"""From a number on, up to another; None is no end."""
 _PRESENT: Final = {"f": "x <= :p0", "i": "x IS NOT NULL"}
-"""NaN is above infinity, where an engine has it."""
 
 
 def ask(query: Query, statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
@@ -31,38 +31,67 @@ def ask(query: Query, statement: str, parameters: Sequence[Any]) -> Sequence[Seq
     raise ContentError("the database did not answer; what it said is not shown, as it may quote the data")
 
 
-def counts_between(
-    query: Query, column: tuple[str, str, str], edges: Sequence[Any], ranges: Sequence[Range] = ()
-) -> NDArray[np.int64]:
-    """How many rows are below the first edge, from it up to the second, ..., from the last one on.
+def quoted(name: str) -> str:
+    """An identifier, dots between its parts, in double quotes."""
+    if not name or "\0" in name:
+        raise ArgumentError("table and column must be names that are not empty")
+    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
 
-    `column` is an expression, its table and its kind ("f" or "i"). `edges` increase. Rows outside of `ranges` are not
-    counted.
+
+def with_parameters(statement: str, marker: Callable[[int], str], name: Callable[[str], str] = str) -> str:
+    """The statement with another marker for each parameter :p0, :p1, ..., and another form of the quoted names.
+
+    >>> with_parameters('SELECT ":p0" < :p0', lambda place: f"${place + 1}")
+    'SELECT ":p0" < $1'
     """
-    asked = _Statement(column)
-    slot = asked.slot(edges, 0, len(edges))
-    counts = np.zeros(len(edges) + 1, dtype=np.int64)
-    statement = f"SELECT slot, count(*) FROM (SELECT {slot} AS slot FROM {asked.rows(ranges)}) AS slots GROUP BY slot"
-    for place, rows in ask(query, statement, asked.parameters):
-        counts[int(place)] = int(rows)
-    return counts
+    return re.sub(
+        r'("(?:[^"]|"")*")|:p(\d+)', lambda found: name(found[1]) if found[1] else marker(int(found[2])), statement
+    )
 
 
-def values_within(query: Query, column: tuple[str, str, str], ranges: Sequence[Range]) -> list[tuple[Any, int]]:
-    """The values in these ranges in order, each with its number of rows."""
-    asked = _Statement(column)
-    found = ask(query, f"SELECT x, count(*) FROM {asked.rows(ranges)} GROUP BY x", asked.parameters)
-    with suppress(TypeError, ValueError):  # whose messages may show a cell
-        return sorted((value, int(rows)) for value, rows in found)
-    raise ContentError("the column does not hold numbers of its declared kind")
+@dataclass(frozen=True, repr=False)
+class SqlCounts:
+    """`cell`, an expression, of a table in an engine that speaks SQL. `kind` is that of `CountedRanks`.
+
+    NaN is above infinity, where an engine has it.
+    """
+
+    query: Query
+    cell: str
+    table: str
+    kind: str = "f"
+
+    def counts(self, edges: Sequence[Any], ranges: Sequence[Range] = ()) -> NDArray[np.int64]:
+        """See `CountingEngine`."""
+        asked = _Statement(self)
+        slot, rows = asked.slot(edges, 0, len(edges)), asked.rows(ranges)
+        found = np.zeros(len(edges) + 1, dtype=np.int64)
+        statement = f"SELECT slot, count(*) FROM (SELECT {slot} AS slot FROM {rows}) AS slots GROUP BY slot"
+        for place, count in ask(self.query, statement, asked.parameters):
+            found[int(place)] = int(count)
+        return found
+
+    def values(self, ranges: Sequence[Range]) -> list[tuple[Any, int]]:
+        """See `CountingEngine`."""
+        asked = _Statement(self)
+        found = ask(self.query, f"SELECT x, count(*) FROM {asked.rows(ranges)} GROUP BY x", asked.parameters)
+        with suppress(TypeError, ValueError):  # whose messages may show a cell
+            return sorted((value, int(rows)) for value, rows in found)
+        raise ContentError("the column does not hold numbers of its declared kind")
+
+    def some(self, rows: int) -> list[Any]:
+        """See `CountingEngine`."""
+        asked = _Statement(self)
+        found = ask(self.query, f"SELECT x FROM {asked.rows([])} LIMIT {rows}", asked.parameters)
+        return [value for (value,) in found]
 
 
 class _Statement:
     """A statement as it is put together, with the numbers bound to its parameters."""
 
-    def __init__(self, column: tuple[str, str, str]) -> None:
-        self._cell, self._table, self._kind = column
-        self.parameters: list[Any] = [float("inf")] if self._kind == "f" else []
+    def __init__(self, column: SqlCounts) -> None:
+        self._column = column
+        self.parameters: list[Any] = [float("inf")] if column.kind == "f" else []
 
     def _bound(self, number: Any) -> str:
         self.parameters.append(number)
@@ -86,4 +115,22 @@ class _Statement:
             ends += [f"x < {self._bound(high)}"] if high is not None else []
             parts.append(" AND ".join(ends))
         within = f" AND ({' OR '.join(parts)})" if all(parts) and parts else ""
-        return f"(SELECT {self._cell} AS x FROM {self._table}) AS cells WHERE {_PRESENT[self._kind]}{within}"
+        cells = f"(SELECT {self._column.cell} AS x FROM {self._column.table}) AS cells"
+        return f"{cells} WHERE {_PRESENT[self._column.kind]}{within}"
+
+
+def duckdb_query(relation: Any) -> Query:
+    """Statements on a DuckDB relation, which stands for the table `rows` in them."""
+
+    def query(statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        return relation.query("rows", with_parameters(statement, lambda place: _literal(parameters[place]))).fetchall()
+
+    return query
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, float):
+        return f"CAST('{value!r}' AS DOUBLE)"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(int(value))

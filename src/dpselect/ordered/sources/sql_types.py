@@ -25,7 +25,8 @@ class SqlType:
     """`{0}` stands for the column. `number` or `text` is None where a type has none.
 
     `whole`: the numbers are BIGINT, else doubles without NaN. `unit`: they are timestamps, counted in it since 1970, in
-    UTC if `zoned`. `fence` after the table keeps an engine from computing the number anew for each comparison. Rows are grouped by `text`, byte by byte, and read as the names of categories.
+    UTC if `zoned`. Rows are grouped by `text`, byte by byte, and read as the names of categories. `fence` follows the
+    table: an engine then computes the number once for a row, not in each comparison.
     """
 
     number: str | None

@@ -1,71 +1,73 @@
-"""A column of a database table whose ranks come from counts by the engine, never from the column."""
+"""Ranks of a column in an engine that can only count: no statement sorts, and the column is never read."""
 
 from __future__ import annotations
 
 import math
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, ContentError
+from dpselect.errors import ContentError
 from dpselect.ordered.domains import Codes, Domain
 from dpselect.ordered.order_statistics.intervals import Window, window_of
 from dpselect.ordered.sources.columns import CountedColumn
-from dpselect.ordered.sources.sql_counts import Query, Range, counts_between, values_within
 
-__all__ = ["SqlColumn", "duckdb_query", "quoted", "with_parameters"]
+__all__ = ["CountedRanks", "CountingEngine", "Range"]
 
+Range = tuple[float | int | None, float | int | None]
+"""From a number on, up to another; None is no end."""
 _EDGES: Final = 31
-"""Codes at which one statement counts: five comparisons for each row."""
+"""Codes at which one query counts: five comparisons for each row."""
+_GUIDES: Final = 1 << 12
+"""So many rows are read to guide the first counts."""
 _FEW: Final = (1 << 15, 1 << 20)
 """One row of 128, within these numbers, is read: that costs less than to count once more."""
 _MOST: Final = (1 << 63) - 1
 
 
-def quoted(name: str) -> str:
-    """An identifier, dots between its parts, in double quotes."""
-    if not name or "\0" in name:
-        raise ArgumentError("table and column must be names that are not empty")
-    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+class CountingEngine(Protocol):
+    """A column in an engine that counts. Values that are missing (NULL, NaN) take no part."""
 
+    def counts(self, edges: Sequence[Any], ranges: Sequence[Range] = ()) -> NDArray[np.int64]:
+        """How many rows are below the first edge, from it up to the second, ..., from the last one on.
 
-def with_parameters(statement: str, marker: Callable[[int], str], name: Callable[[str], str] = str) -> str:
-    """The statement with another marker for each parameter :p0, :p1, ..., and another form of the quoted names.
+        `edges` increase. Rows outside of `ranges` are not counted.
+        """
+        ...
 
-    >>> with_parameters('SELECT ":p0" < :p0', lambda place: f"${place + 1}")
-    'SELECT ":p0" < $1'
-    """
-    return re.sub(
-        r'("(?:[^"]|"")*")|:p(\d+)', lambda found: name(found[1]) if found[1] else marker(int(found[2])), statement
-    )
+    def values(self, ranges: Sequence[Range]) -> list[tuple[Any, int]]:
+        """The values in these ranges in order, each with its number of rows."""
+        ...
+
+    def some(self, rows: int) -> list[Any]:
+        """The values of some rows, at most so many. They decide where rows are counted, never the result."""
+        ...
 
 
 @dataclass(repr=False)
-class SqlColumn:
-    """`column` of `table` in an engine that counts. NULL and NaN are missing. Secret.
+class CountedRanks:
+    """The rows of a column found by rank, by an engine that counts. Secret.
 
-    One statement counts the rows between many codes. The pieces between them that hold the wanted ranks are cut again,
-    until each has one code or so few rows that reading them costs less than counting. A last statement reads the
+    One query counts the rows between many codes. The pieces between them that hold the wanted ranks are cut again,
+    until each has one code or so few rows that reading them costs less than counting. A last query reads the
     different values of these pieces.
 
-    `table` and `column` are SQL, quoted already. All statements must see the same rows: one transaction that reads
-    repeatably, or a table that no one writes to (you must ensure this). `kind` is "f" for floating-point domains,
-    "i" for integers of 64 bits, which are compared without rounding.
+    All queries must see the same rows: one transaction that reads repeatably, or a table that no one writes to (you
+    must ensure this). `kind` is "f" for floating-point domains, "i" for integers of 64 bits, which are compared without
+    rounding.
     """
 
-    query: Query
-    table: str
-    column: str
+    engine: CountingEngine
     domain: Domain
     kind: str = "f"
+    _guides: list[int] = field(default_factory=list)
     _codes: list[int] = field(default_factory=list)
     """In order: 0, codes of which it is known how many rows are below, the size of the domain."""
     _below: list[int] = field(default_factory=list)
@@ -75,9 +77,10 @@ class SqlColumn:
 
     @cached_property
     def total(self) -> int:
-        inner = sorted(_between(0, self.domain.size, _EDGES + 1))
+        self._guides = sorted(set(self._encoded(self.engine.some(_GUIDES))))
+        inner = sorted(self._between(0, self.domain.size, _EDGES + 1))
         edges = [(code, edge) for code in inner if (edge := self._edge(code)) is not None]
-        counts = counts_between(self.query, self._cells, [edge for _, edge in edges])
+        counts = self.engine.counts([edge for _, edge in edges])
         self._codes = [0, *(code for code, _ in edges), self.domain.size]
         self._below = [0, *np.cumsum(counts).tolist()]
         return self._below[-1]
@@ -111,8 +114,15 @@ class SqlColumn:
         few = max([each, *(4 * (last - first) for first, last in spans)])
         while wide := [piece for piece in self._unread(spans) if self._rows(*piece) > few]:
             parts = max(_EDGES // len(wide), _EDGES // 2)
-            self._cut(wide, set().union(*(_between(low, high, parts) for low, high in wide)))
+            self._cut(wide, set().union(*(self._between(low, high, parts) for low, high in wide)))
         self._read_pieces(self._unread(spans))
+
+    def _between(self, low: int, high: int, parts: int) -> set[int]:
+        """Codes that cut a piece into parts: equal ones of the rows that guide, or if these are few, of the codes."""
+        guides = self._guides[bisect_right(self._guides, low) : bisect_left(self._guides, high)]
+        if len(guides) >= 2 * parts:
+            return {guides[len(guides) * part // parts] for part in range(1, parts)}
+        return {low + (high - low) * part // parts for part in range(1, parts)} - {low}
 
     def _held(self, first: int, last: int) -> tuple[int, int]:
         """The range of ranks clipped to those that there are."""
@@ -139,11 +149,11 @@ class SqlColumn:
         return [(low, high) for low, high in found if high - low > 1]
 
     def _cut(self, pieces: Sequence[tuple[int, int]], inner: Iterable[int]) -> None:
-        """Count the rows below further codes, all within these pieces, by one statement."""
+        """Count the rows below further codes, all within these pieces, by one query."""
         inner = sorted(inner)
         ends = {code for piece in pieces for code in piece}
         edges = [(code, edge) for code in sorted({*inner, *ends}) if (edge := self._edge(code)) is not None]
-        counts = counts_between(self.query, self._cells, [edge for _, edge in edges], self._ranges(pieces))
+        counts = self.engine.counts([edge for _, edge in edges], self._ranges(pieces))
         below = dict.fromkeys((*inner, *ends), int(counts.sum()))  # of these pieces alone
         below |= {0: 0, **dict(zip([code for code, _ in edges], np.cumsum(counts)[:-1].tolist(), strict=True))}
         known = dict(zip(self._codes, self._below, strict=True))
@@ -156,10 +166,10 @@ class SqlColumn:
         self._below = [known[code] for code in self._codes]
 
     def _read_pieces(self, pieces: Sequence[tuple[int, int]]) -> None:
-        """Read which codes occur in pieces, by one statement."""
+        """Read which codes occur in pieces, by one query."""
         if not pieces:
             return
-        found = values_within(self.query, self._cells, self._ranges(pieces))
+        found = self.engine.values(self._ranges(pieces))
         codes = self._encoded([value for value, _ in found])
         rows = np.array([count for _, count in found], dtype=np.int64)
         for low, high in pieces:
@@ -194,10 +204,6 @@ class SqlColumn:
             merged[-1:] = [(merged[-1][0], high)] if joined else [*merged[-1:], (low, high)]
         return [(self._edge(low), self._edge(high)) for low, high in merged]
 
-    @property
-    def _cells(self) -> tuple[str, str, str]:
-        return self.column, self.table, self.kind
-
     def _edge(self, code: int) -> float | int | None:
         """A number such that the rows below it are those with a smaller code, or None for none of them or for all.
 
@@ -210,25 +216,3 @@ class SqlColumn:
             return float(edge)
         whole = math.ceil(edge)
         return None if whole > _MOST else max(whole, -_MOST - 1)
-
-
-def _between(low: int, high: int, parts: int) -> set[int]:
-    """Codes that cut those from `low` to `high` into equal parts."""
-    return {low + (high - low) * part // parts for part in range(1, parts)} - {low}
-
-
-def duckdb_query(relation: Any) -> Query:
-    """Statements on a DuckDB relation, which stands for the table `rows` in them."""
-
-    def query(statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
-        return relation.query("rows", with_parameters(statement, lambda place: _literal(parameters[place]))).fetchall()
-
-    return query
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, float):
-        return f"CAST('{value!r}' AS DOUBLE)"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return str(int(value))
