@@ -34,7 +34,7 @@ _MOST: Final = (1 << 63) - 1
 class EngineColumn(ABC):
     """A column of numbers or text in an engine that counts. Nulls and NaN are missing.
 
-    `kind` is "f" for doubles, "i" for integers of 64 bits and truth values, "text". The rows must be the same in every
+    `kind` is "f" for doubles, "i" for integers of 64 bits and booleans, "text". The rows must be the same in every
     query: you must ensure that no one writes to them.
     """
 
@@ -45,7 +45,7 @@ class EngineColumn(ABC):
     def grouped(self, edges: Sequence[Any] | None, ranges: Sequence[Range]) -> list[tuple[Any, int]]:
         """The rows that are not missing and within one of the ranges (all, if there are none), counted.
 
-        By the slot between the edges that a row is in (see `bisected`; there is an edge), or by its value if `edges` is
+        By the slot between the edges that a row is in (see `bisected`), or by its value if `edges` is
         None.
         """
 
@@ -137,7 +137,7 @@ def engine_column(values: Any) -> EngineColumn | None:
 def one_of(columns: Sequence[str]) -> str:
     """The name of the only column of a frame. Raises `ArgumentError` for more, or for none."""
     if len(columns) != 1:
-        raise ArgumentError(f"values: a frame must have one column, got {len(columns)}; select it first")
+        raise ArgumentError(f"values: a frame must have one column, got {len(columns)}: select it first")
     return columns[0]
 
 
@@ -165,7 +165,7 @@ def bisected(edges: Sequence[Any], below: Callable[[Any], Any], choose: Callable
 
 
 def _answer(query: Callable[[], Answer]) -> Answer:
-    """What an engine answers. Its report of a failure may quote the data, and is not passed on."""
+    """The answer of an engine. Its report of a failure may quote the data, and is not passed on."""
     with suppress(Exception):  # and raised outside, so that no traceback shows the engine's error either
         return query()
-    raise ContentError("the engine did not answer; what it said is not shown, as it may quote the data")
+    raise ContentError("the engine did not answer. Its message is not shown, as it may quote the data")

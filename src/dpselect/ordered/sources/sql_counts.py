@@ -1,4 +1,4 @@
-"""Rows of a column counted by an engine: how many lie between given numbers, and which values occur there.
+"""Rows of a column counted by an engine: how many are between given numbers, and which values occur there.
 
 A statement compares and counts. It does not sort, and it does no arithmetic that content could make fail.
 """
@@ -28,7 +28,7 @@ def ask(query: Query, statement: str, parameters: Sequence[Any]) -> Sequence[Seq
     """The rows of a statement. A driver's report of a failure may quote the data, and is not passed on."""
     with suppress(Exception):  # and raised outside, so that no traceback shows the driver's error either
         return query(statement, parameters)
-    raise ContentError("the database did not answer; what it said is not shown, as it may quote the data")
+    raise ContentError("the database did not answer. Its message is not shown, as it may quote the data")
 
 
 def quoted(name: str) -> str:
@@ -108,7 +108,7 @@ class _Statement:
         )
 
     def rows(self, ranges: Sequence[Range]) -> str:
-        """What is counted, after FROM."""
+        """The rows to count: the text after FROM."""
         parts = []
         for low, high in ranges:
             ends = [f"x >= {self._bound(low)}"] if low is not None else []

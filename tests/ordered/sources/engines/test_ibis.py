@@ -15,8 +15,8 @@ def test_each_dialect_counts_without_a_sort(dialect):
     table = ibis.table({"x": "float64", "y": "int64", "t": "string"}, name="rows_")
     floats, whole = engine_column(table.x), engine_column(table.select("y"))
     for column, edges in ((floats, [0.5, 1.5, 2.5]), (whole, [1, 2])):
-        if dialect == "sqlite" and column is floats:  # its compiler has no test for NaN, and such a table never asks
-            continue
+        if dialect in ("sqlite", "pyspark") and column is floats:
+            continue  # how NaN is told, the first never says, and the second with a connection only
         for asked in (column.query(edges, [(edges[0], edges[-1]), (None, 9)]), column.query(None, [(0, None)])):
             said = ibis.to_sql(asked, dialect=dialect).upper()
             assert "GROUP BY" in said

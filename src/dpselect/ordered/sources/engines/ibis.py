@@ -1,4 +1,4 @@
-"""Columns of Ibis tables: DuckDB, PostgreSQL, Spark, BigQuery, Snowflake, Trino and whatever else Ibis compiles for."""
+"""Columns of Ibis tables: DuckDB, PostgreSQL, Spark, BigQuery, Snowflake, Trino and the others that Ibis compiles for."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class IbisColumn(EngineColumn):
         return list(zip(found["key"], found["rows"], strict=True))
 
     def query(self, edges: Sequence[Any] | None, ranges: Sequence[Range]) -> Any:
-        """What `grouped` asks, an expression of Ibis."""
+        """The expression of Ibis that `grouped` runs."""
         import ibis
 
         table = self._table
@@ -76,7 +76,7 @@ class IbisColumn(EngineColumn):
 
 
 def _has_nan(table: Any) -> bool:
-    """Whether the engine can tell NaN; one that cannot, such as SQLite, has none."""
+    """Whether the engine can tell NaN. One that cannot, such as SQLite, has none."""
     import ibis.expr.operations as ops
     from ibis.common.exceptions import IbisError
 
