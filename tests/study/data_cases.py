@@ -1,7 +1,7 @@
 """Tables of two columns and their declared facts."""
 
 from dpselect.study.data import load
-from dpselect.study.schema import Data
+from dpselect.study.schema_data import Data
 from dpselect.tables.table import open_table
 
 FACTS = {"age": {"bounds": (0, 100)}, "colour": {"categories": ("red", "blue")}}

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpselect.study.columns.column import Column
 from dpselect.study.data import load
-from dpselect.study.schema import Data
+from dpselect.study.schema_data import Data
 from dpselect.tables.table import open_table
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.study.data import load
-from dpselect.study.schema import Data
+from dpselect.study.schema_data import Data
 from dpselect.tables.column_cells import cells_in
 from dpselect.tables.table import open_table
 from tests.study.data_cases import FACTS, data, rows_of, write

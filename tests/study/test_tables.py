@@ -14,7 +14,7 @@ from dpselect.errors import ArgumentError, ContentError
 from dpselect.study import parse_study
 from dpselect.study.columns.column import Column
 from dpselect.study.data import load
-from dpselect.study.schema import Data
+from dpselect.study.schema_data import Data
 from dpselect.tables import Written
 from dpselect.tables.table import open_table
 from tests.study.tables_cases import NAMES, ROWS, cells, encoded, rows_of, text_of

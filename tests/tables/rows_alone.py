@@ -20,7 +20,7 @@ import numpy as np
 from dpselect.errors import ContentError
 from dpselect.study.containers import table_columns
 from dpselect.study.data import Rows, cells_of, encode_columns, load, of_numbers, plan_columns, study_table
-from dpselect.study.schema import Data
+from dpselect.study.schema_data import Data
 from dpselect.tables import Written
 from dpselect.tables.table import open_table
 

@@ -17,7 +17,7 @@ from dpselect.ordered import median, open_column
 from dpselect.randomness import keyed_source
 from dpselect.study.columns.column import Column
 from dpselect.study.data import cells_of, load, study_table
-from dpselect.study.schema import Data
+from dpselect.study.schema_data import Data
 from dpselect.tables.table import open_table
 from tests.tables.every_format import (
     CELLS,

@@ -23,7 +23,7 @@ from dpselect.study.cell_counts import column_fates, label_fates
 from dpselect.study.columns.column import Column
 from dpselect.study.person_rows import rows_of_persons
 from dpselect.study.row_parts import Digests, content_digests, key_digests, plain_digests
-from dpselect.study.schema import Data
+from dpselect.study.schema_data import Data
 from dpselect.tables import Table
 from dpselect.tables.header import absent
 from dpselect.tables.numbers import otherwise_written

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ContentError, StudyError
 from dpselect.study.columns.column import TEXT, Column
 from dpselect.study.data import cells_of, of_numbers, study_table
-from dpselect.study.schema import Data
+from dpselect.study.schema_data import Data
 from dpselect.tables import Declared
 from dpselect.tables.categories import positions
 from dpselect.tables.header import absent

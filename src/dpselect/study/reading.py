@@ -18,7 +18,8 @@ from dpselect.decoding.limits import STUDY
 from dpselect.decoding.toml_text import toml_of
 from dpselect.errors import ContentError, StudyError
 from dpselect.study.columns.column import Column
-from dpselect.study.schema import CLASHES, FILL_IN, KEYS_ALONE, Study
+from dpselect.study.schema import FILL_IN, Study
+from dpselect.study.schema_data import CLASHES, KEYS_ALONE
 from dpselect.study.task import design_clashes, task_clashes
 
 __all__ = ["load_study", "parse_study"]

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, ConfigDict, Field
 
 from dpselect.errors import public_text
 from dpselect.privacy import Adjacency
-from dpselect.study.columns.cells import CellKeys
-from dpselect.study.columns.column import Column, differ
-from dpselect.study.target import Target
-from dpselect.tables import Written
-from dpselect.tables.kinds.declared import Scalar
-from dpselect.tables.numbers import restated
+from dpselect.study.schema_data import Clashes, Data, StudyTable
 
 if TYPE_CHECKING:
     from dpselect.searching import Design
 
 __all__ = [
-    "CLASHES",
     "DEFAULT_FIGURES",
     "DEFAULT_METRICS",
     "FILL_IN",
-    "KEYS_ALONE",
     "Card",
     "Data",
     "Learner",
@@ -47,11 +37,6 @@ DEFAULT_FIGURES: Final = {"classification": "accuracy", "regression": "median-er
 """Of a model that is not compared with others: what says something of it at few rows too."""
 FILL_IN: Final = "FILL IN"
 """Stands in a draft for what only a person can know."""
-KEYS_ALONE: Final = {"clashes": False}
-"""As the context of a validation: what goes together is not looked at."""
-CLASHES: Final = "clashes"
-"""The type of an error of several keys of one table; its context lists them, `of`."""
-Clashes = Iterator[tuple[str, str]]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Words = Annotated[str, AfterValidator(partial(public_text, "it", longest=1000))]
 
@@ -79,131 +64,7 @@ def _design(name: str) -> str:
     return name
 
 
-def _bounds(ends: tuple[float, float]) -> tuple[float, float]:
-    Column(bounds=ends)
-    return ends
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, use_attribute_docstrings=True)
-
-    @model_validator(mode="after")
-    def _consistent(self, info: ValidationInfo) -> Self:
-        clashes = [] if info.context == KEYS_ALONE else list(self._clashes())
-        if clashes:
-            lines = "; ".join(what for _, what in clashes)
-            raise PydanticCustomError(CLASHES, "{lines}", {"lines": lines, "of": clashes})
-        return self
-
-    def _clashes(self) -> Clashes:
-        """What does not go together: (the key, what is wrong with it)."""
-        return iter(())
-
-
-class Data(_Strict):
-    """`[data]`: where the rows are, which column is the label, and public facts about the columns."""
-
-    source: str
-    """A .csv, .tsv, .parquet, .feather, .jsonl, .xlsx or .npz file, or a folder of Parquet files, relative to the study
-    file; the URL of a database (`sqlite:///FILE`, `duckdb:///FILE`, `postgresql://...`), with `table`; or
-    `sklearn:NAME` (`sklearn:NAME/train` and `sklearn:NAME/test`: its parts)."""
-    table: str | None = None
-    """The table of a database, or a view."""
-    sheet: str | None = None
-    """The sheet of a workbook; by default the first."""
-    delimiter: str | None = None
-    """Of a CSV file; by default a comma."""
-    encoding: str | None = None
-    """Of a CSV file; by default UTF-8."""
-    decimal: str | None = None
-    """Of numbers in a CSV file: "." (the default) or ","."""
-    thousands: str | None = None
-    """Between groups of three digits in a CSV file: ",", ".", " " or "'"; by default nothing."""
-    skip_rows: int | None = None
-    """So many lines stand before the header of a CSV file."""
-    label: str = "target"
-    """The label column."""
-    label_cells: CellKeys | None = None
-    """How the label's cells are read, by the keys of a column: { kind = "boolean", true_values = ["J"], ... }."""
-    task: Literal["classification", "regression"] = "classification"
-    """Whether the label is one of some classes, or a number."""
-    classes: Annotated[tuple[Scalar, ...], Field(min_length=2)] | None = None
-    """The classes of the label of a classification, public."""
-    class_shares: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None
-    """How large a part of the rows the classes have, where that is public: --check and the report then say what is
-    reached by always giving one answer."""
-    label_bounds: tuple[float, float] | None = None
-    """The bounds of the label of a regression, public; labels beyond are clipped."""
-    bounds: Annotated[tuple[float, float], AfterValidator(_bounds)] | None = None
-    """Bounds of every feature without an entry in `columns`, public."""
-    columns: dict[str, Column] = Field(default_factory=dict)
-    """What is public about single features. Without `bounds`, other columns are left out."""
-    row_key: str | None = None
-    """A column that tells rows apart; by default their content does."""
-    person: str | None = None
-    """The column that says whose row it is, with privacy.rows_per_person. It is no feature."""
-    count_cells: bool = True
-    """Count, with noise and within the total, the cells of each column that are clipped, missing or unreadable. Needs
-    privacy.epsilon."""
-    most_unreadable: Annotated[float, Field(ge=0, le=1)] = 0.2
-    """If the counts show that a larger share of a column cannot be read, nothing is trained."""
-    like: str | None = None
-    """A public sample of the table, of the kinds that `source` may be. It is read before anything is charged, and
-    refused if one of its columns cannot be read as declared."""
-
-    @property
-    def form(self) -> Written:
-        """How the source is to be read."""
-        return Written(**self.model_dump(include={part.name for part in fields(Written)}))
-
-    @property
-    def target(self) -> Target:
-        """What is public about the label."""
-        cells = None if self.label_cells is None else self.label_cells.declared
-        if cells is not None and cells.kind == "number" and self.task == "classification":
-            cells = replace(cells, kind="category")
-        return Target(self.classes or (), self.label_bounds, cells)
-
-    def _clashes(self) -> Clashes:
-        if self.bounds is None and not self.columns:
-            yield "bounds", "give bounds (for every feature) or a [data.columns] table: they must be public"
-        if self.label in self.columns:
-            yield "label", "the label must not be among the feature columns"
-        if self.person is not None and self.person in (self.label, *self.columns):
-            yield "person", "the column of persons must be neither the label nor a feature"
-        if self.person is not None and self.row_key is not None:
-            yield "row_key", "leave it out: with person all rows of a person are in one part"
-        if self.classes is not None and not differ(self.classes):
-            yield "classes", "classes must differ; 1, 1.0, '1' and true are the same"
-        yield from self._label_clashes()
-        yield from self._written_clashes()
-
-    def _written_clashes(self) -> Clashes:
-        """Declared texts that are numbers by the separators of the file: cells are compared with a decimal point."""
-        missing = None if self.label_cells is None else self.label_cells.missing_values
-        declared = {"classes": self.classes, "label_cells.missing_values": missing}
-        for name, column in self.columns.items():
-            declared[f"columns.{name}.categories"] = column.categories
-            declared[f"columns.{name}.missing_values"] = column.missing_values
-        for key, values in declared.items():
-            texts = [value for value in values or () if isinstance(value, str)]
-            plain = restated(texts, self.decimal or ".", self.thousands or "", strict=False)
-            for text, number in zip(texts, plain, strict=True):
-                if text != number:
-                    yield key, f"{text!r} is the number {number} by data.decimal and data.thousands: write {number}"
-
-    def _label_clashes(self) -> Clashes:
-        if self.label_cells is None:
-            return
-        kind = self.label_cells.kind
-        kinds = ("number", "integer", "duration") if self.task == "regression" else ("number", "category", "boolean")
-        if kind not in kinds:
-            yield "label_cells", f"the kind of a label for {self.task} must be {', '.join(kinds)}"
-        if kind == "boolean" and sorted(self.label_cells.declared.read(self.classes or ())) != [0.0, 1.0]:
-            yield "classes", "of a boolean label must be its two values, such as [false, true]"
-
-
-class Privacy(_Strict):
+class Privacy(StudyTable):
     """`[privacy]`: the total for the whole search, or a noise multiplier; the adjacency; public row count; a ledger."""
 
     epsilon: Positive | None = None
@@ -250,7 +111,7 @@ class Privacy(_Strict):
             yield "delta", "must be below one over nominal_rows"
 
 
-class PrivateBounds(_Strict):
+class PrivateBounds(StudyTable):
     """`[preparation]`: what bounds cost that are bought (`bounds = "private"`); by default what the rule says."""
 
     epsilon: Positive | None = None
@@ -263,7 +124,7 @@ class PrivateBounds(_Strict):
             yield "share", "give epsilon or share, not both"
 
 
-class Validation(_Strict):
+class Validation(StudyTable):
     """`[validation]`: how a run is scored.
 
     By a fraction of the private rows, or by those that train, with noise whose price is part of the guarantee; or by a
@@ -293,7 +154,7 @@ class Validation(_Strict):
             yield "release_score", "of rows that trained a score is too good, so that it is not released"
 
 
-class Test(_Strict):
+class Test(StudyTable):
     """`[test]`: public rows on which the released model is tried. They take no part in the search and cost nothing."""
 
     __test__ = False
@@ -301,7 +162,7 @@ class Test(_Strict):
     """Where they are, as in `[data]`: a table with the label and the feature columns."""
 
 
-class Learner(_Strict):
+class Learner(StudyTable):
     """`[learner]`: its name and the parameters that every run shares; any further key is a parameter."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -314,7 +175,7 @@ class Learner(_Strict):
         return dict(self.model_extra or {})
 
 
-class Runs(_Strict):
+class Runs(StudyTable):
     """`[runs]`: where trials run, and what hides the number of runs or limits one."""
 
     executor: Literal["inline", "process", "loky", "dask", "ray"] | None = None
@@ -350,7 +211,7 @@ class Runs(_Strict):
             )
 
 
-class Card(_Strict):
+class Card(StudyTable):
     """`[card]`: what the report and `model-card.md` say to people, in words of anyone who makes the model; public."""
 
     purpose: Words | None = None
@@ -361,7 +222,7 @@ class Card(_Strict):
     """Under which licence it is given on, as an identifier such as "cc-by-4.0"."""
 
 
-class SearchDesign(_Strict):
+class SearchDesign(StudyTable):
     """`[search]`: whether one model is trained, the best of a few unlike ones, or the best of a random number."""
 
     design: Annotated[str, AfterValidator(_design)] = "auto"
@@ -377,14 +238,14 @@ class SearchDesign(_Strict):
         return DESIGNS["one-stage" if self.design == "auto" else self.design]
 
 
-class Refit(_Strict):
+class Refit(StudyTable):
     """`[refit]`: the second stage of a search in two, one run on all rows with the settings that won."""
 
     share: Literal["auto"] | Annotated[float, Field(gt=0, lt=1)] = "auto"
     """The share of epsilon that is kept for it; auto is 0.7."""
 
 
-class Output(_Strict):
+class Output(StudyTable):
     """`[output]`: the folder of the release and where the key of the sealed store is."""
 
     folder: str
@@ -393,7 +254,7 @@ class Output(_Strict):
     """An environment variable with the key of the sealed store (32 bytes in base64)."""
 
 
-class Study(_Strict):
+class Study(StudyTable):
     """A parsed study. Everything in it is public.
 
     Args:

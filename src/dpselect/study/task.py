@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 
 from dpselect.study.metrics import METRICS
-from dpselect.study.schema import Data, Study
+from dpselect.study.schema import Study
+from dpselect.study.schema_data import Data
 from dpselect.tables.categories import category
 
 __all__ = ["design_clashes", "task_clashes"]

@@ -15,7 +15,7 @@ from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.files import read_columns
 from dpselect.ordered import median, open_column
 from dpselect.study.data import load
-from dpselect.study.schema import Data
+from dpselect.study.schema_data import Data
 from dpselect.tables.table import open_table
 from tests.ordered.sources import column_laws as laws
 

@@ -13,7 +13,7 @@ from dpselect.randomness import keyed_source
 from dpselect.study import parse_study, run_study
 from dpselect.study.columns.column import Column
 from dpselect.study.data import load
-from dpselect.study.schema import Data
+from dpselect.study.schema_data import Data
 from dpselect.tables.table import open_table
 from dpselect.testing.learner_contract import unpriced
 from tests.study.schema_cases import STUDY, changed

@@ -9,7 +9,7 @@ from dpselect.errors import ContentError, StudyError
 from dpselect.study.columns.column import Column
 from dpselect.study.data import load
 from dpselect.study.reading import parse_study
-from dpselect.study.schema import Data
+from dpselect.study.schema_data import Data
 from dpselect.tables.table import open_table
 
 BERLIN = "Europe/Berlin"

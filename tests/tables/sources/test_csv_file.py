@@ -9,7 +9,7 @@ from dpselect.errors import ContentError
 from dpselect.ordered import open_column
 from dpselect.study.columns.column import Column
 from dpselect.study.data import load
-from dpselect.study.schema import Data
+from dpselect.study.schema_data import Data
 from dpselect.tables.table import open_table
 from tests.tables.csv_text_cases import of_quantile, of_study
 

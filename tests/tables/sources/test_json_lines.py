@@ -8,7 +8,7 @@ from dpselect.holdout.files import submitted
 from dpselect.holdout.gate.files import read_outcomes
 from dpselect.ordered import open_column
 from dpselect.study.data import plan_columns
-from dpselect.study.schema import Data
+from dpselect.study.schema_data import Data
 from dpselect.tables.table import open_table
 
 

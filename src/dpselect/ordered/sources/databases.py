@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
 from dpselect.ordered.sources.adapters import SqlTable, typed_table
@@ -20,9 +20,6 @@ from dpselect.tables.sources.database import why_not
 from dpselect.tables.table import open_table
 
 __all__ = ["open_duckdb", "open_sql"]
-
-_MEMORY: Final = "256MB"
-"""For counts DuckDB needs none of the memory that it would fill with pages of the file."""
 
 
 @column_source("sql:")
@@ -155,7 +152,7 @@ def _duckdb(url: str, request: ColumnRequest) -> Iterator[SqlTable]:
 
     table, column = request.table or "", request.column
     try:
-        connection = duckdb.connect(url.removeprefix("duckdb:///"), read_only=True, config={"memory_limit": _MEMORY})
+        connection = duckdb.connect(url.removeprefix("duckdb:///"), read_only=True)
     except duckdb.Error as error:
         raise ArgumentError(f"{url}: {why_not(error) or 'it cannot be opened'}") from None
     with connection:
@@ -168,11 +165,6 @@ def _duckdb(url: str, request: ColumnRequest) -> Iterator[SqlTable]:
 
         def query(statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
             bound = with_parameters(statement, lambda place: f"${place + 1}")
-            try:
-                return connection.execute(bound, list(parameters)).fetchall()
-            except duckdb.OutOfMemoryException:  # of a view that needs more
-                for step in ("ROLLBACK", "RESET memory_limit", "BEGIN TRANSACTION"):  # no one writes to it meanwhile
-                    connection.execute(step)
-                return connection.execute(bound, list(parameters)).fetchall()
+            return connection.execute(bound, list(parameters)).fetchall()
 
         yield typed_table("duckdb", query, table, column, str(relation.types[0]))

@@ -1,4 +1,4 @@
-"""Columns of Ibis tables: DuckDB, PostgreSQL, Spark, BigQuery, Snowflake, Trino and the others that Ibis compiles for."""
+"""Columns of Ibis tables: DuckDB, PostgreSQL, Spark, BigQuery, Snowflake, Trino and others that Ibis compiles for."""
 
 from __future__ import annotations
 
