@@ -27,6 +27,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from benchmarks.fresh_processes import fresh_processes
 from benchmarks.questions import Question, questions
 from benchmarks.scalar_calls import scalar_calls, scalar_curves
 from benchmarks.scaling import Curve, curves
@@ -63,13 +64,13 @@ def measure(question: Question, rounds: int, without: list[str]) -> dict[str, An
             continue
         start = time.perf_counter()
         value = runs[name]()
-        repeats[name] = max(1, int(TURN / max(time.perf_counter() - start, 1e-9)))
+        repeats[name] = 1 if question.told else max(1, int(TURN / max(time.perf_counter() - start, 1e-9)))
         if question.priced:
             values[name] = value
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(question.rounds or rounds):
         for name, run in runs.items():
-            times[name].append(turn(run, question.wall, repeats[name]))
+            times[name].append(run() if question.told else turn(run, question.wall, repeats[name]))
     return {
         "area": question.area,
         "title": question.title,
@@ -77,6 +78,7 @@ def measure(question: Question, rounds: int, without: list[str]) -> dict[str, An
         "seconds": times,
         "values": values,
         "missing": missing,
+        "limit": question.limit,
     }
 
 
@@ -89,7 +91,8 @@ def shown(seconds: float) -> str:
 def table(found: dict[str, Any]) -> str:
     """One question as Markdown."""
     ours = next(iter(found["seconds"]))
-    lines = [f"**{found['title']}** ({found['clock']} time)\n"]
+    limit = "" if found.get("limit") is None else f", at most {shown(found['limit'])} asked"
+    lines = [f"**{found['title']}** ({found['clock']} time{limit})\n"]
     valued = bool(found["values"])
     lines.append("| | time | ratio to the first, least and largest |" + (" epsilon |" if valued else ""))
     lines.append("|---|---|---|" + ("---|" if valued else ""))
@@ -183,7 +186,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
             options.json.write_text(json.dumps(result, indent=1), encoding="utf-8")
 
     known = {(found["area"], found["title"]) for found in result["questions"]}
-    for question in chain(questions(options.quick), scalar_calls(options.quick)):
+    for question in chain(questions(options.quick), scalar_calls(options.quick), fresh_processes(options.quick)):
         wanted = not options.only or question.area in options.only
         if wanted and (question.area, question.title) not in known:
             found = measure(question, 1 if options.quick else options.rounds, options.without)
