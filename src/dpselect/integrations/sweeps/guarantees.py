@@ -87,7 +87,7 @@ def count_settings(
     roles = Roles.among(sweep.columns, given)
     _check_names(sweep, untrained)
     if not roles.has("noise_multiplier") and not roles.has("epsilon"):
-        raise _missing(sweep, "the noise multiplier", "noise_multiplier=sigma")
+        raise _missing(sweep, "the noise multiplier", "'noise_multiplier=sigma'")
     counts, unprotected, grouping = Counter[RunSettings](), list[str](), 0
     for run in sweep.runs:
         if run.name in untrained:
@@ -140,7 +140,7 @@ def _settings(run: RecordedRun, roles: Roles, sweep: RecordedSweep) -> tuple[Run
     epsilon, delta = roles.value(run, "epsilon"), roles.value(run, "delta")
     if noise is None and epsilon is not None:
         if delta is None:
-            raise _missing(sweep, f"the delta of run {run.name!r}", "delta=1e-5")
+            raise _missing(sweep, f"the delta of run {run.name!r}", "'delta=1e-5'")
         _check(run, "epsilon", lambda: number("epsilon", epsilon, at_least=0.0, rounding="up"))
         _check(run, "delta", lambda: number("delta", delta, at_least=0.0, below=1.0, rounding="up"))
         return RunSettings(epsilon=epsilon, delta=delta), ""
@@ -152,10 +152,10 @@ def _settings(run: RecordedRun, roles: Roles, sweep: RecordedSweep) -> tuple[Run
     rate, steps = _rate(run, roles), _steps(run, roles)
     if rate is None:
         raise _missing(
-            sweep, f"the sampling rate of run {run.name!r}, or its batch and data set sizes", "sampling_rate=0.01"
+            sweep, f"the sampling rate of run {run.name!r}, or its batch and data set sizes", "'sampling_rate=0.01' or 'dataset_size=60000'"
         )
     if steps is None:
-        raise _missing(sweep, f"the steps of run {run.name!r}, or its epochs", "steps=1000")
+        raise _missing(sweep, f"the steps of run {run.name!r}, or its epochs", "'steps=1000' or 'dataset_size=60000'")
     return RunSettings(noise_multiplier=noise, sampling_rate=rate, steps=steps), ""
 
 
@@ -235,5 +235,5 @@ def _missing(sweep: RecordedSweep, what: str, example: str) -> ArgumentError:
     more = "" if len(shown) == len(sweep.columns) else f" and {len(sweep.columns) - len(shown)} more"
     listed = ", ".join(map(repr, shown)) or "none"
     return ArgumentError(
-        f"columns: no column holds {what}. There are {listed}{more}. Give a column or a number: --columns '{example}'"
+        f"columns: no column holds {what}. There are {listed}{more}. Give a column or a number: --columns {example}"
     )
