@@ -85,7 +85,7 @@ def test_a_level_holds_the_exact_delta_of_gaussian_noise(square):
 RATES = (0.1, 0.4, 0.9, 1.7)
 
 
-def tree_divergence(strategy, view=(), ratio=1.0, one=1.0, spent=(), *, scale=1.0):
+def tree_divergence(strategy, view=(), ratio=1.0, one=1.0, spent=(), *, scale=1.0, delta=0.05):
     """The exact E[1 - e^R dP'/dP]_+ of an analyst on randomised responses, over all views.
 
     `one` is the probability of the view under P, and `ratio` its P' / P.
@@ -93,7 +93,7 @@ def tree_divergence(strategy, view=(), ratio=1.0, one=1.0, spent=(), *, scale=1.
     chosen = strategy(view)
     if chosen is None:
         counts = [(pure_dp(epsilon=epsilon), spent.count(epsilon)) for epsilon in sorted(set(spent))]
-        reading = scale * odometer_epsilon(counts, 0.05)
+        reading = scale * odometer_epsilon(counts, delta)
         return one * max(0.0, 1.0 - math.exp(reading) * ratio)
     likely = 1.0 / (1.0 + math.exp(-chosen))
     return sum(
@@ -104,6 +104,7 @@ def tree_divergence(strategy, view=(), ratio=1.0, one=1.0, spent=(), *, scale=1.
             one * share,
             (*spent, chosen),
             scale=scale,
+            delta=delta,
         )
         for bit, share in ((1, likely), (0, 1.0 - likely))
     )
@@ -125,6 +126,14 @@ def test_no_adaptive_analyst_on_finite_outputs_exceeds_delta(seed, monkeypatch):
     """Exact over all views. The sum of pure epsilons is left out, as it would be the reading."""
     monkeypatch.setattr(odometer, "_pure_total", lambda used: math.inf)
     assert tree_divergence(analyst(seed)) <= 0.05
+
+
+@pytest.mark.theorem("docs/theory/odometer.md, Theorem 3", exact=True, sharp=True)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_sum_of_pure_epsilons_cannot_be_lowered(seed):
+    """With a small delta it is the reading. 1 % less is exceeded, by all answers in favour of one side."""
+    assert tree_divergence(analyst(seed), delta=1e-9) == 0.0
+    assert tree_divergence(analyst(seed), delta=1e-9, scale=0.99) > 1e-9
 
 
 def test_a_third_of_the_reading_is_exceeded(monkeypatch):

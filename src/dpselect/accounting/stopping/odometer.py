@@ -48,7 +48,7 @@ def odometer_epsilon(mechanisms: Sequence[tuple[Guarantee, int]], delta: Support
             a failure mass, which has no share of delta here.
         AdjacencyError: if adjacencies differ.
 
-    Source: docs/theory/odometer.md, Theorem 3. The idea is that of Rogers et al. 2016 and Lecuyer 2021.
+    Source: docs/theory/odometer.md, Theorem 3.
 
     >>> from dpselect.privacy import dp_sgd
     >>> run = dp_sgd(noise_multiplier=1, sampling_rate=0.01, steps=1000)

@@ -151,11 +151,11 @@ def _settings(run: RecordedRun, roles: Roles, sweep: RecordedSweep) -> tuple[Run
         return None, "no clipping norm, so its noise hides nothing"
     rate, steps = _rate(run, roles), _steps(run, roles)
     if rate is None:
-        raise _missing(
-            sweep, f"the sampling rate of run {run.name!r}, or its batch and data set sizes", "'sampling_rate=0.01' or 'dataset_size=60000'"
-        )
+        what = f"the sampling rate of run {run.name!r}, or its batch and data set sizes"
+        raise _missing(sweep, what, "'sampling_rate=0.01' or 'dataset_size=60000'")
     if steps is None:
-        raise _missing(sweep, f"the steps of run {run.name!r}, or its epochs", "'steps=1000' or 'dataset_size=60000'")
+        what = f"the steps of run {run.name!r}, or its epochs"
+        raise _missing(sweep, what, "'steps=1000' or 'dataset_size=60000'")
     return RunSettings(noise_multiplier=noise, sampling_rate=rate, steps=steps), ""
 
 
