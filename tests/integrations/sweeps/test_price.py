@@ -58,6 +58,13 @@ def test_unequal_runs_are_an_odometer_unless_something_is_declared():
     assert bounded.missing == fixed.missing == ()
 
 
+def test_a_number_that_is_given_is_a_declaration():
+    runs = (RecordedRun("a", {"noise_multiplier": 4, "sampling_rate": 1}),)
+    price = price_sweep(RecordedSweep("x", "x", runs), delta=DELTA, columns={"steps": "2"})
+    assert price.epsilon == pytest.approx(exact(4.0, 4.0), rel=1e-9)
+    assert "declared: steps is 2 in every run (--columns)" in price.rests_on
+
+
 def test_a_record_of_independent_settings_is_enough():
     price = price_sweep(sweep(4.0, 5.0, independent="recorded: a grid"), delta=DELTA)
     assert (price.rule, price.rests_on[0]) == (COMPOSITION, "recorded: a grid")

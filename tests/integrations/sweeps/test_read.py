@@ -2,6 +2,7 @@
 
 import pytest
 
+from dpselect.decoding.limits import LimitError
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.integrations.sweeps.read import read_sweep
 from tests.integrations.sweeps import tool_records as made
@@ -61,3 +62,9 @@ def test_a_study_whose_trials_all_wait_has_no_run(tmp_path):
     )
     with pytest.raises(ContentError, match="no run that began"):
         read_sweep(str(path))
+
+
+def test_the_number_of_runs_is_limited(tmp_path):
+    source = made.keras_project(tmp_path, times=(1, 10**9, 1))
+    with pytest.raises(LimitError, match="more than 100000 runs"):
+        read_sweep(str(source))

@@ -50,9 +50,8 @@ def odometer_epsilon(mechanisms: Sequence[tuple[Guarantee, int]], delta: Support
 
     Source: docs/theory/odometer.md, Theorem 3.
 
-    >>> from dpselect.privacy import dp_sgd
-    >>> run = dp_sgd(noise_multiplier=1, sampling_rate=0.01, steps=1000)
-    >>> run.epsilon(1e-5) < odometer_epsilon([(run, 1)], delta=1e-5) < 3
+    >>> from dpselect.privacy import gaussian
+    >>> odometer_epsilon([(gaussian(noise_multiplier=4), 10)], delta=1e-6) > gaussian(noise_multiplier=1.25).epsilon(1e-6)
     True
     """
     share = number("delta", delta, above=0.0, below=1.0, rounding="down") / _SHARES * _INSIDE

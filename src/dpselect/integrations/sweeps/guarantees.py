@@ -57,6 +57,7 @@ class SettingCounts:
         unprotected: a line for each run without a guarantee.
         grouping: how many runs only group others.
         columns: the columns or the number that each role was read from.
+        declared: a line for each role whose number was given in place of a column.
         clipped: whether a column tells the clipping norm.
     """
 
@@ -64,6 +65,7 @@ class SettingCounts:
     unprotected: tuple[str, ...]
     grouping: int
     columns: Mapping[str, str]
+    declared: tuple[str, ...]
     clipped: bool
 
 
@@ -101,7 +103,9 @@ def count_settings(
             unprotected.append(f"run {run.name!r} ({run.status}): {why}")
     if not counts and not unprotected:
         raise ArgumentError("sweep: no run of it trained: there is nothing to price")
-    return SettingCounts(dict(counts), tuple(unprotected), grouping, dict(roles.found()), roles.has("clipping"))
+    declared = (f"declared: {role} is {number:.12g} in every run (--columns)" for role, number in roles.numbers.items())
+    found, clipped = dict(roles.found()), roles.has("clipping")
+    return SettingCounts(dict(counts), tuple(unprotected), grouping, found, tuple(declared), clipped)
 
 
 def count_runs(sweep: RecordedSweep, untrained: frozenset[str] = frozenset()) -> SettingCounts:
@@ -110,7 +114,7 @@ def count_runs(sweep: RecordedSweep, untrained: frozenset[str] = frozenset()) ->
     times = sum(run.times for run in sweep.runs if run.name not in untrained)
     if not times:
         raise ArgumentError("sweep: no run of it trained: there is nothing to price")
-    return SettingCounts({RunSettings(): times}, (), 0, {}, clipped=True)
+    return SettingCounts({RunSettings(): times}, (), 0, {}, (), clipped=True)
 
 
 def extreme_settings(counts: Iterable[RunSettings]) -> RunSettings | None:

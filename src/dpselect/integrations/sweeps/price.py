@@ -228,6 +228,7 @@ def _rests_on(
         )
     if rule in (COMPOSITION, BOUNDED):
         yield "must hold: the number of runs was fixed in advance, or is the largest that was allowed"
+    yield from found.declared
     yield "must hold: every run of the sweep is in this record, on these rows"
     if any(settings.noise_multiplier is not None for settings in found.counts):
         clipped = "" if found.clipped else "every per-sample gradient was clipped, "

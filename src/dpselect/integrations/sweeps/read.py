@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from dpselect.decoding.limits import LimitError
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.integrations.sweeps.sweep import SWEEP_FORMATS, RecordedSweep
 
 __all__ = ["read_sweep"]
 
 _PICKLES: Final = (".pkl", ".pickle", ".joblib", ".pt", ".pth")
+_MOST_RUNS: Final = 100_000
 _WORDS: Final = {
     "csv": "a CSV file",
     "hydra": "a multirun folder of Hydra",
@@ -63,4 +65,6 @@ def read_sweep(source: str, *, part: str | None = None, form: str | None = None)
     sweep = reader(source, part)
     if not sweep.runs:
         raise ContentError(f"{sweep.name} holds no run that began: there is nothing to price")
+    if sum(run.times for run in sweep.runs) > _MOST_RUNS:
+        raise LimitError(f"{path.name} holds more than {_MOST_RUNS} runs")
     return sweep

@@ -32,7 +32,7 @@ def read_optuna_storage(source: str, part: str | None) -> RecordedSweep:
     """The trials of one study that began, each as often as it did."""
     study = read_study(source, name=part)
     begun = [trial for trial in study.trials if trial.runs]
-    drawn = bool(begun) and all(trial.marked and not trial.not_drawn and not trial.enqueued for trial in begun)
+    drawn = bool(begun) and all(_drawn(trial, study.name) for trial in begun)
     return RecordedSweep(
         "optuna",
         study.name,
@@ -40,6 +40,11 @@ def read_optuna_storage(source: str, part: str | None) -> RecordedSweep:
         rests_on=(*others_remark(len(study.others), "studies"), *others_remark(study.deleted, "deleted studies")),
         independent="recorded: every setting of every run was drawn independently" if drawn else None,
     )
+
+
+def _drawn(trial: PastTrial, study: str) -> bool:
+    """Whether `IndependentSampler` drew each of its settings, in this study."""
+    return trial.marked and not (trial.not_drawn or trial.enqueued or trial.copied(study))
 
 
 def _run(trial: PastTrial) -> RecordedRun:
