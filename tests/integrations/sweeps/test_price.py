@@ -36,6 +36,7 @@ def test_equal_runs_compose_whatever_chose_them():
     assert (price.rule, price.runs) == (COMPOSITION, 6)
     assert price.epsilon == price.composed == price.bounded == pytest.approx(exact(*[4.0] * 6), rel=1e-9)
     assert price.epsilon < price.adaptive
+    assert "no run could have had other noise" in price.rests_on[0]
     assert any("number of runs was fixed in advance" in line for line in price.rests_on)
     assert price.missing == ()
 

@@ -221,6 +221,8 @@ def _rests_on(
     if len(found.counts) > 1 and rule == COMPOSITION:
         declared = "declared: no run's noise, rate or steps depended on an earlier result (--settings fixed)"
         yield str(sweep.independent) if known is None else declared
+    if len(found.counts) == 1 and sum(found.counts.values()) > 1 and RunSettings() not in found.counts:
+        yield "must hold: no run could have had other noise, rate and steps than these, which are equal in all runs"
     if rule == BOUNDED:
         yield (
             "declared: no run could have had less noise, a larger rate or more steps than the extremes that occurred "
@@ -233,10 +235,10 @@ def _rests_on(
     if any(settings.noise_multiplier is not None for settings in found.counts):
         clipped = "" if found.clipped else "every per-sample gradient was clipped, "
         yield (
-            f"must hold: {clipped}batches were Poisson samples at these rates, and the noise multiplier is the noise's "
-            "standard deviation over the clipping norm of the summed gradients"
+            f"must hold: {clipped}batches were Poisson samples at these rates, and in every step the noise multiplier is "
+            "the noise's standard deviation over the clipping norm of the summed gradients"
         )
-    if any(settings == RunSettings() for settings in found.counts):
+    if RunSettings() in found.counts:
         yield "must hold: the base covers all that one run gives, its score and failure too"
     if any(settings.epsilon is not None for settings in found.counts):
         yield "must hold: each run without a noise multiplier met the epsilon and delta that were its target"

@@ -78,7 +78,7 @@ def _searched(tool: str, name: str, rows: Sequence[Mapping[str, Scalar]], column
         rests_on=(
             f"must hold: each candidate was trained once for each of {len(splits)} splits",
             "must hold: every candidate at rank 1 was trained at most once more, on all rows",
-            "must hold: a data set size that is given is the number of rows of one fit, of the smallest split",
+            "must hold: the rates and steps cover the fits on each split, which have fewer rows, and on all rows",
         ),
     )
 
