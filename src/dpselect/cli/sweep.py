@@ -16,7 +16,7 @@ from dpselect.privacy import Guarantee
 from dpselect.version import __version__
 
 if TYPE_CHECKING:
-    from dpselect.integrations.sweeps.price import SweepPrice
+    from dpselect.integrations.sweeps.price import PrivateSearch, SettingsPrice, SweepPrice
     from dpselect.integrations.sweeps.sweep import RecordedSweep
 
 __all__ = ["account_for_sweep", "parse_settings_known", "sweep_page"]
@@ -91,6 +91,7 @@ def _described(price: SweepPrice) -> dict[str, Any]:
         "sweep": price.sweep.name,
         "format": price.sweep.tool,
         "runs": price.runs,
+        "runs_without_guarantee": price.unprotected,
         "statuses": dict(price.statuses),
         "columns": dict(price.columns),
         "settings": [
@@ -119,8 +120,8 @@ def _lines(price: SweepPrice) -> list[str]:
         first,
         f"sweep {price.sweep.name!r} ({price.sweep.tool}): {_counted(price.statuses)}",
         *([f"read: {read}"] if read else []),
-        *_listed("runs by their settings:", [_of_settings(each.settings.describe(), each) for each in price.settings]),
-        *_listed(_CONDITIONS if price.epsilon < math.inf else _PROTECTED, _others(price)),
+        *_listed("runs by their settings:", [_of_settings(each) for each in price.settings]),
+        *_listed(_PROTECTED if price.unprotected else _CONDITIONS, _others(price)),
         *_listed(_SEARCH.format(runs=price.runs), [_search(each) for each in price.searches]),
         *_listed("it rests on:", price.rests_on, most=None),
         *_listed("missing:", price.missing, most=None),
@@ -132,8 +133,8 @@ _PROTECTED: Final = "the runs with a guarantee alone:"
 _SEARCH: Final = "as a private search of {runs} runs on average (their number secret, the best run released):"
 
 
-def _of_settings(described: Mapping[str, Any], each: Any) -> str:
-    named = ", ".join(f"{name} {_short(value)}" for name, value in described.items()) or "the base"
+def _of_settings(each: SettingsPrice) -> str:
+    named = ", ".join(f"{name} {_short(value)}" for name, value in each.settings.describe().items()) or "the base"
     return f"{each.runs} of {named}: epsilon {rounded_up(each.epsilon)} for one"
 
 
@@ -153,7 +154,7 @@ def _others(price: SweepPrice) -> list[str]:
     return [f"epsilon {rounded_up(value)} {words}" for value, words in found if value is not None]
 
 
-def _search(each: Any) -> str:
+def _search(each: PrivateSearch) -> str:
     return f"{each.law.describe()['law']}: epsilon {rounded_up(each.epsilon)}; the winner: {each.quality.words()}"
 
 

@@ -58,6 +58,7 @@ class SweepPrice:
         delta: the delta of the whole sweep.
         settings: each combination of settings with its price, those of most runs first.
         runs: the number of runs with a guarantee.
+        unprotected: the number of runs without one.
         statuses: how many runs of the record had each status.
         epsilon: the epsilon that holds under `rests_on`. Infinity if a run had no guarantee.
         rule: the rule behind `epsilon`.
@@ -75,6 +76,7 @@ class SweepPrice:
     delta: float
     settings: tuple[SettingsPrice, ...]
     runs: int
+    unprotected: int
     statuses: Mapping[str, int]
     epsilon: float
     rule: str
@@ -141,6 +143,7 @@ def price_sweep(
         delta=delta,
         settings=tuple(priced),
         runs=runs,
+        unprotected=len(found.unprotected),
         statuses=_statuses(sweep),
         adjacency=Adjacency.ADD_OR_REMOVE_ONE if base is None else base.adjacency,
         epsilon=_or_infinity(totals.get(rule)),
@@ -235,8 +238,8 @@ def _rests_on(
     if any(settings.noise_multiplier is not None for settings in found.counts):
         clipped = "" if found.clipped else "every per-sample gradient was clipped, "
         yield (
-            f"must hold: {clipped}batches were Poisson samples at these rates, and in every step the noise multiplier is "
-            "the noise's standard deviation over the clipping norm of the summed gradients"
+            f"must hold: {clipped}batches were Poisson samples at these rates, and in every step the noise multiplier "
+            "is the noise's standard deviation over the clipping norm of the summed gradients"
         )
     if RunSettings() in found.counts:
         yield "must hold: the base covers all that one run gives, its score and failure too"
