@@ -106,6 +106,8 @@ def test_a_parent_without_noise_only_groups():
     runs = (RecordedRun("a", {}, groups=True), RecordedRun("b", FULL))
     found = count_settings(RecordedSweep("x", "x", runs), {})
     assert (found.grouping, found.unprotected) == (1, ())
+    bare = (RecordedRun("a", {"noise_multiplier": 0}, groups=True),)
+    assert "is 0" in count_settings(RecordedSweep("x", "x", bare), {}).unprotected[0]
     trained = (RecordedRun("a", FULL, groups=True),)
     assert count_settings(RecordedSweep("x", "x", trained), {}).grouping == 0
 

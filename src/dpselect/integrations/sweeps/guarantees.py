@@ -97,7 +97,7 @@ def count_settings(
         settings, why = _settings(run, roles, sweep)
         if settings is not None:
             counts[settings] += run.times
-        elif run.groups:
+        elif run.groups and roles.value(run, "noise_multiplier") is None:
             grouping += 1
         else:
             unprotected.append(f"run {run.name!r} ({run.status}): {why}")
