@@ -13,6 +13,7 @@ DECODERS = {
     *("gzip.GzipFile", "zlib.decompress", "zlib.decompressobj", "zipfile.ZipFile", "csv.reader", "csv.DictReader"),
     *("np.load", "np.loadtxt", "np.genfromtxt", "np.fromfile", "np.lib.format.read_array", "np.memmap"),
     "ast.literal_eval",
+    *("yaml.load", "yaml.safe_load", "yaml.parse"),
 }
 TEXTS = {"text", "line", "word", "amount", "content"}
 EXACT = {"Fraction", "Decimal", "fractions.Fraction", "decimal.Decimal"}

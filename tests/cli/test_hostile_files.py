@@ -37,6 +37,9 @@ COMMANDS = {
         ["account", "--optuna", "a.log", "--base", "gaussian:noise_multiplier=4", "--delta", "1e-6"],
         hostile.JSON,
     ),
+    "account --sweep": ("a.csv", ["account", "--sweep", "a.csv", "--delta", "1e-6"], hostile.CSV),
+    "account --sweep of JSON": ("a.json", ["account", "--sweep", "a.json", "--delta", "1e-6"], hostile.JSON),
+    "account --sweep of a store": ("a.db", ["account", "--sweep", "a.db", "--delta", "1e-6"], {}),
     "quantile": (
         "a.csv",
         ["quantile", "a.csv", "--column", "nothing", "--q", "0.5", "--epsilon", "1", "--lower", "0", "--upper", "9"],

@@ -32,6 +32,7 @@ from dpselect.errors import ContentError
 from dpselect.tables.csv_text import CsvForm, csv_header, csv_rows
 from tests.decoding.decoder_fuzz import MIB, NOTHING, Decoder
 from tests.decoding.fuzzed_certificates import CERTIFICATES
+from tests.decoding.fuzzed_records import SWEEP_RECORDS
 
 FOLDER = tempfile.TemporaryDirectory(prefix="dpselect-fuzz-")
 PLACE = Path(FOLDER.name)
@@ -401,4 +402,5 @@ DECODERS = {
     "npz": NPZ,
     "exact numbers": FRACTION,
     "certificates": CERTIFICATES,
+    **SWEEP_RECORDS,
 }

@@ -30,6 +30,7 @@ PACKAGES = (
         "duckdb",
         "polars",
         "optuna",
+        "yaml",
         "torch",
         "opacus",
         "jax_privacy",
@@ -114,6 +115,13 @@ def serve_gates() -> object:
     return serve([], submitters="submitters.db")
 
 
+def read_yaml() -> object:
+    """A file of settings."""
+    from dpselect.decoding.yaml_text import yaml_of
+
+    return yaml_of(b"a: 1", "the file")
+
+
 def on_cluster(backend: str) -> Callable[[], object]:
     """A search on Dask or Ray."""
 
@@ -155,6 +163,7 @@ USES: dict[str, tuple[str, Callable[[], object]]] = {
     "a ledger on PostgreSQL": ("postgres", open_postgres),
     "an executor on Dask": ("dask", on_cluster("dask")),
     "an executor on Ray": ("ray", on_cluster("ray")),
+    "reading YAML": ("sweeps", read_yaml),
     "reading a torch file": ("torch", read_state),
     "a server of gates": ("server", serve_gates),
     "a gate as a tool": ("mcp", gate_as_a_tool),

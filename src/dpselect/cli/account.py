@@ -14,6 +14,7 @@ from dpselect.cli.computing import computing
 from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of
 from dpselect.cli.options import AsJson, print_result
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_ratio, priced
+from dpselect.cli.sweep import account_for_sweep
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics.digits import rounded_down, rounded_up
 from dpselect.privacy import Adjacency, Guarantee
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["account"]
 
 _STUDY_ONLY = "Optuna: "
+_SWEEP_ONLY = "--sweep: "
 
 
 def account(
@@ -50,7 +52,7 @@ def account(
         str | None, typer.Option(help="A past Optuna search: an SQLite file, a journal file or a database URL.")
     ] = None,
     study_name: Annotated[
-        str | None, typer.Option(help=_STUDY_ONLY + "which study, if the storage has several.")
+        str | None, typer.Option(help="Optuna and --sweep: which study or experiment, if there are several.")
     ] = None,
     noise_parameter: Annotated[
         str | None,
@@ -66,6 +68,33 @@ def account(
     only_winner_seen: Annotated[
         bool, typer.Option("--only-winner-seen", help=_STUDY_ONLY + "declare that no one saw more than the winner.")
     ] = False,
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            help="A past sweep of another tool: a folder of MLflow, Weights & Biases, Ray Tune, Hydra or Keras Tuner, "
+            "an SQLite file of MLflow or Optuna, or a CSV or JSON file with a row for each run."
+        ),
+    ] = None,
+    sweep_format: Annotated[str | None, typer.Option(help=_SWEEP_ONLY + "its format, if it is not recognised.")] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help=_SWEEP_ONLY + "ROLE=COLUMN or ROLE=NUMBER, such as noise_multiplier=sigma,dataset_size=60000."
+        ),
+    ] = None,
+    settings: Annotated[
+        str | None,
+        typer.Option(
+            help=_SWEEP_ONLY + "declare that the runs' noise, rate and steps were fixed in advance ('fixed'), or that "
+            "no run could have had more extreme ones than those that occurred ('bounded')."
+        ),
+    ] = None,
+    untrained: Annotated[
+        str | None, typer.Option(help=_SWEEP_ONLY + "declare that the runs of these names read no data: NAME,NAME.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help=_SWEEP_ONLY + "also write the verdict to this Markdown file.")
+    ] = None,
     rows: Annotated[
         int | None, typer.Option(help="Also print the epsilon for a person with this many rows, at the same delta.")
     ] = None,
@@ -74,10 +103,32 @@ def account(
     """Print the epsilon of running a private mechanism a random number of times and keeping the best.
 
     With --optuna, what a past search cost: by default the composition of all runs that began, and what is missing for
-    the smaller price of the best of a fixed number. With --opacus, the price of a past training.
+    the smaller price of the best of a fixed number. With --opacus, the price of a past training. With --sweep, the
+    cost of a sweep of another tool. Its record has the settings of each run.
     """
+    if sweep is not None:
+        others = (opacus, optuna, repetitions, bound, proposal_ratio, subset, noise_parameter, planned, rows)
+        if any(other is not None for other in others) or fixed_beforehand or only_winner_seen:
+            raise ArgumentError("--sweep goes with --base, --study-name and its own options alone")
+        if base is None and adjacency != Adjacency.ADD_OR_REMOVE_ONE:
+            raise ArgumentError("--sweep: DP-SGD is priced under add_or_remove_one")
+        account_for_sweep(
+            sweep,
+            delta,
+            form=sweep_format,
+            part=study_name,
+            columns=columns,
+            settings=settings,
+            untrained=untrained,
+            base=None if base is None else base_of(base, adjacency=adjacency),
+            report=report,
+            as_json=as_json,
+        )
+        return
+    if sweep_format or columns or settings or untrained or report is not None:
+        raise ArgumentError("--sweep-format, --columns, --settings, --untrained and --report go with --sweep")
     if (base is None) == (opacus is None):
-        raise ArgumentError("give either --base or --opacus")
+        raise ArgumentError("give either --base or --opacus, or --sweep")
     if opacus is not None and noise_parameter is not None:
         raise ArgumentError("--noise-parameter needs --base, whose noise multiplier it gives")
     rests_on: tuple[str, ...] = ()

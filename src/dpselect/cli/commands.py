@@ -47,6 +47,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "account": (
         "dpselect account --base gaussian:noise_multiplier=4 --repetitions harmonic:limit=20 --delta 1e-6",
         "dpselect account --base pure:epsilon=0.1 --repetitions grid:count=10 --delta 0 --json",
+        "dpselect account --sweep sweep.csv --delta 1e-5 --report sweep.md",
     ),
     "plan": (
         "dpselect plan --base pure:epsilon=1 --delta 0 --expected-quantile 0.7",

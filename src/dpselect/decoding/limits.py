@@ -17,6 +17,7 @@ __all__ = [
     "MODEL",
     "STUDY",
     "SUBMISSION",
+    "SWEEP",
     "TABLE",
     "DecodingLimits",
     "LimitError",
@@ -86,6 +87,8 @@ AUDITED: Final = DecodingLimits(size=1024 * MIB, decoded=1024 * MIB, finite=Fals
 """Data sets and scores that an audit is given."""
 ACCOUNTANT: Final = DecodingLimits(size=4096 * MIB, decoded=4096 * MIB, entries=1_000_000, finite=False)
 """A checkpoint, or the past searches of another library."""
+SWEEP: Final = DecodingLimits(size=256 * MIB, decoded=256 * MIB, entries=1_000_000, finite=False)
+"""A file of the record that another tool left of a sweep, or that many files of one."""
 TABLE: Final = DecodingLimits(size=UNLIMITED, decoded=UNLIMITED, line=4 * MIB, entries=1_000_000)
 """A table of private rows. Only its public header is limited (`line`, some 600,000 names of columns): a refusal must
 not depend on what the rows are."""

@@ -1,0 +1,52 @@
+"""JSON: a list of runs (Weights & Biases, pandas), or lists of one column each (`cv_results_`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dpselect.decoding.json_text import json_file
+from dpselect.decoding.limits import SWEEP
+from dpselect.errors import ContentError
+from dpselect.integrations.sweeps.rows import sweep_of_rows
+from dpselect.integrations.sweeps.sweep import RecordedSweep, Scalar, flat_values, refuse_part, sweep_format
+
+__all__ = ["read_json_list"]
+
+
+def _matches(source: str) -> bool:
+    path = Path(source)
+    return path.suffix.lower() == ".json" and path.is_file()
+
+
+@sweep_format("json", matches=_matches)
+def read_json_list(source: str, part: str | None) -> RecordedSweep:
+    """A list of objects, an object of lists, or an object of objects by row, as `DataFrame.to_json` writes it."""
+    refuse_part(part, "a JSON file")
+    path = Path(source)
+    found = json_file(path, SWEEP, unique=True)
+    rows = _rows(found)
+    if rows is None:
+        raise ContentError(f"{path.name} is no list of runs, and no object whose lists are columns")
+    return sweep_of_rows("json", path.name, rows)
+
+
+def _rows(found: Any) -> list[dict[str, Scalar]] | None:
+    if isinstance(found, list) and all(isinstance(row, Mapping) for row in found):
+        return [dict(flat_values(row)) for row in found]
+    if not isinstance(found, Mapping):
+        return None
+    for name in ("runs", "data"):
+        if set(found) == {name}:
+            return _rows(found[name])
+    columns = list(found.values())
+    if columns and all(isinstance(column, list) for column in columns) and len({len(c) for c in columns}) == 1:
+        return [
+            dict(flat_values({name: column[at] for name, column in found.items()})) for at in range(len(columns[0]))
+        ]
+    if columns and all(isinstance(column, Mapping) for column in columns):
+        keys = dict.fromkeys(key for column in columns for key in column)
+        if all(list(column) == list(keys) for column in columns):
+            return [dict(flat_values({name: column[key] for name, column in found.items()})) for key in keys]
+    return None
