@@ -320,7 +320,7 @@ class Guarantee:
         Gaussian and Laplace noise, DP-SGD, zCDP, their compositions and searches of them have one, and so has what
         `from_dp_event` read. A pure guarantee becomes a discrete Laplace event of sensitivity 1, which has the same
         losses. Searches become a `RepeatAndSelectDpEvent`, which dp-accounting prices higher than dpselect does.
-        Parameters are rounded by a millionth. Account the event under `adjacency`.
+        Parameters are rounded outwards by 0.005 %. Account the event under `adjacency`.
 
         Raises:
             ArgumentError: for any other guarantee. dp-accounting 0.6 has no event for (epsilon, delta), a privacy
@@ -348,7 +348,7 @@ class Guarantee:
 
         Args:
             orders: orders above 1, in the order in which you want the bounds. None, the default, takes 400 orders from
-                1.05 to 20,001.
+                1.05 to 20,001 and those of the guarantee's own table.
 
         Returns:
             The orders and the epsilons. They are inf where nothing is known.

@@ -1,7 +1,7 @@
 """The dp-accounting event of what a guarantee is made of, where there is one that costs at least as much.
 
-Noise is lowered, and a parameter raised, by a millionth, and by 5e-5 for a sampled Gaussian. That is more than the
-rounding and the meshes of dp-accounting take off at deltas from 1e-10 on. Its two accountants read some events
+Noise is lowered, and any other parameter raised, by 5e-5. The accountants of dp-accounting do not round outwards. Their
+transforms and meshes take off less than that at deltas from 1e-10 on. Its two accountants read some events
 differently. The event here is one that neither prices below the guarantee:
 
 - Under replace_one its loss distributions double the sensitivity of Gaussian noise, and its Renyi accountant does not.
@@ -38,10 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MORE", "event_of"]
 
-MORE: Final = 1.0 + 1e-6
+MORE: Final = 1.0 + 5e-5
 """What a parameter is raised by."""
-_SAMPLED: Final = 1.0 + 5e-5
-"""What a sampled Gaussian is raised by: more than two meshes for its losses differ."""
 
 
 @runtime_checkable
@@ -176,5 +174,5 @@ def _(part: sampled_gaussian_loss, adjacency: Adjacency) -> DpEvent | None:
 
     if adjacency is Adjacency.REPLACE_ONE:
         return None
-    step = PoissonSampledDpEvent(part.sampling_rate, GaussianDpEvent(part.noise_multiplier / _SAMPLED))
+    step = PoissonSampledDpEvent(part.sampling_rate, GaussianDpEvent(part.noise_multiplier / MORE))
     return SelfComposedDpEvent(step, part.steps)

@@ -9,8 +9,8 @@ The regret of saying mu in place of h is the Delta-divergence between the trade-
     inf { k >= 0 : f(a + k) - k <= g(a) for every a } = max over e of (D_mu(e) - h(e)) / (1 + exp(e)).
 
 The two are equal since f is the supremum of the lines 1 - h(e) - exp(e) a. Moved by (-k, -k), the line of e has the
-intercept 1 - h(e) - k (1 + exp(e)). A negative e gives the same ratio as -e. In words, no test tells the mechanism from
-its Gaussian by more than the regret, at any prior (Kaissis et al. 2024).
+intercept 1 - h(e) - k (1 + exp(e)). A negative e gives the same ratio as -e. So the regret is the largest difference
+between the Bayes errors of the two, over all priors 1 / (1 + exp(e)).
 """
 
 from __future__ import annotations

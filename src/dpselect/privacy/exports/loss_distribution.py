@@ -9,7 +9,8 @@ off by n u t. Let U be the mass of the losses above epsilon. Then a delta moves 
 
 To cover it, every loss is raised by m = 4 n u (1 + t), and every mass by the share m. The delta then grows by at least
 m delta + m (U - delta) = m U. Every mass is raised by a millionth more, since two searches over Renyi orders differ by
-less than that. A raised loss l + m is between l and l + w, and becomes its chord (Doroshenko et al. 2022). The share
+less than that. The losses of a search are raised by a quarter of a cell, since its curve is read from a table whose
+rounding differs from that of `epsilon`. A raised loss l + m is between l and l + w, and becomes its chord (Doroshenko et al. 2022). The share
 a = (1 - exp(-m)) / (1 - exp(-w)) of its mass goes to l + w. The rest stays. This keeps the mass of the second law.
 """
 
@@ -36,6 +37,7 @@ _CELLS_OF_LEAST: Final = 512.0
 """Cells up to the epsilon at delta 1e-3, so that one cell is at most 0.2 % of it."""
 _DELTAS: Final = (1e-3, 1e-6, 1e-10)
 _MOST_CELLS: Final = 2e5
+_OF_A_SEARCH: Final = 0.25
 _SEARCHED: Final = 1e-6
 """How far two searches for the best order may differ, as a share of delta."""
 
@@ -58,12 +60,13 @@ def loss_distribution(profile: PrivacyProfile, interval: float) -> PrivacyLossDi
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution  # takes a second to import
 
     both = profile_loss(profile)(interval)
-    remove = raised(both.remove)
+    extra = _OF_A_SEARCH * interval if profile.costly else 0.0
+    remove = raised(both.remove, extra)
     if both.symmetric:
         return PrivacyLossDistribution.create_from_rounded_probability(
             _as_mapping(remove), remove.infinite, interval, pessimistic_estimate=True
         )
-    add = raised(both.add)
+    add = raised(both.add, extra)
     return PrivacyLossDistribution.create_from_rounded_probability(
         _as_mapping(remove),
         remove.infinite,
@@ -75,16 +78,19 @@ def loss_distribution(profile: PrivacyProfile, interval: float) -> PrivacyLossDi
     )
 
 
-def raised(losses: Losses) -> Losses:
-    """The losses and their masses raised by more than the rounding of dp-accounting takes off (see the module)."""
+def raised(losses: Losses, extra: float = 0.0) -> Losses:
+    """The losses and their masses raised by more than the rounding of dp-accounting takes off (see the module).
+
+    `extra` is added to what the losses are raised by.
+    """
     top = max(abs(losses.first), abs(losses.last)) * losses.width
     margin = 4.0 * _UNIT * losses.masses.size * (1.0 + top)
-    if margin >= losses.width:
+    if margin + extra >= losses.width:
         raise ArgumentError(
             f"interval {losses.width!r} is too fine for losses up to {top:.3g}: rounding errors would fill it. "
             "Give a wider one"
         )
-    share = math.expm1(-margin) / math.expm1(-losses.width)
+    share = math.expm1(-margin - extra) / math.expm1(-losses.width)
     masses = np.append(losses.masses, 0.0) * (1.0 - share)
     masses[1:] += losses.masses * share
     factor = 1.0 + margin + _SEARCHED

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError, number
 from dpselect.numerics.logs import ROUND_UP
-from dpselect.privacy.renyi import RenyiCurve
+from dpselect.privacy.renyi import RenyiCurve, own_orders
 
 __all__ = ["RenyiTable", "renyi_table"]
 
@@ -33,7 +33,10 @@ def renyi_table(
     curve: RenyiCurve | None, pure_epsilon: float, failure: float, orders: Sequence[SupportsFloat] | None
 ) -> RenyiTable:
     """The table of a guarantee's Renyi curve and its pure epsilon."""
-    asked = _ORDERS if orders is None else tuple(number("orders", order, above=1.0, rounding="up") for order in orders)
+    if orders is None:
+        asked = tuple(sorted({*_ORDERS, *(() if curve is None else own_orders(curve).tolist())}))
+    else:
+        asked = tuple(number("orders", order, above=1.0, rounding="up") for order in orders)
     if not asked:
         raise ArgumentError("orders is empty: give at least one order above 1, or leave it out")
     if failure > 0.0:
