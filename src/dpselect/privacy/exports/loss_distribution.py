@@ -9,8 +9,10 @@ off by n u t. Let U be the mass of the losses above epsilon. Then a delta moves 
 
 To cover it, every loss is raised by m = 4 n u (1 + t), and every mass by the share m. The delta then grows by at least
 m delta + m (U - delta) = m U. Every mass is raised by a millionth more, since two searches over Renyi orders differ by
-less than that. The losses of a search are raised by a quarter of a cell, since its curve is read from a table whose
-rounding differs from that of `epsilon`. A raised loss l + m is between l and l + w, and becomes its chord (Doroshenko et al. 2022). The share
+less than that. The losses of a search are raised by a quarter of a cell more, since its curve is read from a table
+whose rounding differs from that of `epsilon`.
+
+A raised loss l + m is between l and l + w, and becomes its chord (Doroshenko et al. 2022). The share
 a = (1 - exp(-m)) / (1 - exp(-w)) of its mass goes to l + w. The rest stays. This keeps the mass of the second law.
 """
 
