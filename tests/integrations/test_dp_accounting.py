@@ -92,6 +92,14 @@ def test_the_guarantee_is_that_of_the_parts():
     assert SelectionAccountant().guarantee().epsilon(0.0) == pure_dp(epsilon=0).epsilon(0.0)
 
 
+def test_counts_are_multiplied():
+    six = SelectionAccountant().compose(de.SelfComposedDpEvent(GAUSSIAN, 3), 2).get_epsilon(1e-6)
+    assert six == pytest.approx(gaussian(noise_multiplier=4 / math.sqrt(6)).epsilon(1e-6), rel=1e-9)
+    search = best_of(gaussian(noise_multiplier=4), Geometric.with_mean(mean=10))
+    three = SelectionAccountant().compose(SEARCH, 3).get_epsilon(1e-6)
+    assert three == pytest.approx(compose(search, search, search).epsilon(1e-6), rel=1e-6)
+
+
 def test_supports_composes_nothing():
     accountant = SelectionAccountant()
     assert accountant.supports(SEARCH)

@@ -291,19 +291,19 @@ class Guarantee:
         """Return a privacy-loss distribution of dp-accounting that dominates this guarantee in both directions.
 
         Its epsilons are never below those of `epsilon`. They are at most one `interval` above for a base mechanism and
-        0.2 % for a search. dp-accounting composes it with others of the same interval. It does not round that
-        composition outwards, so expect errors of about 1e-15 in delta.
+        0.2 % for a search. Losses past 600 count as infinite. dp-accounting composes it with others of the same
+        interval. It does not round that composition outwards, so expect errors of about 1e-15 in delta.
 
         Args:
-            interval: the width of the mesh of losses. None, the default, takes 1e-4 as dp-accounting does, or 1e-4
-                times a power of two if epsilon is tiny or large. To compose, give the interval of the others.
+            interval: the width of the mesh of losses, from 1e-9 to 1. None, the default, takes 1e-4 as dp-accounting
+                does, or that times a power of two if epsilon is tiny or large. To compose, give that of the others.
 
         Returns:
             A `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution`, pessimistic. Its removal is that of
             the row that the larger data set has.
 
         Raises:
-            ArgumentError: if the guarantee makes no statement, or `interval` is not above 0 or too fine for the losses.
+            ArgumentError: if the guarantee makes no statement, or `interval` is out of range or too fine.
 
         Source: Doroshenko et al. 2022 (connecting the dots).
 
@@ -311,7 +311,7 @@ class Guarantee:
         >>> round(laplace(scale=2).to_pld().get_epsilon_for_delta(1e-6), 4)
         0.5
         """
-        width = mesh_for(self.epsilon) if interval is None else number("interval", interval, above=0.0)
+        width = mesh_for(self.epsilon) if interval is None else number("interval", interval, at_least=1e-9, at_most=1.0)
         return loss_distribution(self._least_profile(), width)
 
     def to_dp_event(self) -> DpEvent:

@@ -62,6 +62,22 @@ def test_kinds(guarantee, names):
     assert kinds(guarantee.to_dp_event()) == names
 
 
+@pytest.mark.parametrize(
+    ("event", "parameter", "exact", "sign"),
+    [
+        (gaussian(noise_multiplier=2).to_dp_event(), "noise_multiplier", 2.0, -1),
+        (laplace(scale=2).to_dp_event(), "noise_multiplier", 2.0, -1),
+        (dp_sgd(**SGD).to_dp_event().event.event, "noise_multiplier", 1.0, -1),
+        (pure_dp(epsilon=2).to_dp_event(), "noise_parameter", 2.0, 1),
+        (zcdp(rho=2).to_dp_event(), "rho", 2.0, 1),
+        (gaussian(noise_multiplier=0.5, adjacency="replace_one").to_dp_event(), "rho", 2.0, 1),
+        (best_of(gaussian(noise_multiplier=4), Poisson(mean=2)).to_dp_event(), "mean", 2.0, 1),
+    ],
+)
+def test_parameters_are_rounded_to_the_dear_side(event, parameter, exact, sign):
+    assert 0.0 < sign * (getattr(event, parameter) - exact) < 1e-4 * exact
+
+
 def test_composed_alike_are_counted():
     base = laplace(scale=2)
     event = compose(base, base, base).to_dp_event()

@@ -9,7 +9,7 @@ from scipy.special import ndtr, ndtri
 from dpselect.errors import ArgumentError
 from dpselect.privacy import approximate_dp, dp_sgd, from_profile, gaussian, laplace, pure_dp, zcdp
 from dpselect.privacy.exports.gaussian_bound import gaussian_bound
-from dpselect.privacy.profile import GaussianProfile
+from dpselect.privacy.profile import GaussianProfile, SymmetricProfile
 from tests.privacy.exports.finite_laws import hockey_stick, knots_of, random_pair
 
 
@@ -85,6 +85,18 @@ def test_a_gaussian_profile_finds_itself(mu):
     found = gaussian_bound(profile, profile.epsilon(1e-10), 1e-10)
     assert mu <= found.mu <= 1.001 * mu
     assert 0.0 <= found.regret <= 5e-4
+
+
+class Step(SymmetricProfile):
+    """A profile that falls at once, between two points of any mesh."""
+
+    def at(self, epsilons):
+        return np.where(epsilons < 1 / 3, 0.3, 1e-12)
+
+
+def test_a_fall_inside_a_cell_counts():
+    found = gaussian_bound(Step(), 1.0, 1e-10)
+    assert GaussianProfile(found.mu).below(np.array([np.nextafter(1 / 3, 0.0)]))[0] >= 0.3
 
 
 def test_a_gaussian_guarantee_says_its_mu():

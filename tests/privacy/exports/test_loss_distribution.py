@@ -93,6 +93,24 @@ def test_the_mesh_follows_the_size_of_the_losses():
     assert mesh_for(pure_dp(epsilon=0).epsilon) == 1e-4
 
 
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        pure_dp(epsilon=1e-300),
+        pure_dp(epsilon=1e-9),
+        pure_dp(epsilon=0),
+        gaussian(noise_multiplier=1e7),
+        gaussian(noise_multiplier=0.1),
+        dp_sgd(noise_multiplier=50.0, sampling_rate=1e-4, steps=3),
+    ],
+)
+def test_tiny_and_large_losses_have_a_mesh(guarantee):
+    pld = guarantee.to_pld()
+    for delta in (1e-3, 1e-10):
+        ours = guarantee.epsilon(delta)
+        assert ours <= pld.get_epsilon_for_delta(delta) <= 1.01 * ours + 1e-12
+
+
 def test_raising_keeps_the_second_law_and_moves_up():
     losses = Losses(0.5, -1, np.array([0.25, 0.5, 0.25]), 0.0)
     found = raised(losses)
@@ -102,7 +120,7 @@ def test_raising_keeps_the_second_law_and_moves_up():
     assert np.all(np.cumsum(found.masses[::-1])[::-1][1:-1] > np.cumsum(losses.masses[::-1])[::-1][1:])
 
 
-@pytest.mark.parametrize("interval", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("interval", [0.0, 1e-10, 2.0, -1.0, math.nan, math.inf])
 def test_a_bad_interval_is_named(interval):
     with pytest.raises(ArgumentError, match="interval"):
         gaussian(noise_multiplier=1).to_pld(interval=interval)

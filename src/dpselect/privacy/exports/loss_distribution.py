@@ -39,6 +39,8 @@ _CELLS_OF_LEAST: Final = 512.0
 """Cells up to the epsilon at delta 1e-3, so that one cell is at most 0.2 % of it."""
 _DELTAS: Final = (1e-3, 1e-6, 1e-10)
 _MOST_CELLS: Final = 2e5
+_ROUNDED: Final = 2e-7
+"""A cell of this times the root of the largest loss is wider than what rounding adds to the loss."""
 _OF_A_SEARCH: Final = 0.25
 _SEARCHED: Final = 1e-6
 """How far two searches for the best order may differ, as a share of delta."""
@@ -47,14 +49,15 @@ _SEARCHED: Final = 1e-6
 def mesh_for(epsilon: Callable[[float], float]) -> float:
     """The width of a mesh for a guarantee, from its epsilons: 1e-4, dp-accounting's own, times a power of two.
 
-    Finer if one cell is more than 0.2 % of an epsilon. Wider if there are more than 2e5 cells up to an epsilon.
+    Finer if one cell is more than 0.2 % of an epsilon. Wider if there are more than 2e5 cells up to an epsilon, or if
+    rounding would fill a cell.
     """
     found = [value for value in map(epsilon, _DELTAS) if 0.0 < value < math.inf]
     if not found:
         return DEFAULT_INTERVAL
-    finest, widest = found[0] / _CELLS_OF_LEAST, max(found) / _MOST_CELLS
+    finest, widest = found[0] / _CELLS_OF_LEAST, max(max(found) / _MOST_CELLS, _ROUNDED * math.sqrt(max(found)))
     powers = (math.floor(math.log2(finest / DEFAULT_INTERVAL)), math.ceil(math.log2(widest / DEFAULT_INTERVAL)))
-    return DEFAULT_INTERVAL * 2.0 ** max(-40, min(0, powers[0]), powers[1])
+    return DEFAULT_INTERVAL * 2.0 ** max(-30, min(0, powers[0]), powers[1])
 
 
 def loss_distribution(profile: PrivacyProfile, interval: float) -> PrivacyLossDistribution:
