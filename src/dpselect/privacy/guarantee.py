@@ -305,8 +305,6 @@ class Guarantee:
         Raises:
             ArgumentError: if the guarantee makes no statement, or `interval` is out of range or too fine.
 
-        Source: Doroshenko et al. 2022 (connecting the dots).
-
         >>> from dpselect.privacy import laplace
         >>> round(laplace(scale=2).to_pld().get_epsilon_for_delta(1e-6), 4)
         0.5
@@ -378,7 +376,9 @@ class Guarantee:
         Raises:
             ArgumentError: if no epsilon is proved at `smallest_delta`, or it is not in (0, 1).
 
-        Source: Dong, Roth, Su 2022, Definition 2.6, and Gomez et al. 2025 for reporting mu with its regret.
+        Gomez et al. (2025) recommend to report mu with its regret.
+
+        Source: Dong, Roth, Su 2022, Corollary 2.13.
 
         >>> from dpselect.privacy import gaussian
         >>> gaussian(noise_multiplier=2).gaussian_mu_bound()

@@ -31,6 +31,7 @@ def corners(p, q):
     return np.cumsum(p[order])[:-1], 1.0 - np.cumsum(q[order])[:-1]
 
 
+@pytest.mark.theorem("Dong, Roth, Su 2022, Corollary 2.13", exact=True, sharp=True)
 @pytest.mark.cases(3)
 @pytest.mark.parametrize("seed", range(30))
 def test_finite_laws_are_dominated_by_no_smaller_gaussian(seed):

@@ -92,7 +92,7 @@ def _(part: CachedPairs, adjacency: Adjacency) -> DpEvent | None:
 
 @event_of.register(BestOfProfile)
 def _(part: BestOfProfile, adjacency: Adjacency) -> DpEvent | None:
-    """The repetition that Papernot and Steinke 2022 (Theorems 2 and 6) bound, for the laws that dp-accounting has."""
+    """The repetition of the base's event, for the laws that dp-accounting has."""
     from dp_accounting.dp_event import RepeatAndSelectDpEvent
 
     shape, base = part.law.negative_binomial_shape(), event_of(part.pairs, adjacency)
