@@ -100,6 +100,25 @@ def test_counts_are_multiplied():
     assert three == pytest.approx(compose(search, search, search).epsilon(1e-6), rel=1e-6)
 
 
+@pytest.mark.parametrize("event", [GAUSSIAN, SEARCH, de.ComposedDpEvent([GAUSSIAN, SEARCH])])
+@pytest.mark.parametrize("count", [-1, 2.5, 1 << 40])
+def test_a_count_that_cannot_be_is_refused_before_anything_is_composed(event, count):
+    if count == 1 << 40 and event is GAUSSIAN:
+        return
+    accountant = SelectionAccountant()
+    with pytest.raises((dp_accounting.UnsupportedEventError, TypeError)):
+        accountant.compose(event, count)
+    assert accountant.get_epsilon(1e-6) == 0.0
+    assert accountant.ledger == de.NoOpDpEvent()
+
+
+def test_equal_searches_are_counted():
+    accountant = SelectionAccountant()
+    for _ in range(50):
+        accountant.compose(SEARCH)
+    assert [part.times for part in accountant._parts] == [50]
+
+
 def test_supports_composes_nothing():
     accountant = SelectionAccountant()
     assert accountant.supports(SEARCH)

@@ -374,7 +374,8 @@ class Guarantee:
             is below 0.01, mu says nearly all that the profile does.
 
         Raises:
-            ArgumentError: if no epsilon is proved at `smallest_delta`, or it is not in (0, 1).
+            ArgumentError: if no epsilon is proved at `smallest_delta`, or it is not in (0, 1). If losses are so large,
+                with mu above about 10, that rounding hides whether a Gaussian dominates.
 
         Gomez et al. (2025) recommend to report mu with its regret.
 

@@ -128,6 +128,12 @@ def test_refusals():
         pure_dp(epsilon=600).gaussian_mu_bound()
 
 
+def test_large_losses():
+    assert 5.4 <= zcdp(rho=15).gaussian_mu_bound().mu <= 13
+    with pytest.raises(ArgumentError, match="no Gaussian mechanism"):
+        zcdp(rho=800).gaussian_mu_bound()
+
+
 def test_no_privacy_loss_at_all():
     found = pure_dp(epsilon=0).gaussian_mu_bound()
     assert found.mu <= 1e-6

@@ -60,9 +60,9 @@ def gaussian_bound(profile: PrivacyProfile, epsilon: float, smallest_delta: floa
     mu = root_between(dominates, safe=_LARGEST, unsafe=0.0, relative=_RELATIVE)
     if not dominates(mu):
         raise ArgumentError(
-            "smallest_delta: no Gaussian mechanism up to mu = 1000 dominates this guarantee. Give its privacy profile"
+            "this guarantee has losses so large that no Gaussian mechanism is seen to dominate it. Give its epsilons"
         )
     found = GaussianProfile(mu)
-    given = (found.at(left) - values[1:]) / (1.0 + np.exp(left))
+    given = (found.at(left) - values[1:]) / (1.0 + np.exp(np.minimum(left, 700.0)))
     past = float(found.at(mesh[-1:])[0]) / (1.0 + math.exp(min(epsilon, 700.0)))
     return GaussianBound(mu, max(0.0, past, float(np.max(given))) * ROUND_UP, smallest_delta)

@@ -12,7 +12,7 @@ m delta + m (U - delta) = m U. Every mass is raised by a millionth more, since t
 less than that. The losses of a search are raised by a quarter of a cell more, since its curve is read from a table
 whose rounding differs from that of `epsilon`.
 
-A raised loss l + m is between l and l + w, and becomes its chord, as there. The share
+A raised loss l + m is between l and l + w, and becomes its chord in exp(loss). The share
 a = (1 - exp(-m)) / (1 - exp(-w)) of its mass goes to l + w. The rest stays. This keeps the mass of the second law.
 """
 
