@@ -377,8 +377,6 @@ class Guarantee:
             ArgumentError: if no epsilon is proved at `smallest_delta`, or it is not in (0, 1). If losses are so large,
                 with mu above about 10, that rounding hides whether a Gaussian dominates.
 
-        Gomez et al. (2025) recommend to report mu with its regret.
-
         Source: Dong, Roth, Su 2022, Corollary 2.13.
 
         >>> from dpselect.privacy import gaussian
