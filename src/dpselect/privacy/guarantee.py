@@ -291,8 +291,9 @@ class Guarantee:
         """Return a privacy-loss distribution of dp-accounting that dominates this guarantee in both directions.
 
         Its epsilons are never below those of `epsilon`. They are at most one `interval` above for a base mechanism and
-        0.2 % for a search. Losses past 600 count as infinite. dp-accounting composes it with others of the same
-        interval. It does not round that composition outwards, so expect errors of about 1e-15 in delta.
+        0.2 % for a search. Losses past 600 count as infinite. A failure mass is raised by two millionths at
+        most: ask at a delta above that. dp-accounting composes the distribution with others of the same interval. It
+        does not round that composition outwards, so expect errors of about 1e-15 in delta.
 
         Args:
             interval: the width of the mesh of losses, from 1e-9 to 1. None, the default, takes 1e-4 as dp-accounting
