@@ -22,7 +22,13 @@ from dpselect.study import parse_study
 from tests.documentation import PAGES, ROOT, blocks
 
 WITH_PYTHON = [page for page in PAGES if any(blocks(page, "python"))]
-EXTRAS = {"data.md": "pandas", "opacus.md": "opacus", "optuna.md": "optuna", "executors.md": "pandas"}
+EXTRAS = {
+    "data.md": "pandas",
+    "opacus.md": "opacus",
+    "other-accountants.md": "opacus",
+    "optuna.md": "optuna",
+    "executors.md": "pandas",
+}
 """Pages whose code needs an optional package."""
 
 

@@ -44,6 +44,7 @@ PACKAGES = (
 NEEDS_EXTRA = {
     "dpselect.integrations.optuna.wrapper": "optuna",
     "dpselect.integrations.optuna.trial": "optuna",
+    "dpselect.integrations.opacus.accountant": "torch",
     "dpselect.integrations.opacus.checkpoints": "torch",
     "dpselect.integrations.opacus.clipping": "torch",
     "dpselect.integrations.opacus.engine": "torch",

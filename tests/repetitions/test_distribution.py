@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -335,3 +336,19 @@ def test_a_new_law_needs_no_edit():
 def test_refusals_name_the_argument(build, named):
     with pytest.raises(ArgumentError, match=named):
         build()
+
+
+@pytest.mark.parametrize(
+    ("law", "shape"),
+    [
+        (Geometric(gamma=0.2), 1.0),
+        (Logarithmic(gamma=0.2), 0.0),
+        (TruncatedNegativeBinomial(eta=-0.5, gamma=0.2), -0.5),
+        (Poisson(mean=3), math.inf),
+        (Fixed(count=3), None),
+        (Geometric(gamma=0.2).at_most(4), None),
+        (ZeroTruncatedPoisson(mean=3), None),
+    ],
+)
+def test_the_shape_of_the_laws_that_have_one(law, shape):
+    assert law.negative_binomial_shape() == shape

@@ -2,6 +2,8 @@ from .adjacency import Adjacency as Adjacency
 from .bases import base_mechanism as base_mechanism
 from .composition import compose as compose, worst_of as worst_of
 from .events import from_dp_event as from_dp_event
+from .exports.gaussian_bound import GaussianBound as GaussianBound
+from .exports.renyi_table import RenyiTable as RenyiTable
 from .guarantee import Guarantee as Guarantee
 from .mechanisms.gaussian import gaussian as gaussian
 from .mechanisms.known_curves import from_profile as from_profile, renyi_dp as renyi_dp, zcdp as zcdp

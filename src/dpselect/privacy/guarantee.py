@@ -6,9 +6,9 @@ answers each question (`epsilon`, `delta`). Nothing here knows which mechanism i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, SupportsFloat, overload
+from typing import TYPE_CHECKING, Any, Final, SupportsFloat, overload
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from dpselect.errors import ArgumentError, BracketError, integer, number
 from dpselect.numerics.search import Array
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.below import attained_pairs
+from dpselect.privacy.exports.event_of import event_of
+from dpselect.privacy.exports.gaussian_bound import GaussianBound, gaussian_bound
+from dpselect.privacy.exports.loss_distribution import loss_distribution, mesh_for
+from dpselect.privacy.exports.renyi_table import RenyiTable, renyi_table
 from dpselect.privacy.group import (
     failure_of_rows,
     lower_of_rows,
@@ -38,6 +42,10 @@ from dpselect.privacy.profile import (
     epsilon_at,
 )
 from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi, theorem_of
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 __all__ = ["Guarantee", "Statement"]
 
@@ -278,6 +286,114 @@ class Guarantee:
     def dominating_pair(self, *, interval: float = 1e-3) -> tuple[DominatingPair, DominatingPair]:
         """Finite pairs for (P, P') and (P', P) with losses on a mesh of width `interval`, pessimistic."""
         return LossProfile(self.loss_source(), number("interval", interval, above=0.0)).pairs
+
+    def to_pld(self, *, interval: SupportsFloat | None = None) -> PrivacyLossDistribution:
+        """Return a privacy-loss distribution of dp-accounting that dominates this guarantee in both directions.
+
+        Its epsilons are never below those of `epsilon`. They are at most one `interval` above for a base mechanism and
+        0.2 % for a search. Losses past 600 count as infinite. A failure mass is raised by two millionths at
+        most: ask at a delta above that. dp-accounting composes the distribution with others of the same interval. It
+        does not round that composition outwards, so expect errors of about 1e-15 in delta.
+
+        Args:
+            interval: the width of the mesh of losses, from 1e-9 to 1. None, the default, takes 1e-4 as dp-accounting
+                does, or that times a power of two if epsilon is tiny or large. To compose, give that of the others.
+
+        Returns:
+            A `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution`, pessimistic. Its removal is that of
+            the row that the larger data set has.
+
+        Raises:
+            ArgumentError: if the guarantee makes no statement, or `interval` is out of range or too fine.
+
+        >>> from dpselect.privacy import laplace
+        >>> round(laplace(scale=2).to_pld().get_epsilon_for_delta(1e-6), 4)
+        0.5
+        """
+        width = mesh_for(self.epsilon) if interval is None else number("interval", interval, at_least=1e-9, at_most=1.0)
+        return loss_distribution(self._least_profile(), width)
+
+    def to_dp_event(self) -> DpEvent:
+        """Return an event of dp-accounting that costs at least as much as this guarantee.
+
+        Gaussian and Laplace noise, DP-SGD, zCDP, their compositions and searches of them have one, and so has what
+        `from_dp_event` read. A pure guarantee becomes a discrete Laplace event of sensitivity 1, which has the same
+        losses. Searches become a `RepeatAndSelectDpEvent`, which dp-accounting prices higher than dpselect does.
+        Parameters are rounded outwards by 0.005 %. Account the event under `adjacency`.
+
+        Raises:
+            ArgumentError: for any other guarantee. dp-accounting 0.6 has no event for (epsilon, delta), a privacy
+                profile or a table of Renyi orders. Use `to_pld` or `to_renyi` for these.
+
+        >>> from dpselect.privacy import dp_sgd
+        >>> dp_sgd(noise_multiplier=1.0, sampling_rate=0.01, steps=1000).to_dp_event().count
+        1000
+        """
+        curve = self.renyi_curve if self.failure == 0.0 else None
+        for part in (self.loss, self.profile, curve):
+            event = None if part is None else event_of(part, self.adjacency)
+            if event is not None:
+                return event
+        raise ArgumentError(
+            f"{self.theorem} under {self.adjacency.value} has no event in dp-accounting that costs as much: use "
+            "to_pld() or to_renyi()"
+        )
+
+    def to_renyi(self, orders: Sequence[SupportsFloat] | None = None) -> RenyiTable:
+        """Return bounds on the Renyi divergence at some orders, for accountants that add them up.
+
+        `dp_accounting.rdp.compute_epsilon(*table, delta)` and Opacus's `get_privacy_spent` take such a table. An
+        epsilon that comes from it is larger than `epsilon` if the guarantee also has a privacy profile.
+
+        Args:
+            orders: orders above 1, in the order in which you want the bounds. None, the default, takes 400 orders from
+                1.05 to 20,001 and those of the guarantee's own table.
+
+        Returns:
+            The orders and the epsilons. They are inf where nothing is known.
+
+        Raises:
+            ArgumentError: if `orders` is empty or has one that is not above 1. If the guarantee has a failure mass, or
+                no Renyi curve, which leaves every divergence infinite.
+
+        >>> from dpselect.privacy import zcdp
+        >>> table = zcdp(rho=0.5).to_renyi([2, 10])
+        >>> table.orders, [round(epsilon, 6) for epsilon in table.epsilons]
+        ((2.0, 10.0), [1.0, 5.0])
+        """
+        return renyi_table(self.renyi_curve, self.pure_epsilon, self.failure, orders)
+
+    def gaussian_mu_bound(self, *, smallest_delta: SupportsFloat = 1e-10) -> GaussianBound:
+        """Return the smallest mu such that Gaussian DP with mu dominates this guarantee, and the regret of saying mu.
+
+        Args:
+            smallest_delta: mu holds for every delta from this one to 1. Nothing is claimed for smaller ones, at which
+                many profiles end in a failure mass or in rounding.
+
+        Returns:
+            mu within 0.1 % of the smallest for most mechanisms, the regret, and `smallest_delta`. If the regret
+            is below 0.01, mu says nearly all that the profile does.
+
+        Raises:
+            ArgumentError: if no epsilon is proved at `smallest_delta`, or it is not in (0, 1). If losses are so large,
+                with mu above about 10, that rounding hides whether a Gaussian dominates.
+
+        Source: Dong, Roth, Su 2022, Corollary 2.13.
+
+        >>> from dpselect.privacy import gaussian
+        >>> gaussian(noise_multiplier=2).gaussian_mu_bound()
+        GaussianBound(mu=0.5, regret=0.0, smallest_delta=1e-10)
+        """
+        smallest_delta = number("smallest_delta", smallest_delta, above=0.0, below=1.0, rounding="down")
+        if self.gaussian_mu is not None:
+            return GaussianBound(self.gaussian_mu, 0.0, smallest_delta)
+        epsilon = self.epsilon(smallest_delta)
+        if not np.isfinite(epsilon):
+            raise ArgumentError(
+                f"smallest_delta {smallest_delta!r}: this guarantee proves no epsilon there, so no Gaussian mechanism "
+                "dominates it down to that delta. Give a larger one"
+            )
+        return gaussian_bound(self._least_profile(), epsilon, smallest_delta)
 
     def describe(self, *, delta: SupportsFloat) -> dict[str, Any]:
         """A JSON-able summary at one delta: epsilon, delta, adjacency, theorem and what it was made from.

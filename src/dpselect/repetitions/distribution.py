@@ -176,6 +176,17 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
         """A law of K whose best of K runs costs, purely, what the first acceptable of this many tries does, if any."""
         return None
 
+    def negative_binomial_shape(self) -> float | None:
+        """The shape eta of a truncated negative binomial law, inf for its limit, the Poisson law. None for other laws.
+
+        Papernot and Steinke (2022) price these, and the mean and the shape tell all about them.
+
+        >>> from dpselect.repetitions import Geometric
+        >>> Geometric(gamma=0.1).negative_binomial_shape()
+        1.0
+        """
+        return None
+
     @classmethod
     def families(cls) -> Sequence[Family]:
         """Laws of this shape that a planner weighs. None unless a law says which."""

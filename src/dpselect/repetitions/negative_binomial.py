@@ -63,6 +63,10 @@ class _NegativeBinomial(Walked):
         """E[K], in closed form for this very gamma."""
         return self._rho / self._q_full
 
+    def negative_binomial_shape(self) -> float:
+        """The shape, eta."""
+        return self.eta
+
     @cached_property
     def _a(self) -> float:
         return -math.log(self.gamma)

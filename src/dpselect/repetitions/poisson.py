@@ -125,6 +125,10 @@ class Poisson(_PoissonLike):
     def _rate(self) -> float:
         return self.mean
 
+    def negative_binomial_shape(self) -> float:
+        """Infinity: the law is the limit of large shapes."""
+        return math.inf
+
     @classmethod
     def families(cls) -> Sequence[Family]:
         """By mean."""

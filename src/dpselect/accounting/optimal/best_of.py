@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.best_of_k.theorems import lemma_20
 from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile, CachedPairs
 from dpselect.errors import integer
 from dpselect.numerics.search import Array
-from dpselect.privacy import Guarantee
+from dpselect.privacy import Adjacency, Guarantee
+from dpselect.privacy.exports.event_of import MORE, event_of
 from dpselect.privacy.profile import PrivacyProfile, TwoSidedProfile
 from dpselect.repetitions import Repetitions
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
 
 __all__ = ["optimal_best_of"]
 
@@ -78,3 +83,19 @@ class OnceProfile(TwoSidedProfile):
     def at(self, direction: int, epsilons: Array) -> Array:
         """chance H_{exp(epsilon)} at epsilon >= 0."""
         return self.chance * (self.profile.add if direction else self.profile.remove)(epsilons)
+
+
+@event_of.register(CachedPairs)
+def _(part: CachedPairs, adjacency: Adjacency) -> DpEvent | None:
+    return event_of(part.source, adjacency)
+
+
+@event_of.register(BestOfProfile)
+def _(part: BestOfProfile, adjacency: Adjacency) -> DpEvent | None:
+    """The repetition of the base's event, for the laws that dp-accounting has."""
+    from dp_accounting.dp_event import RepeatAndSelectDpEvent
+
+    shape, base = part.law.negative_binomial_shape(), event_of(part.pairs, adjacency)
+    if base is None or shape is None or shape < 0.0 or part.law.mean < 1.0:
+        return None
+    return RepeatAndSelectDpEvent(base, mean=part.law.mean * MORE, shape=shape)

@@ -1,2 +1,3 @@
+from .accountant import EngineAccountant as EngineAccountant
 from .engine import engine_guarantee as engine_guarantee
 from .training import PrivateTraining as PrivateTraining

@@ -22,7 +22,7 @@ except ImportError:
 from dpselect.integrations.opacus.probe import Reduction, refuse_mixed_rows
 from dpselect.integrations.opacus.row_batches import facts_of_example, facts_of_first_row
 
-__all__ = ["engine_guarantee"]
+__all__ = ["engine_guarantee", "refuse_optimizer"]
 
 _KNOWN: Final = (DPOptimizer, DPPerLayerOptimizer, DPOptimizerFastGradientClipping)
 
@@ -70,13 +70,7 @@ def engine_guarantee(
             `example` without `module`. For a module or loss in which rows mix.
         TypeError: for an optimizer that no engine made.
     """
-    if not isinstance(optimizer, DPOptimizer):
-        raise TypeError(f"optimizer must come from PrivacyEngine.make_private, got {type(optimizer).__name__}")
-    if type(optimizer) not in _KNOWN:
-        raise ArgumentError(
-            f"optimizer {type(optimizer).__name__} is refused: adaptive clipping updates its bound with the true size "
-            "of each batch, and distributed sampling is not Poisson sampling of all rows"
-        )
+    refuse_optimizer(optimizer)
     if isinstance(data_loader, DataLoader) and isinstance(data_loader.batch_sampler, BatchSplittingSampler):
         raise ArgumentError(
             "data_loader is that of a BatchMemoryManager, which cuts batches up: give the loader that make_private made"
@@ -99,6 +93,17 @@ def engine_guarantee(
         facts = facts_of_first_row(data_loader.dataset, "data_loader") if example is None else facts_of_example(example)
         refuse_mixed_rows(_without_hooks(module), loss, facts, example=example, reduction=reduction)
     return dp_sgd(noise_multiplier=noise, sampling_rate=sampled_rate(data_loader.sample_rate), steps=steps)
+
+
+def refuse_optimizer(optimizer: Any) -> None:
+    """Raise for an optimizer whose steps are not Gaussian noise on Poisson samples, or that no engine made."""
+    if not isinstance(optimizer, DPOptimizer):
+        raise TypeError(f"optimizer must come from PrivacyEngine.make_private, got {type(optimizer).__name__}")
+    if type(optimizer) not in _KNOWN:
+        raise ArgumentError(
+            f"optimizer {type(optimizer).__name__} is refused: adaptive clipping updates its bound with the true size "
+            "of each batch, and distributed sampling is not Poisson sampling of all rows"
+        )
 
 
 def _without_hooks(module: Any) -> Any:

@@ -25,6 +25,7 @@ from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_dire
 from dpselect.privacy.renyi import RenyiCurve, own_orders
 
 __all__ = [
+    "DEFAULT_INTERVAL",
     "WIDEST",
     "LossProfile",
     "LossSource",

@@ -1,0 +1,1 @@
+"""Guarantees in the forms of other libraries: loss distributions, events, Renyi orders, Gaussian DP."""
