@@ -1,0 +1,103 @@
+"""Mechanisms of autodp: their epsilon, Renyi curve and (epsilon, delta) curve, at fixed points."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any, Final, Protocol, runtime_checkable
+
+import numpy as np
+
+from dpselect.errors import AdjacencyError, ArgumentError
+from dpselect.privacy.adjacency import Adjacency
+from dpselect.privacy.foreign_kinds import ON_THE_CALLERS_WORD, foreign_reader, own_adjacency
+from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.mechanisms.known_curves import from_profile
+from dpselect.privacy.renyi import TabulatedRenyi
+
+__all__ = ["read_autodp"]
+
+_ORDERS: Final = (*(1.0 + 0.05 * k for k in range(1, 80)), *map(float, range(5, 65)), 96.0, 128.0, 256.0, 512.0, 1024.0)
+_DELTAS: Final = tuple(np.logspace(-12.0, -0.5, 116).tolist())
+_SOLVED: Final = 1.0 + 2e-4
+"""autodp finds epsilons by numerical solvers, whose tolerance this covers."""
+_COMPUTED: Final = 1.0 + 1e-9
+_DATA_DEPENDENT: Final = frozenset({"NoisyScreenMechanism"})
+
+
+@runtime_checkable
+class _Mechanism(Protocol):
+    eps_pureDP: float
+    neighboring: str
+    group_size: int
+    local_flag: bool
+    RenyiDP: Callable[[float], float]
+    approxDP: Callable[[float], float]
+    log_phi_p2q: Callable[[float], Any]
+
+
+@runtime_checkable
+class _ReplaceOne(Protocol):
+    replace_one: bool
+
+
+@foreign_reader("autodp", takes="a Mechanism of autodp")
+def read_autodp(thing: Any, adjacency: Adjacency | None) -> Guarantee | None:
+    """Read the curves of a mechanism. Those that autodp inverts numerically from characteristic functions are left."""
+    if not isinstance(thing, _Mechanism):
+        return None
+    if thing.group_size != 1 or thing.local_flag:
+        raise ArgumentError("the autodp mechanism must be for one row of a central data set: group_size=1, not local")
+    if type(thing).__name__ in _DATA_DEPENDENT:
+        raise ArgumentError(f"{type(thing).__name__} of autodp has a curve that depends on the data, no guarantee")
+    relation = own_adjacency("the mechanism", _own_relation(thing), adjacency)
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # it prints what it cannot compute
+        warnings.simplefilter("ignore")
+        pure = _upper(lambda: thing.eps_pureDP)
+        renyi = [(order, e) for order in _ORDERS if (e := _upper(lambda order=order: thing.RenyiDP(order))) < math.inf]
+        exact = thing.log_phi_p2q(1.0) is None
+        points = [(_upper(lambda d=d: thing.approxDP(d)) * _SOLVED, d) for d in _DELTAS] if exact else []
+    points = [(epsilon, delta) for epsilon, delta in points if epsilon < math.inf]
+    if math.isinf(pure) and not renyi and not points:
+        raise ArgumentError("the autodp mechanism has no finite epsilon, Renyi curve or (epsilon, delta) curve")
+    profile = _profile(points, relation)
+    return Guarantee(
+        adjacency=relation,
+        theorem=f"curves of autodp, {ON_THE_CALLERS_WORD}",
+        terms={"mechanism": "autodp", "name": type(thing).__name__, "rests": ON_THE_CALLERS_WORD},
+        pure_epsilon=pure,
+        renyi_curve=TabulatedRenyi(tuple(a for a, _ in renyi), tuple(e for _, e in renyi)) if renyi else None,
+        profile=None if profile is None else profile.profile,
+    )
+
+
+def _own_relation(thing: _Mechanism) -> Adjacency | None:
+    """The relation that a mechanism states. autodp's default is also that of mechanisms that state none."""
+    if isinstance(thing, _ReplaceOne) and thing.replace_one is True:
+        return Adjacency.REPLACE_ONE
+    if thing.neighboring == "replace_one":
+        return Adjacency.REPLACE_ONE
+    if thing.neighboring != "add_remove":
+        raise AdjacencyError(f"the autodp mechanism is for {thing.neighboring!r}, in one direction only")
+    return None
+
+
+def _upper(of: Callable[[], Any]) -> float:
+    """A number of autodp, rounded up, or inf where it has none."""
+    try:
+        found = float(of())
+    except (ArithmeticError, ValueError, TypeError, AssertionError, RuntimeError, IndexError):
+        return math.inf
+    return max(found, 0.0) * _COMPUTED if not math.isnan(found) else math.inf
+
+
+def _profile(points: list[tuple[float, float]], adjacency: Adjacency) -> Guarantee | None:
+    """The profile through points, of which each epsilon keeps its smallest delta."""
+    smallest: dict[float, float] = {}
+    for epsilon, delta in points:
+        smallest[epsilon] = min(delta, smallest.get(epsilon, 1.0))
+    epsilons = sorted(smallest)
+    return from_profile(epsilons, [smallest[e] for e in epsilons], adjacency=adjacency) if epsilons else None
