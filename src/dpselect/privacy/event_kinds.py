@@ -87,7 +87,7 @@ def _discrete_laplace(event: Any, adjacency: Adjacency, read: Read) -> Guarantee
 
 @event_kind("DiscreteGaussianDpEvent")
 def _discrete_gaussian(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noqa: ARG001
-    """Source: Canonne, Kamath, Steinke 2020, Theorem 4, for any number of dimensions. The sensitivity is the event's."""
+    """Source: Canonne, Kamath, Steinke 2020, Theorem 4, for any dimension. The sensitivity is the event's own."""
     sigma = number("sigma", event.sigma, above=0.0, rounding="down")
     sensitivity = number("sensitivity", event.sensitivity, at_least=0.0, rounding="up")
     return zcdp(rho=0.5 * (sensitivity / sigma) ** 2 * ROUND_UP, adjacency=adjacency)
@@ -103,7 +103,7 @@ def _zcdp(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noqa: A
 
 @event_kind("EpsilonDeltaDpEvent")
 def _epsilon_delta(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noqa: ARG001
-    if number("delta", event.delta, at_least=0.0, below=1.0) == 0.0:
+    if number("delta", event.delta, at_least=0.0, below=1.0, rounding="up") == 0.0:
         return pure_dp(epsilon=event.epsilon, adjacency=adjacency)
     return approximate_dp(epsilon=event.epsilon, delta=event.delta, adjacency=adjacency)
 
@@ -194,5 +194,5 @@ def _mixture(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noqa
 @event_kind("TruncatedSubsampledGaussianDpEvent")
 def _truncated(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noqa: ARG001
     number("noise_multiplier", event.noise_multiplier, above=0.0)
-    number("sampling_probability", event.sampling_probability, at_least=0.0, at_most=1.0)
+    number("sampling_probability", event.sampling_probability, at_least=0.0, at_most=1.0, rounding="up")
     return with_event_loss(event, adjacency)

@@ -1,4 +1,4 @@
-"""Privacy-loss distributions that dp-accounting computes: of the kinds of event that dpselect does not compute itself."""
+"""Privacy-loss distributions that dp-accounting computes, of the kinds of event that dpselect does not compute."""
 
 from __future__ import annotations
 

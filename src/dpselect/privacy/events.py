@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dpselect.errors import ArgumentError, integer
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.composition import compose_counted
-from dpselect.privacy.event_kinds import KINDS, gaussian_noise
+from dpselect.privacy.event_kinds import KINDS
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.mechanisms.poisson_samples import dp_sgd
 from dpselect.privacy.mechanisms.pure import pure_dp
 
@@ -67,10 +66,7 @@ def _defined_there(cls: type) -> bool:
 
 def _read(event: Any, adjacency: Adjacency) -> Guarantee:
     """The guarantee of an event: its mechanisms, each with how often it runs, composed."""
-    mechanisms = _mechanisms(event)
-    noises = [(gaussian_noise(each, adjacency), count) for each, count in mechanisms if _kind(each) == "GaussianDpEvent"]
-    parts = [(gaussian(noise_multiplier=noise, adjacency=adjacency), count) for noise, count in noises]
-    parts += [_part(each, count, adjacency) for each, count in mechanisms if _kind(each) != "GaussianDpEvent"]
+    parts = [_part(each, count, adjacency) for each, count in _mechanisms(event)]
     return compose_counted(parts) if parts else pure_dp(epsilon=0, adjacency=adjacency)
 
 

@@ -14,7 +14,15 @@ from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.registry import Registry
 
-__all__ = ["ON_THE_CALLERS_WORD", "READERS", "foreign_guarantee", "foreign_reader", "is_plain_number", "own_adjacency", "taken"]
+__all__ = [
+    "ON_THE_CALLERS_WORD",
+    "READERS",
+    "foreign_guarantee",
+    "foreign_reader",
+    "is_plain_number",
+    "own_adjacency",
+    "taken",
+]
 
 ON_THE_CALLERS_WORD: Final = "on the caller's word"
 """In the terms of a guarantee that rests on numbers that dpselect did not compute."""

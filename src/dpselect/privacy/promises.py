@@ -5,7 +5,8 @@ Guarantees of other kinds, such as those of other libraries, become a `Guarantee
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from dpselect.errors import AdjacencyError, ArgumentError, PromiseError
 from dpselect.privacy.adjacency import Adjacency
@@ -19,6 +20,7 @@ __all__ = [
     "output_promise",
     "output_promises",
     "promise",
+    "promise_or_function",
     "promise_or_output",
     "promises",
     "refusal",
@@ -71,12 +73,26 @@ def one_or_several(name: str, values: object) -> tuple[Guarantee, ...]:
     >>> [g.epsilon(delta=1e-6) for g in one_or_several("base", (1.0, 1e-6))]
     [1.0]
     """
-    several = isinstance(values, Sequence) and not (len(values) == 2 and all(is_plain_number(each) for each in values))
-    if not several:
+    if not isinstance(values, Sequence) or (len(values) == 2 and all(is_plain_number(each) for each in values)):
         return (promise(name, values),)
-    if any(isinstance(each, (list, tuple)) for each in values):
+    if not values or any(isinstance(each, (list, tuple)) for each in values):
         raise refusal(name, values, "a Guarantee or a sequence of them: call as_guarantee on each pair or curve")
     return promises(name, values)
+
+
+def promise_or_function(name: str, value: object, makes: str) -> Guarantee | Callable[[Any], Any]:
+    """Parse a guarantee as by `promise`, or hand a function back: `makes` says from what to what.
+
+    An object that is read as a guarantee is not a function here, though it may be callable.
+    """
+    if isinstance(value, OutputGuarantee):
+        return promise(name, value)
+    found = value if isinstance(value, Guarantee) else _foreign(name, value)
+    if found is not None:
+        return found
+    if not callable(value) or isinstance(value, type):
+        raise refusal(name, value, f"a Guarantee, or a function {makes}")
+    return value
 
 
 def hold_promises(holder: object, *names: str) -> None:

@@ -142,7 +142,7 @@ def _tail_above(draws: int, k: int, size: int) -> float:
 
 
 def _sampled(inner: Guarantee, profile: PrivacyProfile, rate: float) -> Guarantee:
-    """The guarantee of a mechanism on a sample with this profile, where a row is in the sample with this probability."""
+    """The guarantee of a mechanism on a sample with this profile. A row is in the sample with this probability."""
     grown = math.expm1(inner.pure_epsilon) if inner.pure_epsilon < 700.0 else math.inf
     epsilon = math.log1p(rate * grown) * ROUND_UP if grown < math.inf else math.inf
     return Guarantee(
@@ -183,7 +183,8 @@ def fixed_sample(inner: Guarantee, *, size: int, draws: int) -> Guarantee:
     """The guarantee of a mechanism on `draws` of `size` rows without replacement, under replacing a row.
 
     >>> from dpselect.privacy import pure_dp
-    >>> print(round(fixed_sample(pure_dp(epsilon=1.0, adjacency="replace_one"), size=100, draws=10).epsilon(delta=0), 4))
+    >>> inner = pure_dp(epsilon=1.0, adjacency="replace_one")
+    >>> print(round(fixed_sample(inner, size=100, draws=10).epsilon(delta=0), 4))
     0.1586
     """
     size, draws = _under_replacement(inner, size, draws, at_most=integer("source_dataset_size", size, at_least=1))

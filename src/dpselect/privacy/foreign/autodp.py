@@ -29,7 +29,7 @@ _DATA_DEPENDENT: Final = frozenset({"NoisyScreenMechanism"})
 
 
 @runtime_checkable
-class _Mechanism(Protocol):
+class _AutodpMechanism(Protocol):
     eps_pureDP: float
     neighboring: str
     group_size: int
@@ -47,7 +47,7 @@ class _ReplaceOne(Protocol):
 @foreign_reader("autodp", takes="a Mechanism of autodp")
 def read_autodp(thing: Any, adjacency: Adjacency | None) -> Guarantee | None:
     """Read the curves of a mechanism. Those that autodp inverts numerically from characteristic functions are left."""
-    if not isinstance(thing, _Mechanism):
+    if not isinstance(thing, _AutodpMechanism):
         return None
     if thing.group_size != 1 or thing.local_flag:
         raise ArgumentError("the autodp mechanism must be for one row of a central data set: group_size=1, not local")
@@ -56,11 +56,10 @@ def read_autodp(thing: Any, adjacency: Adjacency | None) -> Guarantee | None:
     relation = own_adjacency("the mechanism", _own_relation(thing), adjacency)
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # it prints what it cannot compute
         warnings.simplefilter("ignore")
-        pure = _upper(lambda: thing.eps_pureDP)
-        renyi = [(order, e) for order in _ORDERS if (e := _upper(lambda order=order: thing.RenyiDP(order))) < math.inf]
+        pure = _upper(thing.eps_pureDP)
+        renyi = _finite(thing.RenyiDP, _ORDERS)
         exact = thing.log_phi_p2q(1.0) is None
-        points = [(_upper(lambda d=d: thing.approxDP(d)) * _SOLVED, d) for d in _DELTAS] if exact else []
-    points = [(epsilon, delta) for epsilon, delta in points if epsilon < math.inf]
+        points = _finite(thing.approxDP, _DELTAS) if exact else []
     if math.isinf(pure) and not renyi and not points:
         raise ArgumentError("the autodp mechanism has no finite epsilon, Renyi curve or (epsilon, delta) curve")
     profile = _profile(points, relation)
@@ -74,7 +73,7 @@ def read_autodp(thing: Any, adjacency: Adjacency | None) -> Guarantee | None:
     )
 
 
-def _own_relation(thing: _Mechanism) -> Adjacency | None:
+def _own_relation(thing: _AutodpMechanism) -> Adjacency | None:
     """The relation that a mechanism states. autodp's default is also that of mechanisms that state none."""
     if isinstance(thing, _ReplaceOne) and thing.replace_one is True:
         return Adjacency.REPLACE_ONE
@@ -85,19 +84,31 @@ def _own_relation(thing: _Mechanism) -> Adjacency | None:
     return None
 
 
-def _upper(of: Callable[[], Any]) -> float:
-    """A number of autodp, rounded up, or inf where it has none."""
-    try:
-        found = float(of())
-    except (ArithmeticError, ValueError, TypeError, AssertionError, RuntimeError, IndexError):
-        return math.inf
+def _upper(value: Any) -> float:
+    """A number of autodp, rounded up. inf if it is none."""
+    found = float(value) if isinstance(value, (int, float, np.number)) else math.inf
     return max(found, 0.0) * _COMPUTED if not math.isnan(found) else math.inf
 
 
+def _finite(curve: Callable[[float], Any], places: tuple[float, ...]) -> list[tuple[float, float]]:
+    """The places at which a curve has a finite value, each with the value, rounded up."""
+    found = []
+    for place in places:
+        try:
+            value = curve(place)
+        except (ArithmeticError, ValueError, TypeError, AssertionError, RuntimeError, IndexError):
+            continue
+        value = np.asarray(value).item() if np.size(value) == 1 else math.inf
+        if _upper(value) < math.inf:
+            found.append((place, _upper(value)))
+    return found
+
+
 def _profile(points: list[tuple[float, float]], adjacency: Adjacency) -> Guarantee | None:
-    """The profile through points, of which each epsilon keeps its smallest delta."""
+    """The profile through (delta, epsilon). Each epsilon keeps its smallest delta."""
     smallest: dict[float, float] = {}
-    for epsilon, delta in points:
-        smallest[epsilon] = min(delta, smallest.get(epsilon, 1.0))
+    for delta, epsilon in points:
+        raised = epsilon * _SOLVED
+        smallest[raised] = min(delta, smallest.get(raised, 1.0))
     epsilons = sorted(smallest)
     return from_profile(epsilons, [smallest[e] for e in epsilons], adjacency=adjacency) if epsilons else None

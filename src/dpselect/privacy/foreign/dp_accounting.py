@@ -16,7 +16,7 @@ __all__ = ["read_dp_accounting"]
 
 
 @runtime_checkable
-class _Accountant(Protocol):
+class _EventAccountant(Protocol):
     @property
     def ledger(self) -> Any: ...
     @property
@@ -35,14 +35,14 @@ def read_dp_accounting(thing: Any, adjacency: Adjacency | None) -> Guarantee | N
     """Read an event, the ledger of an accountant, or a loss distribution."""
     if is_dp_event(thing):
         return from_dp_event(thing, adjacency=own_adjacency("the event", None, adjacency))
-    if isinstance(thing, _Accountant):
+    if isinstance(thing, _EventAccountant):
         return from_dp_event(thing.ledger, adjacency=_relation(thing, adjacency))
     if isinstance(thing, _LossDistribution):
         return _distribution(thing, own_adjacency("the distribution", None, adjacency))
     return None
 
 
-def _relation(accountant: _Accountant, asked: Adjacency | None) -> Adjacency:
+def _relation(accountant: _EventAccountant, asked: Adjacency | None) -> Adjacency:
     name = str(accountant.neighboring_relation.name)
     if name not in Adjacency.__members__:
         raise ArgumentError(f"the accountant's neighboring_relation {name} is not one of dpselect's adjacencies")

@@ -17,7 +17,7 @@ __all__ = ["read_jax_privacy"]
 def read_jax_privacy(thing: Any, adjacency: Adjacency | None) -> Guarantee | None:
     """Read a plan's event under its own relation."""
     if type(thing).__name__ == "DpParams":
-        raise ArgumentError("DpParams does not say how many steps it takes: use integrations.jax_privacy.params_guarantee")
+        raise ArgumentError("DpParams does not say how many steps there are: use jax_privacy.params_guarantee")
     integration = import_module("dpselect.integrations.jax_privacy")
     try:
         found: Guarantee = integration.plan_guarantee(thing)

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from dpselect.errors import ArgumentError, number
 from dpselect.privacy.adjacency import Adjacency
-from dpselect.privacy.foreign_kinds import foreign_reader, is_plain_number, own_adjacency
 from dpselect.privacy.foreign.opacus import read_state
+from dpselect.privacy.foreign_kinds import foreign_reader, is_plain_number, own_adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.mechanisms.known_curves import from_profile, zcdp
@@ -36,7 +36,7 @@ def gaussian_dp(mu: Any, adjacency: Adjacency) -> Guarantee:
 
 def _pair(epsilon: Any, delta: Any, adjacency: Adjacency) -> Guarantee:
     """(epsilon, delta)-privacy; pure if delta is 0."""
-    if number("delta", delta, at_least=0.0, below=1.0) == 0.0:
+    if number("delta", delta, at_least=0.0, below=1.0, rounding="up") == 0.0:
         return pure_dp(epsilon=epsilon, adjacency=adjacency)
     return approximate_dp(epsilon=epsilon, delta=delta, adjacency=adjacency)
 
@@ -74,12 +74,10 @@ def _is_pair(value: Any) -> bool:
 
 def _curve(points: Sequence[Any], adjacency: Adjacency) -> Guarantee:
     """The guarantee of pairs in any order, all of one mechanism. Of equal epsilons the smallest delta counts."""
-    parsed = sorted(
-        (number("epsilon", e, at_least=0.0, rounding="up"), number("delta", d, at_least=0.0, at_most=1.0, rounding="up"))
-        for e, d in points
-    )
-    smallest = {epsilon: delta for epsilon, delta in reversed(parsed)}
+    epsilons = [number("epsilon", epsilon, at_least=0.0, rounding="up") for epsilon, _ in points]
+    deltas = [number("delta", delta, at_least=0.0, at_most=1.0, rounding="up") for _, delta in points]
+    smallest = dict(sorted(zip(epsilons, deltas, strict=True), reverse=True))
     if all(delta == 1.0 for delta in smallest.values()):
         raise ArgumentError("a curve whose deltas are all 1 says nothing")
-    epsilons = sorted(smallest)
-    return from_profile(epsilons, [smallest[e] for e in epsilons], adjacency=adjacency)
+    known = sorted(smallest)
+    return from_profile(known, [smallest[epsilon] for epsilon in known], adjacency=adjacency)

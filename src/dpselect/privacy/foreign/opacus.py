@@ -16,15 +16,15 @@ __all__ = ["read_history", "read_opacus", "read_state"]
 
 
 @runtime_checkable
-class _Accountant(Protocol):
+class _StepAccountant(Protocol):
     @property
     def history(self) -> Sequence[tuple[float, float, int]]: ...
 
 
 @runtime_checkable
-class _Engine(Protocol):
+class _TrainingEngine(Protocol):
     @property
-    def accountant(self) -> _Accountant: ...
+    def accountant(self) -> _StepAccountant: ...
 
 
 def read_history(history: Any, adjacency: Adjacency | None) -> Guarantee:
@@ -51,9 +51,9 @@ def read_state(state: Mapping[Any, Any], adjacency: Adjacency | None) -> Guarant
 @foreign_reader("opacus", takes="an accountant of Opacus, its state_dict() or a PrivacyEngine after training")
 def read_opacus(thing: Any, adjacency: Adjacency | None) -> Guarantee | None:
     """Read the history of an accountant, or of an engine's accountant."""
-    if isinstance(thing, _Engine):
+    if isinstance(thing, _TrainingEngine):
         thing = thing.accountant
-    if isinstance(thing, _Accountant):
+    if isinstance(thing, _StepAccountant):
         return read_history(thing.history, adjacency)
     raise ArgumentError(
         f"an Opacus {type(thing).__name__} does not say how many steps it takes: use "

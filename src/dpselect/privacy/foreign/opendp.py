@@ -24,7 +24,7 @@ _BOUNDED: Final = ("ChangeOneDistance", "HammingDistance")
 
 
 @runtime_checkable
-class _Measurement(Protocol):
+class _MappedMeasurement(Protocol):
     input_metric: Any
     output_measure: Any
 
@@ -34,7 +34,7 @@ class _Measurement(Protocol):
 @foreign_reader("opendp", takes="a Measurement of OpenDP on data sets")
 def read_opendp(thing: Any, adjacency: Adjacency | None) -> Guarantee | None:
     """Read the map of a measurement whose input metric counts rows."""
-    if not isinstance(thing, _Measurement):
+    if not isinstance(thing, _MappedMeasurement):
         return None
     relation, distance = _distance(str(thing.input_metric.type), adjacency)
     loss, measure = thing.map(distance), str(thing.output_measure.type)

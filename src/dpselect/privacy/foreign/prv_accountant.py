@@ -22,7 +22,7 @@ __all__ = ["read_prv_accountant"]
 
 
 @runtime_checkable
-class _Accountant(Protocol):
+class _VariableAccountant(Protocol):
     prvs: Sequence[Any]
     max_self_compositions: Sequence[int]
 
@@ -55,7 +55,7 @@ _KINDS: Final[Mapping[str, Callable[[Any, Adjacency], Guarantee]]] = {
 def read_prv_accountant(thing: Any, adjacency: Adjacency | None) -> Guarantee | None:
     """Read a random variable, or the composition that an accountant was made for: each as often as at most."""
     relation = own_adjacency("the random variable", None, adjacency)
-    if isinstance(thing, _Accountant):
+    if isinstance(thing, _VariableAccountant):
         counts = [integer("max_self_compositions", count, at_least=1) for count in thing.max_self_compositions]
         parts = [(_one(prv, relation), count) for prv, count in zip(thing.prvs, counts, strict=True)]
         return compose_counted([_steps(*part) for part in parts])
