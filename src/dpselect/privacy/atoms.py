@@ -5,7 +5,7 @@ Laplace noise.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from scipy.special import logsumexp
@@ -105,13 +105,16 @@ class AtomsRenyi:
         return np.asarray(np.minimum(moment / (a[..., 0] - 1.0) * ROUND_UP, self.losses[-1] * ROUND_UP))
 
 
-def _guarantee(losses: tuple[float, ...], masses: tuple[float, ...], epsilon: float, adjacency: Adjacency) -> Guarantee:
+def _guarantee(
+    losses: tuple[float, ...], masses: tuple[float, ...], terms: dict[str, Any], adjacency: Adjacency
+) -> Guarantee:
     profile = AtomsProfile(losses, masses)
     down = AtomPairs(tuple(loss * (1.0 - 1e-12) for loss in losses), tuple(mass * (1.0 - 1e-12) for mass in masses))
     return Guarantee(
         adjacency=adjacency,
         theorem=profile.theorem,
-        pure_epsilon=epsilon,
+        terms=terms,
+        pure_epsilon=losses[-1],
         renyi_curve=AtomsRenyi(losses, masses),
         profile=profile,
         lower_profile=AttainedPair(down),
@@ -136,7 +139,8 @@ def discrete_laplace(parameter: float, sensitivity: int, adjacency: Adjacency) -
     losses = tuple(parameter * (sensitivity - 2 * x) for x in places)
     inner = np.tanh(parameter / 2.0) * np.exp(-parameter * np.array(places))
     masses = (*inner[:-1].tolist(), float(1.0 / (1.0 + np.exp(-parameter))))
-    return _guarantee((*losses[:-1], epsilon), masses, epsilon, adjacency)
+    terms = {"mechanism": "discrete-laplace", "parameter": parameter, "sensitivity": sensitivity}
+    return _guarantee((*losses[:-1], epsilon), masses, terms, adjacency)
 
 
 def k_ary_response(noise: float, buckets: int, adjacency: Adjacency) -> Guarantee:
@@ -152,5 +156,6 @@ def k_ary_response(noise: float, buckets: int, adjacency: Adjacency) -> Guarante
         raise ArgumentError("noise_parameter is 0: the response is the truth, and there is no guarantee")
     if noise == 1.0 or buckets == 1:
         return pure_dp(epsilon=0, adjacency=adjacency)
-    loss = float(np.log1p((1.0 - noise) * buckets / noise)) * ROUND_UP
-    return _guarantee((loss,), (1.0 - noise + noise / buckets,), loss, adjacency)
+    loss = float(np.log1p((1.0 - noise) * buckets / noise)) * (1.0 + 4e-15)
+    terms = {"mechanism": "randomised-response", "noise": noise, "buckets": buckets}
+    return _guarantee((loss,), (1.0 - noise + noise / buckets,), terms, adjacency)
