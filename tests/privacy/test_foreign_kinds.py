@@ -31,6 +31,7 @@ def test_there_is_one_reader_for_each_package():
     assert "autodp" in taken()
 
 
+@pytest.mark.full
 def test_no_reader_loads_a_package_that_is_not_needed():
     code = """
 import sys
@@ -67,7 +68,7 @@ def test_an_adjacency_that_contradicts_is_refused():
     assert own_adjacency("it", Adjacency.REPLACE_ONE, None) is Adjacency.REPLACE_ONE
     with pytest.raises(AdjacencyError, match="it is for 'replace_one'"):
         own_adjacency("it", Adjacency.REPLACE_ONE, Adjacency.ADD_OR_REMOVE_ONE)
-    with pytest.raises(AdjacencyError, match="unknown|must be one of"):
+    with pytest.raises(AdjacencyError, match="must be one of"):
         as_guarantee((1.0, 1e-6), adjacency="neighbours")
 
 
@@ -77,5 +78,7 @@ def test_numbers_are_numbers():
 
 
 def test_what_is_unknown_is_told_what_is_taken():
-    with pytest.raises(ArgumentError, match="thing must be a Guarantee, got object. Also taken: a Mechanism of autodp"):
+    with pytest.raises(
+        ArgumentError, match=r"thing must be a Guarantee, got object\. Also taken: a Mechanism of autodp"
+    ):
         as_guarantee(object())

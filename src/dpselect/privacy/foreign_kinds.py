@@ -17,6 +17,7 @@ from dpselect.registry import Registry
 __all__ = [
     "ON_THE_CALLERS_WORD",
     "READERS",
+    "RENYI_ORDERS",
     "foreign_guarantee",
     "foreign_reader",
     "is_plain_number",
@@ -26,6 +27,14 @@ __all__ = [
 
 ON_THE_CALLERS_WORD: Final = "on the caller's word"
 """In the terms of a guarantee that rests on numbers that dpselect did not compute."""
+
+
+RENYI_ORDERS: Final = tuple(
+    np.concatenate(
+        [np.arange(1.05, 5.0, 0.05), np.arange(5.0, 20.0, 0.25), np.arange(20.0, 64.0), np.geomspace(64.0, 4096.0, 60)]
+    ).tolist()
+)
+"""Orders at which a Renyi curve is asked for: chords between them are within 0.2 % of a smooth curve."""
 
 
 class Reader(Protocol):

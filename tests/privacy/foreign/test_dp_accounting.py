@@ -13,6 +13,7 @@ from dpselect.privacy import as_guarantee, compose, from_dp_event, gaussian, lap
 REPLACE = NeighboringRelation.REPLACE_ONE
 
 
+@pytest.mark.full
 def test_an_accountant_is_its_ledger():
     event = de.PoissonSampledDpEvent(0.01, de.GaussianDpEvent(1.0))
     for make in (pld_privacy_accountant.PLDAccountant, rdp_privacy_accountant.RdpAccountant):
@@ -59,6 +60,7 @@ def test_a_loss_distribution_without_infinite_mass_is_pure():
     assert as_guarantee(pld.from_laplace_mechanism(2.0)).epsilon(0) == float("inf")  # its rounding leaves a mass there
 
 
+@pytest.mark.full
 def test_a_loss_distribution_composes():
     ours = as_guarantee(pld.from_laplace_mechanism(2.0))
     both = compose(ours, gaussian(noise_multiplier=4.0))

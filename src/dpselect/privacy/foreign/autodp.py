@@ -13,14 +13,13 @@ import numpy as np
 
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.privacy.adjacency import Adjacency
-from dpselect.privacy.foreign_kinds import ON_THE_CALLERS_WORD, foreign_reader, own_adjacency
+from dpselect.privacy.foreign_kinds import ON_THE_CALLERS_WORD, RENYI_ORDERS, foreign_reader, own_adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms.known_curves import from_profile
 from dpselect.privacy.renyi import TabulatedRenyi
 
 __all__ = ["read_autodp"]
 
-_ORDERS: Final = (*(1.0 + 0.05 * k for k in range(1, 80)), *map(float, range(5, 65)), 96.0, 128.0, 256.0, 512.0, 1024.0)
 _DELTAS: Final = tuple(np.logspace(-12.0, -0.5, 116).tolist())
 _SOLVED: Final = 1.0 + 2e-4
 """autodp finds epsilons by numerical solvers, whose tolerance this covers."""
@@ -57,7 +56,7 @@ def read_autodp(thing: Any, adjacency: Adjacency | None) -> Guarantee | None:
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # it prints what it cannot compute
         warnings.simplefilter("ignore")
         pure = _upper(thing.eps_pureDP)
-        renyi = _finite(thing.RenyiDP, _ORDERS)
+        renyi = _finite(thing.RenyiDP, RENYI_ORDERS)
         exact = thing.log_phi_p2q(1.0) is None
         points = _finite(thing.approxDP, _DELTAS) if exact else []
     if math.isinf(pure) and not renyi and not points:

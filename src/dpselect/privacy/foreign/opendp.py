@@ -10,7 +10,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError
 from dpselect.privacy.adjacency import Adjacency
-from dpselect.privacy.foreign_kinds import ON_THE_CALLERS_WORD, foreign_reader, own_adjacency
+from dpselect.privacy.foreign_kinds import ON_THE_CALLERS_WORD, RENYI_ORDERS, foreign_reader, own_adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms.known_curves import from_profile, renyi_dp, zcdp
 from dpselect.privacy.mechanisms.pure import approximate_dp, pure_dp
@@ -18,7 +18,6 @@ from dpselect.privacy.mechanisms.pure import approximate_dp, pure_dp
 __all__ = ["read_opendp"]
 
 _DELTAS: Final = tuple(np.logspace(-15.0, -0.5, 117).tolist())
-_ORDERS: Final = (*(1.0 + 0.1 * k for k in range(1, 40)), *map(float, range(5, 65)), 96.0, 128.0, 256.0, 512.0, 1024.0)
 _UNBOUNDED: Final = ("SymmetricDistance", "InsertDeleteDistance")
 _BOUNDED: Final = ("ChangeOneDistance", "HammingDistance")
 
@@ -74,7 +73,7 @@ def _profile(curve: Any, adjacency: Adjacency) -> Guarantee:
 
 
 def _renyi(curve: Callable[[float], float], adjacency: Adjacency) -> Guarantee:
-    return renyi_dp(orders=_ORDERS, epsilons=[float(curve(order)) for order in _ORDERS], adjacency=adjacency)
+    return renyi_dp(orders=RENYI_ORDERS, epsilons=[float(curve(order)) for order in RENYI_ORDERS], adjacency=adjacency)
 
 
 def _approximate(pair: tuple[float, float], adjacency: Adjacency) -> Guarantee:
