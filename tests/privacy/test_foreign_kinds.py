@@ -78,7 +78,5 @@ def test_numbers_are_numbers():
 
 
 def test_what_is_unknown_is_told_what_is_taken():
-    with pytest.raises(
-        ArgumentError, match=r"thing must be a Guarantee, got object\. Also taken: a Mechanism of autodp"
-    ):
+    with pytest.raises(ArgumentError, match=r"thing must be a Guarantee, got object\. Also taken: a Mech"):
         as_guarantee(object())

@@ -31,6 +31,7 @@ def test_it_is_best_of(shape, law):
     assert found.epsilon(0) == best_of(laplace(scale=2.0), law).epsilon(0)
 
 
+@pytest.mark.full
 def test_it_composes_and_one_run_is_one_run():
     once = de.RepeatAndSelectDpEvent(BASE, 5, 1)
     searched = best_of(laplace(scale=2.0), Geometric(gamma=0.2))

@@ -89,6 +89,8 @@ def test_the_library_itself():
     transformers = pytest.importorskip("autodp.transformer_zoo")
     sampled = {"prob": 0.01, "sigma": 1.0, "coeff": 1000}
     four, two = gaussian(noise_multiplier=4), laplace(scale=4)
+    mixed = transformers.Composition()([zoo.GaussianMechanism(4.0), zoo.LaplaceMechanism(4.0)], [3, 2])
+    amplified = transformers.AmplificationBySampling()(zoo.GaussianMechanism(2.0), 0.1)
     for theirs, exact in (
         (zoo.ExactGaussianMechanism(2.0), gaussian(noise_multiplier=2)),
         (zoo.GaussianMechanism(2.0), gaussian(noise_multiplier=2)),
@@ -97,15 +99,9 @@ def test_the_library_itself():
         (zoo.zCDP_Mechanism(0.05), zcdp(rho=0.05)),
         (zoo.PureDP_Mechanism(1.0), pure_dp(epsilon=1.0)),
         (zoo.ExponentialMechanism(1.0), None),
-        (
-            transformers.Composition()([zoo.GaussianMechanism(4.0), zoo.LaplaceMechanism(4.0)], [3, 2]),
-            compose(four, four, four, two, two),
-        ),
+        (mixed, compose(four, four, four, two, two)),
         (zoo.SubsampleGaussianMechanism(sampled), dp_sgd(noise_multiplier=1.0, sampling_rate=0.01, steps=1000)),
-        (
-            transformers.AmplificationBySampling()(zoo.GaussianMechanism(2.0), 0.1),
-            dp_sgd(noise_multiplier=2.0, sampling_rate=0.1, steps=1),
-        ),
+        (amplified, dp_sgd(noise_multiplier=2.0, sampling_rate=0.1, steps=1)),
     ):
         ours = as_guarantee(theirs)
         for delta in DELTAS:

@@ -68,7 +68,7 @@ def test_a_metric_of_replaced_rows_has_its_adjacency():
 
 
 def test_a_measurement_is_not_called_as_a_function_of_the_noise():
-    assert plan(CASES[0][0], mean_runs=5, delta=0.0).guarantee.epsilon(0) > 0.5
+    assert plan(base=CASES[0][0], mean_runs=5, delta=0.0).guarantee.epsilon(0) > 0.5
 
 
 @pytest.mark.parametrize(
