@@ -87,8 +87,8 @@ class AtomPairs:
 class AtomsRenyi:
     """The Renyi divergence of the same pair, the same in both directions, rounded up.
 
-    With a mass p at loss l and p exp(-l) at -l the moment of order a is 1 + sum p (exp((a-1) l) - 1)(1 - exp(-a l)),
-    in which nothing cancels.
+    A positive loss l of mass p has a mirror -l of mass p exp(-l). So the moment of order a is
+    1 + sum p (exp((a-1) l) - 1)(1 - exp(-a l)). Nothing cancels in it.
     """
 
     losses: tuple[float, ...]

@@ -131,7 +131,7 @@ def _response(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noq
 
 @event_kind("PoissonSampledDpEvent")
 def _poisson_sampled(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:
-    """The mechanism on a Poisson sample; of Gaussians under replace-one by dp-accounting."""
+    """The mechanism on a Poisson sample. Those of Gaussians under replace-one are accounted by dp-accounting."""
     rate = number("sampling_probability", event.sampling_probability, at_least=0.0, at_most=1.0, rounding="up")
     inner = read(event.event, adjacency)
     if rate in (0.0, 1.0):

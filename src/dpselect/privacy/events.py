@@ -71,12 +71,12 @@ def _read(event: Any, adjacency: Adjacency) -> Guarantee:
 
 
 def _part(event: Any, count: int, adjacency: Adjacency) -> tuple[Guarantee, int]:
-    """The guarantee of one mechanism and how often it runs; the steps of DP-SGD are one guarantee."""
+    """The guarantee of one mechanism and how often it runs. The steps of DP-SGD are one guarantee."""
     kind = _kind(event)
     if kind not in KINDS and kind in _LATER:
         import_module(_LATER[kind])
     if kind not in KINDS:
-        raise ArgumentError(f"event: cannot account {kind}; known kinds are {', '.join(sorted([*KINDS, *_LATER]))}")
+        raise ArgumentError(f"event: cannot account {kind}. The known kinds are {', '.join(sorted([*KINDS, *_LATER]))}")
     one = KINDS[kind](event, adjacency, _read)
     if count > 1 and one.terms.get("mechanism") == "dp-sgd":
         steps = {name: value for name, value in one.terms.items() if name not in ("mechanism", "steps")}

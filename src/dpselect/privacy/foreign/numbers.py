@@ -35,7 +35,7 @@ def gaussian_dp(mu: Any, adjacency: Adjacency) -> Guarantee:
 
 
 def _pair(epsilon: Any, delta: Any, adjacency: Adjacency) -> Guarantee:
-    """(epsilon, delta)-privacy; pure if delta is 0."""
+    """(epsilon, delta)-privacy, which is pure if delta is 0."""
     if number("delta", delta, at_least=0.0, below=1.0, rounding="up") == 0.0:
         return pure_dp(epsilon=epsilon, adjacency=adjacency)
     return approximate_dp(epsilon=epsilon, delta=delta, adjacency=adjacency)

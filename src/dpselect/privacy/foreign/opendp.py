@@ -38,7 +38,7 @@ def read_opendp(thing: Any, adjacency: Adjacency | None) -> Guarantee | None:
     relation, distance = _distance(str(thing.input_metric.type), adjacency)
     loss, measure = thing.map(distance), str(thing.output_measure.type)
     if measure not in _MEASURES:
-        raise ArgumentError(f"output_measure {measure} of OpenDP is not read; one of {', '.join(_MEASURES)}")
+        raise ArgumentError(f"output_measure {measure} of OpenDP is not read. Those that are: {', '.join(_MEASURES)}")
     found = _MEASURES[measure](loss, relation)
     return replace(
         found,
