@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from dp_accounting import NeighboringRelation, dp_event as de
 from dp_accounting.pld import pld_privacy_accountant, privacy_loss_distribution as pld
@@ -217,6 +218,36 @@ def test_a_tree_has_the_height_that_dp_accounting_counts():
         event = de.SingleEpochTreeAggregationDpEvent(6.0, steps)
         theirs = rdp_privacy_accountant.RdpAccountant([2.0], NeighboringRelation.REPLACE_SPECIAL).compose(event)
         assert from_dp_event(event, adjacency="replace_one").renyi(2.0) == pytest.approx(4.0 * float(theirs.rdp[0]))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("size", "draws", "noise", "steps"), [(1000, 10, 4.0, 1), (1000, 10, 2.0, 100), (10_000, 10, 2.0, 10_000)]
+)
+def test_a_sample_without_replacement_is_within_dp_accounting(size, draws, noise, steps):
+    """Its Renyi accountant takes noise relative to how far a replaced row moves the sum, twice the norm of one row."""
+    ours, theirs = (
+        of(de.SampledWithoutReplacementDpEvent(size, draws, gauss(each)), steps) for each in (noise, noise / 2)
+    )
+    accountant = rdp_privacy_accountant.RdpAccountant(neighboring_relation=REPLACE).compose(theirs)
+    for delta in DELTAS:
+        epsilon = from_dp_event(ours, adjacency="replace_one").epsilon(delta)
+        assert epsilon <= accountant.get_epsilon(delta) * 1.002
+
+
+@pytest.mark.parametrize(("rate", "noise"), [(0.01, 1.0), (0.1, 2.0), (0.5, 4.0), (1.0, 1.0)])
+def test_a_sample_without_replacement_covers_rows_of_opposite_sign(rate, noise):
+    """One row of norm 1 among zeros becomes -1: the exact divergence of the sum on a sample of fixed size."""
+    event = de.SampledWithoutReplacementDpEvent(1000, int(1000 * rate), gauss(noise))
+    ours = from_dp_event(event, adjacency="replace_one")
+    x = np.linspace(-12.0 * noise, 12.0 * noise, 200_001)
+    base, up, down = (
+        np.exp(-0.5 * ((x - c) / noise) ** 2) / (noise * math.sqrt(2 * math.pi)) for c in (0.0, 1.0, -1.0)
+    )
+    first, second = (1 - rate) * base + rate * up, (1 - rate) * base + rate * down
+    for epsilon in (0.01, 0.1, 0.5, 1.0):
+        exact = float(np.trapezoid(np.maximum(first - math.exp(epsilon) * second, 0.0), x))
+        assert ours.delta(epsilon) >= exact - 1e-12
 
 
 def test_samples_with_replacement_cost_more_than_without():

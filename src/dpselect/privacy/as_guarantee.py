@@ -15,26 +15,20 @@ __all__ = ["as_guarantee"]
 def as_guarantee(thing: Any, *, adjacency: Adjacency | str | None = None) -> Guarantee:
     """Return the guarantee of a mechanism from what another library, a paper or a product says about it.
 
-    Every function that takes a `Guarantee` calls it, so you may pass any of these in its place:
-
-    | kind | read as |
-    |---|---|
-    | `(epsilon, delta)`, `{"epsilon": ..., "delta": ...}` | `approximate_dp`, or `pure_dp` if delta is 0 |
-    | `{"rho": ...}`, `{"mu": ...}` | `zcdp`, the Gaussian mechanism with noise multiplier 1 / mu |
-    | `[(epsilon, delta), ...]` | `from_profile` |
-    | a `DpEvent` of dp-accounting, one of its accountants | `from_dp_event` |
-    | a `PrivacyLossDistribution` of dp-accounting | its profile, if it is pessimistic |
-    | an accountant of Opacus, its state, a `PrivacyEngine` | the recorded steps, accounted again |
-    | a `BandMFExecutionPlanConfig` of JAX-Privacy | its `DpEvent` |
-    | a random variable or `PRVAccountant` of prv-accountant | the mechanism, not its numerical error |
-    | a `Mechanism` of autodp | its epsilon, Renyi and (epsilon, delta) curves at fixed points |
-    | a `Measurement` of OpenDP on data sets | its privacy map at one row |
+    Every function that takes a `Guarantee` calls it, so you may pass any of these in its place. A pair
+    `(epsilon, delta)` is `approximate_dp`. A list of pairs is `from_profile`. A mapping such as `{"epsilon": 1}`,
+    `{"rho": 0.1}` or `{"mu": 0.5}` names the parameters of (epsilon, delta)-, zero-concentrated or Gaussian privacy.
+    A `DpEvent` of dp-accounting, or the ledger of its accountants, is `from_dp_event`. A pessimistic
+    `PrivacyLossDistribution` of dp-accounting is its profile. An accountant of Opacus, its `state_dict()` or a
+    `PrivacyEngine` is the steps that it recorded. A `BandMFExecutionPlanConfig` of JAX-Privacy is its `DpEvent`. A
+    `PrivacyRandomVariable` or `PRVAccountant` of prv-accountant is its mechanisms. A `Mechanism` of autodp is its
+    curves at fixed points. A `Measurement` of OpenDP on data sets is its privacy map at one row.
 
     dpselect computes the cost again if the object names its mechanism. Otherwise it takes the object's numbers. The
     terms of the guarantee then say "on the caller's word", and you must ensure that these numbers are proved.
 
     Args:
-        thing: a `Guarantee`, which is returned as it is, or an object of the table.
+        thing: a `Guarantee`, which is returned as it is, or one of these objects.
         adjacency: the neighbours, an `Adjacency` or its text. None, the default, is the adjacency of the object, or
             add-or-remove-one if the object has none.
 

@@ -16,7 +16,7 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.atoms import discrete_laplace, k_ary_response
-from dpselect.privacy.event_losses import with_event_loss
+from dpselect.privacy.event_losses import EventRenyi, with_event_loss
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.mechanisms.known_curves import zcdp
@@ -152,8 +152,20 @@ def _poisson_sampled(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:
 
 @event_kind("SampledWithoutReplacementDpEvent")
 def _without_replacement(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:
+    """The mechanism on a sample of fixed size. Of Gaussians dp-accounting has a Renyi curve as well.
+
+    It takes noise relative to how far a neighbour moves the sum.
+    """
     _expect_replacement(event, adjacency)
-    return fixed_sample(read(event.event, adjacency), size=event.source_dataset_size, draws=event.sample_size)
+    inner = read(event.event, adjacency)
+    found = fixed_sample(inner, size=event.source_dataset_size, draws=event.sample_size)
+    if inner.gaussian_mu is None or found is inner:
+        return found
+    from dp_accounting import dp_event
+
+    one = dp_event.GaussianDpEvent(math.nextafter(1.0 / inner.gaussian_mu, 0.0))
+    sampled = dp_event.SampledWithoutReplacementDpEvent(event.source_dataset_size, event.sample_size, one)
+    return replace(found, renyi_curve=EventRenyi(sampled, adjacency))
 
 
 @event_kind("SampledWithReplacementDpEvent")
@@ -193,6 +205,6 @@ def _mixture(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noqa
 
 @event_kind("TruncatedSubsampledGaussianDpEvent")
 def _truncated(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noqa: ARG001
-    number("noise_multiplier", event.noise_multiplier, above=0.0)
+    number("noise_multiplier", event.noise_multiplier, above=0.0, rounding="down")
     number("sampling_probability", event.sampling_probability, at_least=0.0, at_most=1.0, rounding="up")
     return with_event_loss(event, adjacency)

@@ -197,12 +197,12 @@ def fixed_sample(inner: Guarantee, *, size: int, draws: int) -> Guarantee:
 def repeated_sample(inner: Guarantee, *, size: int, draws: int) -> Guarantee:
     """The guarantee of a mechanism on `draws` rows drawn with replacement from `size` ones, under replacing a row.
 
-    No epsilon holds without a delta, other than that of all draws being one row.
+    It states no epsilon without a delta, since all draws may be one row.
 
     >>> from dpselect.privacy import gaussian
     >>> inner = gaussian(noise_multiplier=1.0, adjacency="replace_one")
     >>> print(round(repeated_sample(inner, size=1000, draws=10).epsilon(delta=1e-5), 3))
-    0.436
+    0.259
     """
     size, draws = _under_replacement(inner, size, draws, at_most=10_000_000)
     profile = RepeatedSampleProfile(inner, size, draws)
