@@ -235,6 +235,7 @@ def test_a_sample_without_replacement_is_within_dp_accounting(size, draws, noise
         assert epsilon <= accountant.get_epsilon(delta) * 1.002
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("rate", "noise"), [(0.01, 1.0), (0.1, 2.0), (0.5, 4.0), (1.0, 1.0)])
 def test_a_sample_without_replacement_covers_rows_of_opposite_sign(rate, noise):
     """One row of norm 1 among zeros becomes -1: the exact divergence of the sum on a sample of fixed size."""
@@ -247,9 +248,10 @@ def test_a_sample_without_replacement_covers_rows_of_opposite_sign(rate, noise):
     first, second = (1 - rate) * base + rate * up, (1 - rate) * base + rate * down
     for epsilon in (0.01, 0.1, 0.5, 1.0):
         exact = float(np.trapezoid(np.maximum(first - math.exp(epsilon) * second, 0.0), x))
-        assert ours.delta(epsilon) >= exact - 1e-12
+        assert ours.delta(epsilon) >= exact * (1 - 1e-8)
 
 
+@pytest.mark.full
 def test_samples_with_replacement_cost_more_than_without():
     inner = gauss(4.0)
     without = from_dp_event(de.SampledWithoutReplacementDpEvent(1000, 10, inner), adjacency="replace_one")
