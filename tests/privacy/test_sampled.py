@@ -134,6 +134,25 @@ def test_a_sample_with_replacement_is_never_below_all_samples(seed):
     assert np.all(profile.add(EPSILONS) >= stick(neighbour, data) - 1e-15)
 
 
+@pytest.mark.parametrize(("size", "draws"), [(1, 2), (1, 3), (2, 3), (3, 3)])
+def test_a_sum_over_a_sample_with_replacement_is_never_below_all_samples(size, draws):
+    """Noise on the number of draws of one row: each further copy of it moves the outputs further."""
+    x = np.arange(-10, 14)
+    outputs = {}
+    for s in itertools.combinations_with_replacement(range(4), draws):
+        masses = np.exp(-np.abs(x - s.count(3)))
+        outputs[s] = masses / masses.sum()
+    profile = RepeatedSampleProfile(Groups(outputs), size, draws)
+
+    def on(data):
+        return np.mean([outputs[tuple(sorted(s))] for s in itertools.product(data, repeat=draws)], axis=0)
+
+    rest = list(range(size - 1))
+    data, neighbour = on([3, *rest]), on([2, *rest])
+    assert np.all(profile.remove(EPSILONS) >= stick(data, neighbour) - 1e-14)
+    assert np.all(profile.add(EPSILONS) >= stick(neighbour, data) - 1e-14)
+
+
 def test_one_draw_with_replacement_is_one_without():
     inner = gaussian(noise_multiplier=1.0, adjacency="replace_one")
     with_one, without = (make(inner, size=50, draws=1) for make in (repeated_sample, fixed_sample))
