@@ -39,6 +39,7 @@ CASES = [(discrete_laplace(*c, ADD), laplace_pair(*c)) for c in LAPLACES]
 CASES += [(k_ary_response(*c, REPLACE), response_pair(*c)) for c in RESPONSES]
 
 
+@pytest.mark.theorem("docs/theory/samples.md, Theorem 3", exact=True, sharp=True)
 @pytest.mark.cases(4)
 @pytest.mark.parametrize(("guarantee", "pair"), CASES)
 def test_the_profile_is_that_of_the_outputs(guarantee, pair):

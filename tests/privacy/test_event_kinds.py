@@ -212,6 +212,7 @@ def test_numbers_out_of_range_and_kinds_without_a_proof_are_refused(event, adjac
         from_dp_event(event, adjacency=adjacency)
 
 
+@pytest.mark.theorem("docs/theory/samples.md, Theorem 2", exact=True, sharp=True)
 def test_a_tree_has_the_height_that_dp_accounting_counts():
     """Its Renyi accountant knows trees if a row is replaced by none, which moves them half as far."""
     for steps in (1, 7, 8, 100, [3, 20, 5]):
@@ -257,3 +258,28 @@ def test_samples_with_replacement_cost_more_than_without():
     without = from_dp_event(de.SampledWithoutReplacementDpEvent(1000, 10, inner), adjacency="replace_one")
     repeated = from_dp_event(de.SampledWithReplacementDpEvent(1000, 10, inner), adjacency="replace_one")
     assert without.epsilon(1e-6) < repeated.epsilon(1e-6) < from_dp_event(inner, adjacency="replace_one").epsilon(1e-6)
+
+
+@pytest.mark.theorem("docs/theory/samples.md, Theorem 2", exact=True, sharp=True)
+@pytest.mark.parametrize("steps", [1, 2, 3, 6, 7, 9])
+def test_no_replaced_row_moves_a_tree_further(steps):
+    """The nodes above each leaf, and the largest squared distance of a row in one leaf from one in another."""
+    above = []
+    for leaf in range(steps):
+        nodes, width = [], 1
+        while width <= steps:
+            start = leaf // width * width
+            nodes += [(start, width)] if start + width <= steps else []
+            width *= 2
+        above.append(nodes)
+    largest = 0.0
+    for first in above:
+        for second in above:
+            for sign in (-1.0, 1.0):
+                moved = dict.fromkeys(first, 1.0)
+                for node in second:
+                    moved[node] = moved.get(node, 0.0) - sign
+                largest = max(largest, sum(each**2 for each in moved.values()))
+    found = from_dp_event(de.SingleEpochTreeAggregationDpEvent(1.0, steps), adjacency="replace_one")
+    assert found.gaussian_mu**2 >= largest * (1 - 1e-12)
+    assert found.gaussian_mu**2 == pytest.approx(largest, rel=1e-9)

@@ -54,7 +54,7 @@ def subsets(rows):
 
 @pytest.mark.cases(8)
 @pytest.mark.parametrize("seed", range(40))
-@pytest.mark.theorem("Zhu, Dong, Wang 2022, Theorem 11")
+@pytest.mark.theorem("Zhu, Dong, Wang 2022, Theorem 11", "docs/theory/samples.md, Theorem 1", exact=True)
 def test_a_poisson_sample_is_never_below_all_samples(seed):
     rate = (0.05, 0.3, 0.7, 0.95)[seed % 4]
     rows = list(range(3))
@@ -72,6 +72,7 @@ def test_a_poisson_sample_is_never_below_all_samples(seed):
         assert np.all(profile.add(EPSILONS) >= stick(smaller, larger) - 1e-15)
 
 
+@pytest.mark.theorem("Zhu, Dong, Wang 2022, Theorem 11", "docs/theory/samples.md, Theorem 1", exact=True, sharp=True)
 @pytest.mark.parametrize("rate", [1e-6, 0.05, 0.5, 0.99])
 def test_a_poisson_sample_of_one_row_attains_it(rate):
     pair = np.array([0.7, 0.2, 0.1]), np.array([0.1, 0.3, 0.6])
@@ -87,7 +88,7 @@ def test_a_poisson_sample_of_one_row_attains_it(rate):
 
 @pytest.mark.cases(4)
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.theorem("Balle, Barthe, Gaboardi 2018, Theorem 9")
+@pytest.mark.theorem("Balle, Barthe, Gaboardi 2018, Theorem 9", exact=True)
 def test_a_sample_without_replacement_is_never_below_all_samples(seed):
     universe, draws = range(5), 2
     outputs = table([frozenset(s) for s in itertools.combinations(universe, draws)], seed)
@@ -120,7 +121,7 @@ class Groups:
 
 @pytest.mark.cases(4)
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.theorem("Balle, Barthe, Gaboardi 2018, Theorem 10")
+@pytest.mark.theorem("Balle, Barthe, Gaboardi 2018, Theorem 10", exact=True)
 def test_a_sample_with_replacement_is_never_below_all_samples(seed):
     size, draws = 3, (1, 2, 3)[seed % 3]
     outputs = table(list(itertools.combinations_with_replacement(range(4), draws)), seed)
@@ -151,6 +152,24 @@ def test_a_sum_over_a_sample_with_replacement_is_never_below_all_samples(size, d
     data, neighbour = on([3, *rest]), on([2, *rest])
     assert np.all(profile.remove(EPSILONS) >= stick(data, neighbour) - 1e-14)
     assert np.all(profile.add(EPSILONS) >= stick(neighbour, data) - 1e-14)
+
+
+@pytest.mark.theorem(
+    "Balle, Barthe, Gaboardi 2018, Theorem 9", "Balle, Barthe, Gaboardi 2018, Theorem 10", exact=True, sharp=True
+)
+@pytest.mark.parametrize("size", [1, 2, 20])
+def test_one_draw_attains_the_bounds_on_samples_of_fixed_size(size):
+    """All other rows give what the replaced row gives after it is replaced."""
+    pair = np.array([0.7, 0.2, 0.1]), np.array([0.1, 0.3, 0.6])
+    exact = stick((pair[0] + (size - 1) * pair[1]) / size, pair[1])
+    one_way = Supremum([pair])
+    groups = SimpleNamespace(of_rows=lambda _: SimpleNamespace(best_profile=lambda: one_way))
+    inner = one_way.remove(EPSILONS) >= one_way.add(EPSILONS)
+    for profile in (FixedSampleProfile(one_way, 1 / size), RepeatedSampleProfile(groups, size, 1)):
+        found = profile.remove(EPSILONS)
+        assert np.all(found >= exact - 1e-16)
+        near = found <= exact * (1 + 1e-8) + 1e-13
+        assert np.all(near[inner]) if size == 1 else near[0]
 
 
 def test_one_draw_with_replacement_is_one_without():

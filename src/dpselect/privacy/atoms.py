@@ -29,7 +29,10 @@ _MOST_ATOMS: Final = 2_000
 
 @dataclass(frozen=True)
 class AtomsProfile(SymmetricProfile):
-    """The profile of a pair by its positive losses, ascending, and their masses under P. Negative ones mirror them."""
+    """The profile of a pair by its positive losses, ascending, and their masses under P. Negative ones mirror them.
+
+    Source: docs/theory/samples.md, Theorem 3.
+    """
 
     losses: tuple[float, ...]
     masses: tuple[float, ...]

@@ -116,7 +116,7 @@ def _permute_and_flip(event: Any, adjacency: Adjacency, read: Read) -> Guarantee
 
 @event_kind("ExponentialMechanismDpEvent")
 def _exponential(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noqa: ARG001
-    """Its epsilon, and epsilon**2 / 8 zCDP. Source: Cesar, Rogers 2021."""
+    """Its epsilon, and epsilon**2 / 8 zCDP (Cesar, Rogers 2021)."""
     pure = pure_dp(epsilon=event.epsilon, adjacency=adjacency)
     return replace(pure, renyi_curve=LinearRenyi(pure.pure_epsilon**2 / 8.0 * ROUND_UP), lower_profile=None)
 
@@ -178,7 +178,7 @@ def _with_replacement(event: Any, adjacency: Adjacency, read: Read) -> Guarantee
 def _tree(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noqa: ARG001
     """Gaussian noise on each node above a leaf. A replaced row moves at most as many nodes as the largest tree is high.
 
-    By up to twice its norm each, or by its norm in twice as many nodes. Source: Kairouz et al. 2021, Appendix D.
+    By up to twice its norm each, or by its norm in twice as many nodes. Source: docs/theory/samples.md, Theorem 2.
     """
     _expect_replacement(event, adjacency)
     noise = number("noise_multiplier", event.noise_multiplier, above=0.0, rounding="down")

@@ -45,8 +45,8 @@ def _inside(epsilons: Array, rate: float) -> Array:
 class PoissonSampleProfile(TwoSidedProfile):
     """The profile of a mechanism on a Poisson sample, under adding or removing a row.
 
-    If (P, Q) dominates the mechanism, ((1-q) Q + q P, Q) dominates it on the sample, and the other way round. Source:
-    Zhu, Dong, Wang 2022, Theorem 11.
+    If (P, Q) dominates the mechanism, ((1-q) Q + q P, Q) dominates it on the sample, and the other way round.
+    Source: docs/theory/samples.md, Theorem 1; Zhu, Dong, Wang 2022, Theorem 11.
     """
 
     inner: PrivacyProfile

@@ -23,7 +23,7 @@ _TAKES: Final = (
 
 
 def gaussian_dp(mu: Any, adjacency: Adjacency) -> Guarantee:
-    """The guarantee of mu-Gaussian differential privacy (Dong, Roth, Su 2022, Definition 2.6).
+    """The guarantee of mu-Gaussian differential privacy.
 
     >>> round(gaussian_dp(0.25, Adjacency.ADD_OR_REMOVE_ONE).epsilon(delta=1e-6), 4)
     1.0607
