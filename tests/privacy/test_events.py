@@ -181,3 +181,9 @@ def test_many_equal_events_are_counted():
     many = from_dp_event(de.ComposedDpEvent([SAMPLED] * 300 + [GAUSSIAN]))
     counted = from_dp_event(de.ComposedDpEvent([de.SelfComposedDpEvent(SAMPLED, 300), GAUSSIAN]))
     assert many.epsilon(1e-5) == counted.epsilon(1e-5)
+
+
+def test_steps_within_a_whole_sample_are_all_counted():
+    five = de.PoissonSampledDpEvent(1.0, de.SelfComposedDpEvent(SAMPLED, 5))
+    found = from_dp_event(de.SelfComposedDpEvent(five, 3))
+    assert found.epsilon(1e-5) == from_dp_event(de.SelfComposedDpEvent(SAMPLED, 15)).epsilon(1e-5)

@@ -79,8 +79,8 @@ def _part(event: Any, count: int, adjacency: Adjacency) -> tuple[Guarantee, int]
         raise ArgumentError(f"event: cannot account {kind}. The known kinds are {', '.join(sorted([*KINDS, *_LATER]))}")
     one = KINDS[kind](event, adjacency, _read)
     if count > 1 and one.terms.get("mechanism") == "dp-sgd":
-        steps = {name: value for name, value in one.terms.items() if name not in ("mechanism", "steps")}
-        return dp_sgd(**steps, steps=count, adjacency=adjacency), 1
+        settings = {name: one.terms[name] for name in ("noise_multiplier", "sampling_rate")}
+        return dp_sgd(**settings, steps=count * one.terms["steps"], adjacency=adjacency), 1
     return one, count
 
 
