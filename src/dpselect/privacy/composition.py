@@ -68,7 +68,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     privacy-loss curve of the result is not a filter. A fully adaptive choice of later guarantees needs the ledger.
 
     Args:
-        guarantees: the guarantees, one for each run, all with the same adjacency.
+        guarantees: one for each run, all with the same adjacency. Each may be what `as_guarantee` takes.
 
     Returns:
         One guarantee of all outputs together. It is interactive if one of the mechanisms is.
@@ -187,7 +187,7 @@ def worst_of(*guarantees: Guarantee) -> Guarantee:
     mixing over the row's part stays below the maximum.
 
     Args:
-        guarantees: the guarantee of each part's mechanism, all with the same adjacency.
+        guarantees: the guarantee of each part's mechanism, or what `as_guarantee` takes, all with the same adjacency.
 
     Returns:
         A guarantee that holds whichever part the row is in.
