@@ -43,8 +43,15 @@ KINDS: Final[dict[str, EventKind]] = {}
 
 
 def event_kind(name: str) -> Callable[[EventKind], EventKind]:
-    """Return a decorator that registers the kind of event with this class name."""
-    return lambda kind: KINDS.setdefault(name, kind)
+    """Return a decorator that registers the kind of event with this class name. It raises if there is one already."""
+
+    def register(kind: EventKind) -> EventKind:
+        if name in KINDS:
+            raise ArgumentError(f"the kind of event {name} exists already")
+        KINDS[name] = kind
+        return kind
+
+    return register
 
 
 def _moved(adjacency: Adjacency) -> int:

@@ -190,7 +190,7 @@ def fixed_sample(inner: Guarantee, *, size: int, draws: int) -> Guarantee:
     size, draws = _under_replacement(inner, size, draws, at_most=integer("source_dataset_size", size, at_least=1))
     if draws == size:
         return inner
-    rate = number("rate", draws / size) * ROUND_UP
+    rate = min(draws / size * ROUND_UP, 1.0)
     return _sampled(inner, FixedSampleProfile(inner.best_profile(), rate), rate)
 
 

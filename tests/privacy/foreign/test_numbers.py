@@ -35,6 +35,7 @@ def test_they_are_the_constructors(thing, same):
         assert found.epsilon(delta) == pytest.approx(same.epsilon(delta), rel=1e-11)
     assert found.pure_epsilon == same.pure_epsilon
     assert found.failure == same.failure
+    assert found.terms["rests"] == "on the caller's word"
     assert as_guarantee(thing, adjacency="replace_one").adjacency == "replace_one"
 
 

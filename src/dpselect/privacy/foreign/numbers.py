@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from dpselect.errors import ArgumentError, number
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.foreign.opacus import read_state
-from dpselect.privacy.foreign_kinds import foreign_reader, is_plain_number, own_adjacency
+from dpselect.privacy.foreign_kinds import ON_THE_CALLERS_WORD, foreign_reader, is_plain_number, own_adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.mechanisms.known_curves import from_profile, zcdp
@@ -58,6 +59,11 @@ def named_parameters(given: Mapping[Any, Any], adjacency: Adjacency) -> Guarante
 @foreign_reader("builtins", takes=_TAKES)
 def read_numbers(thing: Any, adjacency: Adjacency | None) -> Guarantee | None:
     """Read a pair, parameters by name, or a curve of pairs. None for other objects of Python's own types."""
+    found = _read(thing, adjacency)
+    return found if found is None else replace(found, terms={"rests": ON_THE_CALLERS_WORD, **found.terms})
+
+
+def _read(thing: Any, adjacency: Adjacency | None) -> Guarantee | None:
     relation = own_adjacency("this", None, adjacency)
     if isinstance(thing, Mapping):
         return named_parameters(thing, relation) or read_state(thing, adjacency)

@@ -5,6 +5,7 @@ Its discretised random variables are estimates with an error of their own, so th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -29,7 +30,7 @@ class _VariableAccountant(Protocol):
 
 def _laplace(prv: Any, adjacency: Adjacency) -> Guarantee:
     epsilon = number("mu", prv.mu, above=0.0, rounding="up")
-    return laplace(scale=1.0 / epsilon, adjacency=adjacency)
+    return laplace(scale=math.nextafter(1.0 / epsilon, 0.0), adjacency=adjacency)
 
 
 def _sampled(prv: Any, adjacency: Adjacency) -> Guarantee:
