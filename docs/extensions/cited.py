@@ -67,6 +67,7 @@ CITED = {
         "Koskela, Tobaben, Honkela 2023",
     ): "test: ledger/test_accounting.py: test_a_full_filter_keeps_its_promise_on_gaussians",
     ("ledger/filters.py", "Lecuyer 2021"): "entry: docs/theory/odometer.md, Theorem 1",
+    ("privacy/event_kinds.py", "Cesar, Rogers 2021"): "test: privacy/test_event_kinds.py: test_kinds_of_newer_releases",
     ("ledger/filters.py", "Rogers et al. 2016"): "entry: docs/theory/odometer.md, Theorem 1",
     (
         "ledger/filters.py",

@@ -91,7 +91,7 @@ class OneRunAudit:
     labels: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        _of_canaries(self.claim)
+        object.__setattr__(self, "claim", _of_canaries(self.claim))
         if np.ndim(self.canary_rows) != 2 or np.shape(self.canary_labels) != np.shape(self.canary_rows)[:1]:
             raise ArgumentError(
                 "canary_rows must be of shape (canaries, columns) and canary_labels of shape (canaries,)"
@@ -119,7 +119,8 @@ class OneRunAudit:
 
 
 def _of_canaries(claim: Guarantee) -> Guarantee:
-    if promise("claim", claim).adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
+    claim = promise("claim", claim)
+    if claim.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
         raise AdjacencyError("claim must be under add_or_remove_one: a coin adds or removes a canary")
     return claim
 

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dpselect.privacy import Guarantee
-from dpselect.privacy.promises import promise
+from dpselect.privacy.promises import hold_promises
 from dpselect.randomness import RandomSource
 
 __all__ = ["FiniteSubject", "Subject"]
@@ -37,7 +37,7 @@ class Subject:
     claim: Guarantee
 
     def __post_init__(self) -> None:
-        promise("claim", self.claim)
+        hold_promises(self, "claim")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,4 +57,4 @@ class FiniteSubject:
     claim: Guarantee
 
     def __post_init__(self) -> None:
-        promise("claim", self.claim)
+        hold_promises(self, "claim")

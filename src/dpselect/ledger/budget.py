@@ -24,6 +24,7 @@ from dpselect.numerics.digits import rounded_down
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.notebook import grid
 from dpselect.privacy.output.amounts import Exact, charged_amount
+from dpselect.privacy.promises import promise_or_output
 from dpselect.privacy.release import Receipt
 from dpselect.records.claims import claim_refusal
 
@@ -207,6 +208,7 @@ class Budget:
         `ArgumentError` for an identifier with other terms. Nothing is charged then. `LedgerUnavailableError` may leave
         a charge, never a run without one.
         """
+        guarantee = promise_or_output("guarantee", guarantee)
         adjacency = worst(guarantee).adjacency
         asked = None if delta is None else charged_amount("delta", delta)
         price = self._accounting.price(self._terms, guarantee, asked)
@@ -386,6 +388,7 @@ class PricedBudget:
         claim: str | None = None,
     ) -> Charge:
         """`Budget.reserve` at this delta. An output guarantee keeps its own."""
+        guarantee = promise_or_output("guarantee", guarantee)
         has_one = isinstance(guarantee, OutputGuarantee) or (self._own and math.isfinite(guarantee.pure_epsilon))
         return self._budget.reserve(  # payments: a budget with a delta hands on to the budget
             guarantee,

@@ -1,4 +1,5 @@
 from .adjacency import Adjacency as Adjacency
+from .as_guarantee import as_guarantee as as_guarantee
 from .bases import base_mechanism as base_mechanism
 from .composition import compose as compose, worst_of as worst_of
 from .events import from_dp_event as from_dp_event

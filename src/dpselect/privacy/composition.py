@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from dpselect.caching import counted
 from dpselect.errors import ArgumentError
 from dpselect.numerics.logs import ROUND_UP, sum_up
 from dpselect.numerics.search import Array
-from dpselect.privacy.adjacency import Adjacency, common_adjacency
+from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.below import composed_below
+from dpselect.privacy.group import times_up
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.composition import BothLosses, compose_distributions
 from dpselect.privacy.losses.pld import WIDEST, LossProfile, LossSource, composed_interval, discretisable, farthest
@@ -24,7 +25,7 @@ from dpselect.privacy.profile import PrivacyProfile, RandomizedResponseProfile, 
 from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
 
-__all__ = ["compose", "worst_of"]
+__all__ = ["compose", "compose_counted", "worst_of"]
 
 
 _NOTHING: Final = RandomizedResponseProfile(0.0, 1.0)
@@ -67,7 +68,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     privacy-loss curve of the result is not a filter. A fully adaptive choice of later guarantees needs the ledger.
 
     Args:
-        guarantees: the guarantees, one for each run, all with the same adjacency.
+        guarantees: one for each run, all with the same adjacency. Each may be what `as_guarantee` takes.
 
     Returns:
         One guarantee of all outputs together. It is interactive if one of the mechanisms is.
@@ -76,20 +77,57 @@ def compose(*guarantees: Guarantee) -> Guarantee:
         AdjacencyError: if adjacencies differ.
         ArgumentError: if no guarantee is given, or something else than a guarantee (`PromiseError`).
     """
-    adjacency = _common("compose", guarantees)
+    guarantees = _common("compose", guarantees)
     if len(guarantees) == 1:
         return guarantees[0]
-    interactive = any(g.interactive for g in guarantees)
-    mus = [g.gaussian_mu for g in guarantees]
-    if all(mu is not None for mu in mus):
-        whole = gaussian(noise_multiplier=1.0 / math.hypot(*[mu or 0.0 for mu in mus]), adjacency=adjacency)
+    return _composed(
+        list(Counter(guarantees).items()),
+        failures=[g.failure for g in guarantees],
+        pure=sum_up([g.pure_epsilon for g in guarantees]),
+        mu=math.hypot(*[g.gaussian_mu or 0.0 for g in guarantees]),
+        terms={"composition": [dict(g.terms) for g in guarantees]},
+    )
+
+
+def compose_counted(parts: Sequence[tuple[Guarantee, int]]) -> Guarantee:
+    """`compose` of guarantees that each run so many times, which may be very many."""
+    counts: Counter[Guarantee] = Counter()
+    for guarantee, count in parts:
+        counts[guarantee] += count
+    distinct = list(counts.items())
+    if len(distinct) == 1 and distinct[0][1] == 1:
+        return distinct[0][0]
+    common_adjacency(g.adjacency for g, _ in distinct)
+    found = _composed(
+        distinct,
+        failures=[times_up(g.failure, count) for g, count in distinct],
+        pure=sum_up([times_up(g.pure_epsilon, count) for g, count in distinct]),
+        mu=math.hypot(*[(g.gaussian_mu or 0.0) * math.sqrt(count) for g, count in distinct]) * ROUND_UP,
+        terms={"composition": [{"count": count, **g.terms} for g, count in distinct]},
+    )
+    if found.gaussian_mu is None:
+        return found
+    # not of the mu that was rounded up
+    return replace(found, lower_profile=composed_below([(g.lower_profile, count) for g, count in distinct], None))
+
+
+def _composed(
+    distinct: Sequence[tuple[Guarantee, int]],
+    *,
+    failures: Sequence[float],
+    pure: float,
+    mu: float,
+    terms: Mapping[str, Any],
+) -> Guarantee:
+    """The composition of distinct guarantees by their counts, given the sums of their numbers, rounded up."""
+    adjacency = distinct[0][0].adjacency
+    interactive = any(g.interactive for g, _ in distinct)
+    if all(g.gaussian_mu is not None for g, _ in distinct):
+        whole = gaussian(noise_multiplier=1.0 / mu, adjacency=adjacency)
         return replace(whole, interactive=interactive)
-    distinct = [(g, count) for g, count in Counter(guarantees).items()]
     curves = [(g.renyi_curve, count) for g, count in distinct]
     # one minus a product of one minus each, without cancellation, or their sum where that rounds better
-    failures = [g.failure for g in guarantees]
-    product = -math.expm1(math.fsum(math.log1p(-f) for f in failures)) * ROUND_UP
-    pure = sum_up([g.pure_epsilon for g in guarantees])
+    product = -math.expm1(math.fsum(count * math.log1p(-g.failure) for g, count in distinct)) * ROUND_UP
     known = [(curve, count) for curve, count in curves if curve is not None]
     curve = SumRenyi.of(known) if len(known) == len(curves) else None
     loss = ComposedLoss.of([(g.loss_source(), count) for g, count in distinct])
@@ -103,7 +141,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     return Guarantee(
         adjacency=adjacency,
         theorem="adaptive composition",
-        terms={"composition": [dict(g.terms) for g in guarantees]},
+        terms=terms,
         failure=min(product, sum_up(failures), 1.0),
         pure_epsilon=pure,
         renyi_curve=curve,
@@ -149,7 +187,7 @@ def worst_of(*guarantees: Guarantee) -> Guarantee:
     mixing over the row's part stays below the maximum.
 
     Args:
-        guarantees: the guarantee of each part's mechanism, all with the same adjacency.
+        guarantees: the guarantee of each part's mechanism, or what `as_guarantee` takes, all with the same adjacency.
 
     Returns:
         A guarantee that holds whichever part the row is in.
@@ -158,12 +196,12 @@ def worst_of(*guarantees: Guarantee) -> Guarantee:
         AdjacencyError: if adjacencies differ.
         ArgumentError: if no guarantee is given, or something else than a guarantee (`PromiseError`).
     """
-    adjacency = _common("worst_of", guarantees)
+    guarantees = _common("worst_of", guarantees)
     if len(guarantees) == 1:
         return guarantees[0]
     curves = [g.renyi_curve for g in guarantees]
     return Guarantee(
-        adjacency=adjacency,
+        adjacency=guarantees[0].adjacency,
         theorem="the larger of disjoint parts (quasi-convexity): "
         + "; ".join(dict.fromkeys(g.theorem for g in guarantees)),
         terms={"worst_of": [dict(g.terms) for g in guarantees]},
@@ -175,7 +213,9 @@ def worst_of(*guarantees: Guarantee) -> Guarantee:
     )
 
 
-def _common(function: str, guarantees: tuple[Guarantee, ...]) -> Adjacency:
+def _common(function: str, guarantees: tuple[Any, ...]) -> tuple[Guarantee, ...]:
     if not guarantees:
         raise ArgumentError(f"{function} needs at least one guarantee")
-    return common_adjacency(g.adjacency for g in promises("guarantees", guarantees))
+    parsed = promises("guarantees", guarantees)
+    common_adjacency(g.adjacency for g in parsed)
+    return parsed

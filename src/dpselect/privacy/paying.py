@@ -53,7 +53,7 @@ class Payment:
     receipt: Receipt | None = None
 
     def __post_init__(self) -> None:
-        promise_or_output("guarantee", self.guarantee)
+        object.__setattr__(self, "guarantee", promise_or_output("guarantee", self.guarantee))
         if self.spender is not None:
             expect("spender", self.spender, Spender)
 
@@ -78,7 +78,7 @@ class Payment:
             return cls(None, guarantee, identifier or "")
         payment = cls(spender, guarantee, secrets.token_hex(16) if identifier is None else identifier)
         refuse_while_starting("a paid run")
-        return replace(payment, receipt=spender.reserve(guarantee, label=label, identifier=payment.identifier))
+        return replace(payment, receipt=spender.reserve(payment.guarantee, label=label, identifier=payment.identifier))
 
     def close(self, output: Any = IN_FULL) -> Receipt | None:
         """Settle at the realised price of the output. Without an output, or with a plain guarantee, settle in full.

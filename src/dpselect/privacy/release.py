@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.notebook import card
 from dpselect.privacy.output.guarantee import OutputGuarantee, RealisedPrice
-from dpselect.privacy.promises import promise
+from dpselect.privacy.promises import hold_promises
 
 __all__ = ["ClaimSpender", "Receipt", "Release", "Spender"]
 
@@ -53,7 +53,7 @@ class Release:
     realised: RealisedPrice | None = None
 
     def __post_init__(self) -> None:
-        promise("guarantee", self.guarantee)
+        hold_promises(self, "guarantee")
 
     def processed(self, function: Callable[[Any], Any]) -> Self:
         """Post-processing: the value becomes (cell, function(value)), and every price stays.

@@ -18,6 +18,7 @@ from dpselect.numerics.search import Array, minimise
 
 __all__ = [
     "SEARCH_ORDERS",
+    "AffineRenyi",
     "LinearRenyi",
     "MaximumRenyi",
     "RenyiCurve",
@@ -63,6 +64,18 @@ class LinearRenyi:
     def __call__(self, orders: Array) -> Array:
         with np.errstate(over="ignore"):
             return self.rho * np.asarray(orders, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class AffineRenyi:
+    """xi + rho * order: (xi, rho)-zero-concentrated differential privacy (Bun, Steinke 2016, Definition 1.1)."""
+
+    xi: float
+    rho: float
+
+    def __call__(self, orders: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return (self.xi + self.rho * np.asarray(orders, dtype=np.float64)) * ROUND_UP
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dpselect.accounting import threshold_stopping
 from dpselect.errors import number
 from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.boundary import silence
-from dpselect.privacy.promises import promise
+from dpselect.privacy.promises import hold_promises, promise
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Geometric, Repetitions
 from dpselect.selection.candidates import Candidate, Outcome, Selector, output_of, run_once
@@ -49,7 +49,7 @@ class SelectAbove(Selector):
     max_runs: int | None = None
 
     def __post_init__(self) -> None:
-        promise("base", self.base)
+        hold_promises(self, "base")
         object.__setattr__(self, "threshold", number("threshold", self.threshold, finite=False))
 
     @property

@@ -8,7 +8,7 @@ from functools import lru_cache
 from dpselect.accounting import best_of
 from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.boundary import silence
-from dpselect.privacy.promises import promise
+from dpselect.privacy.promises import hold_promises, promise
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law
@@ -43,7 +43,7 @@ class SelectBest(Selector):
     base: Guarantee
 
     def __post_init__(self) -> None:
-        promise("base", self.base)
+        hold_promises(self, "base")
         expect_law(self.repetitions)
 
     @property

@@ -12,7 +12,7 @@ from dpselect.mechanisms import Mechanism
 from dpselect.privacy import Guarantee, Release
 from dpselect.privacy.boundary import run_confined
 from dpselect.privacy.nothing_found import warn_if_nothing_found
-from dpselect.privacy.promises import promise
+from dpselect.privacy.promises import hold_promises
 from dpselect.randomness import RandomSource
 from dpselect.selection.rehearsal import Rehearsal, rehearse_candidate
 
@@ -57,7 +57,7 @@ class PrivateCandidate:
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        promise("guarantee", self.guarantee)
+        hold_promises(self, "guarantee")
 
     def __call__(self, random: RandomSource) -> tuple[float, Any]:
         """One run."""

@@ -14,7 +14,7 @@ from dpselect.accounting import conditional_sampling
 from dpselect.errors import number
 from dpselect.privacy import Guarantee
 from dpselect.privacy.boundary import run_confined, silence
-from dpselect.privacy.promises import promise
+from dpselect.privacy.promises import hold_promises
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Geometric, Repetitions
 from dpselect.selection.candidates import Candidate, Outcome, Selector, output_of, run_once
@@ -54,7 +54,7 @@ class SelectAcceptable(Selector):
     base: Guarantee
 
     def __post_init__(self) -> None:
-        promise("base", self.base)
+        hold_promises(self, "base")
         if not callable(self.acceptable):
             raise TypeError("acceptable must be callable: acceptable(score, output) -> bool")
         object.__setattr__(self, "floor", number("floor", self.floor, at_least=1e-100, below=1.0))

@@ -11,7 +11,7 @@ from dpselect.accounting.candidates.dummies import select_among_dummies
 from dpselect.errors import integer, number
 from dpselect.privacy import Guarantee
 from dpselect.privacy.boundary import silence
-from dpselect.privacy.promises import promise
+from dpselect.privacy.promises import hold_promises
 from dpselect.randomness import RandomSource
 from dpselect.selection.candidates import Candidate, Selector, run_once
 
@@ -61,7 +61,7 @@ class SelectWithDummies(Selector):
     sharpness: float = math.inf
 
     def __post_init__(self) -> None:
-        promise("base", self.base)
+        hold_promises(self, "base")
         object.__setattr__(self, "threshold", number("threshold", self.threshold))
 
     @property

@@ -20,7 +20,7 @@ from dpselect.mechanisms import Mechanism, NoisyCount, discrete_laplace
 from dpselect.mechanisms.grid import grid_at_most, round_to_grid
 from dpselect.privacy import Adjacency, Guarantee, Spender, compose, pure_dp, worst_of
 from dpselect.privacy.output.amounts import epsilon_used
-from dpselect.privacy.promises import promise
+from dpselect.privacy.promises import hold_promises, promise
 from dpselect.randomness import RandomSource
 from dpselect.selection.candidates import PrivateCandidate
 
@@ -49,7 +49,7 @@ class Scorer:
 
     def __post_init__(self) -> None:
         if self.guarantee is not None:
-            promise("guarantee", self.guarantee)
+            hold_promises(self, "guarantee")
 
     def beside(self, value: object, *, disjoint_rows: bool) -> Guarantee:
         """The guarantee of a value and its score: composed, or the worse of the two on disjoint rows."""

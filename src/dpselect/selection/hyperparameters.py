@@ -11,7 +11,7 @@ from dpselect.accounting import best_of
 from dpselect.errors import flag, integer, number
 from dpselect.mechanisms import Mechanism, NoisyCount
 from dpselect.privacy import Guarantee, Release, compose, worst_of
-from dpselect.privacy.promises import promise, refusal
+from dpselect.privacy.promises import hold_promises, promise, refusal
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Repetitions
 from dpselect.selection.best import best_outcome
@@ -43,8 +43,7 @@ class TwoSetGuarantee:
     total: Guarantee
 
     def __post_init__(self) -> None:
-        for name in ("training", "validation", "total"):
-            promise(name, getattr(self, name))
+        hold_promises(self, "training", "validation", "total")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +55,7 @@ class TwoSetRelease(Release):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("training", "validation"):
-            promise(name, getattr(self, name))
+        hold_promises(self, "training", "validation")
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,7 @@ class SelectHyperparameters(Mechanism):
     may_overlap: bool = True
 
     def __post_init__(self) -> None:
-        promise("training", self.training)
+        hold_promises(self, "training")
 
     @cached_property
     def prices(self) -> TwoSetGuarantee:

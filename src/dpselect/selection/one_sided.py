@@ -13,7 +13,7 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee
 from dpselect.privacy.boundary import silence
-from dpselect.privacy.promises import promise
+from dpselect.privacy.promises import hold_promises
 from dpselect.randomness import RandomSource
 from dpselect.selection.candidates import Candidate, Selector, run_once
 
@@ -77,7 +77,7 @@ class ThresholdSearch(Selector):
     failure_probability: float | None = None
 
     def __post_init__(self) -> None:
-        promise("base", self.base)
+        hold_promises(self, "base")
         bars = tuple(number("thresholds", bar, finite=False) for bar in self.thresholds)
         if not bars or any(not later < earlier for earlier, later in pairwise(bars)):
             raise ArgumentError("thresholds must be at least one number, each below the one before")

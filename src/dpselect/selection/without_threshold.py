@@ -102,7 +102,8 @@ class SelectWithoutThreshold(Selector):
         Traceback (most recent call last):
         dpselect.errors.ArgumentError: the theorem asks for 10^12.7 runs, above most_runs = 1e+07; choose ...
         """
-        if not math.isfinite(promise("base", base).pure_epsilon):
+        base = promise("base", base)
+        if not math.isfinite(base.pure_epsilon):
             raise BoundUnavailableError("the theorem needs a guarantee with an epsilon outside a failure mass")
         needed = runs_needed(
             candidates=candidates,

@@ -22,7 +22,7 @@ from dpselect.errors import ArgumentError, BudgetError, PromiseError, flag, numb
 from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.boundary import run_confined
-from dpselect.privacy.promises import promise, promises, refusal
+from dpselect.privacy.promises import one_or_several, promise, refusal
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Repetitions
 from dpselect.searching import Design
@@ -359,7 +359,7 @@ def _parts(base: Callable[[float], Any], noise: float) -> tuple[Guarantee, ...]:
     found = base(noise)
     if isinstance(found, Sequence) and not found:
         raise refusal("what base returns", found, "a Guarantee, or one for each part of the data")
-    return promises("what base returns", (found,) if not isinstance(found, Sequence) else found)
+    return one_or_several("what base returns", found)
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Any, Final
 
 from dpselect.accounting.planning.search_prices import SearchPrice, longest_within
-from dpselect.errors import ArgumentError, BudgetError, integer, number
+from dpselect.errors import ArgumentError, BudgetError, PromiseError, integer, number
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
-from dpselect.privacy.promises import promises, refusal
+from dpselect.privacy.promises import one_or_several, refusal
 from dpselect.repetitions import Repetitions
 from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.options import Execution, SearchRequest, SearchStore
@@ -56,14 +56,15 @@ def make_plan(request: SearchRequest, store: SearchStore, execution: Execution, 
     """Check and price a search. See `tune` for the arguments and the errors."""
     space, base, proposal = request.space, request.base, request.proposal
     space = space if isinstance(space, Space) else Space(space)
-    if not isinstance(base, (Guarantee, Sequence)) or not base:
+    try:
+        parts = one_or_several("base", base)
+    except PromiseError:
         raise refusal(
             "base",
             base,
             "a Guarantee of one run, no matter what its parameters (or one for each part of the data; "
             "to choose the noise for a total, use dpselect.accounting.calibrate first)",
-        )
-    parts = promises("base", (base,) if isinstance(base, Guarantee) else base)
+        ) from None
     if not isinstance(proposal, AdaptiveProposal | None):
         raise TypeError(
             "proposal must be an AdaptiveProposal or None: a sampler that is free to go where earlier scores lead it "

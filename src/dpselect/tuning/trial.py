@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
 
 from dpselect.privacy import Guarantee
 from dpselect.privacy.boundary import run_confined
-from dpselect.privacy.promises import promise
+from dpselect.privacy.promises import hold_promises
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning.limits import Limits, counting
 from dpselect.tuning.machine import Candidate
@@ -96,7 +96,7 @@ class SharedRelease(Generic[T]):
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        promise("guarantee", self.guarantee)
+        hold_promises(self, "guarantee")
 
 
 @dataclass(frozen=True, repr=False)

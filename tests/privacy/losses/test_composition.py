@@ -10,18 +10,22 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from hypothesis import given, settings, strategies as st
 from scipy.stats import binom
 
-from dpselect.privacy import Adjacency, compose, dp_sgd, laplace
-from dpselect.privacy.events import event_loss
+from dpselect.privacy import compose, dp_sgd, laplace
 from dpselect.privacy.losses import composition as loss_composition
 from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions, compose_losses, unit_mass
-from dpselect.privacy.losses.pld import DEFAULT_INTERVAL, LossProfile, composed_interval, pair_from_losses
+from dpselect.privacy.losses.pld import (
+    DEFAULT_INTERVAL,
+    LossProfile,
+    composed_interval,
+    pair_from_losses,
+    sampled_gaussian_loss,
+)
 from dpselect.privacy.profile import both_directions
 
 WIDTH = 0.01
@@ -197,12 +201,11 @@ def test_randomized_response_is_a_binomial():
 @pytest.mark.parametrize("steps", [1000, 10000])
 def test_dp_sgd_has_no_floor(steps):
     """The library's single transform stalls near 1e-14; in its bulk both agree."""
-    event = dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(1.0))
     single = privacy_loss_distribution.from_gaussian_mechanism(
         1.0, value_discretization_interval=1e-4, sampling_prob=0.01
     )
     theirs = single.self_compose(steps)
-    ours = event_loss(dp_accounting.SelfComposedDpEvent(event, steps), Adjacency.ADD_OR_REMOVE_ONE)(1e-4)
+    ours = sampled_gaussian_loss(1.0, 0.01, steps)(1e-4)
     for losses, peer in ((ours.remove, theirs._pmf_remove), (ours.add, theirs._pmf_add)):
         pair = pair_from_losses(losses)
         for epsilon in (0.5, 1.0, 2.0):

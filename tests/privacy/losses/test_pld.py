@@ -9,10 +9,15 @@ import pytest
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from hypothesis import given, strategies as st
 
-from dpselect.privacy import Adjacency, approximate_dp, compose, dp_sgd, gaussian, laplace, pure_dp, zcdp
-from dpselect.privacy.events import event_loss
+from dpselect.privacy import approximate_dp, compose, dp_sgd, gaussian, laplace, pure_dp, zcdp
 from dpselect.privacy.losses.composition import Losses
-from dpselect.privacy.losses.pld import LossProfile, pair_from_losses, profile_loss, suitable_interval
+from dpselect.privacy.losses.pld import (
+    LossProfile,
+    pair_from_losses,
+    profile_loss,
+    sampled_gaussian_loss,
+    suitable_interval,
+)
 from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
 from dpselect.privacy.profile import (
     GaussianProfile,
@@ -28,8 +33,7 @@ INFINITY = float("inf")
 
 
 def sampled(noise, rate, steps):
-    event = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise))
-    return event_loss(dp_accounting.SelfComposedDpEvent(event, steps), Adjacency.ADD_OR_REMOVE_ONE)
+    return sampled_gaussian_loss(noise, rate, steps)
 
 
 @pytest.mark.cases(1)

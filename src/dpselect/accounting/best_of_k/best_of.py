@@ -37,7 +37,7 @@ def best_of(
     - Only the best output is released: not K, not a losing run, not the time it took.
 
     Args:
-        base: the guarantee of one run, its score included.
+        base: the guarantee of one run, its score included, or what `as_guarantee` takes.
         repetitions: the distribution of K, public.
         bound: the name of one bound, or None, the default, for the smallest of "optimal", "renyi" and "pure". Each of
             these is valid by itself, and those that do not exist for the base are left out.

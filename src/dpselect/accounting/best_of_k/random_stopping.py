@@ -24,11 +24,11 @@ __all__ = [
 ]
 
 
-def _pure_epsilon(base: Guarantee, theorem: str) -> float:
+def _pure(base: Guarantee, theorem: str) -> Guarantee:
     base = promise("base", base)
     if base.failure > 0.0 or not math.isfinite(base.pure_epsilon):
         raise BoundUnavailableError(f"{theorem} needs a base with pure privacy; `best_of` prices every base")
-    return base.pure_epsilon
+    return base
 
 
 def theorem_3_2(base: Guarantee) -> Guarantee:
@@ -41,7 +41,8 @@ def theorem_3_2(base: Guarantee) -> Guarantee:
     >>> theorem_3_2(pure_dp(epsilon=1.0)).epsilon(delta=0)
     3.0
     """
-    return pure_dp(epsilon=3.0 * _pure_epsilon(base, "Theorem 3.2"), adjacency=base.adjacency)
+    base = _pure(base, "Theorem 3.2")
+    return pure_dp(epsilon=3.0 * base.pure_epsilon, adjacency=base.adjacency)
 
 
 def theorem_3_3_failure(*, stop_probability: SupportsFloat, probability: SupportsFloat) -> float:
@@ -114,7 +115,8 @@ def theorem_3_5(
     """
     gamma = number("stop_probability", stop_probability, at_least=1e-100, below=1.0)
     slack = number("slack", slack, above=0.0, below=0.5)
-    epsilon = _pure_epsilon(base, "Theorem 3.5")
+    base = _pure(base, "Theorem 3.5")
+    epsilon = base.pure_epsilon
     x = 2.0 * (1.0 + gamma) ** 2 / (slack * gamma**2)
     law = capped(Geometric(gamma=gamma), math.ceil((math.log(x) + math.log(math.log(x))) / gamma))
     return law, pure_dp(epsilon=3.0 * (epsilon + slack) * ROUND_UP, adjacency=base.adjacency)

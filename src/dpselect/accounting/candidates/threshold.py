@@ -43,7 +43,7 @@ def threshold_stopping(
     tries must stay secret (you must ensure both).
 
     Args:
-        base: the guarantee of one try, its score included.
+        base: the guarantee of one try, its score included, or what `as_guarantee` takes.
         stop_probability: the probability to stop after a failure, from 1e-100 to below 1; public.
         max_runs: the largest number of tries, at least 1. None, the default, sets no limit.
         truncation: how `max_runs` limits the tries. With "conditioned", the default, the coin's number of tries is

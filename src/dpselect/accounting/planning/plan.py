@@ -19,7 +19,7 @@ from dpselect.numerics.digits import rounded_up
 from dpselect.numerics.search import first_true, last_true
 from dpselect.privacy import Guarantee
 from dpselect.privacy.notebook import bound, grid
-from dpselect.privacy.promises import promise, refusal
+from dpselect.privacy.promises import promise, promise_or_function
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import families as known_families
 from dpselect.repetitions.distribution import Family
@@ -188,14 +188,13 @@ def plan(  # noqa: PLR0913
     limited = [family.under(max_runs) for family in weighed]
     if not limited:
         raise ArgumentError("families must hold at least one family")
+    base = promise_or_function("base", base, "from noise to one")
     if isinstance(base, Guarantee):
         if total is not None and goal.wanted and success is None:
             raise ArgumentError("with base and epsilon fixed, leave expected_quantile out: it is what is planned")
         if total is None:
             return _cheapest(base, goal, limited, delta)
         return _most_useful(base, goal, limited, total, delta)
-    if not callable(base):
-        raise refusal("base", base, "a Guarantee, or a function from noise to a Guarantee")
     if total is None:
         raise ArgumentError("epsilon is needed when base is a function of the noise")
     return _quietest(base, goal, limited, total, delta)

@@ -30,7 +30,7 @@ from dpselect.integrations.sklearn.public import PublicTransformer
 from dpselect.learners import DPSGDClassifier
 from dpselect.preprocessing.transformers import is_known_map
 from dpselect.privacy import Guarantee, compose
-from dpselect.privacy.promises import promise
+from dpselect.privacy.promises import promise, promise_or_function
 from dpselect.tuning import Space
 
 __all__ = [
@@ -157,10 +157,11 @@ def _pricing(step: Any, path: str, base: Base | None, columns: int | None) -> Ca
         raise ArgumentError(f"estimator{_where(path)} is a search itself: give its estimator and its space to this one")
     if is_diffprivlib(step):
         refuse_facts_from_data(step)
-    if isinstance(base, Guarantee):
-        return lambda: base
     if base is not None:
-        return lambda: promise("what base returns", base(step))
+        declared = promise_or_function("base", base, "from the estimator to one")
+        if isinstance(declared, Guarantee):
+            return lambda: declared
+        return lambda: promise("what base returns", declared(step))
     if has_method(step, "guarantee"):
         takes_columns = "columns" in inspect.signature(step.guarantee).parameters
         # a step behind others sees their columns, not those of X

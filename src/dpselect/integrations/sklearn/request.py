@@ -13,9 +13,8 @@ from dpselect.integrations.sklearn.plan import Request
 from dpselect.integrations.sklearn.several_scores import named_scores
 from dpselect.integrations.sklearn.trial import Settings
 from dpselect.learners.rows import public_classes
-from dpselect.privacy import Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.promises import refusal
+from dpselect.privacy.promises import promise_or_function
 from dpselect.searching.design import DESIGNS, design_names
 
 __all__ = ["request_of"]
@@ -26,8 +25,8 @@ def request_of(search: Any, columns: int | None) -> Request:
     _refuse_clashes(search)
     if not (is_classifier(search.estimator) or is_regressor(search.estimator)):
         raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(search.estimator).__name__}")
-    if search.base is not None and not (isinstance(search.base, Guarantee) or callable(search.base)):
-        raise refusal("base", search.base, "a Guarantee of one fit, or a function from the estimator to one")
+    if search.base is not None:
+        promise_or_function("base", search.base, "from the estimator to one")
     scores = named_scores(search.scoring, search.refit)
     for name in ("release_score", "constant_runs", "resume"):
         flag(name, getattr(search, name))

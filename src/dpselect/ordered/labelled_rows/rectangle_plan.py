@@ -36,7 +36,7 @@ from dpselect.mechanisms import NoisyCount, bounded_range
 from dpselect.ordered.labelled_rows.threshold_plan import binomial_below, score_margin, smallest_count
 from dpselect.ordered.slices.price import SlicePrice, plain_slicing_guarantee
 from dpselect.privacy import Adjacency, Guarantee, compose
-from dpselect.privacy.promises import promise
+from dpselect.privacy.promises import hold_promises
 
 __all__ = ["MOST_NOISY", "RectanglePlan", "Slicing", "plan_rectangle"]
 
@@ -76,7 +76,7 @@ class RectanglePlan:
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        promise("guarantee", self.guarantee)
+        hold_promises(self, "guarantee")
 
     @property
     def insertion(self) -> Guarantee:

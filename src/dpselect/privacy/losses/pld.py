@@ -1,7 +1,7 @@
 """Privacy-loss distributions of sampled Gaussians and of profiles, read as pairs. Every composition is our own code.
 
-Those of other mechanisms are dp-accounting's (`privacy.events`). This assumes that the library's masses of one run are
-right, up to the noise that `unit_mass` repairs. Guarantees that rest on it state it in their theorem.
+Those of some other mechanisms are dp-accounting's (`privacy.event_losses`). This assumes that the library's masses of
+one run are right, up to the noise that `unit_mass` repairs. Guarantees that rest on it state it in their theorem.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Readers of what other libraries say about privacy, one file for each library."""
