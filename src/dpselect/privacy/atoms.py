@@ -4,6 +4,7 @@ Laplace noise.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -15,6 +16,7 @@ from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.below import AttainedPair
+from dpselect.privacy.exports.event_of import MORE, event_of
 from dpselect.privacy.group import times_up
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure
@@ -177,3 +179,20 @@ def k_ary_response(noise: float, buckets: int, adjacency: Adjacency) -> Guarante
     loss = float(np.log1p((1.0 - noise) * buckets / noise)) * (1.0 + 4e-15)
     terms = {"mechanism": "randomised-response", "noise": noise, "buckets": buckets}
     return _guarantee((loss,), (1.0 - noise + noise / buckets,), terms, adjacency)
+
+
+@event_of.register(AtomsProfile)
+def _event(part: AtomsProfile, adjacency: Adjacency) -> Any:
+    """Discrete Laplace noise, if these are its atoms: the mass of the largest loss tells the parameter."""
+    from dp_accounting.dp_event import DiscreteLaplaceDpEvent
+
+    largest, mass = part.losses[-1], part.masses[-1]
+    if adjacency is Adjacency.REPLACE_ONE or not 0.5 < mass < 1.0:
+        return None
+    parameter = math.log(mass) - math.log1p(-mass)
+    sensitivity = max(round(largest / parameter), 1)
+    alike = discrete_laplace(largest / sensitivity, sensitivity, adjacency).profile
+    if not isinstance(alike, AtomsProfile) or len(alike.losses) != len(part.losses):
+        return None
+    same = all(np.allclose(a, b, rtol=1e-9) for a, b in ((alike.losses, part.losses), (alike.masses, part.masses)))
+    return DiscreteLaplaceDpEvent(largest / sensitivity * MORE, sensitivity) if same else None

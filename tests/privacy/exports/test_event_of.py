@@ -50,6 +50,8 @@ def kinds(event):
         ),
         (compose(zcdp(rho=0.1), zcdp(rho=0.1)), ["ComposedDpEvent", "SelfComposedDpEvent", "ZCDpEvent"]),
         (from_dp_event(de.DiscreteLaplaceDpEvent(0.5, 2)), ["DiscreteLaplaceDpEvent"]),
+        (from_dp_event(de.DiscreteLaplaceDpEvent(0.5, 1)), ["DiscreteLaplaceDpEvent"]),
+        (from_dp_event(de.GaussianDpEvent(2.0), adjacency="replace_one"), ["ZCDpEvent"]),
         (
             from_dp_event(
                 de.SampledWithoutReplacementDpEvent(1000, 10, de.GaussianDpEvent(2.0)), adjacency="replace_one"
@@ -93,10 +95,9 @@ def test_composed_alike_are_counted():
         pure_dp(epsilon=1, adjacency="replace_one"),
         approximate_dp(epsilon=0, delta=0.1),
         compose(laplace(scale=2), approximate_dp(epsilon=1, delta=1e-6)),
-        # dp-accounting's loss distributions count a randomised response once, and double a Gaussian's sensitivity
+        # dp-accounting's loss distributions count a randomised response once
         from_dp_event(de.RandomizedResponseDpEvent(0.5, 2), adjacency="replace_one"),
         from_dp_event(de.SelfComposedDpEvent(de.RandomizedResponseDpEvent(0.5, 2), 3), adjacency="replace_one"),
-        from_dp_event(de.GaussianDpEvent(2.0), adjacency="replace_one"),
         best_of(gaussian(noise_multiplier=4), Harmonic(limit=10)),
         best_of(gaussian(noise_multiplier=4), Fixed(count=3)),
         best_of(gaussian(noise_multiplier=4), Poisson(mean=0.5)),
