@@ -62,7 +62,8 @@ def test_searches_cost_less_than_by_renyi_accounting(event):
 def test_other_events_cost_what_their_loss_distributions_say(event, relation):
     for delta in (1e-4, 1e-6):
         theirs = PLDAccountant(relation).compose(event).get_epsilon(delta)
-        assert SelectionAccountant(relation).compose(event).get_epsilon(delta) == pytest.approx(theirs, rel=1e-4)
+        # theirs is up to a cell of its mesh too large: .15859 for a pure mechanism of .15857
+        assert 0.9995 * theirs <= SelectionAccountant(relation).compose(event).get_epsilon(delta) <= 1.0001 * theirs
 
 
 def test_a_search_is_above_what_a_finite_mechanism_attains():
@@ -162,7 +163,6 @@ def test_without_noise_nothing_is_private(event):
         (de.GaussianDpEvent(math.nan), ADD),
         (de.SelfComposedDpEvent(GAUSSIAN, -1), ADD),
         (de.SampledWithoutReplacementDpEvent(1000, 10, GAUSSIAN), ADD),
-        (de.LaplaceDpEvent(1.0), REPLACE),
         (de.RandomizedResponseDpEvent(0.5, 2), SPECIAL),
         (de.TruncatedSubsampledGaussianDpEvent(1000, 0.1, 200, 1.0), SPECIAL),
         (de.PoissonSampledDpEvent(0.1, SEARCH), SPECIAL),

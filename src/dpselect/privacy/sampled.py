@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from scipy.special import gammaln
@@ -15,6 +15,7 @@ from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array
 from dpselect.privacy.adjacency import Adjacency
+from dpselect.privacy.exports.event_of import MORE, event_of
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, TwoSidedProfile, both_directions
@@ -64,6 +65,14 @@ class PoissonSampleProfile(TwoSidedProfile):
         inside = np.maximum(e + math.log(q) - np.log(np.maximum(usable, q * 1e-15)), 0.0) * _DOWN - 1e-15
         found = usable * self.inner.add(np.maximum(inside, 0.0)) * ROUND_UP
         return np.asarray(np.where(weight > 0.0, np.minimum(found, 1.0), 0.0))
+
+
+@event_of.register(PoissonSampleProfile)
+def _event(part: PoissonSampleProfile, adjacency: Adjacency) -> Any:
+    from dp_accounting.dp_event import PoissonSampledDpEvent
+
+    inner = event_of(part.inner, adjacency)
+    return None if inner is None else PoissonSampledDpEvent(min(part.rate * MORE, 1.0), inner)
 
 
 @dataclass(frozen=True)
