@@ -6,17 +6,19 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from dpselect.caching import counted
+from dpselect.caching import CopiedByFields, counted
 from dpselect.errors import ArgumentError
 from dpselect.numerics.logs import ROUND_UP, sum_up
 from dpselect.numerics.search import Array
 from dpselect.privacy.adjacency import Adjacency, common_adjacency
 from dpselect.privacy.below import composed_below
 from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.losses.bounded_range import games, lower_game
 from dpselect.privacy.losses.composition import BothLosses, compose_distributions
 from dpselect.privacy.losses.pld import WIDEST, LossProfile, LossSource, composed_interval, discretisable, farthest
 from dpselect.privacy.mechanisms.gaussian import gaussian
@@ -32,7 +34,7 @@ _NOTHING: Final = RandomizedResponseProfile(0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class ComposedLoss(LossSource):
+class ComposedLoss(CopiedByFields, LossSource):
     """The composition of privacy-loss distributions, each with how often it runs."""
 
     sources: tuple[tuple[LossSource, int], ...]
@@ -46,18 +48,23 @@ class ComposedLoss(LossSource):
             apart += [(part, times * count) for part, times in inner]
         return cls(counted(apart))
 
+    @cached_property
+    def games(self) -> tuple[tuple[LossSource, int], ...]:
+        """The parts that are added up, with games in the place of mechanisms of bounded range."""
+        return games(self.sources)
+
     @property
     def parts(self) -> int:
         """How many distributions are added up, those that a part is made of included."""
-        return sum(source.parts * count for source, count in self.sources)
+        return sum(source.parts * count for source, count in self.games)
 
     @property
     def transforms(self) -> int:
         """How many laws there are to transform."""
-        return sum(source.transforms for source, _ in self.sources)
+        return sum(source.transforms for source, _ in self.games)
 
     def __call__(self, interval: float) -> BothLosses:
-        return compose_distributions([(source(interval), count) for source, count in self.sources])
+        return compose_distributions([(source(interval), count) for source, count in self.games])
 
 
 def compose(*guarantees: Guarantee) -> Guarantee:
@@ -108,7 +115,8 @@ def compose(*guarantees: Guarantee) -> Guarantee:
         pure_epsilon=pure,
         renyi_curve=curve,
         profile=LossProfile(loss, interval) if interval is not None else None if curve or pure < math.inf else _NOTHING,
-        lower_profile=composed_below([(g.lower_profile, count) for g, count in distinct], interval),
+        lower_profile=composed_below([(g.lower_profile, count) for g, count in distinct], interval)
+        or lower_game(loss.sources),
         loss=loss if interval is not None else None,
         interactive=interactive,
     )
