@@ -20,12 +20,13 @@ from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.below import ClosedFormLowerProfile
 from dpselect.privacy.losses.bounded_range import BoundedRangeProfile
+from dpselect.privacy.renyi import PureRenyi
 
 __all__ = ["BoundedRangeRenyi", "bounded_range", "bounded_range_rho"]
 
 
 @dataclass(frozen=True)
-class BoundedRangeRenyi:
+class BoundedRangeRenyi(PureRenyi):
     """The largest Renyi divergence of a pair with range epsilon, in closed form.
 
     As for the profile, two-point ratios are worst. Q(R = 1/y) is linear in y = exp(-t). So the moment of order a is
@@ -38,7 +39,6 @@ class BoundedRangeRenyi:
     its rounding added (Dong, Durfee, Rogers 2020, and Cesar, Rogers 2021).
     """
 
-    epsilon: float
     theorem: str = "bounded range (Dong, Durfee, Rogers 2020; exact Renyi divergence)"
 
     def __call__(self, orders: Array) -> Array:

@@ -24,7 +24,7 @@ from dpselect.privacy.losses.pld import WIDEST, LossProfile, LossSource, compose
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.profile import PrivacyProfile, RandomizedResponseProfile, epsilon_at
 from dpselect.privacy.promises import promises
-from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
+from dpselect.privacy.renyi import MaximumRenyi, sum_of_curves
 
 __all__ = ["compose", "worst_of"]
 
@@ -98,7 +98,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     product = -math.expm1(math.fsum(math.log1p(-f) for f in failures)) * ROUND_UP
     pure = sum_up([g.pure_epsilon for g in guarantees])
     known = [(curve, count) for curve, count in curves if curve is not None]
-    curve = SumRenyi.of(known) if len(known) == len(curves) else None
+    curve = sum_of_curves(known) if len(known) == len(curves) else None
     loss = ComposedLoss.of([(g.loss_source(), count) for g, count in distinct])
     reach = pure
     if curve is None and math.isinf(pure):
