@@ -21,6 +21,7 @@ from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.bounded_range import games, lower_game
 from dpselect.privacy.losses.composition import BothLosses, compose_distributions
 from dpselect.privacy.losses.pld import WIDEST, LossProfile, LossSource, composed_interval, discretisable, farthest
+from dpselect.privacy.lower_ends import largest_below
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.profile import PrivacyProfile, RandomizedResponseProfile, epsilon_at
 from dpselect.privacy.promises import promises
@@ -179,6 +180,7 @@ def worst_of(*guarantees: Guarantee) -> Guarantee:
         pure_epsilon=max(g.pure_epsilon for g in guarantees),
         renyi_curve=MaximumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None,
         profile=WorstProfile(tuple(guarantees)),
+        lower_profile=largest_below([g.lower_profile for g in guarantees]),
         interactive=any(g.interactive for g in guarantees),
     )
 
