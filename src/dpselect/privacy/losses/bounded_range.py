@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
@@ -71,21 +71,23 @@ class BoundedRangeProfile(SymmetricProfile):
         return self.at(epsilons) * (1.0 - 4e-12)
 
 
+@lru_cache(maxsize=64)
+def _solved(ranges: Ranges, mesh: LossMesh) -> Array:
+    """The values of a game, kept: a search for the noise of other parts asks for the same one again and again."""
+    return game_above(ranges, mesh)
+
+
 @dataclass(frozen=True)
-class RangeGameProfile(CopiedByFields, SymmetricProfile):
+class RangeGameProfile(SymmetricProfile):
     """An upper bound on the profile of mechanisms of some ranges, run in any order that outputs may decide."""
 
     ranges: Ranges
     mesh: LossMesh
     theorem: str = "adaptive composition of bounded range (Dong, Durfee, Rogers 2020)"
 
-    @cached_property
-    def _values(self) -> Array:
-        return game_above(self.ranges, self.mesh)
-
     def at(self, epsilons: Array) -> Array:
         """The divergence at epsilon >= 0, rounded up."""
-        return chord_above(self._values, self.mesh, np.asarray(epsilons, dtype=np.float64))
+        return chord_above(_solved(self.ranges, self.mesh), self.mesh, np.asarray(epsilons, dtype=np.float64))
 
 
 @dataclass(frozen=True)
