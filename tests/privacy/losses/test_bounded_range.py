@@ -45,6 +45,15 @@ def test_brackets_of_few_mechanisms_are_narrow(delta: float) -> None:
     assert lower <= upper <= lower * 1.001
 
 
+@pytest.mark.cases(2)
+@pytest.mark.parametrize(("epsilon", "count"), [(1e-200, 2), (1e200, 2), (1e-5, 3), (90.0, 2), (0.1, 60), (3.0, 20)])
+def test_brackets_never_cross(epsilon: float, count: int) -> None:
+    whole = compose(*[bounded_range(epsilon=epsilon)] * count)
+    for delta in (0.0, 1e-60, 1e-20, 1e-3):
+        lower, upper = whole.epsilon_bracket(delta)
+        assert 0.0 <= lower <= upper <= epsilon * count * (1 + 1e-9)
+
+
 def test_compositions_that_contain_others_are_one_game() -> None:
     part = compose(*[bounded_range(epsilon=0.2)] * 3)
     whole = compose(part, *[bounded_range(epsilon=0.2)] * 3).epsilon(1e-3)

@@ -132,3 +132,17 @@ def test_no_fixed_order_is_beyond_the_game() -> None:
 def test_games_that_take_too_long_have_no_mesh() -> None:
     assert mesh_of(((0.1, 5000),), 5001) is None
     assert mesh_of(((0.1, 3),), 4) is not None
+    assert mesh_of(((1e-7, 3),), 4) is mesh_of(((101.0, 3),), 4) is mesh_of(((1.0, 3), (1e-300, 1)), 16) is None
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 30.0, 100.0])
+def test_sizes_of_all_orders_keep_their_digits(size: int) -> None:
+    """One mechanism has a closed form, (exp(r/2) - exp(e/2))^2 / (exp(r) - 1), of which chords are close above."""
+    mesh = mesh_of(((size, 1),), 2)
+    assert mesh is not None
+    found = game_above(((size, 1),), mesh)
+    epsilons = np.arange(mesh.cells + 1) * mesh.width
+    exact = np.expm1(np.minimum(0.5 * (epsilons - size), 0.0)) ** 2 / -math.expm1(-size)
+    inside = epsilons < 0.9 * size
+    assert np.all(found >= exact)
+    assert np.all(found[inside] <= exact[inside] * (1.01 if size < 50.0 else 1.2))

@@ -108,9 +108,11 @@ class RangeGameLowerProfile(CopiedByFields, SymmetricProfile):
     def at(self, epsilons: Array) -> Array:
         """The divergence at epsilon >= 0, rounded down."""
         mesh, (first, values) = self.mesh, self._solved
-        asked = np.minimum(np.asarray(epsilons, dtype=np.float64), mesh.cells * mesh.width)
+        end = mesh.cells * mesh.width
+        asked = np.minimum(np.asarray(epsilons, dtype=np.float64), end)
         index = np.floor(asked / mesh.width).astype(np.int64)
-        return step_below(values, first, mesh, (index, np.maximum(asked - index * mesh.width, 0.0)))
+        found = step_below(values, first, mesh, (index, np.maximum(asked - index * mesh.width, 0.0)))
+        return np.asarray(np.where(asked < end, found, 0.0))
 
 
 @dataclass(frozen=True)

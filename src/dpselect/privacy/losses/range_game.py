@@ -33,6 +33,8 @@ _FEWEST_STEPS: Final = 8
 _MOST_LOOPS: Final = 16_000
 _WORK: Final = 2e7
 """Cells times choices of t times mechanisms: about a third of a second."""
+_LEAST_RANGE: Final = 1e-6
+_LARGEST_RANGE: Final = 100.0
 _LOG_TAIL: Final = 110.0
 """Divergences below exp(-110) are not told apart."""
 _UP: Final = 1.0 + 1e-12
@@ -64,7 +66,12 @@ def reach_of(ranges: Ranges) -> float:
 
 
 def mesh_of(ranges: Ranges, moves: int) -> LossMesh | None:
-    """The mesh for a game of so many moves that are tried, or None if that would take longer than about a second."""
+    """The mesh for a game of so many moves that are tried, or None.
+
+    There is none if the game would take longer than about a second, or for ranges beyond what doubles serve.
+    """
+    if not all(_LEAST_RANGE <= size <= _LARGEST_RANGE for size, _ in ranges):
+        return None
     largest, reach = max(r for r, _ in ranges), reach_of(ranges)
     steps = min(_STEPS, _MOST_LOOPS // moves, int(math.sqrt(_WORK * largest / (reach * moves))))
     if steps < _FEWEST_STEPS:
@@ -93,17 +100,14 @@ def _step_above(values: Array, size: float, mesh: LossMesh) -> Array:
     On a cell of t both arguments move along one chord each. With y = exp(-t) the value is then C - A/y - B y. It
     is largest at y = sqrt(A/B) if A and B are positive, and at an end of the cell otherwise.
     """
-    span = size / mesh.width
-    if abs(span - round(span)) < 1e-9:  # a whole number of cells, but for rounding
-        span = math.ceil(span - 1e-9) * 1.0
-        size = max(size, span * mesh.width)
+    width, span = mesh.width, size / mesh.width
+    if 0.0 <= round(span) * width - size <= 1e-9 * width:  # a whole number of cells, but for rounding
+        span, size = float(round(span)), round(span) * width
     whole = math.floor(span)
     beyond = whole + 2
     extended = mesh.extended(values, beyond, float(values[-1]))
-    growth = math.expm1(mesh.width)
-    slopes = np.diff(extended) / growth  # those of the chords, times exp of their left ends
+    slopes = np.diff(extended) / math.expm1(width)  # those of the chords, times exp of their left ends
     intercepts = extended[:-1] - slopes
-    kept = np.exp(-size)
     best = np.zeros(values.size)
     ends = np.unique([*range(whole + 1), span, *(span - k for k in range(whole + 1))])
     for start, end in itertools.pairwise(ends.tolist()):
@@ -111,17 +115,15 @@ def _step_above(values: Array, size: float, mesh: LossMesh) -> Array:
         back, on = math.floor(middle), math.floor(span - middle)
         here = slice(beyond - back - 1, beyond - back - 1 + values.size)
         there = slice(beyond + on, beyond + on + values.size)
-        rise, fall = math.exp((back + 1) * mesh.width), math.exp((span - on) * mesh.width)
-        numerator = kept * (intercepts[here] - intercepts[there])
-        denominator = slopes[there] * math.exp(-on * mesh.width) - slopes[here] * rise
-        high, low = math.exp(-start * mesh.width), math.exp(-end * mesh.width)
+        numerator = math.exp(-size) * (intercepts[here] - intercepts[there])
+        denominator = slopes[there] * math.exp(-on * width) - slopes[here] * math.exp((back + 1) * width)
         usable = (numerator > 0.0) & (denominator > 0.0)
-        inner = np.sqrt(np.where(usable, numerator, 0.0) / np.where(usable, denominator, 1.0))
-        for y in (high, np.clip(inner, low, high)):
-            first = extended[here] + slopes[here] * (y * rise - 1.0)
-            second = extended[there] + slopes[there] * (y * fall - 1.0)
-            stay, leave = 1.0 - kept / y, kept * (1.0 - y) / y
-            best = np.maximum(best, (np.maximum(stay, 0.0) * first + leave * second) / -math.expm1(-size))
+        inner = -0.5 * np.log(np.where(usable, numerator, 1.0) / np.where(usable, denominator, 1.0))
+        for t in (start * width, np.clip(inner, start * width, end * width)):
+            first = extended[here] + slopes[here] * np.expm1((back + 1) * width - t)
+            second = extended[there] + slopes[there] * np.expm1((span - on) * width - t)
+            stay, leave = -np.expm1(np.minimum(t - size, 0.0)), -np.expm1(-t) * np.exp(t - size)
+            best = np.maximum(best, (stay * first + leave * second) / -math.expm1(-size))
     return np.minimum(best * _UP, 1.0)
 
 
