@@ -137,11 +137,13 @@ def test_no_two_rows_move_all_releases_further(gram):
     run = replace(RUN, replace=True, gram_share=gram)
     random = np.random.default_rng(3)
     sizes, cosine = random.uniform(0.0, 1.0, (100_000, 2)) ** 0.2, random.uniform(0.0, 1.0, 100_000)
+    sizes[:1000] = np.rint(sizes[:1000])  # rows of no length and of the largest
+    cosine[:200] = 1.0
     squares = sizes**2
     gram_part = np.sum(squares**2, axis=1) - 2 * np.prod(squares, axis=1) * cosine**2
     moved = gram_part * run.row_norm**4 / run.gram_deviation**2
     moved += run.steps * ((2 + 2 * cosine) / run.gradient_deviation**2 + 1 / run.count_deviation**2)
-    assert 0.97 / SIGMA**2 < np.max(moved) <= 1 / SIGMA**2
+    assert 0.999 / SIGMA**2 < np.max(moved) <= 1 / SIGMA**2
 
 
 @pytest.mark.theorem("docs/theory/least-squares.md, Theorem 1", sharp=True)
