@@ -18,9 +18,17 @@ from dpselect.numerics.search import Array
 from dpselect.privacy.adjacency import Adjacency, common_adjacency
 from dpselect.privacy.below import composed_below
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.privacy.losses.bounded_range import games, lower_game
+from dpselect.privacy.losses.bounded_range import RangeGameProfile, games, lower_game
 from dpselect.privacy.losses.composition import BothLosses, compose_distributions
-from dpselect.privacy.losses.pld import WIDEST, LossProfile, LossSource, composed_interval, discretisable, farthest
+from dpselect.privacy.losses.pld import (
+    WIDEST,
+    LossProfile,
+    LossSource,
+    composed_interval,
+    discretisable,
+    farthest,
+    profile_loss,
+)
 from dpselect.privacy.lower_ends import largest_below
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.profile import PrivacyProfile, RandomizedResponseProfile, epsilon_at
@@ -63,6 +71,13 @@ class ComposedLoss(CopiedByFields, LossSource):
     def transforms(self) -> int:
         """How many laws there are to transform."""
         return sum(source.transforms for source, _ in self.games)
+
+    @property
+    def theorem(self) -> str:
+        """The sources of the composition."""
+        profiles = [source.profile for source, _ in self.games if isinstance(source, profile_loss)]
+        played = [profile.theorem for profile in profiles if isinstance(profile, RangeGameProfile)]
+        return "; ".join([LossProfile.theorem, *played[:1]])
 
     def __call__(self, interval: float) -> BothLosses:
         return compose_distributions([(source(interval), count) for source, count in self.games])
@@ -108,6 +123,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     interval = composed_interval(curve, reach, loss.parts, loss.transforms)
     if not all(g.loss is not None or discretisable(g.best_profile(), g.renyi_curve, g.failure) for g, _ in distinct):
         interval = None
+    profile = None if interval is None else LossProfile(loss, interval, loss.theorem)
     return Guarantee(
         adjacency=adjacency,
         theorem="adaptive composition",
@@ -115,7 +131,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
         failure=min(product, sum_up(failures), 1.0),
         pure_epsilon=pure,
         renyi_curve=curve,
-        profile=LossProfile(loss, interval) if interval is not None else None if curve or pure < math.inf else _NOTHING,
+        profile=_NOTHING if profile is None and curve is None and math.isinf(pure) else profile,
         lower_profile=composed_below([(g.lower_profile, count) for g, count in distinct], interval)
         or lower_game(loss.sources),
         loss=loss if interval is not None else None,

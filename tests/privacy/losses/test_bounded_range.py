@@ -54,6 +54,12 @@ def test_brackets_never_cross(epsilon: float, count: int) -> None:
         assert 0.0 <= lower <= upper <= epsilon * count * (1 + 1e-9)
 
 
+def test_a_game_names_its_theorem() -> None:
+    one = bounded_range(epsilon=0.5)
+    assert "Durfee" in compose(one, one).profile.theorem
+    assert "Durfee" not in compose(one, laplace(scale=2.0)).profile.theorem
+
+
 def test_compositions_that_contain_others_are_one_game() -> None:
     part = compose(*[bounded_range(epsilon=0.2)] * 3)
     whole = compose(part, *[bounded_range(epsilon=0.2)] * 3).epsilon(1e-3)
