@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpselect.accounting import best_of, mixture, tune_on_subset
+from dpselect.accounting import adaptive_best_of, best_of, mixture, tune_on_subset
 from dpselect.mechanisms import bounded_range
 from dpselect.privacy import from_profile, gaussian, pure_dp, renyi_dp, worst_of, zcdp
 from dpselect.privacy.lower_ends import average_below, largest_below, sampled_below
@@ -72,6 +72,17 @@ def test_tuning_on_a_subset_costs_at_least_the_final_run(rows, low):
     both = tune_on_subset(search=search, final=GAUSS, sampling_rate=0.1, final_rows=rows, atoms=100)
     lower, upper = both.epsilon_bracket(1e-6)
     assert low * upper < lower <= upper
+
+
+@pytest.mark.parametrize("bound", [None, "profile", "renyi"])
+def test_adaptive_proposals_cost_at_least_the_plain_search(bound):
+    law = Geometric.with_mean(mean=10.0)
+    total = adaptive_best_of(GAUSS, law, lower_ratio=0.5, upper_ratio=2.0, bound=bound)
+    lower, upper = total.epsilon_bracket(1e-6)
+    assert lower == pytest.approx(best_of(GAUSS, law).epsilon(1e-6), rel=1e-3)
+    assert lower < upper
+    vague = adaptive_best_of(renyi_dp(orders=[2.0], epsilons=[0.1]), law, lower_ratio=0.5, upper_ratio=2.0)
+    assert vague.epsilon_bracket(1e-2)[0] <= vague.epsilon(1e-2)
 
 
 def test_a_split_that_is_not_published_has_no_lower_end():
