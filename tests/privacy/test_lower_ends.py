@@ -10,7 +10,7 @@ import pytest
 
 from dpselect.accounting import adaptive_best_of, best_of, mixture, tune_on_subset
 from dpselect.mechanisms import bounded_range
-from dpselect.privacy import from_profile, gaussian, pure_dp, renyi_dp, worst_of, zcdp
+from dpselect.privacy import compose, from_profile, gaussian, pure_dp, renyi_dp, worst_of, zcdp
 from dpselect.privacy.lower_ends import average_below, largest_below, sampled_below
 from dpselect.repetitions import Geometric
 
@@ -83,6 +83,18 @@ def test_adaptive_proposals_cost_at_least_the_plain_search(bound):
     assert lower < upper
     vague = adaptive_best_of(renyi_dp(orders=[2.0], epsilons=[0.1]), law, lower_ratio=0.5, upper_ratio=2.0)
     assert vague.epsilon_bracket(1e-2)[0] <= vague.epsilon(1e-2)
+
+
+def test_a_composition_costs_at_least_what_its_parts_do():
+    """A search has no pair: it counts alone, and two mechanisms with pairs count together."""
+    search, law = best_of(GAUSS, Geometric.with_mean(mean=10.0)), pure_dp(epsilon=0.3)
+    lower, upper = compose(search, GAUSS, law).epsilon_bracket(1e-6)
+    assert lower == pytest.approx(search.epsilon(1e-6), rel=1e-3)
+    assert lower < upper
+    strong = gaussian(noise_multiplier=1.0)
+    assert compose(search, strong, law).epsilon_bracket(1e-6)[0] == compose(strong, law).epsilon_bracket(1e-6)[0]
+    unknown = renyi_dp(orders=[2.0], epsilons=[0.1])
+    assert compose(unknown, unknown).epsilon_bracket(0.1)[0] <= compose(unknown, unknown).epsilon(0.1)
 
 
 def test_a_split_that_is_not_published_has_no_lower_end():

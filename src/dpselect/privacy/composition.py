@@ -16,7 +16,6 @@ from dpselect.errors import ArgumentError
 from dpselect.numerics.logs import ROUND_UP, sum_up
 from dpselect.numerics.search import Array
 from dpselect.privacy.adjacency import Adjacency, common_adjacency
-from dpselect.privacy.below import composed_below
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.bounded_range import RangeGameProfile, games, lower_game
 from dpselect.privacy.losses.composition import BothLosses, compose_distributions
@@ -29,7 +28,7 @@ from dpselect.privacy.losses.pld import (
     farthest,
     profile_loss,
 )
-from dpselect.privacy.lower_ends import largest_below
+from dpselect.privacy.lower_ends import composition_below, largest_below
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.profile import PrivacyProfile, RandomizedResponseProfile, epsilon_at
 from dpselect.privacy.promises import promises
@@ -132,8 +131,8 @@ def compose(*guarantees: Guarantee) -> Guarantee:
         pure_epsilon=pure,
         renyi_curve=curve,
         profile=_NOTHING if profile is None and curve is None and math.isinf(pure) else profile,
-        lower_profile=composed_below([(g.lower_profile, count) for g, count in distinct], interval)
-        or lower_game(loss.sources),
+        lower_profile=lower_game(loss.sources)
+        or composition_below([(g.lower_profile, count) for g, count in distinct], interval),
         loss=loss if interval is not None else None,
         interactive=interactive,
     )

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpselect.numerics.search import Array
+from dpselect.privacy.below import composed_below
 from dpselect.privacy.profile import PrivacyProfile, extend
 
-__all__ = ["average_below", "largest_below", "sampled_below"]
+__all__ = ["average_below", "composition_below", "largest_below", "sampled_below"]
 
 _DOWN = 1.0 - 1e-12
 
@@ -72,6 +73,22 @@ class SampledLowerProfile(PrivacyProfile):
     def _removed(self, epsilons: Array) -> Array:
         inner = epsilons - math.log(self.rate) + np.log1p((self.rate - 1.0) * np.exp(-epsilons))
         return np.asarray(self.rate * self.profile.remove(np.maximum(inner, 0.0) * (1.0 + 1e-14) + 1e-15) * _DOWN)
+
+
+def composition_below(
+    lowers: Sequence[tuple[PrivacyProfile | None, int]], interval: float | None
+) -> PrivacyProfile | None:
+    """The lower profile of a composition, each part with how often it runs, or None.
+
+    If a part has no pair, those that have one are composed, and the others count alone: leaving out an output does not
+    raise a divergence. `interval` is as in `composed_below`.
+    """
+    whole = composed_below(lowers, interval)
+    if whole is not None:
+        return whole
+    pairs = [part for part in lowers if composed_below([part], interval) is not None]
+    alone = [lower for lower, _ in lowers if all(lower is not known for known, _ in pairs)]
+    return largest_below([composed_below(pairs, interval), *alone])
 
 
 def largest_below(profiles: Sequence[PrivacyProfile | None]) -> PrivacyProfile | None:
