@@ -26,6 +26,10 @@ from dpselect.randomness.lazy import LazyGumbel
 __all__ = ["TopK"]
 
 
+_MOST_DRAWS_BELOW = 10_000
+"""With more draws there is no lower end: all their numbers of one outcome would take gigabytes."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TopK(ScoreMechanism):
     """The `count` candidates with the largest scores after adding Gumbel noise once, best first.
@@ -71,7 +75,8 @@ class TopK(ScoreMechanism):
             each = math.nextafter(each, math.inf)
         one = bounded_range(epsilon=each, adjacency=self.adjacency)
         terms = {**self.terms("top-k"), "count": self.count}
-        lower = RepeatedRangeLowerProfile(float(self.epsilon) / self.count * DOWN, self.count)
+        known = self.count <= _MOST_DRAWS_BELOW
+        lower = RepeatedRangeLowerProfile(float(self.epsilon) / self.count * DOWN, self.count) if known else None
         return replace(compose(*[one] * self.count), terms=terms, lower_profile=lower)
 
     def _check_count(self, count: int) -> None:

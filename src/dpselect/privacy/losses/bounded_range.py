@@ -95,7 +95,6 @@ class RangeGameLowerProfile(CopiedByFields, SymmetricProfile):
     """A lower profile of mechanisms of some ranges, the smallest first. Each choice of t follows the outputs so far."""
 
     ranges: Ranges
-
     mesh: LossMesh
 
     @cached_property
