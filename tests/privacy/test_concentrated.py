@@ -19,7 +19,7 @@ def rho_of(guarantee, limit=math.inf):
     return concentrated_rho(guarantee.renyi_curve, limit)
 
 
-@pytest.mark.theorem("Bun, Steinke 2016, Definition 1.1", exact=True)
+@pytest.mark.theorem("docs/theory/odometer.md, Theorem 3", exact=True, sharp=True)
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 5.0, 40.0])
 def test_the_divergence_over_the_order_is_largest_at_order_one(epsilon: float) -> None:
     """There it is the Kullback-Leibler divergence. A rho that is 1 % smaller fails here."""
@@ -31,7 +31,7 @@ def test_the_divergence_over_the_order_is_largest_at_order_one(epsilon: float) -
         assert exact * (1 - 1e-9) <= rho_of(guarantee) <= exact * 1.0002
 
 
-@pytest.mark.theorem("Bun, Steinke 2016, Definition 1.1")
+@pytest.mark.theorem("docs/theory/odometer.md, Theorem 3")
 @pytest.mark.parametrize("seed", range(5))
 def test_no_order_of_a_random_table_is_beyond_its_rho(seed: int) -> None:
     """The curve of a random pair in closed form, bounded by its largest loss in either direction."""
@@ -56,6 +56,7 @@ def test_sums_and_maxima_are_taken_apart() -> None:
     assert rho_of(worst_of(zcdp(rho=0.1), laplace(scale=1))) == pytest.approx(math.exp(-1), rel=1e-4)
 
 
+@pytest.mark.theorem("Bun, Steinke 2016, Lemma 1.7", exact=True, sharp=True)
 def test_concentrated_mechanisms_compose_to_a_concentrated_one() -> None:
     both = compose(zcdp(rho=0.1), zcdp(rho=0.2), gaussian(noise_multiplier=2.0))
     assert isinstance(both.renyi_curve, LinearRenyi)

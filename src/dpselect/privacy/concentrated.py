@@ -32,7 +32,7 @@ def concentrated_rho(curve: RenyiCurve, limit: float = math.inf) -> float:
         The supremum over orders of the curve over the order, rounded up by less than one part in 10,000. Sums and
         maxima are taken apart.
 
-    Source: Bun, Steinke 2016, Definition 1.1, and Proposition 1.4 (rho is at most epsilon^2/2).
+    Source: docs/theory/odometer.md, Theorem 3; Bun, Steinke 2016, Proposition 1.4.
 
     >>> from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
     >>> round(concentrated_rho(LaplaceRenyi(1.0)), 4)

@@ -25,7 +25,7 @@ def exact_game(steps, count, cells):
     return max(values)
 
 
-@pytest.mark.theorem("Dong, Durfee, Rogers 2020, Lemma 3.2", exact=True)
+@pytest.mark.theorem("docs/theory/bounded-range.md, Theorem 1", exact=True)
 @pytest.mark.parametrize(("steps", "count"), [(1, 3), (2, 3), (3, 3), (4, 2)])
 def test_the_recursion_in_fractions(steps: int, count: int) -> None:
     mesh = LossMesh(math.log(2.0), steps * count + 1)
@@ -63,7 +63,7 @@ def adversary(generator, sizes):
     )
 
 
-@pytest.mark.theorem("Dong, Durfee, Rogers 2020, Lemma 3.2")
+@pytest.mark.theorem("docs/theory/bounded-range.md, Theorem 1")
 @pytest.mark.cases(2)
 @pytest.mark.parametrize("seed", range(40))
 def test_no_adversary_is_beyond_the_game(seed: int) -> None:
@@ -91,7 +91,7 @@ def dense_game(values, points, size, grid):
     return best
 
 
-@pytest.mark.theorem("Dong, Durfee, Rogers 2020, Lemma 3.2")
+@pytest.mark.theorem("docs/theory/bounded-range.md, Theorem 1", sharp=True)
 @pytest.mark.parametrize("sizes", [(1.0, 1.0), (1.0, 0.4), (0.7, 0.7, 0.7)])
 def test_the_value_is_that_of_a_dense_grid_within_one_in_a_thousand(sizes: tuple[float, ...]) -> None:
     """A mutation to a value that is 1 % smaller fails here."""

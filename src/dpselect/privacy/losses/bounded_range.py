@@ -141,8 +141,8 @@ class RepeatedRangeLowerProfile(SymmetricProfile):
 def games(sources: Sequence[tuple[LossSource, int]]) -> tuple[tuple[LossSource, int], ...]:
     """The same composition, with games in the place of mechanisms of bounded range.
 
-    Each game has a dominating pair of its own, so games compose as other parts do (docs/theory/bounded-range.md,
-    Theorem 2). Mechanisms whose game would take too long stay as they are.
+    Each game has a dominating pair of its own, so games compose as other parts do. Mechanisms whose game would take too
+    long stay as they are. Source: docs/theory/bounded-range.md, Theorem 2.
     """
     others, sizes = _by_range(sources)
     groups = list(_groups(sizes))

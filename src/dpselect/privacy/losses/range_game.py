@@ -57,10 +57,7 @@ class LossMesh:
 
 
 def reach_of(ranges: Ranges) -> float:
-    """A loss past which the divergence is below exp(-110).
-
-    Source: Cesar, Rogers 2021 (a mechanism of range r satisfies r^2/8-zCDP).
-    """
+    """A loss past which the divergence is below exp(-110), as a mechanism of range r satisfies r^2/8-zCDP."""
     rho = sum(count * r * r / 8.0 for r, count in ranges)
     return min(sum(count * r for r, count in ranges), rho + math.sqrt(4.0 * rho * _LOG_TAIL))
 
@@ -81,7 +78,10 @@ def mesh_of(ranges: Ranges, moves: int) -> LossMesh | None:
 
 
 def game_above(ranges: Ranges, mesh: LossMesh) -> Array:
-    """The value of the game at the points of the mesh, rounded up, in whichever order the adversary runs mechanisms."""
+    """The value of the game at the points of the mesh, rounded up, in whichever order the adversary runs mechanisms.
+
+    Source: docs/theory/bounded-range.md, Theorem 1.
+    """
     values = {(0,) * len(ranges): np.zeros(mesh.cells + 1)}
     states = sorted(itertools.product(*(range(count + 1) for _, count in ranges)), key=sum)
     for left in states[1:]:
