@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -21,9 +22,10 @@ from dpselect.adaptive.median_bounds import advanced_composition, exponential_me
 from dpselect.adaptive.medians import ExponentialMedian
 from dpselect.adaptive.spread import hoeffding_subsample
 from dpselect.adaptive.transfer import _from_profile
-from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.ordered.domains import Domain
-from dpselect.privacy import compose
+from dpselect.privacy.losses.bounded_range import BoundedRangeProfile
+from dpselect.privacy.losses.composition import BothLosses, compose_distributions
+from dpselect.privacy.losses.pld import LossProfile, LossSource, profile_loss
 from dpselect.randomness import keyed_source
 from tests.adaptive.adaptive_analysts import expected_claim
 
@@ -66,6 +68,18 @@ def test_steps_between_the_paper_and_ours(size: int, queries: int, solved: int, 
     assert math.isclose(found.fun, composed, rel_tol=5e-3)
 
 
+@dataclass(frozen=True)
+class WorstPairs(LossSource):
+    """So many mechanisms of one range, the worst pair at each epsilon of each: above what adaptive ones attain."""
+
+    epsilon: float
+    count: int
+
+    def __call__(self, interval: float) -> BothLosses:
+        one = profile_loss(BoundedRangeProfile(self.epsilon))
+        return compose_distributions([(one(interval), self.count)])
+
+
 @pytest.mark.cases(1)
 @pytest.mark.parametrize(("queries", "known"), [(10, 2_880), (100, 10_660)])
 def test_composed_worst_pairs_instead_of_concentrated_privacy(queries: int, known: int) -> None:
@@ -75,7 +89,7 @@ def test_composed_worst_pairs_instead_of_concentrated_privacy(queries: int, know
     )
 
     def allowed(epsilon: float) -> bool:
-        profile = compose(*[bounded_range(epsilon=epsilon, adjacency="replace_one")] * queries).profile
+        profile = LossProfile(WorstPairs(epsilon, queries))
         return plan.sample_rank * (BETA - plan.accuracy_failure) > _from_profile(profile, 0.25 * BETA)
 
     low, high = 0.9 * plan.epsilon, 1.1 * plan.epsilon

@@ -103,6 +103,49 @@ def test_the_worst_row_attains_it(monkeypatch):
     assert 0.9999 / SIGMA < worst(RUN, monkeypatch) <= 1 / SIGMA
 
 
+def replaced(run, monkeypatch, rows):
+    """The square of the move, times sigma^2, when the second row comes in the place of the first, clipped against it.
+
+    The step of the second row has the weights of the first with the other sign, in place of a target beyond 1. Both are
+    clipped, and their counts are taken as different: a row whose gradient has just the bound is not counted.
+    """
+    weights = np.array([[-9.0], [-9.0], [0.0], [0.0]])
+    one, other = (
+        released(run, rows[i : i + 1], np.zeros(1), [(sign * weights, 0.03)] * run.steps, monkeypatch)
+        for i, sign in ((0, 1.0), (1, -1.0))
+    )
+    way = one - other
+    way[14::5] = 1.0 / run.count_deviation
+    return float(np.sum(way**2)) * SIGMA**2
+
+
+@pytest.mark.theorem("docs/theory/least-squares.md, Theorem 1", exact=True)
+@pytest.mark.parametrize(("gram", "cosine", "length"), [(0.1, 1.0, 0.08), (0.3, 1.0, 0.08), (0.6, 0.0, 1.0)])
+def test_two_rows_move_all_releases_as_far_as_the_joint_share_says(gram, cosine, length, monkeypatch):
+    """One long and one short row, or two long ones; noise that is 1 % smaller fails here."""
+    run = replace(RUN, replace=True, gram_share=gram)
+    a, b = gram / 2, (1 - gram) * 0.8 / 4
+    cosine = cosine or b / (2 * a)
+    rows = np.array([[1.0, 0.0, 0.0, 0.0], [length * cosine, length * math.sqrt(1 - cosine**2), 0.0, 0.0]])
+    assert 0.99 < replaced(run, monkeypatch, truncate(math.sqrt(1.09) * rows)) <= 1.0
+
+
+@pytest.mark.theorem("docs/theory/least-squares.md, Theorem 1", exact=True)
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("gram", [0.01, 0.1, 0.3, 0.5, 0.9])
+def test_no_two_rows_move_all_releases_further(gram):
+    run = replace(RUN, replace=True, gram_share=gram)
+    random = np.random.default_rng(3)
+    sizes, cosine = random.uniform(0.0, 1.0, (100_000, 2)) ** 0.2, random.uniform(0.0, 1.0, 100_000)
+    sizes[:1000] = np.rint(sizes[:1000])  # rows of no length and of the largest
+    cosine[:200] = 1.0
+    squares = sizes**2
+    gram_part = np.sum(squares**2, axis=1) - 2 * np.prod(squares, axis=1) * cosine**2
+    moved = gram_part * run.row_norm**4 / run.gram_deviation**2
+    moved += run.steps * ((2 + 2 * cosine) / run.gradient_deviation**2 + 1 / run.count_deviation**2)
+    assert 0.999 / SIGMA**2 < np.max(moved) <= 1 / SIGMA**2
+
+
 @pytest.mark.theorem("docs/theory/least-squares.md, Theorem 1", sharp=True)
 @pytest.mark.parametrize("part", ["gram_deviation", "gradient_deviation", "count_deviation"])
 def test_noise_that_is_one_per_cent_smaller_is_found(part, monkeypatch):

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import dpselect.learners.ridge
 import dpselect.learners.sufficient_statistics as module
 from dpselect.learners import PrivateRidge, PrivateRidgeClassifier
-from dpselect.learners.sufficient_statistics import SufficientStatistics, solve
+from dpselect.learners.sufficient_statistics import SufficientStatistics, joint_share, solve
 from dpselect.randomness import keyed_source
 
 SIGMA, SHARE = 0.7, 0.35
@@ -58,7 +58,7 @@ def models(adjacency, **options):
         "classes": (PrivateRidgeClassifier(classes=["x", "y", "z"], **shared), 2.0**-28),
         "weights": (
             PrivateRidgeClassifier(classes=["x", "y", "z"], class_weights={"x": 0.3, "z": 7.0}, **shared),
-            2.0**-28,
+            2.0**-32,
         ),
     }
 
@@ -119,14 +119,56 @@ def test_noise_that_is_one_per_cent_smaller_is_found(kind, part, silent, monkeyp
     assert worst(silent, kind) > 1 / SIGMA
 
 
-def test_rows_that_are_replaced_attain_each_part(silent):
-    model, step = models("replace_one", intercept_scale=0.0)["regression"]
-    for row, other, labels, part, share in (
-        ([1.0, 0.0], [0.0, 1.0], (6.0, 6.0), slice(0, 3), SHARE),
-        ([1.0, 0.0], [1.0, 0.0], (6.0, -2.0), slice(3, 5), 1 - SHARE),
-    ):
-        way = silent(model, [row], labels[:1], step=step) - silent(model, [other], labels[1:], step=step)
-        assert 0.9999 * share < np.sum(way[part] ** 2) * SIGMA**2 <= share
+def replaced(released, share, sign=-1.0):
+    """The square of the way of the release, times sigma^2, when the worst row comes in the place of another."""
+    c = min(1.0, (1 - share) / (4 * share))
+    model, step = models("replace_one", intercept_scale=0.0, gram_share=share)["regression"]
+    rows, label = ([[1.0, 0.0]], [[sign * c, math.sqrt(1 - c * c)]]), (6.0, 6.0 if sign < 0 else -2.0)
+    way = released(model, rows[0], [label[0]], step=step) - released(model, rows[1], [label[1]], step=step)
+    return float(np.sum(way**2)) * SIGMA**2
+
+
+@pytest.mark.theorem("docs/theory/sufficient-statistics.md, Theorem 1", exact=True)
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.35, 0.9])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_the_worst_row_in_the_place_of_another_attains_it(share, sign, silent):
+    """A share of m that is 1 % smaller fails here."""
+    assert 0.9995 < replaced(silent, share, sign) <= 1.0
+
+
+@pytest.mark.theorem("docs/theory/sufficient-statistics.md, Theorem 1", sharp=True)
+def test_a_joint_share_that_is_one_per_cent_smaller_is_found(silent, monkeypatch):
+    monkeypatch.setattr(module, "joint_share", lambda share: 0.99 * joint_share(share))
+    assert replaced(silent, SHARE) > 1.0
+
+
+@pytest.mark.theorem("docs/theory/sufficient-statistics.md, Theorem 1", exact=True)
+def test_the_joint_share_in_fractions():
+    """At a = 5/17 the cosine of the worst rows is 3/5, and all their numbers are rational."""
+    a, z, w = Fraction(5, 17), (Fraction(1), Fraction(0)), (Fraction(-3, 5), Fraction(4, 5))
+    gram = sum((z[i] * z[j] - w[i] * w[j]) ** 2 for i in range(2) for j in range(2))
+    moment = sum((z[i] - w[i]) ** 2 for i in range(2))
+    exact = a / 2 * gram + (1 - a) / 4 * moment
+    assert exact == a + (1 - a) / 2 + (1 - a) ** 2 / (16 * a)
+    assert exact <= joint_share(5 / 17) <= float(exact) * (1 + 1e-13)
+
+
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.2, 0.35, 0.6, 0.95])
+def test_no_two_rows_are_beyond_the_joint_share(share):
+    """Local searches from random pairs of rows and targets of any norm up to 1, in three columns with two targets."""
+    random = np.random.default_rng(7)
+
+    def move(point):
+        z, w, t, u = np.split(point, [3, 6, 8])
+        z, w, t, u = (part / max(1.0, float(np.linalg.norm(part))) for part in (z, w, t, u))
+        gram = np.sum((np.outer(z, z) - np.outer(w, w)) ** 2)
+        return -(share / 2 * gram + (1 - share) / 4 * np.sum((np.outer(z, t) - np.outer(w, u)) ** 2))
+
+    found = [optimize.minimize(move, random.normal(size=10), method="BFGS").fun for _ in range(6)]
+    points = random.normal(size=(2000, 10)) * random.uniform(0.1, 2.0, (2000, 1))
+    assert -min(*found, *map(move, points)) <= joint_share(share)
+    assert -min(found) > 0.999 * joint_share(share)
 
 
 def test_sums_are_exact_whatever_the_order_and_the_blocks(silent, monkeypatch):
@@ -148,7 +190,7 @@ def test_the_noise_has_the_law_of_the_theorem():
     size = 120
     release = SufficientStatistics(2.0, SHARE, 1.5, 3.0, 1.0, replace=False)
     nothing = np.zeros((0, size))
-    gram, moments = release.release(nothing, nothing, np.zeros((0, 40)), keyed_source(5))
+    gram, moments = release.release(nothing, np.zeros((0, 40)), keyed_source(5))
     assert np.array_equal(gram, gram.T)
     s, r = 2.25 * 2 / math.sqrt(SHARE), 1.5 * 3 * 2 / math.sqrt(1 - SHARE)
     for values, deviation in (

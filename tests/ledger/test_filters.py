@@ -14,8 +14,9 @@ from scipy.stats import norm
 from dpselect.errors import ArgumentError
 from dpselect.ledger import InsufficientBudget, Ledger, filters
 from dpselect.ledger.filters import RenyiAccounting
+from dpselect.mechanisms.bounded_range_price import bounded_range, bounded_range_rho
 from dpselect.numerics.search import last_true
-from dpselect.privacy import approximate_dp, gaussian, pure_dp, renyi_dp
+from dpselect.privacy import approximate_dp, compose, gaussian, laplace, pure_dp, renyi_dp, zcdp
 
 EPSILON, DELTA = 16, Fraction(1, 10**3)
 """Levels of the odometer are the integers: its steps are a sixteenth of epsilon."""
@@ -200,12 +201,22 @@ def test_the_limit_of_one_order_is_what_converts_to_epsilon(path, order):
     assert 40 * (1 - 1e-9) <= found <= 40
 
 
-@pytest.mark.parametrize("epsilon", [0.25, 3.0])
-def test_what_a_pure_mechanism_is_charged_as_rho(path, epsilon):
+@pytest.mark.parametrize(
+    ("mechanism", "rho"),
+    [
+        (pure_dp(epsilon=3), 3 * math.tanh(1.5)),  # Kullback-Leibler divergences of the worst pair
+        (laplace(scale=1), math.exp(-1)),
+        (bounded_range(epsilon=1), bounded_range_rho(1)),
+        (compose(zcdp(rho=0.1), zcdp(rho=0.25)), 0.35),
+        (compose(zcdp(rho=0.1), laplace(scale=1)), 0.1 + math.exp(-1)),
+        (compose(*[bounded_range(epsilon=0.1)] * 100), 100 * bounded_range_rho(0.1)),
+    ],
+)
+def test_what_a_mechanism_is_charged_as_rho(path, mechanism, rho):
     with Ledger.open(path) as ledger:
         budget = ledger.create_budget("b", epsilon=30, delta="1e-6", accounting="renyi", filter="zcdp")
-        budget.reserve(pure_dp(epsilon=epsilon), label="s")
-        assert budget.spent().units["rho"] == Fraction(epsilon) ** 2 / 2
+        budget.reserve(mechanism, label="s")
+        assert rho * (1 - 1e-12) <= budget.spent().units["rho"] <= rho * 1.0001
 
 
 @pytest.mark.parametrize(("chosen", "unit"), [("renyi", None), ("zcdp", "rho"), ("gaussian", "squared mu")])

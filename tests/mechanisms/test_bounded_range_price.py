@@ -11,9 +11,8 @@ import pytest
 
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms import PermuteAndFlip
-from dpselect.mechanisms.bounded_range_price import BoundedRangeProfile, bounded_range, bounded_range_rho
+from dpselect.mechanisms.bounded_range_price import bounded_range, bounded_range_rho
 from dpselect.privacy import compose, pure_dp
-from tests.adaptive.generalisation_cases import close
 from tests.audits.score_laws import exponential_law, permute_and_flip_law
 from tests.mechanisms.scores_cases import losses
 
@@ -89,12 +88,3 @@ def test_composition_of_bounded_range_beats_pure_composition() -> None:
 def test_a_range_below_zero_is_refused(price) -> None:
     with pytest.raises(ArgumentError, match="epsilon"):
         price(epsilon=-0.5)
-
-
-def test_bounded_range_profile() -> None:
-    profile = BoundedRangeProfile(0.5)
-    assert close(float(profile.at(np.array(0.0))), 0.1243530, 1e-6)
-    assert close(float(profile.at(np.array(0.0))), math.tanh(0.125), 1e-9)
-    assert close(float(profile.at(np.array(0.1))), 0.08350978, 1e-6)
-    assert close(float(profile.at(np.array(-0.5))), -math.expm1(-0.5), 1e-9)
-    assert float(profile.at(np.array(0.5))) == 0.0

@@ -63,6 +63,12 @@ def test_top_k_guarantee_composes_ranges() -> None:
     assert g.epsilon(delta=1e-6) <= compose(*[bounded_range(epsilon=0.1)] * 10).epsilon(delta=1e-6) * (1 + 1e-9)
 
 
+def test_top_k_has_a_lower_end_near_the_upper_one() -> None:
+    lower, upper = TopK(count=10, sensitivity=1.0, epsilon=1.0).guarantee.epsilon_bracket(1e-4)
+    assert 0.98 * upper < lower <= upper
+    assert TopK(count=20_000, sensitivity=1.0, epsilon=1.0).guarantee.lower_profile is None
+
+
 def contenders(words: list[int], scores: list[float], best: float, rate: float) -> np.ndarray:
     """What a draw has after its pass over the scores."""
     found = np.empty(len(words), peeling._CONTENDERS)

@@ -66,7 +66,8 @@ class AdaptiveDescent:
     @property
     def gram_deviation(self) -> float:
         """s, the standard deviation of the noise on the diagonal of X'X."""
-        return gram_deviation(self.row_norm, self.noise_multiplier, self.gram_share, replace=self.replace)
+        noise = self.noise_multiplier * self._joint
+        return gram_deviation(self.row_norm, noise, self.gram_share, replace=self.replace)
 
     @property
     def gradient_deviation(self) -> float:
@@ -81,7 +82,22 @@ class AdaptiveDescent:
 
     @property
     def _of_a_step(self) -> float:
-        return self.noise_multiplier * math.sqrt(self.steps / (1.0 - self.gram_share))
+        return self.noise_multiplier * self._joint * math.sqrt(self.steps / (1.0 - self.gram_share))
+
+    @property
+    def _joint(self) -> float:
+        """The root of m, the share of the largest moves of all releases that two rows attain together. Rounded up.
+
+        It is 1 if rows are added or removed. Source: docs/theory/least-squares.md, Theorem 1.
+        """
+        if not self.replace:
+            return 1.0
+        gram, rest = self.gram_share / 2.0, 1.0 - self.gram_share
+        gradients = rest * (1.0 - self.count_share) / 4.0
+        one_long_row = gram + 4.0 * gradients
+        two_long_rows = 2.0 * (gram + gradients) + gradients * gradients / (2.0 * gram)
+        moved = max(one_long_row, two_long_rows) if gradients <= 2.0 * gram else one_long_row
+        return math.sqrt(moved + rest * self.count_share) * _UP
 
     def run(self, rows: Batches, targets: Array, random: RandomSource) -> Array:
         """The mean of the weights of the last half of the steps, shape (columns, 1).

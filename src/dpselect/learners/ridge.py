@@ -32,6 +32,8 @@ __all__ = ["RidgeClassification", "RidgeRegression"]
 
 _MOST_CLASSES: Final = 128
 _MOST_COLUMNS: Final = 2**13
+_EXACT_CLASSES: Final = 16
+"""Up to so many classes weighted targets are multiples of `STEP`, and of more beyond, so that sums stay exact."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -63,11 +65,9 @@ class _Ridge(OneGaussian):
         self._intercept = float(self.intercept_scale)
         return count, columns
 
-    def _weights(
-        self, release: SufficientStatistics, rows: Array, moved: Array, targets: Array, random: RandomSource
-    ) -> Array:
+    def _weights(self, release: SufficientStatistics, rows: Array, targets: Array, random: RandomSource) -> Array:
         columns = rows.shape[1]
-        gram, moments = release.release(rows, moved, targets, random)
+        gram, moments = release.release(rows, targets, random)
         return solve(gram, moments, float(self.floor) * release.gram_deviation * math.sqrt(2.0 * columns))
 
 
@@ -121,7 +121,7 @@ class RidgeRegression(_Ridge, Regressor):
         targets = targets_of(y, count, bounds)
         known = ~np.isnan(targets)
         rows = unit_rows(X, float(self.row_norm), intercept=self._intercept)[known]
-        self.weights_ = (self._weights(release, rows, rows, targets[known, None], random),)
+        self.weights_ = (self._weights(release, rows, targets[known, None], random),)
         self._bounds, self.guarantee_ = bounds, guarantee
         return self
 
@@ -183,11 +183,14 @@ class RidgeClassification(_Ridge, Classifier):
         numbers = class_numbers(labels, classes)
         known = numbers >= 0
         rows = unit_rows(X, float(self.row_norm), intercept=self._intercept)[known]
-        # weighted least squares: each row's term in X'X and in X'y is multiplied by its weight, at most 1
-        counted = weights[numbers[known], None]
-        targets = len(classes) * np.eye(len(classes))[numbers[known]] - 1.0
-        release = self._release(math.sqrt(max(len(classes) * (len(classes) - 1), 1)), 1.0)
-        shrunk, moved = truncate(rows * np.sqrt(counted)), truncate(rows * counted)
-        self.weights_ = (self._weights(release, shrunk, moved, targets, random),)
+        targets, step = len(classes) * np.eye(len(classes))[numbers[known]] - 1.0, 1.0
+        if np.any(
+            weights != 1.0
+        ):  # weighted least squares: a row and its target are multiplied by the root of a weight
+            roots = np.sqrt(weights[numbers[known], None])
+            step = STEP * 2.0 ** max(0, math.ceil(math.log2(len(classes) / _EXACT_CLASSES)))
+            rows, targets = truncate(rows * roots), truncate(targets * roots, step)
+        release = self._release(math.sqrt(max(len(classes) * (len(classes) - 1), 1)), step)
+        self.weights_ = (self._weights(release, rows, targets, random),)
         self.classes_, self.guarantee_ = classes, guarantee
         return self

@@ -1,17 +1,18 @@
 """Noisy X'X and X'y: all that least squares needs of a table, released once by the Gaussian mechanism.
 
-Claim. Let every row have two vectors z and v of norm at most R, and a target t, a vector of norm at most L.
-G = sum z z' and T = sum v t' are released with independent Gaussian noise. Its standard deviation is s on the diagonal
-of G, s/sqrt(2) above it (below is a copy), and r on T. Here s = D_G sigma / sqrt(a) and r = D_T sigma / sqrt(1 - a),
-0 < a < 1. That is a post-processing of one Gaussian mechanism of noise multiplier sigma. When a row is added or
-removed, D_G = R^2 and D_T = R L. When one is replaced, D_G = sqrt(2) R^2 and D_T = 2 R L.
+Claim. Let every row have a vector z of norm at most R and a target t, a vector of norm at most L. G = sum z z' and
+T = sum z t' are released with independent Gaussian noise. Its standard deviation is s on the diagonal of G, s/sqrt(2)
+above it (below is a copy), and r on T. Here s = D_G sigma / sqrt(a) and r = D_T sigma / sqrt(1 - a), 0 < a < 1. That is
+a post-processing of one Gaussian mechanism of noise multiplier sigma. When a row is added or removed, D_G = R^2 and
+D_T = R L. When one is replaced, D_G = sqrt(2 m) R^2 and D_T = 2 sqrt(m) R L. The share m < 1 of `joint_share` is there
+because no two rows move G by sqrt(2) R^2 and T by 2 R L at once.
 
 Proof. Divide each number that is released by the deviation of its noise. The noise added is then a standard Gaussian
 vector, and what matters is by how much the vector of all numbers moves. For the change M of G that is
 (sum_i M_ii^2 + 2 sum_{i<j} M_ij^2) / s^2 = |M|_F^2 / s^2, for that of T |N|_F^2 / r^2. A row more changes G by z z', of
-Frobenius norm |z|^2 <= R^2, and T by v t', of norm |v| |t| <= R L. A row in the place of another changes T by at most
-2 R L and G by z z' - w w'. The squared norm of that is |z|^4 + |w|^4 - 2 (z.w)^2 <= 2 R^4. In each case the square of
-the whole is at most D_G^2 / s^2 + D_T^2 / r^2. This is a / sigma^2 + (1 - a) / sigma^2 = 1 / sigma^2.
+Frobenius norm |z|^2 <= R^2, and T by z t', of norm |z| |t| <= R L. The square of the whole is then at most
+D_G^2 / s^2 + D_T^2 / r^2. This is a / sigma^2 + (1 - a) / sigma^2 = 1 / sigma^2. docs/theory/sufficient-statistics.md
+has the proof for a row in the place of another.
 
 Rounding. Rows and targets are fixed-point numbers, so that each term is an integer of grid steps and the sums are
 exact. The noise is a rounded Gaussian on the same grid (`gaussian_steps`). Rounding is thus done to the noise alone and
@@ -37,7 +38,7 @@ from dpselect.mechanisms.grid import gaussian_steps
 from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
 
-__all__ = ["SufficientStatistics", "gram_deviation", "noisy_gram", "solve"]
+__all__ = ["SufficientStatistics", "gram_deviation", "joint_share", "noisy_gram", "solve"]
 
 _CHUNK: Final = 2**15
 _UP: Final = 1.0 + 2.0**-48
@@ -67,19 +68,25 @@ class SufficientStatistics:
     @property
     def gram_deviation(self) -> float:
         """s, the standard deviation of the noise on the diagonal of G."""
-        return gram_deviation(self.row_norm, self.noise_multiplier, self.gram_share, replace=self.replace)
+        alone = gram_deviation(self.row_norm, self.noise_multiplier, self.gram_share, replace=self.replace)
+        return alone * self._joint
 
     @property
     def moment_deviation(self) -> float:
         """r, the standard deviation of the noise on T."""
         sensitivity = self.row_norm * self.target_norm * (2.0 if self.replace else 1.0)
-        return sensitivity * self.noise_multiplier / math.sqrt(1.0 - self.gram_share) * _UP
+        return sensitivity * self._joint * self.noise_multiplier / math.sqrt(1.0 - self.gram_share) * _UP
 
-    def release(self, rows: Array, moved: Array, targets: Array, random: RandomSource) -> tuple[Array, Array]:
+    @property
+    def _joint(self) -> float:
+        """The root of the share m, 1 if rows are added or removed. Rounded up."""
+        return math.sqrt(joint_share(self.gram_share)) * _UP if self.replace else 1.0
+
+    def release(self, rows: Array, targets: Array, random: RandomSource) -> tuple[Array, Array]:
         """Noisy G, shape (columns, columns), and T, shape (columns, targets).
 
-        `rows` (z) and `moved` (v), shape (rows, columns), are multiples of `STEP`, and `targets` of `target_step`,
-        shape (rows, targets), all within their norms: you must ensure this.
+        `rows` (z), shape (rows, columns), are multiples of `STEP`, and `targets` of `target_step`, shape
+        (rows, targets), all within their norms: you must ensure this.
         """
         columns, outputs = rows.shape[1], targets.shape[1]
         # the noise of T must be many steps wide: where its terms are coarse, the grid is finer than they are
@@ -88,9 +95,27 @@ class SufficientStatistics:
         moments = np.zeros((columns, outputs), dtype=np.int64)
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
-            moments += ((moved[part].T @ targets[part]) / moment_step).astype(np.int64)
+            moments += ((rows[part].T @ targets[part]) / moment_step).astype(np.int64)
         moments += gaussian_steps(self.moment_deviation / moment_step, moments.shape, random)
         return gram, np.asarray(moments * moment_step)
+
+
+def joint_share(share: float) -> float:
+    """m, the part of the two largest moves of G and T together that two rows attain under replacement, rounded up.
+
+    Args:
+        share: a, the part of 1/sigma^2 that pays for G, between 0 and 1.
+
+    Returns:
+        a + (1 - a)/2 + (1 - a)^2 / (16 a) if a is at least 1/5, and 1 - a otherwise.
+
+    Source: docs/theory/sufficient-statistics.md, Theorem 1.
+
+    >>> round(joint_share(0.35), 4)
+    0.7504
+    """
+    rest = 1.0 - share
+    return (share + rest / 2.0 + rest * rest / (16.0 * share) if share >= 0.2 else rest) * _UP
 
 
 def gram_deviation(row_norm: float, noise_multiplier: float, share: float, *, replace: bool) -> float:

@@ -33,6 +33,7 @@ from dpselect.ledger.fold import ALTERNATIVE, Account
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import first_true, root_between
 from dpselect.privacy import Guarantee, OutputGuarantee, gaussian
+from dpselect.privacy.concentrated import concentrated_rho
 from dpselect.privacy.output.amounts import charged_amount
 from dpselect.privacy.renyi import LinearRenyi, epsilon_from_renyi
 
@@ -160,7 +161,8 @@ class _Renyi:
 class _Concentrated:
     """Zero-concentrated privacy: rho bounds the divergence at every order by rho * order.
 
-    An epsilon-private mechanism has rho = epsilon^2 / 2. Source: Bun, Steinke 2016, Proposition 1.4.
+    The charge is the supremum of the mechanism's own divergence over the order. It is at most epsilon^2 / 2 for an
+    epsilon-private mechanism. Source: Bun, Steinke 2016, Proposition 1.4.
     """
 
     @staticmethod
@@ -169,15 +171,13 @@ class _Concentrated:
 
     @staticmethod
     def charge(guarantee: Guarantee, _units: list[str]) -> dict[str, Fraction]:
-        curve = guarantee.renyi_curve
-        known = []
-        if isinstance(curve, LinearRenyi):
-            known.append(charged_amount("rho", curve.rho))
-        if math.isfinite(guarantee.pure_epsilon):
-            known.append(charged_amount("epsilon", guarantee.pure_epsilon) ** 2 / 2)
-        if not known:
+        limit = guarantee.pure_epsilon
+        rho = math.inf if math.isinf(limit) else limit * limit / 2.0 * ROUND_UP
+        if guarantee.renyi_curve is not None:
+            rho = min(rho, concentrated_rho(guarantee.renyi_curve, limit))
+        if math.isinf(rho):
             raise ArgumentError("guarantee: it has no zero-concentrated bound; use filter='renyi'")
-        return {"rho": min(known)}
+        return {"rho": charged_amount("rho", rho)}
 
     @staticmethod
     def epsilon(spent: Divergences, delta: float) -> float:

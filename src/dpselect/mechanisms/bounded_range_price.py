@@ -19,39 +19,14 @@ from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.below import ClosedFormLowerProfile
-from dpselect.privacy.profile import SymmetricProfile
+from dpselect.privacy.losses.bounded_range import BoundedRangeProfile
+from dpselect.privacy.renyi import PureRenyi
 
-__all__ = ["BoundedRangeProfile", "BoundedRangeRenyi", "bounded_range", "bounded_range_rho"]
-
-
-@dataclass(frozen=True)
-class BoundedRangeProfile(SymmetricProfile):
-    """The largest hockey-stick divergence of a pair with range r: (exp(r/2) - exp(e/2))^2 / (exp(r) - 1).
-
-    Proof. With R = dP/dQ in [exp(t-r), exp(t)] and E_Q R = 1, E_Q[(R - exp(e))_+] is convex in R, so a two-point R is
-    worst. It has P(R = exp(t)) = (exp(r) - exp(t))/(exp(r) - 1). Hence the divergence (exp(r) - exp(t)) (1 - exp(e-t))
-    / (exp(r) - 1), largest over t at t = (r + e)/2. Two candidates with suitable scores attain each of these pairs, so
-    this is the exact profile of the exponential mechanism.
-    Source: Dong, Durfee, Rogers 2020, Lemma 3.2 (the two-point pairs).
-    """
-
-    epsilon0: float
-    theorem: str = "bounded range (Dong, Durfee, Rogers 2020)"
-
-    def at(self, epsilons: Array) -> Array:
-        """The divergence at epsilon >= 0."""
-        if self.epsilon0 == 0.0:
-            return np.zeros(np.shape(epsilons))
-        gap = -np.expm1(np.minimum(epsilons - self.epsilon0, 0.0) / 2.0)
-        return np.asarray(gap * gap / -math.expm1(-self.epsilon0) * ROUND_UP)
-
-    def below(self, epsilons: Array) -> Array:
-        """The divergence at epsilon >= 0, rounded down."""
-        return self.at(epsilons) * (1.0 - 4e-12)
+__all__ = ["BoundedRangeRenyi", "bounded_range", "bounded_range_rho"]
 
 
 @dataclass(frozen=True)
-class BoundedRangeRenyi:
+class BoundedRangeRenyi(PureRenyi):
     """The largest Renyi divergence of a pair with range epsilon, in closed form.
 
     As for the profile, two-point ratios are worst. Q(R = 1/y) is linear in y = exp(-t). So the moment of order a is
@@ -64,7 +39,6 @@ class BoundedRangeRenyi:
     its rounding added (Dong, Durfee, Rogers 2020, and Cesar, Rogers 2021).
     """
 
-    epsilon: float
     theorem: str = "bounded range (Dong, Durfee, Rogers 2020; exact Renyi divergence)"
 
     def __call__(self, orders: Array) -> Array:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.caching import CopiedByFields
 from dpselect.errors import ArgumentError
-from dpselect.mechanisms.bounded_range_price import BoundedRangeProfile, bounded_range
+from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.flipping import draw_permute_and_flip
 from dpselect.mechanisms.mechanism import configured, released_value
@@ -24,6 +24,7 @@ from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array, root_between
 from dpselect.privacy import Guarantee, Spender
 from dpselect.privacy.below import ClosedFormLowerProfile
+from dpselect.privacy.losses.bounded_range import BoundedRangeProfile
 from dpselect.privacy.profile import LaplaceProfile, RandomizedResponseProfile, SymmetricProfile
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyLaplace

@@ -15,14 +15,19 @@ from dpselect.errors import ArgumentError
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.mechanism import whole
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
-from dpselect.mechanisms.score_mechanism import ScoreMechanism
+from dpselect.mechanisms.score_mechanism import DOWN, ScoreMechanism
 from dpselect.mechanisms.scores import Scores
 from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee, compose
+from dpselect.privacy.losses.bounded_range import RepeatedRangeLowerProfile
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyGumbel
 
 __all__ = ["TopK"]
+
+
+_MOST_DRAWS_BELOW = 10_000
+"""With more draws there is no lower end: all their numbers of one outcome would take gigabytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +66,18 @@ class TopK(ScoreMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """`count` mechanisms of range epsilon/count, composed."""
+        """`count` mechanisms of range epsilon/count, composed.
+
+        Its lower end is attained as the number of candidates grows: each draw then is from the same distribution.
+        """
         each = self.epsilon / self.count
         if Fraction(each) * self.count < Fraction(self.epsilon):
             each = math.nextafter(each, math.inf)
         one = bounded_range(epsilon=each, adjacency=self.adjacency)
-        return replace(compose(*[one] * self.count), terms={**self.terms("top-k"), "count": self.count})
+        terms = {**self.terms("top-k"), "count": self.count}
+        known = self.count <= _MOST_DRAWS_BELOW
+        lower = RepeatedRangeLowerProfile(float(self.epsilon) / self.count * DOWN, self.count) if known else None
+        return replace(compose(*[one] * self.count), terms=terms, lower_profile=lower)
 
     def _check_count(self, count: int) -> None:
         if self.count > count:

@@ -179,7 +179,7 @@ class SparseRelease(Mechanism):
         if self.spend == "each":
             return searched
         values = pure_dp(epsilon=self.epsilon_release, adjacency=self.adjacency)
-        return replace(compose(searched, values), pure_epsilon=total)
+        return replace(compose(searched, values), pure_epsilon=total, lower_profile=None)
 
     def scale(self, positives: int, negatives: int) -> float:
         """The scale of the noise on each value after a session with so many answers of either kind."""

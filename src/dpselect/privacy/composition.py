@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
-from dpselect.caching import counted
+from dpselect.caching import CopiedByFields, counted
 from dpselect.errors import ArgumentError
 from dpselect.numerics.logs import ROUND_UP, sum_up
 from dpselect.numerics.search import Array
@@ -18,12 +19,22 @@ from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.below import composed_below
 from dpselect.privacy.group import times_up
 from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.losses.bounded_range import RangeGameProfile, games, lower_game
 from dpselect.privacy.losses.composition import BothLosses, compose_distributions
-from dpselect.privacy.losses.pld import WIDEST, LossProfile, LossSource, composed_interval, discretisable, farthest
+from dpselect.privacy.losses.pld import (
+    WIDEST,
+    LossProfile,
+    LossSource,
+    composed_interval,
+    discretisable,
+    farthest,
+    profile_loss,
+)
+from dpselect.privacy.lower_ends import composition_below, largest_below
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.profile import PrivacyProfile, RandomizedResponseProfile, epsilon_at
 from dpselect.privacy.promises import promises
-from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
+from dpselect.privacy.renyi import MaximumRenyi, sum_of_curves
 
 __all__ = ["compose", "compose_counted", "worst_of"]
 
@@ -33,7 +44,7 @@ _NOTHING: Final = RandomizedResponseProfile(0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class ComposedLoss(LossSource):
+class ComposedLoss(CopiedByFields, LossSource):
     """The composition of privacy-loss distributions, each with how often it runs."""
 
     sources: tuple[tuple[LossSource, int], ...]
@@ -47,18 +58,30 @@ class ComposedLoss(LossSource):
             apart += [(part, times * count) for part, times in inner]
         return cls(counted(apart))
 
+    @cached_property
+    def games(self) -> tuple[tuple[LossSource, int], ...]:
+        """The parts that are added up, with games in the place of mechanisms of bounded range."""
+        return games(self.sources)
+
     @property
     def parts(self) -> int:
         """How many distributions are added up, those that a part is made of included."""
-        return sum(source.parts * count for source, count in self.sources)
+        return sum(source.parts * count for source, count in self.games)
 
     @property
     def transforms(self) -> int:
         """How many laws there are to transform."""
-        return sum(source.transforms for source, _ in self.sources)
+        return sum(source.transforms for source, _ in self.games)
+
+    @property
+    def theorem(self) -> str:
+        """The sources of the composition."""
+        profiles = [source.profile for source, _ in self.games if isinstance(source, profile_loss)]
+        played = [profile.theorem for profile in profiles if isinstance(profile, RangeGameProfile)]
+        return "; ".join([LossProfile.theorem, *played[:1]])
 
     def __call__(self, interval: float) -> BothLosses:
-        return compose_distributions([(source(interval), count) for source, count in self.sources])
+        return compose_distributions([(source(interval), count) for source, count in self.games])
 
 
 def compose(*guarantees: Guarantee) -> Guarantee:
@@ -129,7 +152,7 @@ def _composed(
     # one minus a product of one minus each, without cancellation, or their sum where that rounds better
     product = -math.expm1(math.fsum(count * math.log1p(-g.failure) for g, count in distinct)) * ROUND_UP
     known = [(curve, count) for curve, count in curves if curve is not None]
-    curve = SumRenyi.of(known) if len(known) == len(curves) else None
+    curve = sum_of_curves(known) if len(known) == len(curves) else None
     loss = ComposedLoss.of([(g.loss_source(), count) for g, count in distinct])
     reach = pure
     if curve is None and math.isinf(pure):
@@ -138,6 +161,7 @@ def _composed(
     interval = composed_interval(curve, reach, loss.parts, loss.transforms)
     if not all(g.loss is not None or discretisable(g.best_profile(), g.renyi_curve, g.failure) for g, _ in distinct):
         interval = None
+    profile = None if interval is None else LossProfile(loss, interval, loss.theorem)
     return Guarantee(
         adjacency=adjacency,
         theorem="adaptive composition",
@@ -145,8 +169,9 @@ def _composed(
         failure=min(product, sum_up(failures), 1.0),
         pure_epsilon=pure,
         renyi_curve=curve,
-        profile=LossProfile(loss, interval) if interval is not None else None if curve or pure < math.inf else _NOTHING,
-        lower_profile=composed_below([(g.lower_profile, count) for g, count in distinct], interval),
+        profile=_NOTHING if profile is None and curve is None and math.isinf(pure) else profile,
+        lower_profile=lower_game(loss.sources)
+        or composition_below([(g.lower_profile, count) for g, count in distinct], interval),
         loss=loss if interval is not None else None,
         interactive=interactive,
     )
@@ -209,6 +234,7 @@ def worst_of(*guarantees: Guarantee) -> Guarantee:
         pure_epsilon=max(g.pure_epsilon for g in guarantees),
         renyi_curve=MaximumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None,
         profile=WorstProfile(tuple(guarantees)),
+        lower_profile=largest_below([g.lower_profile for g in guarantees]),
         interactive=any(g.interactive for g in guarantees),
     )
 

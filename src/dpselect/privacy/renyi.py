@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.logs import ROUND_UP, fraction_up
 from dpselect.numerics.search import Array, minimise
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "AffineRenyi",
     "LinearRenyi",
     "MaximumRenyi",
+    "PureRenyi",
     "RenyiCurve",
     "SumRenyi",
     "TabulatedRenyi",
@@ -28,6 +30,7 @@ __all__ = [
     "log_delta_at_orders",
     "own_orders",
     "profile_from_renyi",
+    "sum_of_curves",
     "theorem_of",
 ]
 
@@ -53,6 +56,13 @@ class _Cited(Protocol):
 def theorem_of(curve: RenyiCurve) -> str:
     """The source that a curve names, empty if it names none."""
     return curve.theorem if isinstance(curve, _Cited) else ""
+
+
+@dataclass(frozen=True)
+class PureRenyi:
+    """The base of curves that never are above epsilon, since the mechanism satisfies pure epsilon-privacy."""
+
+    epsilon: float
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,16 @@ class SumRenyi:
 
     def __call__(self, orders: Array) -> Array:
         return np.sum([curve(orders) * count for curve, count in self.curves], axis=0)
+
+
+def sum_of_curves(curves: Iterable[tuple[RenyiCurve, int]]) -> RenyiCurve:
+    """The sum of curves, each so many times. That of linear ones is linear: zero-concentrated privacy composes.
+
+    Source: Bun, Steinke 2016, Lemma 1.7.
+    """
+    whole = SumRenyi.of(curves)
+    rhos = [Fraction(curve.rho) * count for curve, count in whole.curves if isinstance(curve, LinearRenyi)]
+    return LinearRenyi(fraction_up(sum(rhos, Fraction(0)))) if len(rhos) == len(whole.curves) else whole
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any, SupportsFloat, SupportsIndex
 import numpy as np
 
 from dpselect.accounting.best_of_k.bounds.pure import pure_shift
+from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import Mechanism
 from dpselect.numerics.cells import supremum_over_cells
@@ -64,7 +65,8 @@ class SelectIncreasing(Mechanism):
     log phi'(1 - u) - log phi'(1 - u') that the budgets of levels 0 .. i allow: with a truncated negative binomial
     number of runs at most (2 + eta) times its own epsilon, no matter what the later levels cost. "nothing" costs what
     the level with the largest price does. A fixed number of runs has no coin to cover its failures and costs what
-    composition does, or nothing finite with a `delta`.
+    composition does, or nothing finite with a `delta` and several levels. One level alone costs what the first
+    acceptable of K runs does at the delta of the whole, which is exact (docs/theory/optimal-selection.md, Theorem 2).
 
     Args:
         levels: the guarantee of one run at each level, its score and failure included (you must ensure this), in
@@ -122,9 +124,11 @@ class SelectIncreasing(Mechanism):
             shift = _largest_shift(law, _Reach.of(epsilons[: level + 1], shares[: level + 1], base))
             if base == 0.0:
                 shift = min(shift, pure_shift(law, epsilon))  # as if all levels had this one's budget
-            if math.isinf(shift):
-                raise ArgumentError("repetitions: this law gives no finite price; it must allow for a single run")
             prices[level] = (epsilon + shift + _ROUNDING) * ROUND_UP
+        if len(prices) == 1:
+            prices[0] = min(prices[0], first_acceptable(self.levels[0], law).epsilon(total))
+        if math.isinf(max(prices.values())):
+            raise ArgumentError("repetitions: this law gives no finite price; it must allow for a single run")
         prices[NOTHING] = max(prices.values())
         return OutputGuarantee(cell=released_level, epsilons=prices, delta=total, adjacency=self.levels[0].adjacency)
 

@@ -29,7 +29,7 @@ SLOT_QUANTILE: Final = 0.999
 LARGEST_FULL_STORE: Final = 10_000
 """A law gets as many slots as its limit; without a limit up to this one, as its 0.999 quantile. Both are public."""
 
-_DRAWS: Final = 2
+_DRAWS: Final = 3
 """Changes when the learners draw otherwise from the same key. A trial of another number cannot be run again alike."""
 
 

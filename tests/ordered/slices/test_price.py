@@ -206,6 +206,18 @@ def test_other_maps_cost_more_and_replacing_is_two_steps_or_a_swap_a_slice():
     assert far.epsilon(1e-6) == pytest.approx(2 * grows.epsilon(1e-6 / (1 + math.exp(far.epsilon(1e-6) / 2))), rel=1e-6)
 
 
+def test_maps_that_turn_cost_a_swap_of_two_rows_in_each_slice():
+    """Two rows in one slice: the Gaussian mechanism moves twice as far, which two mechanisms together do not cost.
+
+    A map that answers to one row with a row more and to another with a row less makes slices of two rows disjoint.
+    """
+    swap = gaussian(noise_multiplier=4.0, adjacency="replace_one")
+    for slices in (1, 4):
+        found = plain_slicing_guarantee(swap=swap, slices=slices, maps_grow=False, adjacency="replace_one")
+        exact = gaussian(noise_multiplier=2.0 / math.sqrt(slices)).epsilon(1e-6)
+        assert exact * (1 - 1e-9) <= found.epsilon(1e-6) <= exact * (1 + 1e-6)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

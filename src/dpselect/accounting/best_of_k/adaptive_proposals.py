@@ -24,6 +24,7 @@ from typing import SupportsFloat
 import numpy as np
 
 from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
+from dpselect.accounting.best_of_k.bounds.optimal import optimal
 from dpselect.accounting.best_of_k.bounds.profile import LayeredProfile, Part, layered_bound, shifted_bound
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.best_of_k.bounds.renyi import outside_failure, renyi_curve_of
@@ -294,7 +295,13 @@ def adaptive_best_of(
     ]
     if not found:
         raise BoundUnavailableError(f"no bound ({', '.join(names)}) exists for this base")
-    return replace(smallest_of(*found), theorem="the smallest of the bounds for adaptive proposals", terms=terms)
+    plain = optimal(base, repetitions)  # proposals may follow the prior, so the plain search is one of those covered
+    return replace(
+        smallest_of(*found),
+        theorem="the smallest of the bounds for adaptive proposals",
+        terms=terms,
+        lower_profile=None if plain is None else plain.lower_profile,
+    )
 
 
 def _needs_every_candidate(name: str, base: Guarantee) -> bool:

@@ -14,6 +14,7 @@ from dpselect.numerics.logs import ROUND_UP, log_weighted_sum
 from dpselect.numerics.search import Array
 from dpselect.privacy import Guarantee
 from dpselect.privacy.adjacency import common_adjacency
+from dpselect.privacy.lower_ends import average_below
 from dpselect.privacy.profile import PrivacyProfile
 from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import RenyiCurve
@@ -107,6 +108,7 @@ def mixture(guarantees: Sequence[Guarantee], weights: Sequence[SupportsFloat] | 
         pure_epsilon=max(g.pure_epsilon for g in guarantees),
         renyi_curve=AverageRenyi(curves, tuple(inside)) if len(curves) == len(guarantees) else None,
         profile=AverageProfile(tuple(g.best_profile() for g in guarantees), tuple(shares)),
+        lower_profile=average_below([g.lower_profile for g in guarantees], shares),
         # trade-off curves average too, so candidates with one Gaussian trade-off keep it
         gaussian_mu=mus.pop() if len(mus) == 1 else None,
     )

@@ -31,6 +31,7 @@ from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, compose
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.losses.discretise import DominatingPair
+from dpselect.privacy.lower_ends import sampled_below
 from dpselect.privacy.profile import TwoSidedProfile
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve
@@ -237,7 +238,8 @@ def tune_on_subset(
         if final_rows == "all":
             raise AdjacencyError(f"final_rows='all' is proved for add_or_remove_one, not for {adjacency.value}")
         average = search if q == 1.0 else mixture([search, final], [q, 1.0 - q])
-        return replace(average, theorem="tuning on a subset, as if the split were published", terms=terms)
+        theorem = "tuning on a subset, as if the split were published"  # which it is not: that mixture is no lower end
+        return replace(average, theorem=theorem, terms=terms, lower_profile=None)
     if q == 1.0:  # the final run has no rows, or all of them
         return replace(search if final_rows == "rest" else compose(search, final), terms=terms)
     curves = [renyi_curve_of(g) for g in (search, final)]
@@ -250,6 +252,8 @@ def tune_on_subset(
         pure_epsilon=_pure(search.pure_epsilon, final.pure_epsilon, q, final_rows),
         renyi_curve=curve,
         profile=SubsetProfile(search, final, q, final_rows, atoms),
+        # of the final run's output alone; that of a search would take seconds
+        lower_profile=sampled_below(final.lower_profile, 1.0 - q) if final_rows == "rest" else final.lower_profile,
     )
 
 

@@ -156,4 +156,5 @@ def without_threshold(
         total,
         theorem=f"selection without a threshold (Liu, Talwar 2019, Theorem 4.7): {steps}",
         terms={"mechanism": "without-threshold", "search": dict(first.terms), "stopping": dict(second.terms)},
+        lower_profile=None,
     )

@@ -307,19 +307,19 @@ class SlicePrice:
 def plain_slicing_guarantee(
     *, swap: Guarantee, slices: int, applications: int = 1, maps_grow: bool = True, adjacency: Adjacency | str
 ) -> Guarantee:
-    """The price without any help from the noise: every slice is charged a swap, or two.
+    """The price without any help from the noise: every slice is charged a swap, or a swap of two rows.
 
     The sizes of the slices are drawn without looking at the data. Given them, an inserted row changes each slice by one
     swap at most. So does a replaced row if the maps only order, filter and rewrite rows (`maps_grow`): the two lists
-    keep all but one row each in common. Otherwise a replaced row counts as two steps.
+    keep all but one row each in common. Otherwise each slice may differ by two swaps: its mechanism is that of a person
+    with two rows, which costs more than two mechanisms.
     """
     adjacency = parse_adjacency(adjacency)
     steps = 2 if adjacency is Adjacency.REPLACE_ONE and not maps_grow else 1
-    runs = slices * applications * steps
-    charged = replace(swap, adjacency=adjacency)
-    total = compose(*[charged] * runs)
+    charged = replace(swap.of_rows(steps), adjacency=adjacency)
+    total = compose(*[charged] * (slices * applications))
     terms = {"mechanism": "slicing", "slices": slices, "applications": applications, "swap": dict(swap.terms)}
-    return replace(total, theorem="slices charged a swap each", terms=terms)
+    return replace(total, theorem="slices charged a swap each", terms=terms, lower_profile=None)
 
 
 def _smaller(plain: Guarantee, noisy: Guarantee) -> Guarantee:

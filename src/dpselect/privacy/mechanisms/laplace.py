@@ -17,6 +17,7 @@ from dpselect.privacy.bases import base_mechanism
 from dpselect.privacy.below import AttainedLaplace
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.profile import LaplaceProfile
+from dpselect.privacy.renyi import PureRenyi
 
 __all__ = ["LaplaceRenyi", "laplace", "laplace_divergence"]
 
@@ -24,10 +25,9 @@ _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
 
 
 @dataclass(frozen=True)
-class LaplaceRenyi:
+class LaplaceRenyi(PureRenyi):
     """The Laplace mechanism of scale 1/epsilon at sensitivity 1. Source: Mironov 2017, Proposition 6."""
 
-    epsilon: float
     theorem: str = "Laplace mechanism (Mironov 2017, Proposition 6)"
 
     def __call__(self, orders: Array) -> Array:

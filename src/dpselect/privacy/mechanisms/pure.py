@@ -15,6 +15,7 @@ from dpselect.privacy.bases import base_mechanism
 from dpselect.privacy.below import AttainedPair
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.profile import RandomizedResponseProfile
+from dpselect.privacy.renyi import PureRenyi
 
 __all__ = ["RandomizedResponseRenyi", "approximate_dp", "pure_dp"]
 
@@ -22,14 +23,13 @@ _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
 
 
 @dataclass(frozen=True)
-class RandomizedResponseRenyi:
+class RandomizedResponseRenyi(PureRenyi):
     """The Renyi divergence of randomised response, the largest that an epsilon-private pair can have.
 
     Every epsilon-private pair is a post-processing of randomised response (Kairouz, Oh, Viswanath 2015), so this is the
     exact worst case. It is below epsilon^2 order / 2 (Bun, Steinke 2016, Proposition 3.3).
     """
 
-    epsilon: float
     theorem: str = "randomised response dominates (Kairouz, Oh, Viswanath 2015)"
 
     def __call__(self, orders: Array) -> Array:
