@@ -56,8 +56,14 @@ class ComposedLoss(LossSource):
         """How many laws there are to transform."""
         return sum(source.transforms for source, _ in self.sources)
 
+    @property
+    def costly(self) -> int:
+        """How many costly profiles are read."""
+        return sum(source.costly for source, _ in self.sources)
+
     def __call__(self, interval: float) -> BothLosses:
-        return compose_distributions([(source(interval), count) for source, count in self.sources])
+        costly = self.costly
+        return compose_distributions([(source.among(costly)(interval), count) for source, count in self.sources])
 
 
 def compose(*guarantees: Guarantee) -> Guarantee:

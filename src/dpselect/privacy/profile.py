@@ -81,6 +81,10 @@ class PrivacyProfile(ABC):
         """A recipe for finite pairs of its own, or None."""
         return None
 
+    def among(self, costly: int) -> PrivacyProfile:  # noqa: ARG002
+        """The same for a composition with so many costly profiles: a bound that may be looser, in less time."""
+        return self
+
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`, inf if none is below 1e5.
 
@@ -351,6 +355,10 @@ class MinimumProfile(PrivacyProfile):
     def costly(self) -> bool:
         """Whether one of them is."""
         return any(profile.costly for profile in self.profiles)
+
+    def among(self, costly: int) -> PrivacyProfile:
+        """The minimum of theirs."""
+        return MinimumProfile(tuple(profile.among(costly) for profile in self.profiles))
 
     def approximate_epsilon(self, delta: float) -> float | None:
         """The smallest that any of them gives, or None if none has an approximation."""

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpselect.caching import CopiedByFields
+from dpselect.caching import CopiedByFields, kept_while_alive
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array, root_on_grids
 from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions, cut_to, unit_mass
@@ -22,7 +22,7 @@ from dpselect.privacy.losses.discretise import DominatingPair
 from dpselect.privacy.losses.pairs import LossPairs, PairSource
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_directions, extend
-from dpselect.privacy.renyi import RenyiCurve, own_orders
+from dpselect.privacy.renyi import RenyiCurve, SumRenyi, own_orders
 
 __all__ = [
     "WIDEST",
@@ -65,6 +65,15 @@ class LossSource(ABC):
         """How many distributions there are to transform: one for each direction."""
         return 2
 
+    @property
+    def costly(self) -> int:
+        """How many profiles are read that are costly to evaluate."""
+        return 0
+
+    def among(self, costly: int) -> LossSource:  # noqa: ARG002
+        """The same for a composition that reads so many costly profiles."""
+        return self
+
 
 def suitable_interval(
     curve: RenyiCurve | None, pure_epsilon: float = float("inf"), finest: float | None = None
@@ -73,9 +82,11 @@ def suitable_interval(
 
     None if the losses reach so far that no distribution is worth building. The other curves still answer.
     """
-    spread = pure_epsilon
-    if curve is not None:
-        spread = min(spread, _spread(curve))
+    return _interval(curve, min(pure_epsilon, math.inf if curve is None else _spread(curve)), finest)
+
+
+def _interval(curve: RenyiCurve | None, spread: float, finest: float | None = None) -> float | None:
+    """The mesh for losses that reach so far: 1e-4, or near `finest`."""
     interval = (
         DEFAULT_INTERVAL
         if finest is None
@@ -99,10 +110,10 @@ def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int,
     """
     spread = min(pure_epsilon, math.inf if curve is None else _spread(curve))
     if curve is None or math.isfinite(pure_epsilon) or not 0.0 < spread < math.inf:
-        found = suitable_interval(curve, pure_epsilon)
+        found = _interval(curve, spread)
     else:
         finest = spread / _CELLS / math.sqrt(max(1.0, parts / 256.0))
-        found = suitable_interval(curve, finest=finest) if finest > DEFAULT_INTERVAL else suitable_interval(curve)
+        found = _interval(curve, spread, finest if finest > DEFAULT_INTERVAL else None)
     # only where losses are bounded is a part known to be shorter than the whole
     work = 1.0 + (min(transforms, 5.0 * math.sqrt(transforms)) if math.isfinite(pure_epsilon) else transforms)
     too_much = 0.0 if found is None or spread == math.inf else spread * work / (found * _MOST_WORK)
@@ -112,8 +123,19 @@ def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int,
 def _spread(curve: RenyiCurve) -> float:
     """Roughly epsilon at delta = 1e-12 (Mironov 2017, Proposition 3), from one evaluation."""
     orders = np.append(_SPREAD_ORDERS, own_orders(curve))
+    values: Array
+    if isinstance(curve, SumRenyi):  # its curves may be those of a sum that was asked for before
+        values = np.sum([_at_spread_orders(part) * count for part, count in curve.curves], axis=0)
+    else:
+        with np.errstate(over="ignore"):
+            values = np.asarray(curve(orders))
+    return float(np.min(values - math.log(1e-12) / (orders - 1.0)))
+
+
+@kept_while_alive
+def _at_spread_orders(curve: RenyiCurve) -> Array:
     with np.errstate(over="ignore"):
-        return float(np.min(np.asarray(curve(orders)) - math.log(1e-12) / (orders - 1.0)))
+        return np.asarray(curve(_SPREAD_ORDERS))
 
 
 def discretisable(profile: PrivacyProfile, curve: RenyiCurve | None = None, failure: float = 0.0) -> bool:
@@ -211,6 +233,15 @@ class profile_loss(LossSource):
     def transforms(self) -> int:
         """How many laws there are to transform: one where both directions have the same."""
         return 1 if isinstance(self.profile, SymmetricProfile) else 2
+
+    @property
+    def costly(self) -> int:
+        """1 if the profile is costly, 0 if it is not."""
+        return int(self.profile.costly)
+
+    def among(self, costly: int) -> LossSource:
+        """The same of a profile that knows how many there are."""
+        return profile_loss(self.profile.among(costly)) if costly > 1 else self
 
     def __call__(self, interval: float) -> BothLosses:
         remove = on_mesh(self.profile.remove, interval)
