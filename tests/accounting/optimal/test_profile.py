@@ -9,10 +9,10 @@ from dpselect.accounting import best_of
 from dpselect.accounting.optimal import columns
 from dpselect.accounting.optimal.direction import Chords
 from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile, CachedPairs
-from dpselect.privacy.losses.discretise import PairEnclosure
-from dpselect.privacy.losses.pairs import GaussianPairs
 from dpselect.accounting.optimal.tolerances import KNOTS
 from dpselect.privacy import compose, gaussian, laplace
+from dpselect.privacy.losses.discretise import PairEnclosure
+from dpselect.privacy.losses.pairs import GaussianPairs
 from dpselect.repetitions import Geometric, Harmonic, Poisson
 from tests.accounting.optimal.recursion_cases import random_law, random_pair
 
