@@ -100,22 +100,17 @@ class UpperProfile(TwoSided):
                 found = max(found, curve.smallest_safe(delta, limit))
         return found
 
-    def approximate_epsilon(self, delta: float) -> float:
-        """Close below `epsilon(delta)` mostly, in a third of the time: nothing is certified."""
-        limit = self.pure_epsilon if delta >= self.failure else math.inf
-        if not delta > 0.0:
-            return limit
-        found = 0.0
-        for curve in self.curves:
-            if found == 0.0 or (found < limit and curve.rough(found) > delta):
-                found = max(found, min(curve.attained(delta), limit))
-        return found
+    def approximate_delta(self, epsilon: float) -> float:
+        """Close below both directions at `epsilon` mostly, in a tenth of the time of `epsilon`: nothing is certified."""
+        if epsilon >= self.pure_epsilon:
+            return self.failure
+        return max(curve.lower(epsilon) for curve in self.curves)
 
     def _pick(self, enclosure: PairEnclosure) -> DominatingPair:
         return enclosure.pessimistic
 
     def among(self, costly: int) -> UpperProfile:
-        """The same by a coarser table if there are many: they share the work of three, as long as each has a least part.
+        """The same by a coarser table if there are many: they share the work of three, but each has a least part.
 
         Any number of atoms gives a valid bound.
         """
