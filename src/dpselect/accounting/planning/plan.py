@@ -14,9 +14,9 @@ from typing import SupportsFloat
 
 from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.planning.calibrate import calibrate
+from dpselect.accounting.planning.sizes import law_at, largest_law, largest_within, smallest_law
 from dpselect.errors import ArgumentError, BudgetError, expect, integer, number
 from dpselect.numerics.digits import rounded_up
-from dpselect.numerics.search import first_true, last_true
 from dpselect.privacy import Guarantee
 from dpselect.privacy.notebook import bound, grid
 from dpselect.privacy.promises import promise, refusal
@@ -25,9 +25,6 @@ from dpselect.repetitions.by_name import families as known_families
 from dpselect.repetitions.distribution import Family
 
 __all__ = ["Goal", "LawOption", "LawPlan", "laws_for", "plan", "trade_off_curve"]
-
-_LARGEST_MEAN, _LARGEST_LIMIT = 1e5, 100_000
-_SIZE_ACCURACY = 5e-3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,13 +214,7 @@ def _cheapest(base: Guarantee, goal: Goal, families: Sequence[Family], delta: fl
 def _most_useful(base: Guarantee, goal: Goal, families: Sequence[Family], total: float, delta: float) -> LawPlan:
     options = []
     for family in families:
-        # the profile bound is quick and never below the default price, so the default can only afford more
-        law = _largest(
-            family,
-            goal.allowed,
-            lambda law: best_of(base, law, bound="profile").epsilon(delta) <= total,
-            finish=lambda law: goal.allowed(law) and best_of(base, law).epsilon(delta) <= total,
-        )
+        law = largest_within(base, family, goal.allowed, total, delta)
         if law is not None:
             options.append(LawOption(family.name, law, None, best_of(base, law).epsilon(delta), goal.utility(law)))
     if not options:
@@ -257,7 +248,7 @@ def laws_for(families: Sequence[Family], goal: Goal) -> list[tuple[str, Repetiti
         return [(family.name, law) for family, law in _smallest_laws(families, goal)]
     if goal == Goal():
         raise ArgumentError("give expected_quantile, success, or a limit on the number of runs")
-    largest = [(f, _largest(f, goal.allowed)) for f in families if not f.saturates]
+    largest = [(f, largest_law(f, goal.allowed)) for f in families if not f.saturates]
     return [(family.name, law) for family, law in largest if law is not None]
 
 
@@ -265,67 +256,12 @@ def _smallest_laws(families: Sequence[Family], goal: Goal) -> list[tuple[Family,
     """In each family the smallest law that reaches the goal, where it keeps the limits."""
     found = []
     for family in families:
-        law = _smallest(family, goal.reached)
+        law = smallest_law(family, goal.reached)
         if law is not None and goal.allowed(law):
             found.append((family, law))
     if not found:
         raise ArgumentError("no family reaches the goal within the limits on the number of runs")
     return found
-
-
-def _law(family: Family, size: float) -> Repetitions | None:
-    """The law of this size, or None where the family has none (a tiny gamma, an empty condition)."""
-    try:
-        return family.at(size)
-    except ArgumentError:
-        return None
-
-
-def _smallest(family: Family, reached: Callable[[Repetitions], bool]) -> Repetitions | None:
-    """The smallest law with `reached`, nearly, or None if even the largest does not reach it."""
-
-    def good(step: int) -> bool:
-        law = _law(family, _size(family, step))
-        return law is not None and reached(law)
-
-    step = first_true(good, 0, _last_step(family), start=0 if family.whole else None)
-    return None if step is None else family.at(_size(family, step))
-
-
-def _largest(
-    family: Family,
-    *allowed: Callable[[Repetitions], bool],
-    finish: Callable[[Repetitions], bool] | None = None,
-) -> Repetitions | None:
-    """The largest law that passes every test, each of which fails from some size on, or None if the smallest fails.
-
-    `finish`, a laxer and slower test, then lets it grow in steps of a twentieth.
-    """
-
-    def good(step: int) -> bool:
-        law = _law(family, _size(family, step))
-        return law is not None and all(test(law) for test in allowed)
-
-    step = last_true(good, 0, _last_step(family), start=0 if family.whole else None)
-    size, high = _size(family, step or 0), _size(family, _last_step(family))
-    if step is None and (finish is None or not finish(family.at(size))):
-        return None
-    while finish is not None and size < high:
-        larger = size + 1.0 if family.whole else size * 1.05
-        law = _law(family, larger)
-        if law is None or not finish(law):
-            break
-        size = larger
-    return family.at(size)
-
-
-def _size(family: Family, step: int) -> float:
-    """Limits are all tried, means 0.5 % apart."""
-    return 1.0 + step if family.whole else min((1.0 + 1e-6) * (1.0 + _SIZE_ACCURACY) ** step, _LARGEST_MEAN)
-
-
-def _last_step(family: Family) -> int:
-    return _LARGEST_LIMIT - 1 if family.whole else math.ceil(math.log(_LARGEST_MEAN) / math.log1p(_SIZE_ACCURACY))
 
 
 def trade_off_curve(
@@ -334,5 +270,5 @@ def trade_off_curve(
     """(epsilon, utility) of the family's laws at these sizes: what a plot of the trade-off shows."""
     base = promise("base", base)
     goal = Goal() if goal is None else goal
-    laws = [law for size in sizes if (law := _law(family, size)) is not None]
+    laws = [law for size in sizes if (law := law_at(family, size)) is not None]
     return [(best_of(base, law).epsilon(delta), goal.utility(law)) for law in laws]
