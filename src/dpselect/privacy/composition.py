@@ -23,6 +23,7 @@ from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.profile import PrivacyProfile, RandomizedResponseProfile, epsilon_at
 from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
+from dpselect.steps import each_step
 
 __all__ = ["compose", "worst_of"]
 
@@ -63,7 +64,10 @@ class ComposedLoss(LossSource):
 
     def __call__(self, interval: float) -> BothLosses:
         costly = self.costly
-        return compose_distributions([(source.among(costly)(interval), count) for source, count in self.sources])
+        places = each_step("parts of the composition", len(self.sources))
+        return compose_distributions(
+            [(source.among(costly)(interval), count) for source, count in (self.sources[place] for place in places)]
+        )
 
 
 def compose(*guarantees: Guarantee) -> Guarantee:

@@ -8,9 +8,9 @@ weighs families of laws with a size each (a mean or a hard limit) instead of fol
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import SupportsFloat
+from typing import SupportsFloat, TypeVar
 
 from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.planning.calibrate import calibrate
@@ -23,8 +23,11 @@ from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import families as known_families
 from dpselect.repetitions.distribution import Family
+from dpselect.steps import each_step
 
 __all__ = ["Goal", "LawOption", "LawPlan", "laws_for", "plan", "trade_off_curve"]
+
+Weighed = TypeVar("Weighed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +206,7 @@ def _cheapest(base: Guarantee, goal: Goal, families: Sequence[Family], delta: fl
         raise ArgumentError("give expected_quantile or success, or epsilon")
     options = [
         LawOption(family.name, law, None, best_of(base, law).epsilon(delta), goal.utility(law))
-        for family, law in _smallest_laws(families, goal)
+        for family, law in _counted(_smallest_laws(families, goal))
     ]
     options.sort(key=lambda option: option.epsilon)
     if math.isinf(options[0].epsilon):
@@ -213,7 +216,7 @@ def _cheapest(base: Guarantee, goal: Goal, families: Sequence[Family], delta: fl
 
 def _most_useful(base: Guarantee, goal: Goal, families: Sequence[Family], total: float, delta: float) -> LawPlan:
     options = []
-    for family in families:
+    for family in _counted(families):
         law = largest_within(base, family, goal.allowed, total, delta)
         if law is not None:
             options.append(LawOption(family.name, law, None, best_of(base, law).epsilon(delta), goal.utility(law)))
@@ -227,7 +230,7 @@ def _quietest(
     make: Callable[[float], Guarantee], goal: Goal, families: Sequence[Family], total: float, delta: float
 ) -> LawPlan:
     options = []
-    for name, law in laws_for(families, goal):
+    for name, law in _counted(laws_for(families, goal)):
         try:
             noise = calibrate(lambda value, law=law: best_of(make(value), law), epsilon=total, delta=delta)  # type: ignore[misc]
         except BudgetError:
@@ -237,6 +240,11 @@ def _quietest(
         raise BudgetError(f"no noise keeps the search within epsilon={total:g} at delta={delta:g}")
     options.sort(key=lambda option: option.noise or 0.0)
     return LawPlan(tuple(options), delta)
+
+
+def _counted(weighed: Sequence[Weighed]) -> Iterator[Weighed]:
+    """Each of them, counted for a person who watches: they are public."""
+    return (weighed[place] for place in each_step("families", len(weighed)))
 
 
 def laws_for(families: Sequence[Family], goal: Goal) -> list[tuple[str, Repetitions]]:

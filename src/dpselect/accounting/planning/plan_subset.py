@@ -18,6 +18,7 @@ from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law, families as known_families
 from dpselect.repetitions.distribution import Family
+from dpselect.steps import each_step
 
 __all__ = ["SAMPLING_RATES", "SubsetOption", "plan_subset"]
 
@@ -134,7 +135,8 @@ def plan_subset(  # noqa: PLR0913
             return best_of(run(index), law, bound="profile")
 
         start = 0
-        for rate in (None, *rates):
+        for place in each_step(f"sampling rates of {family}", len(rates) + 1):
+            rate = (None, *rates)[place]
 
             @cache
             def price(
