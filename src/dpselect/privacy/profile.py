@@ -120,7 +120,7 @@ def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
 
 
 def approximate_delta_at(profile: PrivacyProfile, epsilon: float) -> float | None:
-    """A number near both directions at `epsilon`, or None. What was found of a profile is kept."""
+    """A number near both directions at `epsilon`, or None. It is kept by the profile and epsilon."""
     found: float | None = _approximated(profile, epsilon)
     return found
 

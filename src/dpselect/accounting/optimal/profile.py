@@ -101,7 +101,7 @@ class UpperProfile(TwoSided):
         return found
 
     def approximate_delta(self, epsilon: float) -> float:
-        """Close below both directions at `epsilon` mostly, in a tenth of the time of `epsilon`: nothing is certified."""
+        """Mostly close below both directions, in a tenth of the time of `epsilon`: nothing is certified."""
         if epsilon >= self.pure_epsilon:
             return self.failure
         return max(curve.lower(epsilon) for curve in self.curves)

@@ -14,7 +14,7 @@ from typing import SupportsFloat, TypeVar
 
 from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.planning.calibrate import calibrate
-from dpselect.accounting.planning.sizes import law_at, largest_law, largest_within, smallest_law
+from dpselect.accounting.planning.sizes import largest_law, largest_within, law_at, smallest_law
 from dpselect.errors import ArgumentError, BudgetError, expect, integer, number
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee

@@ -175,7 +175,7 @@ def plan_subset(  # noqa: PLR0913
 
 
 def _first_within(price: Callable[..., float], total: float, start: int) -> int | None:
-    """The first index whose price is within the total, or None. Prices of fewer atoms, which are no smaller, tell where.
+    """The first index whose price is within the total, or None. Prices of fewer atoms tell about where it is.
 
     Prices grow at least as fast as the noise falls, so that a price a step below the total shows that no smaller index
     would do.

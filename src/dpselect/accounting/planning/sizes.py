@@ -80,7 +80,9 @@ def largest_within(
 
     def step_of(inverse: float) -> int:
         size = 1.0 / inverse
-        step = math.floor(size * (1.0 + 1e-12)) - 1 if family.whole else math.floor(math.log(size) / math.log1p(_ACCURACY))
+        step = (
+            math.floor(size * (1.0 + 1e-12)) - 1 if family.whole else math.floor(math.log(size) / math.log1p(_ACCURACY))
+        )
         return min(max(step, 0), most)
 
     # prices fall with the inverse of the size
