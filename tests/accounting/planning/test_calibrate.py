@@ -33,6 +33,7 @@ class TestCalibrate:
             (lambda s: gaussian(noise_multiplier=s), 1.0, 1e-6),
             (lambda s: best_of(gaussian(noise_multiplier=s), Harmonic(limit=1000)), 0.02, 1e-9),
             (lambda s: best_of(gaussian(noise_multiplier=s), Fixed(count=3)), 40.0, 0.01),
+            (lambda s: best_of(dp_sgd(noise_multiplier=s, sampling_rate=0.01, steps=1000), LAW), 2.0, 1e-6),
         ],
     )
     def test_safe_and_close(self, make, epsilon, delta):

@@ -16,7 +16,7 @@ from dpselect.accounting.optimal.tolerances import KNOTS
 from dpselect.caching import CopiedByFields, memoized
 from dpselect.numerics.search import Array
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, merged_by_mass
-from dpselect.privacy.losses.pairs import PairSource
+from dpselect.privacy.losses.pairs import LossPairs, PairSource
 from dpselect.privacy.profile import TwoSidedProfile
 from dpselect.repetitions import Repetitions
 
@@ -35,6 +35,11 @@ class CachedPairs(CopiedByFields):
         if atoms not in self._made:
             self._made[atoms] = self.source(atoms)
         return self._made[atoms]
+
+    @cached_property
+    def rougher(self) -> CachedPairs:
+        """Pairs close above these that are made quicker, or these."""
+        return CachedPairs(self.source.rougher()) if isinstance(self.source, LossPairs) else self
 
     @cached_property
     def _made(self) -> dict[int, tuple[PairEnclosure, PairEnclosure]]:
@@ -104,7 +109,9 @@ class UpperProfile(TwoSided):
         """Mostly close below both directions, in a tenth of the time of `epsilon`: nothing is certified."""
         if epsilon >= self.pure_epsilon:
             return self.failure
-        return max(curve.lower(epsilon) for curve in self.curves)
+        rough = self.pairs.rougher if isinstance(self.pairs, CachedPairs) else self.pairs
+        quick = self if rough is self.pairs else replace(self, pairs=rough)
+        return max(curve.lower(epsilon) for curve in quick.curves)
 
     def _pick(self, enclosure: PairEnclosure) -> DominatingPair:
         return enclosure.pessimistic

@@ -37,8 +37,8 @@ def calibrate(
     """Return a noise parameter close above the smallest one whose guarantee is (epsilon, delta)-private.
 
     The result is the safe endpoint: it was seen to satisfy `make(parameter).epsilon(delta) <= epsilon`. Some parameter
-    within the factor 1 - `relative` of it was seen not to, by its epsilon or by the delta of a search that its base
-    allows. If `make` returns a Renyi curve, it alone is searched first: it is cheap, and an upper bound on the answer.
+    within the factor 1 - `relative` of it was seen not to, by its epsilon or by an approximation of its delta. If `make`
+    returns a Renyi curve, it alone is searched first: it is cheap, and an upper bound on the answer.
 
     Args:
         make: a function from a noise parameter (a noise multiplier, a Laplace scale) to a `Guarantee`. You must ensure
@@ -160,7 +160,7 @@ def least_parameter(
             start = replace(search, relative=max(relative, 1e-2)).least(near, start)
             exponent = _exponent((start, near(start)), (1.02 * start, near(1.02 * start)))
             if delta > 0.0 and price(start).approximate_delta(epsilon) is not None:
-                below, start = ParameterSearch(steady(delta), low, high, relative).bracket(nearer, start, _STEADY)
+                below, start = ParameterSearch(steady(delta), low, high, 0.5 * relative).bracket(nearer, start, _STEADY)
         except BudgetError:
             start = min(max(start, math.sqrt(low * high)), high)
     # mostly one evaluation shows that the approximation was good

@@ -77,6 +77,10 @@ class Distributions(Protocol):
         """For (P, P') and (P', P)."""
         ...
 
+    def rougher(self) -> Distributions:
+        """The same on a wider mesh."""
+        ...
+
 
 @dataclass(frozen=True)
 class GaussianPairs:
@@ -183,6 +187,10 @@ class LossPairs:
         if self.profile.pairs[0] is self.profile.pairs[1]:
             return first, first
         return first, _enclose(splice(add, remove.swapped()), atoms)
+
+    def rougher(self) -> LossPairs:
+        """The same of distributions on a wider mesh: quicker, and close above."""
+        return LossPairs(self.profile.rougher())
 
 
 def _consistent(pair: DominatingPair) -> DominatingPair:
