@@ -79,11 +79,7 @@ def largest_within(
         return price.epsilon(delta) / total if found is None else steady(found) / steady(delta)
 
     def step_of(inverse: float) -> int:
-        size = 1.0 / inverse
-        step = (
-            math.floor(size * (1.0 + 1e-12)) - 1 if family.whole else math.floor(math.log(size) / math.log1p(_ACCURACY))
-        )
-        return min(max(step, 0), most)
+        return min(max(_step(family, 1.0 / inverse), 0), most)
 
     # prices fall with the inverse of the size
     least = 1.0 / _size(family, most)
@@ -96,15 +92,25 @@ def largest_within(
 
 
 def _seen_within(base: Guarantee, family: Family, step: int, total: float, delta: float) -> Repetitions | None:
-    """The law of the largest size up to a step whose price is within the total."""
+    """About the largest law up to a step whose price is seen to be within the total."""
     back = 1
     while True:
         law = law_at(family, _size(family, step))
-        if law is not None and best_of(base, law).epsilon(delta) <= total:
+        price = math.inf if law is None else best_of(base, law).epsilon(delta)
+        if law is not None and price <= total:
             return law
         if step == 0:
             return None
-        step, back = max(step - back, 0), 2 * back  # searches: down from an approximation that is too large by little
+        # an approximation is too large by little, and prices go about as the sixth root of the size
+        nearer = step // 2 if math.isinf(price) else _step(family, _size(family, step) * (total / price) ** 6)
+        step, back = max(min(nearer, step - back), 0), 2 * back
+
+
+def _step(family: Family, size: float) -> int:
+    """The last step whose size is not above this one."""
+    if size < 1.0:
+        return 0
+    return math.floor(size * (1.0 + 1e-12)) - 1 if family.whole else math.floor(math.log(size) / math.log1p(_ACCURACY))
 
 
 def _size(family: Family, step: int) -> float:
