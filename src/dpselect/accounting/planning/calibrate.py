@@ -37,8 +37,8 @@ def calibrate(
     """Return a noise parameter close above the smallest one whose guarantee is (epsilon, delta)-private.
 
     The result is the safe endpoint: it was seen to satisfy `make(parameter).epsilon(delta) <= epsilon`. Some parameter
-    within the factor 1 - `relative` of it was seen not to, by its epsilon or by an approximation of its delta. If `make`
-    returns a Renyi curve, it alone is searched first: it is cheap, and an upper bound on the answer.
+    within the factor 1 - `relative` of it was seen not to, by its epsilon or by an approximation of its delta. A Renyi
+    curve is searched first if there is one: it is cheap, and an upper bound on the answer.
 
     Args:
         make: a function from a noise parameter (a noise multiplier, a Laplace scale) to a `Guarantee`. You must ensure
