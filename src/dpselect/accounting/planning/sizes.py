@@ -103,7 +103,7 @@ def _seen_within(base: Guarantee, family: Family, step: int, total: float, delta
             return None
         # an approximation is too large by little, and prices go about as the sixth root of the size
         nearer = step // 2 if math.isinf(price) else _step(family, _size(family, step) * (total / price) ** 6)
-        step, back = max(min(nearer, step - back), 0), 2 * back
+        step, back = max(min(nearer, step - back), 0), 2 * back  # searches: down from an approximation, each price slow
 
 
 def _step(family: Family, size: float) -> int:
