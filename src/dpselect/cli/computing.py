@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Final
 
-from dpselect.cli.terminal import bars
+from dpselect.cli.terminal import bars, plain
 from dpselect.steps import watched
 
 __all__ = ["computing"]
@@ -42,7 +42,7 @@ def computing(what: str) -> Iterator[None]:
                 bar.update(task, description=words[-1])
 
     def step(name: str, made: int, count: int) -> None:
-        words[-1] = f"computing {what}: {made} of {count} {name}"
+        words[-1] = plain(f"computing {what}: {made} of {count} {name}")
 
     watching = Thread(target=show, daemon=True)
     watching.start()

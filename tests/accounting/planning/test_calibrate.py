@@ -15,6 +15,7 @@ from dpselect.privacy import (
     gaussian,
     laplace,
     pure_dp,
+    zcdp,
 )
 from dpselect.repetitions import Fixed, Geometric, Harmonic
 
@@ -33,6 +34,7 @@ class TestCalibrate:
             (lambda s: gaussian(noise_multiplier=s), 1.0, 1e-6),
             (lambda s: best_of(gaussian(noise_multiplier=s), Harmonic(limit=1000)), 0.02, 1e-9),
             (lambda s: best_of(gaussian(noise_multiplier=s), Fixed(count=3)), 40.0, 0.01),
+            (lambda s: best_of(zcdp(rho=0.5 / s**2), LAW), 2.0, 1e-6),
             (lambda s: best_of(dp_sgd(noise_multiplier=s, sampling_rate=0.01, steps=1000), LAW), 2.0, 1e-6),
         ],
     )
@@ -121,6 +123,15 @@ class TestCalibrate:
         monkeypatch.setattr(GuaranteePrice, "approximate_delta", lambda *_: 1e-12)
         noise = calibrate(lambda s: best_of(gaussian(noise_multiplier=s), LAW), epsilon=2.0, delta=1e-6)
         assert best_of(gaussian(noise_multiplier=noise), LAW).epsilon(1e-6) <= 2.0
+
+    def test_an_approximation_that_is_too_large_is_not_trusted(self, monkeypatch):
+        monkeypatch.setattr(
+            GuaranteePrice, "approximate_delta", lambda self, e: min(1.0, 1.1 * self.guarantee.delta(e))
+        )
+        noise = calibrate(
+            lambda s: best_of(gaussian(noise_multiplier=s), LAW, bound="profile"), epsilon=2.0, delta=1e-6
+        )
+        assert best_of(gaussian(noise_multiplier=noise * (1 - 1.1e-4)), LAW, bound="profile").epsilon(1e-6) > 2.0
 
     def test_the_place_is_between_two_that_were_seen(self):
         asked = {}

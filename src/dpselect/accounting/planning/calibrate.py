@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol, SupportsFloat
 
+import numpy as np
+
+from dpselect.caching import memoized
 from dpselect.errors import BudgetError, number
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
-from dpselect.privacy.profile import approximate_delta_at
+from dpselect.privacy.profile import RenyiProfile, approximate_delta_at
 from dpselect.privacy.promises import promise, refusal
-from dpselect.privacy.renyi import epsilon_from_renyi
+from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
 
 __all__ = ["GuaranteePrice", "ParameterPrice", "ParameterSearch", "calibrate", "least_parameter", "steady"]
 
@@ -21,6 +24,9 @@ _SMALLEST, _LARGEST = 1e-6, 1e9
 _MOST_STEPS = 200
 _STEADY = -1.3
 """About the power of the noise with which `steady` goes: -1.25 for Gaussians, to -1.5 for DP-SGD."""
+_CLOSE = 3.0
+"""A price that is below the target by less than so many times the accuracy is that of the least parameter: prices go
+about as the power -1 to -2 of the noise."""
 _FARTHEST = 8.0
 """The factor of a step, at most: what is priced has limits for its parameter, which a larger step would pass."""
 
@@ -119,9 +125,17 @@ class GuaranteePrice:
         return min(epsilon_from_renyi(guarantee.renyi_curve, inside), guarantee.pure_epsilon)
 
     def approximate_delta(self, epsilon: float) -> float | None:
-        """By the profile, if that knows it quickly."""
-        profile = self.guarantee.profile
-        return None if profile is None else approximate_delta_at(profile, epsilon)
+        """By the profile, if that knows it quickly, and by the Renyi curve."""
+        guarantee = self.guarantee
+        found = None if guarantee.profile is None else approximate_delta_at(guarantee.profile, epsilon)
+        if found is None or guarantee.renyi_curve is None:
+            return found
+        return min(found, _delta_by_renyi(guarantee.renyi_curve, guarantee.failure, epsilon))
+
+
+@memoized
+def _delta_by_renyi(curve: RenyiCurve, failure: float, epsilon: float) -> float:
+    return float(RenyiProfile(curve, failure).remove(np.array([epsilon]))[0])
 
 
 def least_parameter(
@@ -164,7 +178,8 @@ def least_parameter(
         except BudgetError:
             start = min(max(start, math.sqrt(low * high)), high)
     # mostly one evaluation shows that the approximation was good
-    return start if below > 0.0 and full(start) <= epsilon else search.least(full, start, exponent)
+    good = below > 0.0 and epsilon * (1.0 - _CLOSE * relative) <= full(start) <= epsilon
+    return start if good else search.least(full, start, exponent)
 
 
 def steady(delta: float) -> float:
