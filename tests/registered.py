@@ -12,7 +12,7 @@ def only_in_this_file(*entries: tuple[Registry, str]):
     """Take the entries back at once; the fixture that is returned puts them there for each test of the file."""
     taken = []
     for registry, name in entries:
-        assert name in registry  # and the registry's own files are loaded
+        assert name in list(registry)  # and the registry's own files are loaded
         taken.append((registry, name, registry._things.pop(name), registry._facts.pop(name)))
 
     @pytest.fixture(autouse=True)

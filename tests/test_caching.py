@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpselect.caching
-from dpselect.caching import CopiedByFields, cache_key, counted, memoized
+from dpselect.caching import CopiedByFields, cache_key, counted, kept_while_alive, memoized
 from dpselect.privacy import gaussian
 
 
@@ -74,3 +74,18 @@ def test_what_code_of_others_is_part_of_is_asked_anew():
     counted.cache_clear()
     counted(1.0)
     assert len(asked) == 4
+
+
+def test_an_answer_is_kept_as_long_as_its_object_lives():
+    asked = []
+    side = kept_while_alive(lambda square: asked.append(square.side) or [square.side])
+    square = Square(3.0)
+    assert side(square) is side(square)
+    assert side(Square(3.0)) == [3.0]
+    assert asked == [3.0, 3.0]
+    for _ in range(100):  # objects that are gone leave their place to others
+        assert side(Square(4.0)) == [4.0]
+    assert len(asked) == 102
+    text = kept_while_alive(lambda value: asked.append(value) or value)
+    assert (text("a"), text("a")) == ("a", "a")
+    assert asked[-2:] == ["a", "a"]  # no weak reference to it

@@ -1,6 +1,8 @@
 """Declarations from outside of the package: one of each kind that a study, a command or a function finds by name."""
 
 import json
+import subprocess
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -276,3 +278,15 @@ def test_a_name_is_given_once():
         kinds.register("one")(float)
     with pytest.raises(ArgumentError, match="one of one"):
         kinds["two"]
+
+
+def test_a_file_of_the_name_is_enough():
+    """`dpselect account` would otherwise import all base mechanisms for one."""
+    code = """
+import sys
+from dpselect.privacy.bases import BASES
+assert "gaussian" in BASES and "dpselect.privacy.mechanisms.laplace" not in sys.modules
+assert "nonesuch" not in BASES and "dpselect.privacy.mechanisms.laplace" in sys.modules
+assert {"gaussian", "laplace", "dp-sgd"} <= set(BASES)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
+import weakref
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import fields
+from functools import wraps
 from types import FunctionType
 from typing import Any, Final, TypeVar
 
-__all__ = ["CopiedByFields", "cache_key", "counted", "memoized"]
+__all__ = ["CopiedByFields", "cache_key", "counted", "kept_while_alive", "memoized"]
 
 _MODULES: Final = {
     "dpselect",
@@ -54,6 +57,32 @@ def cache_key(public: Any) -> bytes | None:
     return buffer.getvalue()
 
 
+def kept_while_alive(function: Callable[[Any], Value]) -> Callable[[Any], Value]:
+    """A function of one immutable object that keeps its answer as long as the object lives.
+
+    Objects are distinguished by identity. Those that cannot be referenced weakly are answered again each time.
+    """
+    kept: dict[int, tuple[weakref.ref[Any], Value]] = {}
+
+    @wraps(function)
+    def answer(value: Any) -> Value:
+        place = id(value)
+        found = kept.get(place)
+        if found is not None and found[0]() is value:
+            return found[1]
+        result = function(value)
+        with suppress(TypeError):
+            kept[place] = weakref.ref(value, lambda _: kept.pop(place, None)), result
+        return result
+
+    return answer
+
+
+@kept_while_alive
+def _own_key(value: Any) -> bytes | None:
+    return cache_key(value)
+
+
 def counted(values: Iterable[tuple[Value, int]]) -> tuple[tuple[Value, int], ...]:
     """Each of some public values once, in order, with the sum of its counts.
 
@@ -61,7 +90,7 @@ def counted(values: Iterable[tuple[Value, int]]) -> tuple[tuple[Value, int], ...
     """
     found: dict[bytes | int, tuple[Value, int]] = {}
     for value, count in values:
-        key = cache_key(value) or id(value)
+        key = _own_key(value) or id(value)
         found[key] = (value, count + (found[key][1] if key in found else 0))
     return tuple(found.values())
 

@@ -19,7 +19,9 @@ Thing = TypeVar("Thing")
 
 
 class Registry(Generic[Thing]):
-    """Things of one kind by name, in the order of their names. The first look-up imports the files of the room.
+    """Things of one kind by name, in the order of their names.
+
+    A look-up imports the room's file of that name, and all its files if the thing is not there.
 
     >>> shapes = Registry[int]("shape", room="dpselect.errors")
     >>> shapes.register("square")(4), shapes["square"], list(shapes)
@@ -54,10 +56,9 @@ class Registry(Generic[Thing]):
 
     def __getitem__(self, name: str) -> Thing:
         """The thing of this name. Raises `ArgumentError`, which lists the names."""
-        things = self._all()
-        if name not in things:
-            raise ArgumentError(f"unknown {self._kind} {name!r}; one of {', '.join(sorted(things))}")
-        return things[name]
+        if name not in self:
+            raise ArgumentError(f"unknown {self._kind} {name!r}; one of {', '.join(sorted(self._things))}")
+        return self._things[name]
 
     def facts(self, name: str) -> Mapping[str, Any]:
         """The facts given when this name was registered, or none for a name that nothing has."""
@@ -67,7 +68,15 @@ class Registry(Generic[Thing]):
         return iter(sorted(self._all()))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._all()
+        if name not in self._things and not self._found and isinstance(name, str):
+            self._import_file(name.replace("-", "_"))
+        return name in self._things or name in self._all()
+
+    def _import_file(self, name: str) -> None:
+        """Import the file of a thing's own name, if there is one: mostly it holds the thing, and no other is needed."""
+        room = import_module(self._room)
+        if any(file.name == name for file in iter_modules(getattr(room, "__path__", ()))):
+            import_module(f"{self._room}.{name}")
 
     def _all(self) -> Mapping[str, Thing]:
         """The things, in no order that means anything."""

@@ -8,21 +8,28 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Final
 
-from dpselect.cli.terminal import bars
+from dpselect.cli.terminal import bars, plain
+from dpselect.steps import watched
 
 __all__ = ["computing"]
 
 _SECONDS: Final = 1.0
 """Shorter waits show nothing."""
+_REFRESH: Final = 0.1
+"""Seconds from one look at the steps to the next."""
 
 
 @contextmanager
 def computing(what: str) -> Iterator[None]:
     """Show after a second, on standard error if that is a terminal, that this is being computed. Gone in the end.
 
-    Prices are made of public numbers, so the time they take is public too. Print nothing inside the block.
+    Loops that tell their steps (`dpselect.steps`) show how many are done. Prices are made of public numbers, so the
+    time they take is public too. Print nothing inside the block.
     """
-    stream, done = sys.stderr, Event()
+    stream, done, words = sys.stderr, Event(), [f"computing {what}"]
+    if not stream.isatty():
+        yield
+        return
 
     def show() -> None:
         if done.wait(_SECONDS):
@@ -30,15 +37,18 @@ def computing(what: str) -> Iterator[None]:
         from rich.progress import TimeElapsedColumn  # here, or it would be imported where nothing is shown
 
         with bars(stream, TimeElapsedColumn()) as bar:
-            bar.add_task(f"computing {what}", total=None)
-            done.wait()
+            task = bar.add_task(words[-1], total=None)
+            while not done.wait(_REFRESH):
+                bar.update(task, description=words[-1])
 
-    watching = Thread(target=show, daemon=True) if stream.isatty() else None
-    if watching:
-        watching.start()
+    def step(name: str, made: int, count: int) -> None:
+        words[-1] = plain(f"computing {what}: {made} of {count} {name}")
+
+    watching = Thread(target=show, daemon=True)
+    watching.start()
     try:
-        yield
+        with watched(step):
+            yield
     finally:
         done.set()
-        if watching:
-            watching.join()
+        watching.join()

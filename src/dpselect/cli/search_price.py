@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dpselect.accounting import adaptive_best_of, best_of, tune_on_subset
+from dpselect.accounting import best_of
 from dpselect.cli.described import law_of, parse_settings
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee, compose
@@ -54,6 +54,8 @@ def searched(
     """The guarantee of the best of K runs, with proposals that learn where a ratio is given."""
     if ratio is None:
         return best_of(base, law, bound=bound)
+    from dpselect.accounting import adaptive_best_of  # here and below, or each price would wait for its import
+
     return adaptive_best_of(base, law, lower_ratio=ratio[0], upper_ratio=ratio[1], bound=bound)
 
 
@@ -89,6 +91,8 @@ def priced(
         law = law_of(repetitions)
         total, described = searched(base, law, ratio=ratio, bound=bound), law.describe()
     if subset is not None and sampling_rate is not None:
+        from dpselect.accounting import tune_on_subset
+
         rows = parse_final_rows(subset)
         total = tune_on_subset(search=total, final=base, sampling_rate=sampling_rate, final_rows=rows)
     return total, bound or "smallest", described

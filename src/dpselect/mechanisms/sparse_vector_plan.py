@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import SupportsFloat
 
 from dpselect.errors import ArgumentError, integer, number
@@ -124,6 +124,7 @@ def plan_sparse_vector(
     return SparseVectorPlan(max_positives=positives, monotonic=monotonic, delta=delta, best=best, splits=splits)
 
 
+@lru_cache(maxsize=1024)
 def _split(
     ratio: float, accuracy: float, *, positives: int, delta: float, monotonic: bool, game: bool = True
 ) -> SparseVectorSplit:

@@ -35,6 +35,7 @@ from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.profile import PrivacyProfile, RandomizedResponseProfile, epsilon_at
 from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import MaximumRenyi, sum_of_curves
+from dpselect.steps import each_step
 
 __all__ = ["compose", "compose_counted", "worst_of"]
 
@@ -80,8 +81,17 @@ class ComposedLoss(CopiedByFields, LossSource):
         played = [profile.theorem for profile in profiles if isinstance(profile, RangeGameProfile)]
         return "; ".join([LossProfile.theorem, *played[:1]])
 
+    @property
+    def costly(self) -> int:
+        """How many costly profiles are read."""
+        return sum(source.costly for source, _ in self.games)
+
     def __call__(self, interval: float) -> BothLosses:
-        return compose_distributions([(source(interval), count) for source, count in self.games])
+        costly, games = self.costly, self.games
+        places = each_step("parts of the composition", len(games))
+        return compose_distributions(
+            [(source.among(costly)(interval), count) for source, count in (games[place] for place in places)]
+        )
 
 
 def compose(*guarantees: Guarantee) -> Guarantee:

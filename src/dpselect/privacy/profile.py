@@ -34,6 +34,7 @@ __all__ = [
     "SymmetricProfile",
     "TabulatedProfile",
     "TwoSidedProfile",
+    "approximate_delta_at",
     "both_directions",
     "epsilon_at",
     "extend",
@@ -81,6 +82,10 @@ class PrivacyProfile(ABC):
         """A recipe for finite pairs of its own, or None."""
         return None
 
+    def among(self, costly: int) -> PrivacyProfile:  # noqa: ARG002
+        """The same for a composition with so many costly profiles: a bound that may be looser, in less time."""
+        return self
+
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`, inf if none is below 1e5.
 
@@ -95,8 +100,8 @@ class PrivacyProfile(ABC):
         """The largest epsilon below 1e5 at which the profile is seen to exceed `delta`, 0 if none is. Rounded down."""
         return root_on_grids(lambda e: both_directions(self, e) > delta, safe=0.0, unsafe=_LARGEST)
 
-    def approximate_epsilon(self, delta: float) -> float | None:  # noqa: ARG002
-        """A number near `epsilon` in a fraction of its time, or None. It serves searches and bounds nothing."""
+    def approximate_delta(self, epsilon: float) -> float | None:  # noqa: ARG002
+        """A number near both directions at `epsilon`, quickly, or None. It serves searches and bounds nothing."""
         return None
 
 
@@ -112,6 +117,17 @@ def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
     of one is kept.
     """
     return float(_inverted(profile, delta))
+
+
+def approximate_delta_at(profile: PrivacyProfile, epsilon: float) -> float | None:
+    """A number near both directions at `epsilon`, or None. It is kept by the profile and epsilon."""
+    found: float | None = _approximated(profile, epsilon)
+    return found
+
+
+@memoized
+def _approximated(profile: PrivacyProfile, epsilon: float) -> float | None:
+    return profile.approximate_delta(epsilon)
 
 
 @memoized
@@ -352,10 +368,11 @@ class MinimumProfile(PrivacyProfile):
         """Whether one of them is."""
         return any(profile.costly for profile in self.profiles)
 
-    def approximate_epsilon(self, delta: float) -> float | None:
+    def among(self, costly: int) -> PrivacyProfile:
+        """The minimum of theirs."""
+        return MinimumProfile(tuple(profile.among(costly) for profile in self.profiles))
+
+    def approximate_delta(self, epsilon: float) -> float | None:
         """The smallest that any of them gives, or None if none has an approximation."""
-        found = [profile.approximate_epsilon(delta) for profile in self.profiles]
-        if all(near is None for near in found):
-            return None
-        pairs = zip(self.profiles, found, strict=True)
-        return min(epsilon_at(profile, delta) if near is None else near for profile, near in pairs)
+        found = [profile.approximate_delta(epsilon) for profile in self.profiles]
+        return min((near for near in found if near is not None), default=None)

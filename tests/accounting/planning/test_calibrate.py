@@ -7,6 +7,7 @@ import math
 import pytest
 
 from dpselect.accounting import best_of, calibrate
+from dpselect.accounting.planning.calibrate import GuaranteePrice, ParameterSearch, steady
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.privacy import (
     approximate_dp,
@@ -14,8 +15,9 @@ from dpselect.privacy import (
     gaussian,
     laplace,
     pure_dp,
+    zcdp,
 )
-from dpselect.repetitions import Geometric
+from dpselect.repetitions import Fixed, Geometric, Harmonic
 
 LAW = Geometric(gamma=0.1)
 
@@ -30,6 +32,10 @@ class TestCalibrate:
             (lambda s: best_of(pure_dp(epsilon=1 / s), LAW), 3.0, 0.0),
             (lambda s: best_of(laplace(scale=s), LAW), 30.0, 1e-5),
             (lambda s: gaussian(noise_multiplier=s), 1.0, 1e-6),
+            (lambda s: best_of(gaussian(noise_multiplier=s), Harmonic(limit=1000)), 0.02, 1e-9),
+            (lambda s: best_of(gaussian(noise_multiplier=s), Fixed(count=3)), 40.0, 0.01),
+            (lambda s: best_of(zcdp(rho=0.5 / s**2), LAW), 2.0, 1e-6),
+            (lambda s: best_of(dp_sgd(noise_multiplier=s, sampling_rate=0.01, steps=1000), LAW), 2.0, 1e-6),
         ],
     )
     def test_safe_and_close(self, make, epsilon, delta):
@@ -99,3 +105,42 @@ class TestCalibrate:
         arguments = {"epsilon": 1.0, "delta": 1e-6, **wrong}
         with pytest.raises(ArgumentError, match=next(iter(wrong))):
             calibrate(lambda s: gaussian(noise_multiplier=s), **arguments)
+
+    def test_an_optimal_price_is_computed_once(self, monkeypatch):
+        """Five deltas lead to the noise, of which each takes a tenth of the time of an epsilon."""
+        asked, near = [], []
+        epsilon, approximate = GuaranteePrice.epsilon, GuaranteePrice.approximate_delta
+        monkeypatch.setattr(GuaranteePrice, "epsilon", lambda self, delta: asked.append(1) or epsilon(self, delta))
+        monkeypatch.setattr(GuaranteePrice, "approximate_delta", lambda self, e: near.append(1) or approximate(self, e))
+        noise = calibrate(lambda s: best_of(gaussian(noise_multiplier=s), LAW), epsilon=2.0, delta=1e-6)
+        assert best_of(gaussian(noise_multiplier=noise), LAW).epsilon(1e-6) <= 2.0
+        assert len(asked) == 1
+        assert len(near) <= 7
+
+    @pytest.mark.full
+    def test_an_approximation_that_is_too_small_is_not_trusted(self, monkeypatch):
+        """What is returned has been priced in full, whatever led there."""
+        monkeypatch.setattr(GuaranteePrice, "approximate_delta", lambda *_: 1e-12)
+        noise = calibrate(lambda s: best_of(gaussian(noise_multiplier=s), LAW), epsilon=2.0, delta=1e-6)
+        assert best_of(gaussian(noise_multiplier=noise), LAW).epsilon(1e-6) <= 2.0
+
+    def test_an_approximation_that_is_too_large_is_not_trusted(self, monkeypatch):
+        monkeypatch.setattr(
+            GuaranteePrice, "approximate_delta", lambda self, e: min(1.0, 1.1 * self.guarantee.delta(e))
+        )
+        noise = calibrate(
+            lambda s: best_of(gaussian(noise_multiplier=s), LAW, bound="profile"), epsilon=2.0, delta=1e-6
+        )
+        assert best_of(gaussian(noise_multiplier=noise * (1 - 1.1e-4)), LAW, bound="profile").epsilon(1e-6) > 2.0
+
+    def test_the_place_is_between_two_that_were_seen(self):
+        asked = {}
+        unsafe, safe = ParameterSearch(2.0).bracket(lambda x: asked.setdefault(x, 3.0 / x), 1.0)
+        assert unsafe < 1.5 <= safe <= unsafe * (1 + 1e-4)
+        assert (asked[unsafe] > 2.0, asked[safe] <= 2.0) == (True, True)
+        assert ParameterSearch(2.0, lowest=5.0).bracket(lambda x: 3.0 / x, 5.0) == (0.0, 5.0)
+
+    def test_a_delta_is_a_price_that_falls_with_the_noise(self):
+        values = [steady(delta) for delta in (0.0, 1e-300, 1e-6, 0.5, 1.0, 2.0)]
+        assert values == sorted(values)
+        assert (values[0], values[-1]) == (0.0, math.inf)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpselect.errors import ArgumentError
-from dpselect.privacy.losses.discretise import DominatingPair, _straighten
+from dpselect.privacy.losses.discretise import DominatingPair, _straighten, mass_grid, merged_by_mass
 
 INFINITY = float("inf")
 
@@ -75,3 +75,37 @@ def test_a_pair_is_straightened_as_if_atom_by_atom(seed):
             for values, expected in zip(half, other, strict=True):
                 assert values == pytest.approx(expected, abs=1e-15)
         assert found[2] == pytest.approx(wanted[2], abs=1e-15)
+
+
+def unlike_masses(random, size):
+    """A pair of many atoms, some of them heavy, and masses of infinite loss on both sides."""
+    losses = np.sort(random.normal(scale=random.choice([0.01, 1.0, 20.0]), size=size))
+    upper = random.dirichlet(np.full(size, random.choice([0.05, 1.0]))) * random.choice([1.0, 0.9])
+    lower = upper * np.exp(-losses)
+    share = min(1.0, 0.99 / float(np.sum(lower)))
+    return DominatingPair.between(losses, upper * share, lower * share, infinite=1.0 - share * float(np.sum(upper)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_pair_merged_by_mass_is_above_the_pair_in_both_directions(seed):
+    random = np.random.default_rng(seed)
+    pair = unlike_masses(random, 300)
+    merged = merged_by_mass(pair, 40)
+    assert np.count_nonzero(np.isfinite(merged.losses)) <= 40
+    reach = float(np.max(np.abs(pair.losses[np.isfinite(pair.losses)])))
+    epsilons = np.concatenate((pair.losses[1:-1], np.linspace(-1.2 * reach, 1.2 * reach, 500)))
+    for one, other in ((merged, pair), (merged.swapped(), pair.swapped())):
+        assert np.all(one.hockey_stick(epsilons) >= other.hockey_stick(epsilons) - 1e-13)
+    assert merged_by_mass(pair, 300) is pair
+
+
+def test_there_are_more_losses_where_there_is_more_mass():
+    losses = np.linspace(-10.0, 10.0, 2001)
+    upper = np.exp(-0.5 * (losses - 1.0) ** 2)
+    upper /= np.sum(upper) + 1e-12
+    pair = DominatingPair.between(losses, upper, 0.36 * upper * np.exp(-losses), infinite=0.0)
+    grid = mass_grid(pair, 101)
+    assert (grid.size, np.all(np.diff(grid) > 0.0)) == (101, True)
+    assert np.max(np.diff(grid)) > 4.0 * np.min(np.diff(grid))
+    assert abs(grid[np.argmin(np.diff(grid))]) < 2.0
+    assert mass_grid(DominatingPair(losses=np.zeros(1), upper=np.ones(1), lower=np.ones(1)), 5).tolist() == [0.0]

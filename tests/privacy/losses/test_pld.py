@@ -27,7 +27,7 @@ from dpselect.privacy.profile import (
     RenyiProfile,
     extend,
 )
-from dpselect.privacy.renyi import LinearRenyi
+from dpselect.privacy.renyi import LinearRenyi, SumRenyi
 
 INFINITY = float("inf")
 
@@ -193,3 +193,26 @@ def test_huge_compositions_are_answered_in_bounded_memory():
     total = compose(*[zcdp(rho=100.0)] * 50, pure_dp(epsilon=300.0))
     assert 5000 < total.epsilon(delta=1e-6) < 6500
     assert compose(*[pure_dp(epsilon=1e4)] * 5, laplace(scale=1e-4)).epsilon(delta=0) >= 6e4
+
+
+@pytest.mark.parametrize(
+    "base", [dp_sgd(noise_multiplier=2.0, sampling_rate=0.1, steps=20), compose(*[laplace(scale=4.0)] * 3)]
+)
+def test_a_wider_mesh_is_close_above(base):
+    epsilons = np.linspace(0.0, 1.0, 9)
+    fine, rough = base.profile, base.profile.rougher()
+    assert rough.interval == 2.0 * fine.interval
+    for one, other in ((rough.remove, fine.remove), (rough.add, fine.add)):
+        assert np.all(one(epsilons) >= other(epsilons) * (1 - 1e-9))
+        assert np.all(one(epsilons) <= other(epsilons) * 1.01 + 1e-9)
+    pairs = base.profile.pair_source()
+    assert pairs.rougher().profile == rough
+
+
+def test_the_mesh_of_a_sum_is_that_of_its_curve():
+    """The sum of what was computed of its parts before."""
+    one, other = pure_dp(epsilon=0.3), zcdp(rho=0.01)
+    parts = compose(one, other)
+    again = compose(parts, one)
+    direct = SumRenyi(((one.renyi_curve, 2), (other.renyi_curve, 1)))
+    assert suitable_interval(again.renyi_curve) == suitable_interval(lambda orders: direct(orders))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.best_of_k.theorems import lemma_20
 from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile, CachedPairs
+from dpselect.caching import kept_while_alive
 from dpselect.errors import integer
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee
@@ -60,7 +61,7 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
         lower = None if base.lower_profile is None else OnceProfile(base.lower_profile, chance)
     else:
         attained = base.attained_pairs()
-        profile = BestOfProfile(CachedPairs(base.pair_source()), law, atoms, pure, failure)
+        profile = BestOfProfile(_pairs_of(base), law, atoms, pure, failure)
         lower = BestOfLowerProfile(CachedPairs(attained), law, atoms) if attained is not None else None
     return Guarantee(
         adjacency=base.adjacency,
@@ -71,6 +72,12 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
         profile=profile,
         lower_profile=lower,
     )
+
+
+@kept_while_alive
+def _pairs_of(base: Guarantee) -> CachedPairs:
+    """The pairs of a base, which all searches over it share."""
+    return CachedPairs(base.pair_source())
 
 
 @dataclass(frozen=True)

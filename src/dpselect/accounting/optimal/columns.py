@@ -61,15 +61,21 @@ def column_bounds(atoms: Atoms, law: Repetitions, epsilon: float, *, certify: bo
     return ColumnBounds(upper=min(float(upper[0]), 1.0), lower=min(float(lower[0]), 1.0), open=left)
 
 
-def columns_bounds(atoms: Atoms, law: Repetitions, epsilons: Array, *, certify: bool = True) -> tuple[Array, Array]:
-    """`column_bounds` at some epsilons, upper ones first, in less time than one after the other."""
+def columns_bounds(
+    atoms: Atoms, law: Repetitions, epsilons: Array, *, certify: bool = True, wide: float = _WIDE
+) -> tuple[Array, Array]:
+    """`column_bounds` at some epsilons, upper ones first, in less time than one after the other.
+
+    From the relative width `wide` on, peaks are looked for again on a finer scan.
+    """
     several = max(1, _AT_ONCE // max(atoms.size, 1))
-    found = [_bounds(Problem(atoms, law, epsilons[k : k + several]), certify) for k in range(0, epsilons.size, several)]
+    parts = (Problem(atoms, law, epsilons[k : k + several]) for k in range(0, epsilons.size, several))
+    found = [_bounds(part, certify, wide) for part in parts]
     upper, lower = (np.concatenate(values) for values in list(zip(*found, strict=True))[:2])
     return np.minimum(upper, 1.0), np.minimum(lower, 1.0)
 
 
-def _bounds(problem: Problem, certify: bool) -> tuple[Array, Array, Array]:
+def _bounds(problem: Problem, certify: bool, wide: float = _WIDE) -> tuple[Array, Array, Array]:
     """Upper and lower bounds at each epsilon, and what open cells add to the upper ones, for each atom."""
     infinite = float(problem.law.increment(complement_after=0.0, mass=problem.atoms.infinite))
     surely, ones = infinite * (1.0 - ROUND_DOWN), np.ones(problem.epsilons.size)
@@ -86,7 +92,7 @@ def _bounds(problem: Problem, certify: bool) -> tuple[Array, Array, Array]:
     total = np.sum(excess, axis=1)
     loose = excess > _LOOSE * (lower + total)[:, None]
     count = np.count_nonzero(loose, axis=1)
-    again = np.flatnonzero((total > _WIDE * lower) & (count > 0) & (count <= _MOST_RESCANNED))
+    again = np.flatnonzero((total > wide * lower) & (count > 0) & (count <= _MOST_RESCANNED))
     if again.size:
         found = rescan(problem.of(again), peaks.of(problem.numbers(again)), np.flatnonzero(loose[again]))
         # mostly the peaks were the right ones

@@ -43,10 +43,6 @@ class Bracketed(ABC):
         """`upper` at each epsilon."""
         return np.array([self.upper(e) for e in epsilons.tolist()])
 
-    def coarser(self) -> Bracketed:
-        """The same curve, quicker and less accurate if it can be: good enough for chords between distant knots."""
-        return self
-
     @abstractmethod
     def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
         """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`, or inf if none is."""
@@ -146,17 +142,14 @@ class Direction(Bracketed):
         """The value that an order of the atoms attains at epsilon >= 0."""
         return column_bounds(self.fine, self.law, min(epsilon, LARGEST_EPSILON), certify=False).lower
 
-    def coarser(self) -> Bracketed:
-        """The same with a quarter of the pieces."""
-        return Direction(self.cut, max(16, self.pieces // 4), self.law)
-
     def rough(self, epsilon: float) -> float:
         """The value that an order of atoms merged by eights attains: a guess, found faster."""
         return column_bounds(self._merged, self.law, min(epsilon, LARGEST_EPSILON), certify=False).lower
 
     def uppers(self, epsilons: Array) -> Array:
         """`upper` at each epsilon, all together."""
-        found = columns_bounds(self.fine, self.law, np.minimum(epsilons, LARGEST_EPSILON))[0]
+        asked = np.minimum(epsilons, LARGEST_EPSILON)
+        found = columns_bounds(self.fine, self.law, asked, wide=KNOTS.wide)[0]
         return np.minimum(found * ROUND_UP, 1.0)
 
     def roughs(self, epsilons: Array) -> Array:
@@ -327,12 +320,18 @@ class Chords:
 
     @classmethod
     def of(cls, curve: Bracketed, knots: int) -> Chords:
-        """`knots` values of the upper curve from 0 to where it has fallen, about equally far apart in log delta."""
+        """`knots` values of the upper curve from 0 to where it has fallen.
+
+        A chord errs by the square of the fall between its ends, and widens losses by the square of its own length. So
+        the knots are spread in part by the fall of log delta and in part evenly, as far as delta matters.
+        """
         scan = np.linspace(0.0, curve.top(), KNOTS.scan)
         fall = -np.log(np.maximum(np.minimum.accumulate(curve.roughs(scan)), 1e-300))
-        # a chord errs by the square of the fall between its ends; some knots for the flat parts too
-        way = KNOTS.deep * np.arctan((fall - fall[0]) / KNOTS.deep)
-        way += KNOTS.flat_share * (way[-1] + 1e-9) * np.linspace(0.0, 1.0, KNOTS.scan)
+        fall -= fall[0]
+        steep = KNOTS.deep * np.arctan(fall / KNOTS.deep)
+        near = np.append(0.0, np.cumsum(np.exp(-np.square(0.5 * (fall[1:] + fall[:-1]) / KNOTS.far))))
+        way = steep / (steep[-1] + 1e-9) + KNOTS.even_share * near / near[-1]
+        way += KNOTS.flat_share * np.linspace(0.0, 1.0, KNOTS.scan)
         epsilons = np.interp(np.linspace(0.0, way[-1], knots), way, scan)
         return cls(epsilons, np.minimum.accumulate(curve.uppers(epsilons)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -12,17 +12,17 @@ import numpy as np
 
 from dpselect.accounting.optimal.atoms import Atoms, split_atoms
 from dpselect.accounting.optimal.direction import Bracketed, Chords, Direction
+from dpselect.accounting.optimal.tolerances import KNOTS
 from dpselect.caching import CopiedByFields, memoized
 from dpselect.numerics.search import Array
-from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure
-from dpselect.privacy.losses.pairs import PairSource
+from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, merged_by_mass
+from dpselect.privacy.losses.pairs import LossPairs, PairSource
 from dpselect.privacy.profile import TwoSidedProfile
 from dpselect.repetitions import Repetitions
 
 __all__ = ["BestOfLowerProfile", "BestOfProfile", "CachedPairs", "LowerProfile", "TwoSided", "UpperProfile"]
 
 _TABLE_FROM = 129
-_KNOTS_PER_ROOT = 1.92
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ class CachedPairs(CopiedByFields):
         if atoms not in self._made:
             self._made[atoms] = self.source(atoms)
         return self._made[atoms]
+
+    @cached_property
+    def rougher(self) -> CachedPairs:
+        """Pairs close above these that are made quicker, or these."""
+        return CachedPairs(self.source.rougher()) if isinstance(self.source, LossPairs) else self
 
     @cached_property
     def _made(self) -> dict[int, tuple[PairEnclosure, PairEnclosure]]:
@@ -52,6 +57,10 @@ class TwoSided(CopiedByFields, TwoSidedProfile):
     @abstractmethod
     def _curve(self, direction: int) -> Bracketed:
         """The curve over the pair of a direction, 0 or 1."""
+
+    def _table_curve(self, direction: int) -> Bracketed:
+        """The same curve, quicker and less accurate if it can be: good enough for chords between distant knots."""
+        return self.curves[direction]
 
     @abstractmethod
     def _pick(self, enclosure: PairEnclosure) -> DominatingPair:
@@ -96,19 +105,24 @@ class UpperProfile(TwoSided):
                 found = max(found, curve.smallest_safe(delta, limit))
         return found
 
-    def approximate_epsilon(self, delta: float) -> float:
-        """Close below `epsilon(delta)` mostly, in a third of the time: nothing is certified."""
-        limit = self.pure_epsilon if delta >= self.failure else math.inf
-        if not delta > 0.0:
-            return limit
-        found = 0.0
-        for curve in self.curves:
-            if found == 0.0 or (found < limit and curve.rough(found) > delta):
-                found = max(found, min(curve.attained(delta), limit))
-        return found
+    def approximate_delta(self, epsilon: float) -> float:
+        """Mostly close below both directions, in a tenth of the time of `epsilon`: nothing is certified."""
+        if epsilon >= self.pure_epsilon:
+            return self.failure
+        rough = self.pairs.rougher if isinstance(self.pairs, CachedPairs) else self.pairs
+        quick = self if rough is self.pairs else replace(self, pairs=rough)
+        return max(curve.lower(epsilon) for curve in quick.curves)
 
     def _pick(self, enclosure: PairEnclosure) -> DominatingPair:
         return enclosure.pessimistic
+
+    def among(self, costly: int) -> UpperProfile:
+        """The same by a coarser table if there are many: they share the work of three, but each has a least part.
+
+        Any number of atoms gives a valid bound.
+        """
+        fewer = max(KNOTS.least, self.atoms * KNOTS.together // max(costly, 1))
+        return self if fewer >= self.atoms else replace(self, atoms=fewer)
 
     def at(self, direction: int, epsilons: Array) -> Array:
         """The curve of a direction at epsilon >= 0."""
@@ -126,8 +140,8 @@ class UpperProfile(TwoSided):
 @memoized
 def _tabulated(profile: UpperProfile) -> tuple[Chords, ...]:
     """A table for each curve. An equal profile gets the tables that were made first."""
-    knots = max(33, round(_KNOTS_PER_ROOT * math.sqrt(profile.atoms)))
-    return tuple(Chords.of(curve.coarser(), knots) for curve in profile.curves)
+    knots = max(33, round(KNOTS.knots_per_root * math.sqrt(profile.atoms)))
+    return tuple(Chords.of(profile._table_curve(direction), knots) for direction in range(len(profile.enclosures)))
 
 
 class LowerProfile(TwoSided):
@@ -165,6 +179,16 @@ class _BestOf(TwoSided):
             return split_atoms(self._pick(self.pairs(pieces)[direction]), self.law, pieces)
 
         return Direction(cut, self.atoms, self.law)
+
+    def _table_curve(self, direction: int) -> Bracketed:
+        """Over fewer atoms, closer together where there is more mass."""
+        wanted = max(16, round(KNOTS.pieces_per_root * math.sqrt(self.atoms)))
+
+        def cut(levels: int) -> Atoms:
+            pair = self._pick(self.pairs(max(self.atoms, KNOTS.finest))[direction])
+            return split_atoms(merged_by_mass(pair, wanted), self.law, levels)
+
+        return Direction(cut, max(16, round(KNOTS.levels_per_root * math.cbrt(self.atoms))), self.law)
 
 
 @dataclass(frozen=True)

@@ -82,10 +82,28 @@ class Knots:
 
     scan: int = 49
     """Points that find out how the curve falls."""
-    flat_share: float = 0.2
-    """Fraction of the knots for flat parts."""
-    deep: float = 20.0
+    deep: float = 15.0
     """Knots are fewer where log delta has fallen by more: such a delta matters less in a composition."""
+    even_share: float = 0.6
+    """Knots that are equally spaced up to there, relative to those that are spread by the fall."""
+    far: float = 22.0
+    """A fall of log delta from which equally spaced knots end."""
+    flat_share: float = 0.1
+    """Knots that are equally spaced over all, relative to those that are spread by the fall."""
+    knots_per_root: float = 1.85
+    """Knots over the square root of the atoms of the curve. Their error goes by the inverse of the atoms."""
+    pieces_per_root: float = 11.0
+    """Atoms over the square root of those of the curve, for the same reason."""
+    levels_per_root: float = 60.0
+    """Pieces of heavy atoms over the cube root of the atoms of the curve."""
+    finest: int = 3000
+    """Atoms that are merged to so few, at least."""
+    wide: float = 0.03
+    """Relative width of delta from which peaks are looked for again: that gains little and takes as long again."""
+    together: int = 3
+    """With more different searches in a composition, the work is divided among them ..."""
+    least: int = 2000
+    """... as long as each has the accuracy of so many atoms."""
 
 
 EFFORT: Final = Effort()

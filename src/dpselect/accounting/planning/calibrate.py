@@ -5,18 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Protocol, SupportsFloat
 
+import numpy as np
+
+from dpselect.caching import memoized
 from dpselect.errors import BudgetError, number
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
+from dpselect.privacy.profile import RenyiProfile, approximate_delta_at
 from dpselect.privacy.promises import promise, refusal
-from dpselect.privacy.renyi import epsilon_from_renyi
+from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
 
-__all__ = ["GuaranteePrice", "ParameterPrice", "ParameterSearch", "calibrate", "least_parameter"]
+__all__ = ["GuaranteePrice", "ParameterPrice", "ParameterSearch", "calibrate", "least_parameter", "steady"]
 
 _SMALLEST, _LARGEST = 1e-6, 1e9
 _MOST_STEPS = 200
+_STEADY = -1.3
+"""About the power of the noise with which `steady` goes: -1.25 for Gaussians, to -1.5 for DP-SGD."""
+_CLOSE = 3.0
+"""A price that is below the target by less than so many times the accuracy is that of the least parameter: prices go
+about as the power -1 to -2 of the noise."""
 _FARTHEST = 8.0
 """The factor of a step, at most: what is priced has limits for its parameter, which a larger step would pass."""
 
@@ -33,8 +43,8 @@ def calibrate(
     """Return a noise parameter close above the smallest one whose guarantee is (epsilon, delta)-private.
 
     The result is the safe endpoint: it was seen to satisfy `make(parameter).epsilon(delta) <= epsilon`. Some parameter
-    within the factor 1 - `relative` of it was seen not to. If `make` returns a Renyi curve, it alone is searched first:
-    it is cheap, and an upper bound on the answer.
+    within the factor 1 - `relative` of it was seen not to, by its epsilon or by an approximation of its delta. A Renyi
+    curve is searched first if there is one: it is cheap, and an upper bound on the answer.
 
     Args:
         make: a function from a noise parameter (a noise multiplier, a Laplace scale) to a `Guarantee`. You must ensure
@@ -87,8 +97,8 @@ class ParameterPrice(Protocol):
     def by_renyi(self, delta: float) -> float:
         """Near it, as the start of a search for a parameter. Quick if there is a Renyi curve."""
 
-    def approximate_epsilon(self, delta: float) -> float | None:
-        """Nearer to it, in a fraction of its time, or None if nothing is known."""
+    def approximate_delta(self, epsilon: float) -> float | None:
+        """Near the delta at `epsilon`, in a fraction of the time of `epsilon`, or None if nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +124,18 @@ class GuaranteePrice:
         inside = (delta - guarantee.failure) / (1.0 - guarantee.failure)
         return min(epsilon_from_renyi(guarantee.renyi_curve, inside), guarantee.pure_epsilon)
 
-    def approximate_epsilon(self, delta: float) -> float | None:
-        """By the profile, where that tells it quickly."""
+    def approximate_delta(self, epsilon: float) -> float | None:
+        """By the profile, if that knows it quickly, and by the Renyi curve."""
         guarantee = self.guarantee
-        found = None if guarantee.profile is None else guarantee.profile.approximate_epsilon(delta)
-        return found if found is None or guarantee.renyi_curve is None else min(found, self.by_renyi(delta))
+        found = None if guarantee.profile is None else approximate_delta_at(guarantee.profile, epsilon)
+        if found is None or guarantee.renyi_curve is None:
+            return found
+        return min(found, _delta_by_renyi(guarantee.renyi_curve, guarantee.failure, epsilon))
+
+
+@memoized
+def _delta_by_renyi(curve: RenyiCurve, failure: float, epsilon: float) -> float:
+    return float(RenyiProfile(curve, failure).remove(np.array([epsilon]))[0])
 
 
 def least_parameter(
@@ -137,6 +154,9 @@ def least_parameter(
     smaller one would do.
     """
 
+    price = cache(price)
+
+    @cache
     def full(parameter: float) -> float:
         return price(parameter).epsilon(delta)
 
@@ -144,20 +164,30 @@ def least_parameter(
         return price(parameter).by_renyi(delta)
 
     def nearer(parameter: float) -> float:
-        found = price(parameter).approximate_epsilon(delta)
-        return full(parameter) if found is None else found
+        found = price(parameter).approximate_delta(epsilon)
+        return steady(1.0 if found is None else found)
 
-    start, exponent = min(max(1.0, low), high), None
+    start, exponent, below = min(max(1.0, low), high), None, 0.0
     search = ParameterSearch(epsilon, low, high, relative, unspent)
     if price(start).has_profile:
         try:
             start = replace(search, relative=max(relative, 1e-2)).least(near, start)
             exponent = _exponent((start, near(start)), (1.02 * start, near(1.02 * start)))
-            if price(start).approximate_epsilon(delta) is not None:
-                start = search.least(nearer, start, exponent)
+            if delta > 0.0 and price(start).approximate_delta(epsilon) is not None:
+                below, start = ParameterSearch(steady(delta), low, high, 0.5 * relative).bracket(nearer, start, _STEADY)
         except BudgetError:
             start = min(max(start, math.sqrt(low * high)), high)
-    return search.least(full, start, exponent)
+    # mostly one evaluation shows that the approximation was good
+    good = below > 0.0 and epsilon * (1.0 - _CLOSE * relative) <= full(start) <= epsilon
+    return start if good else search.least(full, start, exponent)
+
+
+def steady(delta: float) -> float:
+    """A price that falls about as noise rises, in proportion, as delta at a fixed epsilon falls.
+
+    Of a Gaussian mechanism the logarithm of delta falls with the square of the noise.
+    """
+    return 1.0 / math.sqrt(-math.log(delta)) if 0.0 < delta < 1.0 else math.inf if delta >= 1.0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -174,18 +204,26 @@ class ParameterSearch:
         return self.target * (1.0 - self.unspent) <= price <= self.target
 
     def least(self, price: Callable[[float], float], start: float, exponent: float | None = None) -> float:
-        """Bracket from `start`, then secant steps in log-log coordinates, and bisection if four of them gained little.
+        """The smallest parameter that was seen to meet the target: the second of `bracket`."""
+        return self.bracket(price, start, exponent)[1]
 
+    def bracket(
+        self, price: Callable[[float], float], start: float, exponent: float | None = None
+    ) -> tuple[float, float]:
+        """A parameter that was seen not to meet the target, 0 if there is none, and close above it one that was.
+
+        From `start` out, then by secant steps in log-log coordinates, and by bisection if four of them gained little.
         The price goes about as the parameter to the power of `exponent`, if that is known.
         """
         target, lowest, highest, relative = self.target, self.lowest, self.highest, self.relative
         safe = unsafe = start
         safe_price = unsafe_price = price(start)
         if self._met(safe_price):
-            return safe
+            return 0.0, safe
         # a price that is close to the target is left in small steps, which then grow
         ratio = safe_price / target
-        factor = 2.0 if not 0.0 < ratio < math.inf else min(max(abs(ratio - 1.0) + 1.01, 1.02), _FARTHEST)
+        unknown = 2.0 if exponent is None else 1.02
+        factor = unknown if not 0.0 < ratio < math.inf else min(max(abs(ratio - 1.0) + 1.01, 1.02), _FARTHEST)
         if exponent is not None and 0.0 < ratio < math.inf:
             factor = min(max(math.exp(1.03 * abs(math.log(ratio) / exponent)), 1.0 + relative), factor * factor)
         while safe_price > target:
@@ -199,7 +237,7 @@ class ParameterSearch:
             safe_price = price(safe)
         while unsafe_price <= target:
             if unsafe <= lowest:
-                return unsafe
+                return 0.0, unsafe
             safe, safe_price = unsafe, unsafe_price
             unsafe, factor = max(unsafe / factor, lowest), min(factor * factor, _FARTHEST)
             unsafe_price = price(unsafe)
@@ -221,7 +259,7 @@ class ParameterSearch:
                 unsafe = trial
             else:
                 safe, safe_price = last
-        return safe
+        return unsafe, safe
 
 
 def _exponent(one: tuple[float, float], other: tuple[float, float]) -> float | None:

@@ -8,26 +8,26 @@ weighs families of laws with a size each (a mean or a hard limit) instead of fol
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import SupportsFloat
+from typing import SupportsFloat, TypeVar
 
 from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.planning.calibrate import calibrate
+from dpselect.accounting.planning.sizes import largest_law, largest_within, law_at, smallest_law
 from dpselect.errors import ArgumentError, BudgetError, expect, integer, number
 from dpselect.numerics.digits import rounded_up
-from dpselect.numerics.search import first_true, last_true
 from dpselect.privacy import Guarantee
 from dpselect.privacy.notebook import bound, grid
 from dpselect.privacy.promises import promise, promise_or_function
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import families as known_families
 from dpselect.repetitions.distribution import Family
+from dpselect.steps import each_step
 
 __all__ = ["Goal", "LawOption", "LawPlan", "laws_for", "plan", "trade_off_curve"]
 
-_LARGEST_MEAN, _LARGEST_LIMIT = 1e5, 100_000
-_SIZE_ACCURACY = 5e-3
+Weighed = TypeVar("Weighed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +205,7 @@ def _cheapest(base: Guarantee, goal: Goal, families: Sequence[Family], delta: fl
         raise ArgumentError("give expected_quantile or success, or epsilon")
     options = [
         LawOption(family.name, law, None, best_of(base, law).epsilon(delta), goal.utility(law))
-        for family, law in _smallest_laws(families, goal)
+        for family, law in _counted(_smallest_laws(families, goal))
     ]
     options.sort(key=lambda option: option.epsilon)
     if math.isinf(options[0].epsilon):
@@ -215,14 +215,8 @@ def _cheapest(base: Guarantee, goal: Goal, families: Sequence[Family], delta: fl
 
 def _most_useful(base: Guarantee, goal: Goal, families: Sequence[Family], total: float, delta: float) -> LawPlan:
     options = []
-    for family in families:
-        # the profile bound is quick and never below the default price, so the default can only afford more
-        law = _largest(
-            family,
-            goal.allowed,
-            lambda law: best_of(base, law, bound="profile").epsilon(delta) <= total,
-            finish=lambda law: goal.allowed(law) and best_of(base, law).epsilon(delta) <= total,
-        )
+    for family in _counted(families):
+        law = largest_within(base, family, goal.allowed, total, delta)
         if law is not None:
             options.append(LawOption(family.name, law, None, best_of(base, law).epsilon(delta), goal.utility(law)))
     if not options:
@@ -235,7 +229,7 @@ def _quietest(
     make: Callable[[float], Guarantee], goal: Goal, families: Sequence[Family], total: float, delta: float
 ) -> LawPlan:
     options = []
-    for name, law in laws_for(families, goal):
+    for name, law in _counted(laws_for(families, goal)):
         try:
             noise = calibrate(lambda value, law=law: best_of(make(value), law), epsilon=total, delta=delta)  # type: ignore[misc]
         except BudgetError:
@@ -247,6 +241,11 @@ def _quietest(
     return LawPlan(tuple(options), delta)
 
 
+def _counted(weighed: Sequence[Weighed]) -> Iterator[Weighed]:
+    """Each of them, counted for a person who watches: they are public."""
+    return (weighed[place] for place in each_step("families", len(weighed)))
+
+
 def laws_for(families: Sequence[Family], goal: Goal) -> list[tuple[str, Repetitions]]:
     """Laws to plan the noise for: in each family the smallest that reaches the goal, or the largest within the limits.
 
@@ -256,7 +255,7 @@ def laws_for(families: Sequence[Family], goal: Goal) -> list[tuple[str, Repetiti
         return [(family.name, law) for family, law in _smallest_laws(families, goal)]
     if goal == Goal():
         raise ArgumentError("give expected_quantile, success, or a limit on the number of runs")
-    largest = [(f, _largest(f, goal.allowed)) for f in families if not f.saturates]
+    largest = [(f, largest_law(f, goal.allowed)) for f in families if not f.saturates]
     return [(family.name, law) for family, law in largest if law is not None]
 
 
@@ -264,67 +263,12 @@ def _smallest_laws(families: Sequence[Family], goal: Goal) -> list[tuple[Family,
     """In each family the smallest law that reaches the goal, where it keeps the limits."""
     found = []
     for family in families:
-        law = _smallest(family, goal.reached)
+        law = smallest_law(family, goal.reached)
         if law is not None and goal.allowed(law):
             found.append((family, law))
     if not found:
         raise ArgumentError("no family reaches the goal within the limits on the number of runs")
     return found
-
-
-def _law(family: Family, size: float) -> Repetitions | None:
-    """The law of this size, or None where the family has none (a tiny gamma, an empty condition)."""
-    try:
-        return family.at(size)
-    except ArgumentError:
-        return None
-
-
-def _smallest(family: Family, reached: Callable[[Repetitions], bool]) -> Repetitions | None:
-    """The smallest law with `reached`, nearly, or None if even the largest does not reach it."""
-
-    def good(step: int) -> bool:
-        law = _law(family, _size(family, step))
-        return law is not None and reached(law)
-
-    step = first_true(good, 0, _last_step(family), start=0 if family.whole else None)
-    return None if step is None else family.at(_size(family, step))
-
-
-def _largest(
-    family: Family,
-    *allowed: Callable[[Repetitions], bool],
-    finish: Callable[[Repetitions], bool] | None = None,
-) -> Repetitions | None:
-    """The largest law that passes every test, each of which fails from some size on, or None if the smallest fails.
-
-    `finish`, a laxer and slower test, then lets it grow in steps of a twentieth.
-    """
-
-    def good(step: int) -> bool:
-        law = _law(family, _size(family, step))
-        return law is not None and all(test(law) for test in allowed)
-
-    step = last_true(good, 0, _last_step(family), start=0 if family.whole else None)
-    size, high = _size(family, step or 0), _size(family, _last_step(family))
-    if step is None and (finish is None or not finish(family.at(size))):
-        return None
-    while finish is not None and size < high:
-        larger = size + 1.0 if family.whole else size * 1.05
-        law = _law(family, larger)
-        if law is None or not finish(law):
-            break
-        size = larger
-    return family.at(size)
-
-
-def _size(family: Family, step: int) -> float:
-    """Limits are all tried, means 0.5 % apart."""
-    return 1.0 + step if family.whole else min((1.0 + 1e-6) * (1.0 + _SIZE_ACCURACY) ** step, _LARGEST_MEAN)
-
-
-def _last_step(family: Family) -> int:
-    return _LARGEST_LIMIT - 1 if family.whole else math.ceil(math.log(_LARGEST_MEAN) / math.log1p(_SIZE_ACCURACY))
 
 
 def trade_off_curve(
@@ -333,5 +277,5 @@ def trade_off_curve(
     """(epsilon, utility) of the family's laws at these sizes: what a plot of the trade-off shows."""
     base = promise("base", base)
     goal = Goal() if goal is None else goal
-    laws = [law for size in sizes if (law := _law(family, size)) is not None]
+    laws = [law for size in sizes if (law := law_at(family, size)) is not None]
     return [(best_of(base, law).epsilon(delta), goal.utility(law)) for law in laws]

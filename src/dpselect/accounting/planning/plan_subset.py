@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import SupportsFloat
 
 from dpselect.accounting.best_of_k.best_of import best_of
-from dpselect.accounting.best_of_k.subset_tuning import FinalRows, tune_on_subset
+from dpselect.accounting.best_of_k.subset_tuning import ATOMS, FinalRows, tune_on_subset
 from dpselect.accounting.planning.plan import Goal, laws_for
 from dpselect.errors import ArgumentError, BudgetError, number
 from dpselect.numerics.search import first_true
@@ -17,12 +18,15 @@ from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law, families as known_families
 from dpselect.repetitions.distribution import Family
+from dpselect.steps import each_step
 
 __all__ = ["SAMPLING_RATES", "SubsetOption", "plan_subset"]
 
 SAMPLING_RATES = (0.05, 0.1, 0.2, 0.3, 0.5)
 
 _STEP = 1.02
+_FEW_ATOMS = 160
+"""Of the prices that tell where to look."""
 _INDICES = (-500, 1000)
 """Noises are powers of 1.02, from 5e-5 to 4e8: prices of equal noises are then shared by all rates of a law."""
 
@@ -131,17 +135,23 @@ def plan_subset(  # noqa: PLR0913
             return best_of(run(index), law, bound="profile")
 
         start = 0
-        for rate in (None, *rates):
+        for place in each_step(f"sampling rates of {family}", len(rates) + 1):
+            rate = (None, *rates)[place]
 
             @cache
-            def price(index: int, rate: float | None = rate, search: Callable[[int], Guarantee] = search) -> float:
+            def price(
+                index: int,
+                atoms: int = ATOMS,
+                rate: float | None = rate,
+                search: Callable[[int], Guarantee] = search,
+            ) -> float:
                 if rate is None:
                     return search(index).epsilon(delta)
                 return tune_on_subset(
-                    search=search(index), final=run(index), sampling_rate=rate, final_rows=final_rows
+                    search=search(index), final=run(index), sampling_rate=rate, final_rows=final_rows, atoms=atoms
                 ).epsilon(delta)
 
-            index = first_true(lambda i, price=price: price(i) <= total, *_INDICES, start=start, step=8)  # type: ignore[misc]
+            index = _first_within(price, total, start)
             if index is None:
                 continue
             start = index
@@ -162,3 +172,25 @@ def plan_subset(  # noqa: PLR0913
     if not options:
         raise BudgetError(f"no noise keeps tuning on a subset within epsilon={total:g} at delta={delta:g}")
     return tuple(sorted(options, key=lambda option: option.noise))
+
+
+def _first_within(price: Callable[..., float], total: float, start: int) -> int | None:
+    """The first index whose price is within the total, or None. Prices of fewer atoms tell about where it is.
+
+    Prices grow at least as fast as the noise falls, so that a price a step below the total shows that no smaller index
+    would do.
+    """
+    near = partial(price, atoms=_FEW_ATOMS)
+    low, high = _INDICES
+    # a price goes about as the inverse of the noise
+    found = near(start)
+    if 0.0 < found < math.inf:
+        start = min(max(start + math.floor(math.log(found / total) / math.log(_STEP)), low), high)
+    index = first_true(lambda i: near(i) <= total, low, high, start=start, step=2)
+    if index is None:
+        index = high
+    while index < high and price(index) > total:
+        index += 1
+    while index > low and price(index) * _STEP <= total and price(index - 1) <= total:
+        index -= 1
+    return index if price(index) <= total else None

@@ -88,11 +88,11 @@ class SearchPrice:
         near = max(_epsilon(each, delta, by_renyi=True) for each in self._asked("renyi" if curves else self.bound))
         return near if near < math.inf else self.epsilon(delta)
 
-    def approximate_epsilon(self, delta: float) -> float | None:
-        """Near `epsilon(delta)` by what a search by itself attains."""
+    def approximate_delta(self, epsilon: float) -> float | None:
+        """Near the delta at `epsilon` by what a search by itself attains."""
         if self.final is not None or self.bound not in ("smallest", "quick"):
             return None
-        found = [_about(each, delta) for each in self._asked("smallest")]
+        found = [_about(each, epsilon) for each in self._asked("smallest")]
         return None if None in found else max(each for each in found if each is not None)
 
     @property
@@ -153,8 +153,8 @@ def _guarantee(asked: _Asked) -> Guarantee:
 
 
 @lru_cache(maxsize=_KEPT_NUMBERS)
-def _about(asked: _Asked, delta: float) -> float | None:
-    return GuaranteePrice(_guarantee(asked)).approximate_epsilon(delta)
+def _about(asked: _Asked, epsilon: float) -> float | None:
+    return GuaranteePrice(_guarantee(asked)).approximate_delta(epsilon)
 
 
 @lru_cache(maxsize=_KEPT_NUMBERS)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft
 
 from dpselect.numerics.search import Array
 from dpselect.privacy.losses.composition import Losses, Part, by_tree, cumulant, transformed, window
@@ -135,6 +134,8 @@ def _compose_together(parts: Sequence[Part]) -> Losses:
     For each tilt, take the computed cyclic convolution, less its rounding and its wrap-around (Chernoff's bound). It is
     a lower bound on every mass, and so is the largest over the tilts.
     """
+    from scipy import fft  # here, or each price would wait for its import
+
     width = parts[0][0].width
     infinite = -math.expm1(sum(count * math.log1p(-part.infinite) for part, count in parts)) * (1.0 - 1e-12)
     if infinite >= 1.0 - 1e-9:  # the rest, which hardly matters, may be less than any window holds

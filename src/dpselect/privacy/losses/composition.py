@@ -42,7 +42,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
 
 from dpselect.numerics.search import Array, minimise
 
@@ -190,6 +189,8 @@ def by_tree(parts: Sequence[Part], compose: Callable[[Sequence[Part]], Losses]) 
 
 def _compose_together(parts: Sequence[Part]) -> Losses:
     """The sum of a few parts, by transforms of its own size."""
+    from scipy import fft  # here, or each price would wait for its import
+
     width = parts[0][0].width
     infinite = (
         -math.expm1(sum(count * math.log1p(-part.infinite) for part, count in parts))
@@ -289,6 +290,8 @@ class Transformed:
 
 def transformed(parts: Sequence[Part], theta: float, size: int, start: int, lowest: int) -> Transformed:
     """The composition of masses tilted by theta, by transforms of a size."""
+    from scipy import fft
+
     transform_error = _UNIT * _FACTOR * math.log2(max(size, 2))
     spectra, errors, shift, argument_error, count = [], [], 0.0, 0.0, 0
     logs = np.zeros(size // 2 + 1)

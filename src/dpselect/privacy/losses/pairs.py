@@ -38,6 +38,9 @@ _REACH = 10.5
 _MOST_KNOTS = 4096
 """Of a table with more points the pairs are coarsened: every search over them takes time by their number."""
 
+_TRIED, _STEP = 400, 19
+"""Epsilons at which the end of a curve is looked for: each 19th first, among them the last."""
+
 _LARGEST_LOSS = 600.0
 """Losses beyond it count as infinite: exp of them would leave double precision."""
 
@@ -72,6 +75,10 @@ class Distributions(Protocol):
     @property
     def pairs(self) -> tuple[DominatingPair, DominatingPair]:
         """For (P, P') and (P', P)."""
+        ...
+
+    def rougher(self) -> Distributions:
+        """The same on a wider mesh."""
         ...
 
 
@@ -181,6 +188,10 @@ class LossPairs:
             return first, first
         return first, _enclose(splice(add, remove.swapped()), atoms)
 
+    def rougher(self) -> LossPairs:
+        """The same of distributions on a wider mesh: quicker, and close above."""
+        return LossPairs(self.profile.rougher())
+
 
 def _consistent(pair: DominatingPair) -> DominatingPair:
     """The same upper masses with lower = upper exp(-loss). The lowest losses take what P' lacks or exceeds.
@@ -267,9 +278,11 @@ def _half(epsilons: Array, values: Array, variation: float) -> DominatingPair:
 
 def _top(curve: Callable[[Array], Array]) -> float:
     """An epsilon past which the curve no longer falls, or is below 1e-22."""
-    tried = np.exp(np.linspace(np.log(1e-4), np.log(_LARGEST_LOSS), 400))
-    values = curve(tried)
-    floor = max(1e-22, float(values[-1]) * (1.0 + 1e-9))
-    return (
-        float(tried[min(int(np.argmax(values <= floor)), tried.size - 1)]) if np.any(values <= floor) else _LARGEST_LOSS
-    )
+    tried = np.exp(np.linspace(np.log(1e-4), np.log(_LARGEST_LOSS), _TRIED))
+    some = np.asarray(curve(tried[::_STEP]))
+    floor = max(1e-22, float(some[-1]) * (1.0 + 1e-9))
+    # curves fall, so the first place is between two of these
+    end = _STEP * int(np.argmax(some <= floor))
+    between = tried[max(end - _STEP + 1, 0) : end + 1]
+    fallen = np.append(np.asarray(curve(between[:-1])) <= floor, True)
+    return float(between[int(np.argmax(fallen))]) if between.size > 1 else float(tried[end])

@@ -18,6 +18,7 @@ import numpy as np
 
 from dpselect.accounting.best_of_k.search_bound import search_bound
 from dpselect.accounting.best_of_k.theorems import lemma_20
+from dpselect.caching import memoized
 from dpselect.errors import number
 from dpselect.numerics.cells import supremum_over_cells
 from dpselect.numerics.logs import ROUND_UP
@@ -56,9 +57,10 @@ def pure_best_of(*, law: Repetitions, epsilon: float) -> float:
 def pure_shift(law: Repetitions, epsilon: float) -> float:
     """The largest log phi'(1 - v) / phi'(1 - v') that an (epsilon, 0)-private base allows, rounded up."""
     known = law.pure_shift(epsilon)
-    return searched_shift(law, epsilon) if known is None else known
+    return float(searched_shift(law, epsilon)) if known is None else known
 
 
+@memoized
 def searched_shift(law: Repetitions, epsilon: float) -> float:
     """`pure_shift` for every law, without a closed form.
 
