@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-import io
 import json
 from fractions import Fraction
 
@@ -163,21 +163,17 @@ def test_exit_statuses(people, tmp_path, monkeypatch, capsys):
     assert (code, errors) == (0, "")
 
 
-def test_progress_only_on_a_terminal_and_without_counts(people, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+def test_a_long_reading_shows_what_is_done_and_no_number_of_rows(people, monkeypatch):
+    said = []
 
-    terminal = Terminal()
-    with CliRunner().isolation():
-        monkeypatch.setattr("sys.stderr", terminal)
-        with quantile_command._progress() as show:
-            show(12_345)
-    assert "reading" in terminal.getvalue()
-    assert "12" not in terminal.getvalue()
-    monkeypatch.setattr("sys.stderr", io.StringIO())
-    with quantile_command._progress() as nothing:
-        assert nothing is None
+    @contextlib.contextmanager
+    def computing(what):
+        said.append(what)
+        yield
+
+    monkeypatch.setattr(quantile_command, "computing", computing)
+    run(people, "--column", "income", "--q", "0.5", "--epsilon", "1", *BOUNDS)
+    assert said == ["quantiles of income"]
 
 
 @pytest.mark.full

@@ -1,4 +1,4 @@
-"""A sign of life while a price is computed: what is computed, and for how long already."""
+"""A sign of life while a price or an answer is computed: what is computed, and for how long already."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def computing(what: str) -> Iterator[None]:
     """Show after a second, on standard error if that is a terminal, that this is being computed. Gone in the end.
 
     Loops that tell their steps (`dpselect.steps`) show how many are done. Prices are made of public numbers, so the
-    time they take is public too. Print nothing inside the block.
+    time they take is public too. The time of a pass over rows is for the operator. Print nothing inside the block.
     """
-    stream, done, words = sys.stderr, Event(), [f"computing {what}"]
+    stream, done, words = sys.stderr, Event(), [plain(f"computing {what}")]
     if not stream.isatty():
         yield
         return

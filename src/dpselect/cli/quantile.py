@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.cli.cells import UNCOUNTED, cells_in_words, described_cells, withheld_in_words
+from dpselect.cli.computing import computing
 from dpselect.cli.declared_cells import bound_in, in_zone, refuse_grouped, shown
 from dpselect.cli.like import check_like
 from dpselect.cli.options import (
@@ -25,7 +24,7 @@ from dpselect.cli.options import (
     Thousands,
     print_result,
 )
-from dpselect.cli.terminal import put, warn
+from dpselect.cli.terminal import warn
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics.digits import rounded_up
@@ -35,7 +34,6 @@ from dpselect.ordered.order_statistics.cell_counts import CellCounts, CountedCel
 from dpselect.ordered.order_statistics.methods.method import CHOICES, METHODS
 from dpselect.ordered.order_statistics.private_range import PrivateRange
 from dpselect.ordered.order_statistics.several import QuantilesRelease
-from dpselect.ordered.sources.columns import Progress
 from dpselect.privacy import Guarantee, compose
 from dpselect.privacy.paying import Payment
 from dpselect.privacy.release import Receipt
@@ -166,8 +164,8 @@ def quantile(
 
         check_plot_path("--plot", plot)
     with (
-        _progress() as progress,
-        open_column(where, column, table=table, progress=progress, **read) as source,
+        computing(f"quantiles of {column}"),
+        open_column(where, column, table=table, **read) as source,
     ):
         code = "" if category else source.dtype.kind  # raises for a type that needs categories
         cells = in_zone(cells, getattr(source, "zone", None))
@@ -279,22 +277,6 @@ def _paid(ledger: str | None, budget: str | None, guarantee: Guarantee, label: s
         payment = Payment.open(guarantee, spender=record.budget(budget), label=label)
         yield payment.receipt
         payment.close()
-
-
-@contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """Seconds gone by, on a terminal only: how many rows there are is private."""
-    stream = sys.stderr
-    if not stream.isatty():
-        yield None
-        return
-    start = time.monotonic()
-
-    def show(_: int) -> None:
-        put(stream, f"reading ... {int(time.monotonic() - start)} s ")
-
-    yield show
-    put(stream, "")
 
 
 def _draw(path: Path, column: str, points: list[tuple[float, Any]], category: list[str] | None) -> None:
