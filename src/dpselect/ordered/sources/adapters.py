@@ -153,7 +153,7 @@ class TextColumn:
 
 @dataclass(frozen=True, repr=False)
 class SqlTable:
-    """A column of a table: `query` runs SQL (see `sql_column`). If `whole`, it holds integers.
+    """A column of a table: `query` runs SQL (see `sql_counts`). If `whole`, it holds integers.
 
     `table` and `column` are names, with dots between the parts of a name. `number_of` is an SQL expression with `{0}`
     for the column: a fixed map of single rows to numbers or NULL. No content may make it fail (you must ensure this).
