@@ -9,19 +9,22 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+from dataclasses import replace
 
 import pytest
 from scipy.stats import binom
 
 from dpselect.errors import AdjacencyError, ArgumentError
+from dpselect.mechanisms import bounded_range
 from dpselect.ordered.slices.price import (
     SlicePrice,
+    failed_slice,
     plain_slicing_guarantee,
     swap_of,
 )
 from dpselect.ordered.slices.synchronisation import synchronisation
-from dpselect.privacy import approximate_dp, compose, gaussian, pure_dp
-from dpselect.privacy.renyi import epsilon_from_renyi
+from dpselect.privacy import approximate_dp, compose, gaussian, laplace, pure_dp
+from dpselect.privacy.renyi import LinearRenyi, epsilon_from_renyi
 from tests.ordered.slices.price_cases import equal
 
 """Terms after which the geometric laws below are summed up to 1e-13."""
@@ -231,3 +234,43 @@ def test_maps_that_turn_cost_a_swap_of_two_rows_in_each_slice():
 def test_wrong_parameters(wrong):
     with pytest.raises((ArgumentError, AdjacencyError)):
         SlicePrice(**wrong).guarantee()
+
+
+REMOVED, CHEAP = pure_dp(epsilon=1.0), pure_dp(epsilon=0.001, adjacency="replace_one")
+
+
+@pytest.mark.theorem("docs/theory/reorder-slice-compute.md, Theorem C", exact=True, sharp=True)
+@pytest.mark.parametrize("slices", [1, 2, 5])
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.5, 0.9])
+def test_a_slice_that_takes_all_rows_lacks_one_beside_its_neighbour(epsilon, slices):
+    """Five rows against six and a slice of a million: a counting computation with two-sided geometric noise.
+
+    The outputs are the number of rows with noise of P(x) ~ exp(-|x|): its divergence at epsilon is 1 - exp(epsilon - 1)
+    over 1 + 1/e. A swap changes nothing, so one that costs almost nothing may be declared.
+    """
+    truth = (1.0 - math.exp(epsilon - 1.0)) / (1.0 + math.exp(-1.0))
+    price = SlicePrice(slice_epsilon=0.05, insertion=REMOVED, swap=CHEAP, slices=slices)
+    for way in ("smallest", "renyi", "losses", "plain"):
+        assert price.guarantee(way).delta(epsilon) >= truth * (1.0 - 1e-9)
+    assert price.plain().delta(epsilon) <= (truth * (1.0 + 1e-6) if slices == 1 else 1.0)
+    unmended = replace(price, swap=None)
+    object.__setattr__(unmended, "swap", CHEAP)
+    assert unmended.plain().delta(epsilon) < 0.99 * truth
+
+
+def test_a_swap_that_dominates_stays_as_it_is():
+    for insertion, swap in (
+        (pure_dp(epsilon=1), pure_dp(epsilon=1, adjacency="replace_one")),
+        (gaussian(noise_multiplier=2), gaussian(noise_multiplier=1, adjacency="replace_one")),
+        (bounded_range(epsilon=0.5), bounded_range(epsilon=1, adjacency="replace_one")),
+        (laplace(scale=2), laplace(scale=1, adjacency="replace_one")),
+        (gaussian(noise_multiplier=2), swap_of(gaussian(noise_multiplier=2))),
+    ):
+        assert failed_slice(insertion, swap) is swap
+        if insertion.gaussian_mu is None:
+            several = [compose(one, one, one) for one in (insertion, swap)]
+            assert failed_slice(*several) is several[1]
+    curved = replace(pure_dp(epsilon=2, adjacency="replace_one"), renyi_curve=LinearRenyi(0.01))
+    assert failed_slice(pure_dp(epsilon=1), curved) is not curved
+    cheaper = bounded_range(epsilon=0.4, adjacency="replace_one")
+    assert failed_slice(bounded_range(epsilon=0.5), cheaper).epsilon(delta=0) == 0.5

@@ -1,8 +1,9 @@
 """The privacy cost of Reorder-Slice-Compute, three ways (Cohen, Lyu, Nelson, Sarlos, Stemmer 2022, Theorems 2.1, 2.3).
 
 The proof replays a run against a holder of the secret bit. Each query to the holder either synchronises the two data
-sets for good or fails. A failed query shows two slices that differ by a swap, the successful one two that differ by an
-insertion. Slices before and after cost nothing. Everything below prices that transcript.
+sets for good or fails. A failed query shows two slices that differ by a swap, or by an insertion where the rows run
+out. The successful one shows two that differ by an insertion. Slices before and after cost nothing. Everything below
+prices that transcript.
 
 If the paper's constants do not hold, these are used instead. A swap costs (1 + exp(E)) delta, not 2 delta (group
 privacy). The k computations multiply the cost of each failed slice, they do not add to their number (Corollary 2.2 as
@@ -24,13 +25,24 @@ from dpselect.numerics.search import Array, first_true
 from dpselect.ordered.slices.price_loss import SlicePairProfile
 from dpselect.ordered.slices.price_renyi import RepeatedRenyi, SliceRenyi, SmallestRenyi, curve_of
 from dpselect.ordered.slices.synchronisation import Synchronisation, synchronisation
-from dpselect.privacy import Adjacency, Guarantee, approximate_dp, compose, pure_dp
+from dpselect.privacy import Adjacency, Guarantee, approximate_dp, compose, pure_dp, worst_of
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.profile import MinimumProfile, PrivacyProfile, RenyiProfile, SymmetricProfile, TabulatedProfile
+from dpselect.privacy.exports.event_of import ComposedSources
+from dpselect.privacy.losses.bounded_range import BoundedRangeProfile
+from dpselect.privacy.losses.pld import LossProfile, profile_loss
+from dpselect.privacy.profile import (
+    LaplaceProfile,
+    MinimumProfile,
+    PrivacyProfile,
+    RandomizedResponseProfile,
+    RenyiProfile,
+    SymmetricProfile,
+    TabulatedProfile,
+)
 from dpselect.privacy.promises import promise
-from dpselect.privacy.renyi import RenyiCurve
+from dpselect.privacy.renyi import PureRenyi, RenyiCurve, SumRenyi
 
-__all__ = ["SlicePrice", "Way", "plain_slicing_guarantee", "swap_of"]
+__all__ = ["SlicePrice", "Way", "failed_slice", "plain_slicing_guarantee", "swap_of"]
 
 Way = Literal["smallest", "paper", "basic", "renyi", "losses", "plain"]
 
@@ -75,6 +87,48 @@ def swap_of(insertion: Guarantee) -> Guarantee:
     )
 
 
+def failed_slice(insertion: Guarantee, swap: Guarantee) -> Guarantee:
+    """The price of a slice of a failed query: its rows differ by a swap, or by a missing row where the rows run out.
+
+    If fewer rows are left than a slice takes, it is all of them, and its neighbour has one more. So a swap that costs
+    less than an insertion is no bound. One that dominates it in every statement is returned as it is.
+
+    Raises `AdjacencyError` unless `swap` is for replace_one.
+
+    >>> cheap = pure_dp(epsilon=0.1, adjacency="replace_one")
+    >>> failed_slice(pure_dp(epsilon=1.0), cheap).epsilon(delta=0)
+    1.0
+    """
+    if swap.adjacency is not Adjacency.REPLACE_ONE:
+        raise AdjacencyError("swap must be a guarantee for replace_one")
+    inserted = replace(insertion, adjacency=Adjacency.REPLACE_ONE)
+    return swap if _dominates(swap, inserted) else worst_of(swap, inserted)
+
+
+def _dominates(larger: Guarantee, smaller: Guarantee) -> bool:
+    """Whether every statement of one guarantee is implied by the other, by the one number that both are made of."""
+    if larger.gaussian_mu is not None and smaller.gaussian_mu is not None:
+        return larger.gaussian_mu >= smaller.gaussian_mu
+    if isinstance(larger.profile, TwoStepProfile):
+        return larger.profile.one == smaller.best_profile()
+    (kind, number), (other, least) = _made_of(larger), _made_of(smaller)
+    return kind is not None and kind == other and number >= least and larger.failure >= smaller.failure
+
+
+def _made_of(guarantee: Guarantee) -> tuple[Any, float]:
+    """The kind of a guarantee that is made of one epsilon, as often as it is composed, and that epsilon."""
+    profile, curve, count = guarantee.profile, guarantee.renyi_curve, 1
+    if isinstance(profile, LossProfile) and isinstance(profile.source, ComposedSources) and isinstance(curve, SumRenyi):
+        if len(profile.source.sources) != 1 or len(curve.curves) != 1:
+            return None, 0.0
+        ((source, count),), ((curve, _),) = profile.source.sources, curve.curves
+        profile = source.profile if isinstance(source, profile_loss) else None
+    one = isinstance(profile, (RandomizedResponseProfile, LaplaceProfile, BoundedRangeProfile))
+    if one and isinstance(curve, PureRenyi) and curve.epsilon == profile.epsilon0:
+        return (type(profile), type(curve), count), profile.epsilon0
+    return None, 0.0
+
+
 @dataclass(frozen=True)
 class TwoStepProfile(SymmetricProfile):
     """delta(e) of two steps, each with the given profile: (1 + exp(e/2)) delta(e/2)."""
@@ -99,7 +153,8 @@ class SlicePrice:
         slice_epsilon: every slice has `size` + G rows, P(G >= k) = exp(-slice_epsilon k). From 1e-5 to 2.
         insertion: all computations on one slice together, add_or_remove_one; it must hold for slices of every size (the
             caller must ensure it).
-        swap: the same for replace_one; from `insertion` by group privacy when None.
+        swap: the same for replace_one; from `insertion` by group privacy when None. `failed_slice` takes its place once
+            the price is made.
         slices: at most this many slices in one application; None for any number.
         applications: runs on the same data, each chosen after seeing the earlier ones.
         maps_grow: whether adding a row can only add to what the maps return (orders, filters and maps of single rows
@@ -133,8 +188,7 @@ class SlicePrice:
         }
         for name, value in parsed.items():
             object.__setattr__(self, name, value)
-        if self.swap.adjacency is not Adjacency.REPLACE_ONE:
-            raise AdjacencyError("swap must be a guarantee for replace_one")
+        object.__setattr__(self, "swap", failed_slice(insertion, self.swap))
 
     def guarantee(
         self, way: Way = "smallest", *, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
@@ -309,10 +363,11 @@ def plain_slicing_guarantee(
 ) -> Guarantee:
     """The price without any help from the noise: every slice is charged a swap, or a swap of two rows.
 
-    The sizes of the slices are drawn without looking at the data. Given them, an inserted row changes each slice by one
-    swap at most. So does a replaced row if the maps only order, filter and rewrite rows (`maps_grow`): the two lists
-    keep all but one row each in common. Otherwise each slice may differ by two swaps: its mechanism is that of a person
-    with two rows, which costs more than two mechanisms.
+    `swap` must cover a missing row too (`failed_slice`). The sizes of the slices are drawn without looking at the data.
+    Given them, an inserted row changes each slice by one swap at most, or by one row where the rows run out. So does a
+    replaced row if the maps only order, filter and rewrite rows (`maps_grow`): the two lists keep all but one row each
+    in common. Otherwise each slice may differ by two swaps: its mechanism is that of a person with two rows, which
+    costs more than two mechanisms.
     """
     adjacency = parse_adjacency(adjacency)
     steps = 2 if adjacency is Adjacency.REPLACE_ONE and not maps_grow else 1

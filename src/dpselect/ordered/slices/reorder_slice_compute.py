@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, flag, integer, number
 from dpselect.ordered.interior_points.draws import SecretDraws
-from dpselect.ordered.slices.price import SlicePrice, plain_slicing_guarantee, swap_of
+from dpselect.ordered.slices.price import SlicePrice, failed_slice, plain_slicing_guarantee, swap_of
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.paying import Payment
@@ -145,6 +145,7 @@ class ReorderSliceCompute(Session):
             size, the empty one among them (you must ensure this). `worst_of` them if they differ, `compose` if one
             does several things.
         swap: what it promises under replace_one; by group privacy from `computation` when None. Pass it if it is known.
+            Where the rows run out, a slice may lack a row, so it counts at least as much as `computation`.
         slices: how many slices at most in one application; None for any number, which needs `slice_epsilon`.
         computations: how many computations on each slice at most.
         applications: how many times the session may `restart` on all rows, the first time included.
@@ -209,10 +210,8 @@ class ReorderSliceCompute(Session):
         if computation.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
             raise AdjacencyError("computation must be a guarantee for add_or_remove_one")
         swap = swap_of(computation) if swap is None else promise("swap", swap)
-        if swap.adjacency is not Adjacency.REPLACE_ONE:
-            raise AdjacencyError("swap must be a guarantee for replace_one")
         self._insertion = compose(*[computation] * self._computations)
-        self._swap = compose(*[swap] * self._computations)
+        self._swap = compose(*[failed_slice(computation, swap)] * self._computations)
         source = resolve(random)
         self._draws, self._replayable = SecretDraws(source), source.replayable
         # list() of a frame or of a mapping would be its column names or keys
