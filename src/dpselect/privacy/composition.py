@@ -37,7 +37,7 @@ from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import MaximumRenyi, sum_of_curves
 from dpselect.steps import each_step
 
-__all__ = ["compose", "compose_counted", "worst_of"]
+__all__ = ["compose", "compose_counted", "together", "worst_of"]
 
 
 _NOTHING: Final = RandomizedResponseProfile(0.0, 1.0)
@@ -185,6 +185,14 @@ def _composed(
         loss=loss if interval is not None else None,
         interactive=interactive,
     )
+
+
+def together(*parts: Guarantee) -> Guarantee:
+    """The composition of mechanisms that are all named before one answers.
+
+    A game with an adversary who chooses them one after the other is a bound from above. No lower end is known.
+    """
+    return parts[0] if len(parts) == 1 else replace(compose(*parts), lower_profile=None)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from dpselect.accounting import calibrate
 from dpselect.errors import BudgetError, StudyError
 from dpselect.numerics.digits import rounded_up
 from dpselect.numerics.search import Array
-from dpselect.privacy import Adjacency, Guarantee, compose, gaussian
+from dpselect.privacy import Adjacency, Guarantee, gaussian
+from dpselect.privacy.composition import together
 from dpselect.randomness import RandomSource
 from dpselect.study.columns.column import Column
 from dpselect.study.schema import Study
@@ -74,7 +75,7 @@ class Purchase:
     @property
     def guarantee(self) -> Guarantee:
         """The price of all of them."""
-        return compose(*[replace(self.mechanism, epsilon=self.epsilon).guarantee] * len(self.columns))
+        return together(*[replace(self.mechanism, epsilon=self.epsilon).guarantee] * len(self.columns))
 
     @property
     def rows(self) -> int:

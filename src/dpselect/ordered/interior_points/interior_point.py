@@ -22,6 +22,7 @@ from dpselect.ordered.interior_points.tree_log_price import tree_log_price
 from dpselect.ordered.public_domain import PublicDomain
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, approximate_dp, compose, gaussian, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.composition import together
 from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
 from dpselect.tables.categories import is_missing
@@ -152,7 +153,7 @@ class InteriorPoint(PublicDomain, Mechanism):
                 adjacency=adjacency,
             )
             ends = (bounded_range(epsilon=e * steps, adjacency=adjacency) for e in epsilons)
-            found = compose(node, *ends)
+            found = together(node, *ends)
         elif plan.method == "exponential":
             theorem = "exponential mechanism"
             found = bounded_range(epsilon=parameters * steps, adjacency=adjacency)

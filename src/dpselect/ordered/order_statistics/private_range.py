@@ -16,8 +16,9 @@ from dpselect.ordered.order_statistics.one import Quantile, parse_epsilon, parse
 from dpselect.ordered.sources.adapters import read_values
 from dpselect.ordered.sources.columns import PaddedColumn
 from dpselect.ordered.sources.declared import Column
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose, paid
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, paid
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.composition import together
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource, resolve
@@ -60,7 +61,7 @@ class PrivateRange(Mechanism):
     def guarantee(self) -> Guarantee:
         """Two exponential mechanisms of range epsilon/2."""
         half: dict[str, Any] = {"epsilon": parse_epsilon(self.epsilon) / 2.0, "mechanism": "exponential"}
-        return compose(*(Quantile(q=q, adjacency=self.adjacency, **half).guarantee for q in (0, 1)))
+        return together(*(Quantile(q=q, adjacency=self.adjacency, **half).guarantee for q in (0, 1)))
 
     def prepared(self, values: Any, *, assume_sorted: bool = False) -> Callable[[RandomSource], tuple[Any, Any]]:
         """Both ends. Of the values only the type is looked at now."""
@@ -192,4 +193,4 @@ def quantile_interval(
         )
         return (domain.decode(codes[0]), domain.decode(codes[1]))
 
-    return paid(run, compose(one, one), spender=spender, label=label, replayable=source.replayable)
+    return paid(run, together(one, one), spender=spender, label=label, replayable=source.replayable)

@@ -365,8 +365,8 @@ def plain_slicing_guarantee(
 
     `swap` must cover a missing row too (`failed_slice`). The sizes of the slices are drawn without looking at the data.
     Given them, an inserted row changes each slice by one swap at most, or by one row where the rows run out. So does a
-    replaced row if the maps only order, filter and rewrite rows (`maps_grow`): the two lists keep all but one row each
-    in common. Otherwise each slice may differ by two swaps: its mechanism is that of a person with two rows, which
+    replaced row if the maps only order, filter and rewrite rows (`maps_grow`). Then the two lists keep all but one row
+    each in common. Otherwise each slice may differ by two swaps: its mechanism is that of a person with two rows, which
     costs more than two mechanisms.
     """
     adjacency = parse_adjacency(adjacency)

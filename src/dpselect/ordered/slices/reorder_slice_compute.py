@@ -145,7 +145,7 @@ class ReorderSliceCompute(Session):
             size, the empty one among them (you must ensure this). `worst_of` them if they differ, `compose` if one
             does several things.
         swap: what it promises under replace_one; by group privacy from `computation` when None. Pass it if it is known.
-            Where the rows run out, a slice may lack a row, so it counts at least as much as `computation`.
+            It counts at least as much as `computation`, since a slice may lack a row where the rows run out.
         slices: how many slices at most in one application; None for any number, which needs `slice_epsilon`.
         computations: how many computations on each slice at most.
         applications: how many times the session may `restart` on all rows, the first time included.

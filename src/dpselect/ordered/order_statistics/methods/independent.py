@@ -17,7 +17,7 @@ from dpselect.ordered.order_statistics.methods.method import (
 from dpselect.ordered.order_statistics.one import Quantile, quantile_rate
 from dpselect.ordered.order_statistics.recursive import Cut, equal_share
 from dpselect.ordered.sources.declared import Column
-from dpselect.privacy import compose
+from dpselect.privacy.composition import together
 from dpselect.randomness import RandomSource
 
 __all__: list[str] = []
@@ -40,7 +40,7 @@ class Independent(ProvedMethod):
             quantile_rate(q, Fraction(share), self.asked.adjacency, units=self.asked.units) for q in self.asked.qs
         )
         cuts = tuple(Cut(index, q, None, None, index) for index, q in enumerate(self.asked.qs))
-        return MethodPlan(rates, compose(*each), cuts)
+        return MethodPlan(rates, together(*each), cuts)
 
     def rank_errors(self, size: int, failure: float) -> list[float]:
         """After ordering, a value may be another one's, whose error is larger."""

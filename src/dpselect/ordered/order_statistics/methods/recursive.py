@@ -14,7 +14,7 @@ from dpselect.ordered.order_statistics.methods.method import (
 from dpselect.ordered.order_statistics.recursive import cut_rate, cutting_tree, equal_share, recursive_codes
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits
 from dpselect.ordered.sources.declared import Column
-from dpselect.privacy import compose
+from dpselect.privacy.composition import together
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
 
@@ -32,7 +32,7 @@ class Recursive(ProvedMethod):
         each = equal_share(self.asked.epsilon, levels)
         rates = tuple(cut_rate(cut.share, epsilon_used(each), self.asked.adjacency) / self.asked.units for cut in cuts)
         level = bounded_range(epsilon=each, adjacency=self.asked.adjacency)
-        return MethodPlan(rates, compose(*[level] * levels), tuple(cuts))
+        return MethodPlan(rates, together(*[level] * levels), tuple(cuts))
 
     def rank_errors(self, size: int, failure: float) -> list[float]:
         """On the finer domain that breaks ties."""
