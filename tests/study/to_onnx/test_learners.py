@@ -1,0 +1,85 @@
+"""Every learner of studies in operators: labels are equal, and answers of a regression to the bit."""
+
+import numpy as np
+import pytest
+
+from dpselect.errors import ArgumentError
+from dpselect.study.learners import LEARNERS
+from dpselect.study.target import Target
+from dpselect.study.to_onnx.learners import refuse_other_learners
+from tests.study.to_onnx.exported_cases import LOGS, PLAIN, made, table
+
+NUMBER = Target((), (-15.0, 25.0))
+FEW = {"dp-sgd": {"steps": 5}, "boosted-trees": {"n_estimators": 6}}
+CLASSES = {
+    **{name: (name, FEW.get(name, {})) for name in LEARNERS if LEARNERS[name].estimator is not None},
+    "two classes": ("output-perturbation", {"noise": 0.1, "target": Target((1, 0))}),
+    "network": ("dp-sgd", {"steps": 5, "hidden_units": 4}),
+    "clipped network": ("dp-sgd", {"steps": 5, "hidden_units": 4, "activation": "relu"}),
+    "trees alone": ("boosted-trees", {"n_estimators": 6, "linear_share": 0.0}),
+    "linear start": ("boosted-trees", {"n_estimators": 6, "linear_share": 0.5, "noise": 0.05}),
+    "map": ("ridge", {"map": "bins"}),
+    "map of trees": ("boosted-trees", {"n_estimators": 6, "map": "direction"}),
+}
+NUMBERS = {
+    **{name: (name, FEW.get(name, {})) for name in LEARNERS if LEARNERS[name].regressor is not None},
+    "trees alone": ("boosted-trees", {"n_estimators": 6, "linear_share": 0.0}),
+    "map": ("least-squares", {"map": "centered"}),
+}
+
+
+def needed():
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+
+
+def rows(columns, count=1500):
+    cells = table(columns, count, seed=11)
+    cells["strict"] = np.nan_to_num(cells["strict"], nan=1.0)
+    return cells
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_labels_are_equal(name):
+    needed()
+    kind, settings = CLASSES[name]
+    model, cells = made(kind, **settings), rows(PLAIN)
+    found = model.run(cells)
+    assert np.array_equal(found["label"], model.expected(cells))
+    assert np.allclose(found["probabilities"], model.probabilities(cells), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_answers_are_equal(name):
+    needed()
+    kind, settings = NUMBERS[name]
+    model, cells = made(kind, target=NUMBER, **settings), rows(PLAIN)
+    found = model.run(cells)["prediction"]
+    exact = name != "boosted-trees"  # whose linear start has sines
+    assert np.allclose(found, model.expected(cells), rtol=0, atol=0.0 if exact else 1e-3)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", CLASSES)
+def test_many_rows_with_logarithms(name):
+    needed()
+    kind, settings = CLASSES[name]
+    columns = {**PLAIN, **LOGS}
+    model, cells = made(kind, columns, **settings), rows(columns, 200_000)
+    assert np.count_nonzero(model.run(cells)["label"] != model.expected(cells)) == 0
+
+
+def test_what_has_no_operators_is_refused():
+    class Other:
+        weights_ = ()
+
+    with pytest.raises(ArgumentError, match="the learner Other has no ONNX operators"):
+        refuse_other_learners(Other())
+
+
+def test_weights_that_are_not_finite_are_refused():
+    needed()
+    learner = made("ridge").model.estimator
+    learner.weights_ = (np.full_like(learner.weights_[0], np.nan),)
+    with pytest.raises(ArgumentError, match="not finite"):
+        refuse_other_learners(learner)
