@@ -23,6 +23,7 @@ from tests.documentation import PAGES, ROOT, blocks
 
 WITH_PYTHON = [page for page in PAGES if any(blocks(page, "python"))]
 EXTRAS = {"data.md": "pandas", "opacus.md": "opacus", "optuna.md": "optuna", "executors.md": "pandas"}
+EXTRAS["use-a-model-elsewhere.md"] = "onnxruntime"
 """Pages whose code needs an optional package."""
 
 

@@ -26,7 +26,7 @@ __all__ = ["CATEGORIES", "NUMBERS", "input_of", "refuse_other_columns", "table_f
 NUMBERS: Final = "numbers"
 CATEGORIES: Final = "categories"
 REFUSES: Final = "a_number_is_missing_in_a_column_that_declares_nothing_for_it"
-"""The name of the operator that fails, without its number. ONNX has no errors, and runtimes show the name of what failed."""
+"""The name of the operator that fails, without its number. ONNX has no messages, and runtimes show that name."""
 _UNKNOWN: Final = "\x00"
 _READERS: Final = ("number", "integer", "boolean", "date", "timestamp", "duration")
 _SCALES: Final = ("linear", "log", "bins")
