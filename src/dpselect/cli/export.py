@@ -21,7 +21,7 @@ def export(
     """Export a released model for other programs.
 
     A .onnx file needs no dpselect where it is used: any ONNX runtime computes the labels that dpselect predicts. To
-    write one needs the extra dpselect[onnx].
+    write one needs the extra `onnx`.
 
     A .joblib file is a fitted estimator of scikit-learn. It loads only where dpselect is installed. Loading a joblib
     file runs code that is in it, so load your own only.

@@ -66,6 +66,13 @@ def test_classes_of_several_types_are_refused(classes):
         made("ridge", SMALL, target=Target(classes), rows=50)
 
 
+def test_half_a_character_is_refused():
+    """A file of JSON can hold it. Unicode's surrogates come in pairs."""
+    columns = {**SMALL, "town": Column(categories=("a", "\ud800"))}
+    with pytest.raises(ArgumentError, match="half a character"):
+        made("ridge", columns, rows=50)
+
+
 def test_equal_models_give_equal_files():
     assert made("ridge", SMALL, rows=50).content == made("ridge", SMALL, rows=50).content
 

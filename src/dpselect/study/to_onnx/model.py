@@ -47,7 +47,10 @@ def onnx_bytes(model: ReleasedModel) -> bytes:
             Tensor("label", _KINDS[labels.dtype.kind], ("rows",), "the class of each row"),
             Tensor("probabilities", "float64", ("rows", len(labels)), "in the order of the metadata `classes`"),
         ]
-    return graph.to_bytes(_ABOUT, _facts(model))
+    try:
+        return graph.to_bytes(_ABOUT, _facts(model))
+    except UnicodeEncodeError:
+        raise ArgumentError("MODEL: a category or a class has half a character, which ONNX cannot hold") from None
 
 
 def _labels(model: ReleasedModel) -> Any:
