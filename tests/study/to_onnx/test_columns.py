@@ -37,8 +37,10 @@ def test_logarithms_are_equal_to_the_last_bits_and_at_the_bounds():
     cells = table(LOGS, 2000)
     found, expected = features(LOGS, cells), encode_columns(cells, LOGS)
     assert np.allclose(found, expected, rtol=0, atol=1e-15)
-    ends = {"income": np.array([0.0, 1e6]), "size": np.array([0.01, 50.0])}
-    assert features(LOGS, ends)[:, [0, 2]].tolist() == [[-1, -1], [1, 1]]
+    bounds = np.random.default_rng(6).uniform([0, 1], [1, 99], (30, 2))
+    columns = {str(i): Column(bounds=(low, high), scale="log") for i, (low, high) in enumerate(bounds)}
+    ends = features(columns, {str(i): pair for i, pair in enumerate(bounds)})
+    assert ends.tolist() == [[-1.0] * 30, [1.0] * 30]
 
 
 @pytest.mark.parametrize("bounds", [(1e-9, 2e-9), (-1e-12, 0.0), (0.0, 1e300), (-1.7e308, 1.7e308)])

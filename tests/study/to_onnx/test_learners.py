@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from dpselect.errors import ArgumentError
+from dpselect.study.columns.column import Column
 from dpselect.study.learners import LEARNERS
 from dpselect.study.target import Target
 from dpselect.study.to_onnx.learners import refuse_other_learners
-from tests.study.to_onnx.exported_cases import LOGS, PLAIN, made, table
+from dpselect.study.to_onnx.model import onnx_bytes
+from tests.study.to_onnx.exported_cases import LOGS, PLAIN, Made, made, table
 
 NUMBER = Target((), (-15.0, 25.0))
 FEW = {"dp-sgd": {"steps": 5}, "boosted-trees": {"n_estimators": 6}}
@@ -57,6 +59,26 @@ def test_answers_are_equal(name):
     found = model.run(cells)["prediction"]
     exact = name != "boosted-trees"  # whose linear start has sines
     assert np.allclose(found, model.expected(cells), rtol=0, atol=0.0 if exact else 1e-3)
+
+
+def test_values_at_the_edges_of_all_bins_of_trees():
+    needed()
+    columns = {"x": Column(bounds=(0, 255), missing=0), "y": Column(bounds=(-1, 1), missing=0)}
+    model = made("boosted-trees", columns, n_estimators=40, linear_share=0.0, target=NUMBER)
+    edges = np.linspace(0, 255, 256)
+    for x in (edges, np.nextafter(edges, -1), np.nextafter(edges, 256)):
+        cells = {"x": x, "y": edges / 255 * 2 - 1}
+        assert np.array_equal(model.run(cells)["prediction"], model.expected(cells))
+
+
+@pytest.mark.parametrize("kind", ["ridge", "boosted-trees"])
+def test_the_first_of_classes_that_tie(kind):
+    needed()
+    model = made(kind, rows=50, **({"n_estimators": 2, "linear_share": 0.0} if kind == "boosted-trees" else {}))
+    learner = model.model.estimator
+    learner.weights_ = tuple(np.zeros_like(each) for each in learner.weights_)
+    tied, cells = Made(model.model, onnx_bytes(model.model)), rows(PLAIN, 20)
+    assert tied.run(cells)["label"].tolist() == tied.expected(cells).tolist() == ["no"] * 20
 
 
 @pytest.mark.full

@@ -114,7 +114,7 @@ def _numbers(graph: Graph, cells: Value, columns: Sequence[Column]) -> list[Valu
     values = _read(graph, cells, alike.declared)
     lost = graph.add("IsNaN", values)
     low, high = np.array([column.limits for column in columns]).T
-    fill = low / 2 + high / 2
+    fill = low
     if alike.refuses:
         values = _refusing(graph, values, lost)
     elif not alike.indicated:
