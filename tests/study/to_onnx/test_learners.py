@@ -91,6 +91,37 @@ def test_many_rows_with_logarithms(name):
     assert np.count_nonzero(model.run(cells)["label"] != model.expected(cells)) == 0
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(40))
+def test_random_models_of_few_columns(seed):
+    """One column alone too: its constants are single numbers, which a runtime may leave out."""
+    needed()
+    random = np.random.default_rng(seed)
+    kind = str(random.choice(list(LEARNERS)))
+    known = LEARNERS[kind]
+    target = [Target(("a", "b")), Target((3, 1, 2)), NUMBER][int(random.integers(3))]
+    if target.task not in known.tasks:
+        target = NUMBER if "regression" in known.tasks else Target(("a", "b"))
+    names = random.choice([name for name in PLAIN if name != "strict"], int(random.integers(1, 4)), replace=False)
+    low = float(random.choice([0.0, -1.0, 1e-9]))
+    public = {"tiny": Column(bounds=(low, low + float(random.choice([1e-9, 1.0, 2.0]))), missing=low)}
+    columns = {**{str(name): PLAIN[name] for name in names}, **public}
+    settings = dict(FEW.get(kind, {}))
+    if random.random() < 0.5:
+        settings["map"] = str(random.choice(["centered", "direction", "standardized", "bins"]))
+    if kind == "boosted-trees":
+        settings["linear_share"] = 0.0
+    parameters = known.for_task(target.task)().get_params()
+    if "row_norm" in parameters:
+        settings["row_norm"] = float(random.choice([0.1, 1.0, 1.0 + 1e-9, 3.0]))
+    if kind == "ridge":
+        settings["intercept_scale"] = float(random.choice([0.0, 0.3]))
+    model = made(kind, columns, target=target, noise=0.3, rows=200, seed=seed, **settings)
+    cells = table(columns, 3000, seed=seed + 100)
+    found = model.run(cells)
+    assert np.array_equal(found["prediction" if target is NUMBER else "label"], model.expected(cells))
+
+
 def test_what_has_no_operators_is_refused():
     class Other:
         weights_ = ()
