@@ -20,7 +20,7 @@ CLASSES = {
     "clipped network": ("dp-sgd", {"steps": 5, "hidden_units": 4, "activation": "relu"}),
     "trees alone": ("boosted-trees", {"n_estimators": 6, "linear_share": 0.0}),
     "linear start": ("boosted-trees", {"n_estimators": 6, "linear_share": 0.5, "noise": 0.05}),
-    "map": ("ridge", {"map": "bins"}),
+    "map": ("ridge", {"map": "bins", "bins": 3}),
     "map of trees": ("boosted-trees", {"n_estimators": 6, "map": "direction"}),
 }
 NUMBERS = {
