@@ -28,6 +28,7 @@ EXTRAS = {
     "other-accountants.md": "opacus",
     "optuna.md": "optuna",
     "executors.md": "pandas",
+    "use-a-model-elsewhere.md": "onnxruntime",
 }
 """Pages whose code needs an optional package."""
 

@@ -29,6 +29,7 @@ PACKAGES = (
         "psycopg",
         "duckdb",
         "polars",
+        "onnx",
         "optuna",
         "yaml",
         "torch",
@@ -149,6 +150,13 @@ def read_state() -> object:
     return _load_weights("state.pt")
 
 
+def write_onnx() -> object:
+    """A model for ONNX runtimes."""
+    from dpselect.study.to_onnx.graph import Graph
+
+    return Graph().to_bytes("", {})
+
+
 def diffprivlib_model() -> object:
     """A diffprivlib accountant."""
     from dpselect.integrations.sklearn.diffprivlib_models import fresh_accountant
@@ -168,6 +176,7 @@ USES: dict[str, tuple[str, Callable[[], object]]] = {
     "reading a torch file": ("torch", read_state),
     "a server of gates": ("server", serve_gates),
     "a gate as a tool": ("mcp", gate_as_a_tool),
+    "an ONNX file": ("onnx", write_onnx),
     "a diffprivlib model": ("diffprivlib", diffprivlib_model),
 }
 

@@ -1,4 +1,4 @@
-"""A released model as an estimator of scikit-learn: it answers as the model does, wherever it is loaded."""
+"""A released model for other programs: it answers as the model does, wherever it is loaded."""
 
 import json
 import pickle
@@ -15,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 import dpselect
 from dpselect.cli import main
-from dpselect.errors import ArgumentError, StudyError
+from dpselect.errors import ArgumentError, MissingExtraError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.study import export_model, parse_study, run_study
 from dpselect.study.export import ExportedModel
 from dpselect.study.learners import LEARNERS
+from dpselect.study.to_onnx.columns import input_of
 from dpselect.testing import learner_contract
 from dpselect.testing.learner_contract import narrow, unpriced
 
@@ -101,8 +102,7 @@ def test_what_is_no_model_or_has_another_ending_is_refused(folder, tmp_path, cap
         export_model(tmp_path / "other.npz", tmp_path / "model.joblib")
     for arguments, said in (
         (["none.npz", "--to", "x.joblib"], "cannot be read"),
-        ([str(folder / "out" / "model.npz"), "--to", "model.onnx"], "ONNX is not written"),
-        ([str(folder / "out" / "model.npz"), "--to", "model.pkl"], "must end in .joblib"),
+        ([str(folder / "out" / "model.npz"), "--to", "model.pkl"], "must end in .onnx or .joblib"),
         ([str(folder / "out" / "model.npz"), "--to", str(tmp_path / "no" / "x.joblib")], "cannot be written"),
     ):
         monkeypatch.setattr(sys, "argv", ["dpselect", "export", *arguments])
@@ -137,3 +137,23 @@ def test_a_regression_is_exported_too(tmp_path, monkeypatch):
             exported.fit(rows, answers)
         with pytest.raises((ArgumentError, AttributeError)):
             exported.predict_proba(rows)
+
+
+def test_a_file_of_onnx_has_the_labels_of_the_model(folder, tmp_path):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    export_model(folder / "out" / "model.npz", tmp_path / "model.onnx")
+    model, cells = dpselect.load_model(folder / "out" / "model.npz"), narrow().features
+    tables = {}
+    for name, column in model.columns.items():
+        tables.setdefault(input_of(column), []).append(cells[name])
+    given = {name: np.array(each, dtype=float if name == "numbers" else object).T for name, each in tables.items()}
+    (found,) = runtime.InferenceSession(tmp_path / "model.onnx").run(["label"], given)
+    assert found.tolist() == model.predict(cells).tolist()
+
+
+def test_without_the_package_onnx_nothing_is_written(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtraError, match=r"dpselect\[onnx\]"):
+        export_model(folder / "out" / "model.npz", tmp_path / "model.onnx")
+    assert not (tmp_path / "model.onnx").exists()

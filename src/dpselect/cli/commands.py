@@ -18,7 +18,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "init": "Draft a study from the names of a table's columns, and the types of its schema. No row is read.",
     "tune": "Search privately for the best model and write one release: the model, its report and its card.",
     "predict": "Predict with a released model: a CSV file with a row for each row of a table.",
-    "export": "Export a released model: a file that joblib loads as a fitted estimator of scikit-learn.",
+    "export": "Export a released model for other programs.",
     "report": "Make report.html and model-card.md again, from what was released: no data are read, nothing is spent.",
     "account": "Print the epsilon of running a private mechanism a random number of times and keeping the best.",
     "plan": "Choose the law of the number of runs, and the noise of one run, for a total or for a goal.",
@@ -42,7 +42,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "dpselect predict found/model.npz new.csv --to predictions.csv",
         "dpselect predict found/model.npz new.csv --keep species --probabilities",
     ),
-    "export": ("dpselect export found/model.npz --to model.joblib",),
+    "export": (
+        "dpselect export found/model.npz --to model.onnx",
+        "dpselect export found/model.npz --to model.joblib",
+    ),
     "report": ("dpselect report found",),
     "account": (
         "dpselect account --base gaussian:noise_multiplier=4 --repetitions harmonic:limit=20 --delta 1e-6",

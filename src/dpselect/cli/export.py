@@ -1,4 +1,4 @@
-"""`dpselect export MODEL --to FILE`: a released model for scikit-learn."""
+"""`dpselect export MODEL --to FILE`: a released model for other programs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ __all__ = ["export"]
 
 def export(
     model: Annotated[Path, typer.Argument(help="The model.npz of a release.")],
-    to: Annotated[Path, typer.Option(help="The file to write: .joblib, a fitted estimator of scikit-learn.")],
+    to: Annotated[
+        Path, typer.Option(help="The file to write: .onnx for any ONNX runtime, or .joblib for scikit-learn.")
+    ],
 ) -> None:
-    """Export a released model: a file that joblib loads as a fitted estimator of scikit-learn.
+    """Export a released model for other programs.
 
-    It predicts what the released model predicts, and loads only where dpselect is installed. Loading a joblib file runs
-    code that is in it: load your own.
+    A .onnx file needs no dpselect where it is used: any ONNX runtime computes the labels that dpselect predicts. To
+    write one needs the extra `onnx`.
+
+    A .joblib file is a fitted estimator of scikit-learn. It loads only where dpselect is installed. Loading a joblib
+    file runs code that is in it, so load your own only.
     """
     from dpselect.study import export_model
 

@@ -41,9 +41,9 @@ from dpselect.privacy import Adjacency
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
-__all__ = ["BoostedTreesClassification", "BoostedTreesRegression"]
+__all__ = ["WAVES", "BoostedTreesClassification", "BoostedTreesRegression"]
 
-_WAVES: Final = 4
+WAVES: Final = 4
 _READ: Final = 2**11
 """So many rows are encoded at a time. Larger arrays take longer to allocate than to fill."""
 _MOST_CLASSES: Final = 128
@@ -146,7 +146,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
             part = slice(done, done + len(row.numbers))
             codes[:, part], done = columns.codes(row), part.stop
             if share:
-                found = cosines(row, _WAVES)
+                found = cosines(row, WAVES)
                 if start is None:
                     start = np.empty((codes.shape[1], found.shape[1]), np.float32)  # exact: see `batches`
                 start[part] = found
@@ -198,7 +198,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
             if linear:
                 learner = copy.copy(self._linear)
                 learner.weights_ = tuple(linear)
-                found[part] = self._linear_scores(learner, cosines(row, _WAVES))
+                found[part] = self._linear_scores(learner, cosines(row, WAVES))
             codes = self._codes.codes(row)
             for tree, value in zip(trees, values, strict=True):
                 found[part] += value[tree.leaves(codes)]

@@ -19,6 +19,7 @@ from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
 
 __all__ = [
+    "MOST_ACTIVATION",
     "HiddenLayerNetwork",
     "LinearRegression",
     "LogisticRegression",
@@ -30,7 +31,7 @@ __all__ = [
 
 Weights = tuple[Array, ...]
 
-_MOST_ACTIVATION = 16.0
+MOST_ACTIVATION = 16.0
 _MOST_ERROR = 8.0
 _MOST_LOGIT = 40.0
 """Beyond it an error is 0 or 1 in fixed point."""
@@ -103,11 +104,11 @@ class HiddenLayerNetwork:
 
     def _hidden(self, weights: Weights, rows: Array) -> Array:
         reached = exact_products(rows, weights[0])
-        active = np.tanh(reached) if self.activation == "tanh" else np.clip(reached, 0.0, _MOST_ACTIVATION)
+        active = np.tanh(reached) if self.activation == "tanh" else np.clip(reached, 0.0, MOST_ACTIVATION)
         return np.hstack([truncate(active), np.ones((len(rows), 1))])
 
     def _output_weights(self, weights: Weights) -> Array:
-        largest = 1.0 if self.activation == "tanh" else _MOST_ACTIVATION
+        largest = 1.0 if self.activation == "tanh" else MOST_ACTIVATION
         return round_weights(weights[1], largest * self.hidden_units + 2.0)
 
     def scores(self, weights: Weights, rows: Array) -> Array:
@@ -119,7 +120,7 @@ class HiddenLayerNetwork:
         hidden, output_weights = self._hidden(weights, rows), self._output_weights(weights)
         errors = softmax_errors(hidden @ output_weights, numbers)
         active = hidden[:, :-1]
-        inside = (active > 0.0) & (active < _MOST_ACTIVATION)
+        inside = (active > 0.0) & (active < MOST_ACTIVATION)
         slope = 1.0 - active * active if self.activation == "tanh" else inside
         back = np.clip((errors @ output_weights[:-1].T) * slope, -_MOST_ERROR, _MOST_ERROR)
         return Layer(rows, truncate(back)), Layer(hidden, errors)

@@ -11,9 +11,9 @@ from dpselect.learners.encoding import Encoded
 from dpselect.learners.rows import unit_rows
 from dpselect.numerics.search import Array
 
-__all__ = ["cosines"]
+__all__ = ["STRETCH", "cosines"]
 
-_STRETCH: Final = 1.2
+STRETCH: Final = 1.2
 """Few rows come near the norm that all together could have; those that do are scaled down."""
 
 
@@ -26,4 +26,4 @@ def cosines(row: Encoded, waves: int) -> Array:
     angle = row.numbers * (math.pi / 2.0)
     parts = [(np.sin if k % 2 else np.cos)(k * angle) * row.present * (weight / k) for k in range(1, waves + 1)]
     stacked = np.hstack([np.stack(parts, axis=2).reshape(len(angle), angle.shape[1] * waves), row.indicators])
-    return unit_rows(stacked * (_STRETCH / math.sqrt(row.columns + row.groups)), 1.0, intercept=False)
+    return unit_rows(stacked * (STRETCH / math.sqrt(row.columns + row.groups)), 1.0, intercept=False)

@@ -375,6 +375,7 @@ def _use(release: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         f'import dpselect, pandas\nmodel = dpselect.load_model("{model}")\n'
         f'model.predict(pandas.read_csv("new.csv"{options}))',
     )
+    yield "For any ONNX runtime, without dpselect", "sh", f"dpselect export {model} --to model.onnx"
     yield "For scikit-learn, as a file of joblib", "sh", f"dpselect export {model} --to model.joblib"
     yield (
         "A fitted estimator there; such files run code when they are loaded: load your own alone",

@@ -1,4 +1,4 @@
-"""A released model as an estimator of scikit-learn, in a file of joblib: `dpselect export`."""
+"""A released model in files for other programs, ONNX or joblib: `dpselect export`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dpselect.errors import ArgumentError
 from dpselect.storage.durable import write_atomically
 from dpselect.study.model import ReleasedModel, labels_of
 from dpselect.study.model_file import read_model
+from dpselect.study.to_onnx.model import onnx_bytes
 
 __all__ = ["ExportedModel", "export_model"]
 
@@ -98,34 +99,39 @@ class ExportedModel(BaseEstimator):  # type: ignore[misc]
 
 
 def export_model(model: Path, to: Path) -> None:
-    """Write a released model, `model.npz`, as an `ExportedModel` to a `.joblib` file.
+    """Write a released model, `model.npz`, for other programs.
+
+    A `.onnx` file needs no dpselect where it is used: any ONNX runtime computes the labels that `predict` returns. A
+    `.joblib` file is an `ExportedModel`, an estimator of scikit-learn that loads where dpselect is installed.
 
     Args:
         model: the path of the `model.npz` of a release.
-        to: the path of the new file, which must end in `.joblib`.
+        to: the path of the new file, which must end in `.onnx` or `.joblib`.
 
     Returns:
         None.
 
     Raises:
-        ArgumentError: for another ending, or a file that cannot be read or written.
+        ArgumentError: for another ending, a file that cannot be read or written, or a model with a part that has no
+            ONNX operators. The error names the part.
+        MissingExtraError: for a `.onnx` file if the package onnx is not installed.
         StudyError: if `model` is not a released model.
     """
-    if to.suffix == ".onnx":
-        raise ArgumentError(
-            "--to: ONNX is not written: rows are scaled and rounded before they are predicted, which its operators "
-            "do not repeat exactly. Export to a .joblib file for scikit-learn"
-        )
-    if to.suffix != ".joblib":
-        raise ArgumentError(f"--to: must end in .joblib, got {to.name!r}")
+    if to.suffix not in (".onnx", ".joblib"):
+        raise ArgumentError(f"--to: must end in .onnx or .joblib, got {to.name!r}")
     try:
         content = model.read_bytes()
     except OSError as error:
         raise ArgumentError(f"MODEL: {str(model)!r} cannot be read: {error.strerror}") from None
-    read_model(content, str(model))
-    buffer = io.BytesIO()
-    joblib.dump(ExportedModel(content), buffer)
+    loaded = read_model(content, str(model))
+    exported = onnx_bytes(loaded) if to.suffix == ".onnx" else _joblib_bytes(content)
     try:
-        write_atomically(to, buffer.getvalue())
+        write_atomically(to, exported)
     except OSError as error:
         raise ArgumentError(f"--to: {str(to)!r} cannot be written: {error.strerror}") from None
+
+
+def _joblib_bytes(content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    joblib.dump(ExportedModel(content), buffer)
+    return buffer.getvalue()

@@ -145,7 +145,6 @@ class ReorderSliceCompute(Session):
             size, the empty one among them (you must ensure this). `worst_of` them if they differ, `compose` if one
             does several things.
         swap: what it promises under replace_one; by group privacy from `computation` when None. Pass it if it is known.
-            It counts at least as much as `computation`, since a slice may lack a row where the rows run out.
         slices: how many slices at most in one application; None for any number, which needs `slice_epsilon`.
         computations: how many computations on each slice at most.
         applications: how many times the session may `restart` on all rows, the first time included.
@@ -239,7 +238,7 @@ class ReorderSliceCompute(Session):
         """Take the first `size` rows (and a secret few more) of what `order` makes of those left as a slice.
 
         Returns the number that names the slice in `compute`. If fewer rows are left, the slice is all of them,
-        silently. Costs nothing beyond the session's price. Raises `BudgetError` after `slices` slices, `ArgumentError`
+        silently. A `swap` that costs less than `computation` does not count then (`failed_slice`). Costs nothing beyond the session's price. Raises `BudgetError` after `slices` slices, `ArgumentError`
         for a map that `maps_grow` does not cover.
         """
         size = integer("size", size, at_least=0)

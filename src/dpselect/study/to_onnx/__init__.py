@@ -1,0 +1,1 @@
+"""Released models as ONNX graphs: for programs without dpselect."""
