@@ -29,7 +29,7 @@ class GroupedQuantiles(Mechanism):
     decides which. So a row more or less changes the answers of one group. A replaced row may leave one group and enter
     another. So under "replace_one" each group is drawn at half of epsilon, under "add_or_remove_one".
 
-    Source: McSherry 2009, Theorem 4; docs/theory/groups.md, Theorems 1 and 2.
+    Source: McSherry 2009, Theorem 4, and docs/theory/groups.md, Theorems 1 and 2.
 
     Args:
         names: the names of the groups, public. A cell is in the group of the equal name: 1, 1.0, "1" and True are one,
@@ -62,15 +62,15 @@ class GroupedQuantiles(Mechanism):
         if asked.units > 1:
             raise ArgumentError("quantiles: by group rows have no weights, so units must be 1")
         if asked.adjacency is Adjacency.REPLACE_ONE:
-            number("epsilon", asked.epsilon, at_least=2.0**-28)
+            number("epsilon", asked.epsilon, at_least=2.0**-28, rounding="down")
             if asked.delta is not None:
                 raise ArgumentError(
-                    "method: by group 'slice' has no price under replace_one; take another method, or add_or_remove_one"
+                    "method: by group 'slice' has no price under replace_one. Take another method, or add_or_remove_one"
                 )
 
     @property
     def drawn(self) -> Quantiles:
-        """What is drawn for each group: `quantiles`, or for replaced rows that at half of epsilon."""
+        """The quantiles that are drawn for each group: `quantiles`, or for replaced rows those at half of epsilon."""
         asked = self.quantiles
         if asked.adjacency is Adjacency.ADD_OR_REMOVE_ONE:
             return asked

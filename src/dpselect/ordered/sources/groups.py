@@ -36,7 +36,7 @@ def parse_names(names: Iterable[Any]) -> Categories:
     read = [category(name) for name in given]
     if not given or "" in read or len(set(read)) != len(read):
         raise ArgumentError(
-            "names must be a list of different groups that is not empty and has no blank; 1, 1.0, '1' and True are the "
+            "names must be a list of different groups that is not empty and has no blank. 1, 1.0, '1' and True are the "
             "same one"
         )
     return Categories(given)
@@ -45,8 +45,8 @@ def parse_names(names: Iterable[Any]) -> Categories:
 def columns_by_group(column: Column, groups: Any, named: Categories) -> list[Column]:
     """A column for each group, of the rows that are in it. A row of no named group is in none of them.
 
-    Which part a row is in depends on its own cell alone. `groups` has a cell for each row of the values. It is None for
-    a column of a file that was opened with `by`. Nothing is read before the columns are, except how many rows there are.
+    The group of a row depends on its own cell alone. `groups` has a cell for each row of the values. It is None for
+    a column of a file that was opened with `by`. Before the columns are read, only the rows in memory are counted.
     """
     if column.weights is not None or column.assume_sorted:
         raise ArgumentError("weights and assume_sorted: quantiles by group take neither")

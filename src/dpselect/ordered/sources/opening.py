@@ -42,7 +42,7 @@ def column_source(name: str) -> Callable[[Opener], Opener]:
 
 
 @options_of(Declared)
-def open_column(
+def open_column(  # noqa: PLR0913
     where: str,
     column: str,
     *,
@@ -106,7 +106,7 @@ def open_column(
     )
     if is_url:
         if by is not None:
-            raise ArgumentError("by: only for a file; export the table, as columns of databases are not split")
+            raise ArgumentError("by: only for a file. Export the table, because columns of databases are not split")
         if form is not None:
             raise ArgumentError("form: only for a file; columns of a database have none")
         return COLUMN_SOURCES[f"{scheme}:" if f"{scheme}:" in COLUMN_SOURCES else "sql:"](where, request)
