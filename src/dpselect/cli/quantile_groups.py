@@ -50,7 +50,10 @@ def answer_groups(
     most_unreadable: float,
     pay: Callable[[Guarantee], AbstractContextManager[Receipt | None]],
 ) -> GroupAnswers:
-    """Pay once, and draw the counts and the quantiles of each group, but those of one that cannot be read."""
+    """Pay once, and draw the counts and the quantiles of each group, but those of one that cannot be read.
+
+    All counts together cost what those of one column do. Source: docs/theory/groups.md, Theorem 3.
+    """
     found, (columns,) = asked.bind(column)
     total = found.guarantee if counts is None else compose(counts.guarantee, found.guarantee)
     failure, groups = 0.05 / len(columns), []

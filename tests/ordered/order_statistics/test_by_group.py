@@ -12,7 +12,8 @@ import pytest
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.ledger import Ledger
 from dpselect.ordered import Column, GroupedQuantiles, Quantiles, quantiles, quantiles_by_group
-from dpselect.ordered.sources.groups import columns_by_group
+from dpselect.ordered.order_statistics.cell_counts import CellCounts
+from dpselect.ordered.sources.groups import columns_by_group, parse_names
 from dpselect.privacy import Adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import keyed_source
@@ -59,6 +60,7 @@ def worst_ratios(qs, adjacency, plan=None, parts=split, most=2):
     plan = asked.drawn if plan is None else plan
     powers = zip(plan.cuts, plan.rates, strict=True)
     units = math.lcm(*(rate.denominator * cut.share.denominator for cut, rate in powers))
+    assert units < 100  # rates are simple, or the powers below would be too long
     data = [rows for n in range(most + 1) for rows in itertools.combinations_with_replacement(KINDS, n)]
     laws = {rows: joint_law(parts(rows, asked.named), plan, units) for rows in data}
     worst = spread = Fraction(1)
@@ -79,6 +81,7 @@ HALF, QUARTER = (Fraction(1, 2),), (Fraction(1, 4),)
 
 @pytest.mark.cases(3)
 @pytest.mark.theorem("McSherry 2009, Theorem 4", exact=True, sharp=True)
+@pytest.mark.theorem("docs/theory/groups.md, Theorem 1", exact=True, sharp=True)
 @pytest.mark.parametrize("qs", [HALF, QUARTER, (Fraction(1),), (Fraction(0), Fraction(1, 3))])
 @pytest.mark.parametrize("adjacency", ["replace_one", "add_or_remove_one"])
 def test_the_joint_law_of_two_groups_is_within_epsilon_for_all_neighbours(qs, adjacency):
@@ -96,7 +99,7 @@ def test_the_joint_law_with_three_rows(adjacency):
     assert 1 < worst <= spread <= allowed
 
 
-@pytest.mark.theorem("McSherry 2009, Theorem 4", exact=True, sharp=True)
+@pytest.mark.theorem("docs/theory/groups.md, Theorem 2", exact=True, sharp=True)
 def test_a_row_that_changes_its_group_costs_more_than_99_percent_of_epsilon():
     each = Quantiles(qs=HALF, epsilon=4.0, method="independent", adjacency="replace_one")
     asked = GroupedQuantiles(names=NAMES, quantiles=each)
@@ -110,6 +113,29 @@ def test_a_row_that_changes_its_group_costs_more_than_99_percent_of_epsilon():
     (a, b), (other_a, other_b) = (map(chance, parts) for parts in (before, after))
     loss = math.log(a * (1 - b) / (other_a * (1 - other_b)))
     assert 0.99 * 4.0 < loss <= asked.guarantee.epsilon(delta=0) == 4.0
+
+
+@pytest.mark.theorem("docs/theory/groups.md, Theorem 3", exact=True, sharp=True)
+@pytest.mark.parametrize("adjacency", ["replace_one", "add_or_remove_one"])
+def test_the_counts_of_all_groups_move_as_far_as_their_noise_allows_for(adjacency):
+    named, kinds = parse_names(NAMES), [*KINDS, (-1, "a"), (9, "b")]
+
+    def fates(rows):
+        values, groups = np.array([value for value, _ in rows], dtype=np.int64), [group for _, group in rows]
+        parts = columns_by_group(Column(values, domain_size=SIZE), groups, named)
+        return np.concatenate([part.fates() for part in parts])
+
+    kinds.sort()
+    data = [rows for n in range(3) for rows in itertools.combinations_with_replacement(kinds, n)]
+    counts, moves = {rows: fates(rows) for rows in data}, 0
+    for rows, kind in itertools.product(data, kinds):
+        others = [(*rows, kind)]
+        if adjacency == "replace_one":
+            others = [(*rows[:i], kind, *rows[i + 1 :]) for i in range(len(rows))]
+        for other in (tuple(sorted(other)) for other in others):
+            if other in counts:
+                moves = max(moves, int(np.abs(counts[rows] - counts[other]).sum()))
+    assert CellCounts(epsilon=0.5, adjacency=adjacency).scale == Fraction(moves) / Fraction(1, 2)
 
 
 def test_a_row_in_two_groups_breaks_the_bound():
@@ -154,10 +180,13 @@ def test_each_group_has_the_answers_of_its_own_rows(method):
 
 def test_other_groups_missing_cells_and_their_order_change_nothing():
     kept = np.isin(GROUPS, ["north", "south"])
-    every = quantiles_by_group(ROWS, GROUPS, **FIXED, random=keyed_source(2)).value
-    assert every == quantiles_by_group(ROWS[kept], GROUPS[kept], **FIXED, random=keyed_source(2)).value
+    every = quantiles_by_group(ROWS, GROUPS, **FIXED, method="independent", random=keyed_source(2)).value
+    assert (
+        every
+        == quantiles_by_group(ROWS[kept], GROUPS[kept], **FIXED, method="independent", random=keyed_source(2)).value
+    )
     spaced = [None if g == "" else f" {g} " for g in GROUPS]
-    assert every == quantiles_by_group(ROWS, spaced, **FIXED, random=keyed_source(2)).value
+    assert every == quantiles_by_group(ROWS, spaced, **FIXED, method="independent", random=keyed_source(2)).value
 
 
 def test_names_are_read_as_categories():

@@ -29,7 +29,7 @@ class GroupedQuantiles(Mechanism):
     decides which. So a row more or less changes the answers of one group. A replaced row may leave one group and enter
     another. So under "replace_one" each group is drawn at half of epsilon, under "add_or_remove_one".
 
-    Source: McSherry 2009, Theorem 4, and docs/theory/groups.md, Theorems 1 and 2.
+    Source: docs/theory/groups.md, Theorems 1 and 2.
 
     Args:
         names: the names of the groups, public. A cell is in the group of the equal name: 1, 1.0, "1" and True are one,
