@@ -26,6 +26,7 @@ from dpselect.ordered import (
     quantile,
     quantile_interval,
     quantiles,
+    quantiles_by_group,
 )
 from dpselect.ordered.interior_points.interior_point import CumulativeInteriorPoint
 from dpselect.ordered.interior_points.tree_log_tuning import tuned_cumulative
@@ -136,6 +137,23 @@ def two_quantiles(method: Any) -> Subject:
     epsilon, delta = (EPSILON if method == "tree" else LARGE), (0.01 if method == "slice" else None)
     run = partial(quantiles, qs=[0.25, 0.75], lower=0, upper=3, epsilon=epsilon, method=method, delta=delta)
     return released(f"two quantiles, {method}", run, (np.array(rows), np.array([*rows, 3])), several)
+
+
+@audited("ordered.quantiles_by_group", "ordered.GroupedQuantiles", draws=300, many=10_000, planted=0.2)
+def medians_by_group() -> Subject:
+    """`quantiles_by_group`: a row moves from one group to the other."""
+
+    def run(data: tuple[list[int], str], random: RandomSource) -> Any:
+        domain: dict[str, Any] = {"lower": 0, "upper": 1, "epsilon": EPSILON, "adjacency": "replace_one"}
+        rows, groups = data
+        return quantiles_by_group(np.array(rows), list(groups), names=["a", "b"], qs=[0.5], **domain, random=random)
+
+    return released(
+        "medians by group",
+        run,
+        (([1, 1, 1, 0, 0, 0, 0], "aaaabbb"), ([1, 1, 1, 0, 0, 0, 0], "aaabbbb")),
+        lambda found: several([value for (value,) in found.values()]),
+    )
 
 
 @audited("ordered.private_range", "ordered.PrivateRange", draws=150, many=5_000, planted=0.15)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,12 +25,13 @@ from dpselect.cli.options import (
     Thousands,
     print_result,
 )
+from dpselect.cli.quantile_groups import GroupAnswers, answer_groups, check_group_flags, group_table
 from dpselect.cli.terminal import warn
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics.digits import rounded_up
 from dpselect.numerics.moments import span
-from dpselect.ordered import Column, Quantiles, open_column, quantiles
+from dpselect.ordered import Column, GroupedQuantiles, Quantiles, open_column, quantiles
 from dpselect.ordered.order_statistics.cell_counts import CellCounts, CountedCells, count_epsilon
 from dpselect.ordered.order_statistics.methods.method import CHOICES, METHODS
 from dpselect.ordered.order_statistics.private_range import PrivateRange
@@ -64,6 +66,12 @@ def quantile(
     ] = None,
     category: Annotated[
         list[str] | None, typer.Option(help="In place of bounds: a value of a text column; once each, in their order.")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="A column of groups: answer for each --group, for the price of one. Files only.")
+    ] = None,
+    group: Annotated[
+        list[str] | None, typer.Option(help="The name of a group in --by, public; once for each that you want.")
     ] = None,
     method: Annotated[
         str,
@@ -123,13 +131,12 @@ def quantile(
     as_json: AsJson = False,
 ) -> None:
     """Private quantiles of a column: values that are nearly at the ranks asked for, and what that costs."""
-    # a twentieth of it may pay for counts, and no mechanism takes less than 2**-30
-    number("--epsilon", epsilon, at_least=2.0**-25 if count else 2.0**-30, at_most=2.0**20)
-    for wanted in q:
-        number("--q", wanted, at_least=0.0, at_most=1.0)
+    _check_numbers(epsilon, q, range_epsilon, count=count)
+    number("--most-unreadable", most_unreadable, at_least=0.0, at_most=1.0)
     if kind == "boolean" and lower is upper is None and range_epsilon is None:
         lower, upper = "false", "true"
     _check_together(lower, upper, range_epsilon, category, granularity, kind)
+    check_group_flags(by, group, {"--range-epsilon": range_epsilon, "--plot": plot})
     if (ledger is None) != (budget is None):
         raise ArgumentError("--ledger and --budget: give both or neither")
     given: dict[str, Any] = {
@@ -144,10 +151,7 @@ def quantile(
     layout = Written(delimiter, encoding, decimal, thousands, skip_rows, None, sheet)
     written = None if layout == Written() else layout
     look = kind is None or (kind in ("date", "timestamp") and date_format is None)
-    read: dict[str, Any] = {"text": bool(category), "look": look, "form": written, **keys}
-    if range_epsilon is not None:
-        number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
-    number("--most-unreadable", most_unreadable, at_least=0.0, at_most=1.0)
+    read: dict[str, Any] = {"text": bool(category), "look": look, "form": written, "by": by, **keys}
     for flag, bound in (("--lower", lower), ("--upper", upper)):
         refuse_grouped(flag, bound, layout)
     if like is not None:
@@ -157,6 +161,7 @@ def quantile(
     asked: dict[str, Any] = {"qs": q, "epsilon": epsilon - part, "adjacency": adjacency, "delta": delta}
     asked |= {"method": method, "expected_rows": expected_rows}
     plan = Quantiles(**asked)
+    grouped = None if by is None else GroupedQuantiles(names=group, quantiles=plan)
     if plan.chosen == "tree" and range_epsilon is not None:
         raise ArgumentError("--method tree needs --lower and --upper")
     if plot is not None:
@@ -175,6 +180,18 @@ def quantile(
         step = _granularity(granularity, code, cells)
         if counts is not None and not hasattr(source, "category_fates" if category else "fates"):
             raise ArgumentError("--no-count: needed, since this source of columns does not count its cells")
+        if by is not None and grouped is not None:
+            public = {"lower": bounds[0], "upper": bounds[1], "granularity": step, "categories": category or None}
+            label = f"quantiles of {column} by {by}"
+            answers = answer_groups(
+                grouped,
+                Column(source, **public),
+                counts,
+                most_unreadable,
+                lambda total: _paid(ledger, budget, total, label),
+            )
+            _print_groups(column, by, answers, lambda value: shown(value, cells, lower), as_json=as_json, delta=delta)
+            return
         ends = None if range_epsilon is None else PrivateRange(epsilon=range_epsilon, adjacency=adjacency)
         if ends is None:  # anything that can be wrong is found before anything is paid
             declared = Column(source, lower=bounds[0], upper=bounds[1], granularity=step, categories=category or None)
@@ -202,10 +219,8 @@ def quantile(
         result |= {"lower": shown(bounds[0], cells, lower), "upper": shown(bounds[1], cells, upper)}
     result |= total.describe(delta=0.0 if delta is None else delta)
     if receipt is not None:
-        result["receipt"] = {"sequence": receipt.sequence, "head": receipt.head, "identifier": receipt.identifier}
-    spent = (
-        f"epsilon {rounded_up(result['epsilon'])}, delta {rounded_up(delta or 0.0)}, adjacency {result['adjacency']}"
-    )
+        result["receipt"] = _described(receipt)
+    spent = _spent(result, delta)
     in_words = cells_in_words(shown_counts, possible=possible)
     if release is None:
         print_result(result, as_json, in_words, spent)
@@ -221,6 +236,55 @@ def quantile(
     if plot is not None:  # last: what was paid for is on the screen already
         points = [(float(q), value) for q, value in zip(plan.qs, release.value, strict=True)]
         _draw(plot, column, points, category)
+
+
+def _print_groups(
+    column: str,
+    by: str,
+    answers: GroupAnswers,
+    show: Callable[[Any], Any],
+    *,
+    as_json: bool,
+    delta: float | None,
+) -> None:
+    """Print the table, and exit with a status of its own if a group has no answer."""
+    groups = [
+        {**each, "quantiles": [{**row, "value": show(row["value"])} for row in each["quantiles"]]}
+        for each in answers.groups
+    ]
+    printed = replace(answers, groups=groups)
+    result: dict[str, Any] = {"column": column, "by": by, "groups": groups, "withheld": bool(answers.withheld)}
+    result |= {"method": answers.method} | answers.guarantee.describe(delta=0.0 if delta is None else delta)
+    if groups[0]["cells"] is None:
+        result["condition"] = UNCOUNTED
+    if answers.receipt is not None:
+        result["receipt"] = _described(answers.receipt)
+    print_result(result, as_json, *group_table(by, printed), _spent(result, delta))
+    if answers.withheld:
+        names = ", ".join(map(str, answers.withheld))
+        warn(
+            f"withheld: in {by} {names}, too many cells of column {column!r} cannot be read, so no answer was drawn. "
+            "Declare how the cells are written, or raise --most-unreadable. The whole price is charged"
+        )
+        raise typer.Exit(WITHHELD)
+
+
+def _described(receipt: Receipt) -> dict[str, Any]:
+    return {"sequence": receipt.sequence, "head": receipt.head, "identifier": receipt.identifier}
+
+
+def _spent(result: dict[str, Any], delta: float | None) -> str:
+    return f"epsilon {rounded_up(result['epsilon'])}, delta {rounded_up(delta or 0.0)}, adjacency {result['adjacency']}"
+
+
+def _check_numbers(epsilon: float, qs: list[float], range_epsilon: float | None, *, count: bool) -> None:
+    """Refuse numbers out of range."""
+    # a twentieth of epsilon may pay for counts, and no mechanism takes less than 2**-30
+    number("--epsilon", epsilon, at_least=2.0**-25 if count else 2.0**-30, at_most=2.0**20)
+    for wanted in qs:
+        number("--q", wanted, at_least=0.0, at_most=1.0)
+    if range_epsilon is not None:
+        number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
 
 
 def _check_together(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import tee
@@ -76,7 +76,8 @@ class DataColumn:
 
     `written` is for a column whose cells may hold something else than its type: it yields the column's blocks with
     their cells as they are written. `missing` tells which of them have no value. `zone` is the time zone that the type
-    of time stamps has. The values are in UTC.
+    of time stamps has. The values are in UTC. `by_group` makes a column of the rows of each group, if there is a column
+    of groups beside it.
     """
 
     dtype: np.dtype[Any]
@@ -86,6 +87,7 @@ class DataColumn:
     written: Callable[[], Iterator[tuple[Block, Any]]] | None = None
     missing: Callable[[Any], bool] = is_missing_text
     zone: str | None = None
+    by_group: Callable[[Categories], Sequence[DataColumn | TextColumn]] | None = None
 
     def chunks(self) -> Iterator[NDArray[Any]]:
         """The values that are there, all of one type. NaN and NaT may be among them."""
@@ -116,10 +118,11 @@ class DataColumn:
 
 @dataclass(frozen=True, repr=False)
 class TextColumn:
-    """A column of text, in chunks that can be read again."""
+    """A column of text, in chunks that can be read again. `by_group` is that of a `DataColumn`."""
 
     chunks: Callable[[], Iterator[list[Any]]]
     progress: Progress | None = None
+    by_group: Callable[[Categories], Sequence[DataColumn | TextColumn]] | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -98,6 +98,11 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
         return cls(values, **own)
 
     @property
+    def source(self) -> Any:
+        """The values as they will be read."""
+        return self._source
+
+    @property
     def units(self) -> int:
         """A row counts at most so many units of rank."""
         return 1 if self.weights is None else _WEIGHT_UNITS

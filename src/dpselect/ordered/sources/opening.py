@@ -42,7 +42,7 @@ def column_source(name: str) -> Callable[[Opener], Opener]:
 
 
 @options_of(Declared)
-def open_column(
+def open_column(  # noqa: PLR0913
     where: str,
     column: str,
     *,
@@ -52,6 +52,7 @@ def open_column(
     look: bool = False,
     dates: bool = False,
     form: Written | None = None,
+    by: str | None = None,
     **declared: Unpack[DeclaredKeys],
 ) -> AbstractContextManager[ColumnSource]:
     """A column of a file, a folder of Parquet files, or a table behind an SQL URL (duckdb:///FILE, sqlite:///...).
@@ -71,6 +72,7 @@ def open_column(
             cells are numbers.
         dates: the same as `kind="date"`.
         form: how the file is written. A database has none.
+        by: the column of the same file that holds the group of each row, for `quantiles_by_group`.
         declared: how the cells of a column without a type, or of text, are read: the attributes of
             `dpselect.tables.Declared`, such as `kind="date"` and `time_zone="Europe/Berlin"`. A column of another type
             takes `missing_values` alone. Dates are time stamps in UTC, durations are seconds, integers and booleans are
@@ -100,9 +102,11 @@ def open_column(
     if cells is not None and cells.kind in ("category", "text"):
         text = True
     request = ColumnRequest(
-        column=column, table=table, progress=progress, text=text, look=look, declared=cells, form=form
+        column=column, table=table, progress=progress, text=text, look=look, declared=cells, form=form, by=by
     )
     if is_url:
+        if by is not None:
+            raise ArgumentError("by: only for a file. Export the table, because columns of databases are not split")
         if form is not None:
             raise ArgumentError("form: only for a file; columns of a database have none")
         return COLUMN_SOURCES[f"{scheme}:" if f"{scheme}:" in COLUMN_SOURCES else "sql:"](where, request)

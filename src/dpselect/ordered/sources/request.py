@@ -21,6 +21,7 @@ class ColumnRequest:
     look: bool = False
     declared: Declared | None = None
     form: Written | None = None
+    by: str | None = None
 
     @property
     def dates(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError
+from dpselect.ordered.domains import Categories
 from dpselect.ordered.sources.adapters import DataColumn, TextColumn
 from dpselect.ordered.sources.declared_missing import missing_in, refuse_for_typed, without
 from dpselect.ordered.sources.request import ColumnRequest
@@ -20,7 +21,7 @@ from dpselect.tables.kinds.each_cell import column_of
 from dpselect.tables.number_blocks import Block, block_of, chunk_of
 from dpselect.tables.numbers import otherwise_written
 from dpselect.tables.plain_lists import hardly_any
-from dpselect.tables.table import open_table
+from dpselect.tables.table import Columns, open_table
 
 __all__ = ["table_column"]
 
@@ -38,9 +39,22 @@ _NUMBERS = (
 
 def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
     """A column of a file or a table, see `open_column`. Raises before a row is read, but for the look."""
-    column, progress, declared = request.column, request.progress, request.declared or Declared()
     table = open_table(where, key="", form=request.form or Written(table=request.table))
-    table.check([column])
+    table.check([request.column])
+    source = _column(table, where, request)
+    if request.by is None:
+        return source
+    once, by = replace(request, look=False), request.by
+    _check_groups(table, where, request)
+
+    def by_group(named: Categories) -> list[DataColumn | TextColumn]:
+        return [_column(_of_group(table, by, named, group), where, once) for group in range(named.size)]
+
+    return replace(source, by_group=by_group)
+
+
+def _column(table: Table, where: str, request: ColumnRequest) -> DataColumn | TextColumn:
+    column, progress, declared = request.column, request.progress, request.declared or Declared()
     if table.restated is not None and declared.missing_values and not request.text:
         declared = _as_cells(declared, table.restated)
     empty = None if table.empty is None else table.empty(column)
@@ -61,6 +75,34 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
         written=lambda: _written(table, column, declared),
         missing=declared.is_missing,
     )
+
+
+def _check_groups(table: Table, where: str, request: ColumnRequest) -> None:
+    by = str(request.by)
+    table.check([by], "by")
+    if by == request.column:
+        raise ArgumentError(f"by: {by!r} is the column of the values; name another one")
+    try:
+        text_chunks([] if table.empty is None else table.empty(by))
+    except TypeError:
+        raise ArgumentError(f"by: column {by!r} of {where} holds neither text nor numbers") from None
+
+
+def _of_group(table: Table, by: str, named: Categories, group: int) -> Table:
+    """The rows of one group: each chunk without those whose own cell is not its name."""
+
+    def chunks(names: Sequence[str], numbers: Collection[str]) -> Iterator[Columns]:
+        for chunk in table.chunks([*names, by], numbers):
+            cells = [cell for part in text_chunks(chunk[by])() for cell in part]
+            mask = named.places(cells) == group
+            yield {name: _rows_of(chunk[name], mask) for name in names}
+
+    return replace(table, chunks=chunks, even=None)
+
+
+def _rows_of(cells: Any, mask: NDArray[np.bool_]) -> Any:
+    """The rows of an array of NumPy or Arrow."""
+    return cells[mask] if isinstance(cells, np.ndarray) else cells.filter(mask)
 
 
 def _as_cells(declared: Declared, restated: Callable[[Any, bool], Any]) -> Declared:
