@@ -18,7 +18,6 @@ from dpselect.errors import ArgumentError
 from dpselect.privacy.bases import base_named, base_usage
 from dpselect.repetitions.by_name import law_named, law_usage
 from tests.cli.test_app import toml
-from tests.root import ROOT
 from tests.study.schema_cases import STUDY
 
 
@@ -43,7 +42,8 @@ def folder(tmp_path_factory):
     (made / "incumbent.csv").write_text("id,outcome\n" + "".join(f"{i},{i % 2}\n" for i in ids))
     (made / "candidate.csv").write_text("id,outcome\n" + "".join(f"{i},{int(i % 9 > 0)}\n" for i in ids))
     (made / "model.bin").write_bytes(b"the second model")
-    (made / "sweep.csv").write_bytes((ROOT / "examples" / "sweep.csv").read_bytes())
+    runs = [f"{noise},0.01,1000,1.0,{noise / 2}\n" for noise in (1.0, 1.0, 1.5)]
+    (made / "sweep.csv").write_text("noise_multiplier,sampling_rate,steps,max_grad_norm,score\n" + "".join(runs))
     return made
 
 

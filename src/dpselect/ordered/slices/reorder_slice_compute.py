@@ -238,8 +238,9 @@ class ReorderSliceCompute(Session):
         """Take the first `size` rows (and a secret few more) of what `order` makes of those left as a slice.
 
         Returns the number that names the slice in `compute`. If fewer rows are left, the slice is all of them,
-        silently. A `swap` that costs less than `computation` does not count then (`failed_slice`). Costs nothing beyond the session's price. Raises `BudgetError` after `slices` slices, `ArgumentError`
-        for a map that `maps_grow` does not cover.
+        silently. A `swap` that costs less than `computation` does not count then (`failed_slice`). Costs nothing beyond
+        the session's price. Raises `BudgetError` after `slices` slices, `ArgumentError` for a map that `maps_grow` does
+        not cover.
         """
         size = integer("size", size, at_least=0)
         if self._maps_grow is None and not _grows(order):
