@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks.plans import QUESTIONS
 from benchmarks.questions import Question, Run
+from benchmarks.tune_parts import LABELS, STUDY, step, table
 
 __all__ = ["fresh_processes"]
 
@@ -47,7 +48,6 @@ def dpselect(*arguments: str) -> Run:
 
 def commands(quick: bool) -> Iterator[Question]:
     """`account`, `tune --check`, `tune` and `quantile` from the shell."""
-    from benchmarks.tune_parts import LABELS, STUDY, table
 
     @cache
     def made(rows: int) -> Path:
@@ -117,7 +117,6 @@ def prices() -> Iterator[Question]:
 
 def steps(quick: bool) -> Iterator[Question]:
     """One step of training with two classes."""
-    from benchmarks.tune_parts import step
 
     def plain(rows: int, columns: int) -> Run:
         random = np.random.default_rng(0)

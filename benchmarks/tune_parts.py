@@ -18,9 +18,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from dpselect.learners.batches import Batches
 from dpselect.learners.dp_sgd import DPSGDClassification
@@ -59,8 +59,10 @@ print(json.dumps({"start": marks[0][1], **parts}))
 PARTS = ["start", "finding the price", "reading the rows", "training", "writing the release"]
 
 
-def table(rows: int, task: str) -> pd.DataFrame:
-    """Numbers of which eight count, two of them together."""
+def table(rows: int, task: str) -> Any:
+    """A data frame: numbers of which eight count, two of them together."""
+    import pandas as pd
+
     random = np.random.default_rng(rows)
     cells = np.round(random.normal(size=(rows, COLUMNS)), 4)
     signal = cells[:, :8] @ np.linspace(1.0, 0.2, 8) + 0.5 * cells[:, 0] * cells[:, 1]

@@ -105,8 +105,8 @@ def text_of(error):
 def test_a_loaded_model_has_its_columns_in_the_order_of_training(tmp_path):
     """The model file sorted the names of its columns, and the weights kept the order of the source."""
     from dpselect.privacy import Adjacency
+    from dpselect.study.columns.column import Column
     from dpselect.study.learners.recipe import Recipe
-    from dpselect.study.schema import Column
     from dpselect.study.target import Target
 
     columns = {"zebra": Column(bounds=(0.0, 1.0)), "apple": Column(bounds=(0.0, 1.0))}

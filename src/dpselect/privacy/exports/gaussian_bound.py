@@ -40,6 +40,10 @@ class GaussianBound(NamedTuple):
         regret: the largest difference between the errors of a test against the mechanism and against its Gaussian, at
             any prior. Between 0 and 1, rounded up.
         smallest_delta: the delta that was asked for.
+
+    >>> from dpselect.privacy import gaussian
+    >>> round(gaussian(noise_multiplier=2).gaussian_mu_bound().mu, 3)
+    0.5
     """
 
     mu: float

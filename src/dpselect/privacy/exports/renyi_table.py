@@ -23,6 +23,11 @@ class RenyiTable(NamedTuple):
     Attributes:
         orders: above 1.
         epsilons: at least the Renyi divergence in both directions, inf where none is known. Rounded up.
+
+    >>> from dpselect.privacy import gaussian
+    >>> table = gaussian(noise_multiplier=2).to_renyi([2, 4])
+    >>> [round(epsilon, 6) for epsilon in table.epsilons]
+    [0.25, 0.5]
     """
 
     orders: tuple[float, ...]
