@@ -193,6 +193,8 @@ EXEMPT: dict[str, str] = {
         "a decorator: tests/test_registry.py",
     ),
     "repetitions.Repetitions.quantile": "the laws' own tests",
+    "privacy.GaussianBound": "the result of Guarantee.gaussian_mu_bound",
+    "privacy.RenyiTable": "the result of Guarantee.to_renyi",
     "preprocessing.PublicMap": "an interface: its maps are tried",
     **dict.fromkeys(
         ("preprocessing.PublicMap.fit", "preprocessing.PublicMap.transform"),
