@@ -144,6 +144,7 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(
         (
             "mechanisms.Cascade:stages",
+            "ordered.GroupedQuantiles:quantiles",
             "privacy.Guarantee:loss",
             "privacy.Guarantee:renyi_curve",
             "privacy.paid:form",

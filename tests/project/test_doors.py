@@ -137,6 +137,7 @@ def test_account_loads_what_it_prices_by(search):
         "randomness",
         "registry",
         "repetitions",
+        "steps",
         "version",
     }
 

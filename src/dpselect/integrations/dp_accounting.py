@@ -9,6 +9,7 @@ accountant = SelectionAccountant()  # after
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
 from dp_accounting import dp_event
@@ -83,7 +84,7 @@ class SelectionAccountant(PrivacyAccountant):  # type: ignore[misc]
             if isinstance(event, dp_event.NonPrivateDpEvent) or _is_without_noise(event):
                 self._private = self._private and not do_compose
                 return None
-            if isinstance(event, dp_event.ComposedDpEvent):
+            if isinstance(event, dp_event.ComposedDpEvent) and isinstance(event.events, (list, tuple)):
                 found = (self._maybe_compose(part, count, do_compose) for part in event.events)
                 return next((details for details in found if details is not None), None)
             if isinstance(event, dp_event.SelfComposedDpEvent):
@@ -103,7 +104,7 @@ class SelectionAccountant(PrivacyAccountant):  # type: ignore[misc]
         if special and not isinstance(event.event if sampled else event, _LIKE_REMOVAL):
             raise ArgumentError("under REPLACE_SPECIAL only Gaussian and Laplace noise cost as much as a removal")
         from_dp_event(event, adjacency=_ADJACENCIES[self.neighboring_relation])
-        self._append(_CountedEvent(event, None, integer("count", count, at_least=0)), do_compose)
+        self._append(_CountedEvent(deepcopy(event), None, integer("count", count, at_least=0)), do_compose)
 
     def _maybe_search(self, event: Any, count: int, do_compose: bool) -> Any:
         """Compose a search, whose base is what an accountant of its own says."""
@@ -117,7 +118,7 @@ class SelectionAccountant(PrivacyAccountant):  # type: ignore[misc]
             self._private = self._private and not do_compose
         elif base._parts:
             guarantee = base._composed() if law is None else best_of(base._composed(), law)
-            self._append(_CountedEvent(event, guarantee, count), do_compose)
+            self._append(_CountedEvent(deepcopy(event), guarantee, count), do_compose)
         return None
 
     def _append(self, part: _CountedEvent, do_compose: bool) -> None:

@@ -12,10 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+import attrs
+
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.atoms import discrete_laplace, k_ary_response
+from dpselect.privacy.composition import worst_of
 from dpselect.privacy.event_losses import EventRenyi, with_event_loss
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms.gaussian import gaussian
@@ -214,4 +217,8 @@ def _mixture(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noqa
 def _truncated(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noqa: ARG001
     number("noise_multiplier", event.noise_multiplier, above=0.0, rounding="down")
     number("sampling_probability", event.sampling_probability, at_least=0.0, at_most=1.0, rounding="up")
-    return with_event_loss(event, adjacency)
+    rows = integer("dataset_size", event.dataset_size, at_least=1)
+    if adjacency is Adjacency.REPLACE_ONE:
+        return with_event_loss(event, adjacency)
+    # its loss is that of a row that is removed from so many rows, and one may be added
+    return worst_of(*(with_event_loss(attrs.evolve(event, dataset_size=n), adjacency) for n in (rows, rows + 1)))

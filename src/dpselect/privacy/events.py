@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -52,7 +54,15 @@ def from_dp_event(event: dp_event.DpEvent, *, adjacency: Adjacency | str = Adjac
     """
     if not is_dp_event(event):
         raise TypeError(f"event must be a dp_accounting.DpEvent, got {type(event).__name__}")
+    event = _frozen(event)
     return replace(_read(event, parse_adjacency(adjacency)), terms={"mechanism": "dp-event", "event": repr(event)})
+
+
+def _frozen(event: Any) -> Any:
+    """A copy of an event, which no one can change later. Raises `ArgumentError` for one that cannot be read twice."""
+    with suppress(Exception):
+        return deepcopy(event)
+    raise ArgumentError("event cannot be copied: it must be made of numbers, lists and other events")
 
 
 def is_dp_event(thing: Any) -> bool:
@@ -100,6 +110,8 @@ def _mechanisms(event: Any, count: int = 1) -> list[tuple[Any, int]]:
         return _mechanisms(event.event, count * integer("count", event.count, at_least=1))
     if _kind(event) != "ComposedDpEvent":
         return [(event, count)]
+    if not isinstance(event.events, (list, tuple)):
+        raise ArgumentError("event: the events of a ComposedDpEvent must be a list, which can be read twice")
     found: list[tuple[Any, int]] = []
     for part in event.events:
         for each, times in _mechanisms(part, count):

@@ -114,6 +114,8 @@ class Guarantee:
     interactive: bool = False
 
     def __post_init__(self) -> None:
+        if not (self.pure_epsilon >= 0.0 and 0.0 <= self.failure <= 1.0):
+            raise ArgumentError("pure_epsilon must be at least 0, and failure from 0 to 1")
         for name, profile in (("profile", self.profile), ("lower_profile", self.lower_profile)):
             if not isinstance(profile, PrivacyProfile | None):
                 raise ArgumentError(f"{name} must be a PrivacyProfile or None: `from_profile` makes one of points")
@@ -290,10 +292,11 @@ class Guarantee:
     def to_pld(self, *, interval: SupportsFloat | None = None) -> PrivacyLossDistribution:
         """Return a privacy-loss distribution of dp-accounting that dominates this guarantee in both directions.
 
-        Its epsilons are never below those of `epsilon`. They are at most one `interval` above for a base mechanism and
-        0.2 % for a search. Losses past 600 count as infinite. A failure mass is raised by two millionths at
-        most: ask at a delta above that. dp-accounting composes the distribution with others of the same interval. It
-        does not round that composition outwards, so expect errors of about 1e-15 in delta.
+        Its epsilons are at most one `interval` above those of `epsilon` for a base mechanism, and 0.3 % for a search.
+        They may be below those of a table of few points, between which the distribution uses convexity. Losses past
+        600 count as infinite. A failure mass is raised by two millionths at most: ask at a delta above that.
+        dp-accounting composes the distribution with others of the same interval. It does not round that composition
+        outwards, so expect errors of about 1e-15 in delta.
 
         Args:
             interval: the width of the mesh of losses, from 1e-9 to 1. None, the default, takes 1e-4 as dp-accounting

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 from dp_accounting import NeighboringRelation, dp_event as de
 from dp_accounting.pld import pld_privacy_accountant, privacy_loss_distribution as pld
@@ -73,3 +76,35 @@ def test_a_loss_distribution_composes():
 def test_other_objects_of_the_package_are_refused():
     with pytest.raises(ArgumentError, match="must be a Guarantee, got"):
         as_guarantee(REPLACE)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"_probs": np.array([math.nan, 0.5])},
+        {"_probs": np.array([-0.5, 1.5])},
+        {"_probs": np.array([0.25, 0.25])},
+        {"_discretization": -1e-4},
+        {"_discretization": math.nan},
+        {"_infinity_mass": -0.5},
+    ],
+)
+def test_a_loss_distribution_that_is_none_is_refused(broken):
+    distribution = pld.from_laplace_mechanism(1.0).self_compose(2)
+    pmf = distribution._pmf_remove.to_dense_pmf()
+    for name, value in broken.items():
+        setattr(pmf, name, value)
+    distribution._pmf_remove = pmf
+    with pytest.raises(ArgumentError, match="distribution"):
+        as_guarantee(distribution)
+
+
+def test_an_event_is_read_as_it_was_when_it_was_given():
+    once = de.ComposedDpEvent(iter([de.GaussianDpEvent(1.0)]))
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="list"):
+            as_guarantee(once)
+    parts = [de.LaplaceDpEvent(1.0)]
+    guarantee = as_guarantee(de.PoissonSampledDpEvent(0.5, de.ComposedDpEvent(parts)))
+    parts.clear()
+    assert guarantee.epsilon(delta=0) > 0.6

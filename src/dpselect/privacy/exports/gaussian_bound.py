@@ -38,7 +38,7 @@ class GaussianBound(NamedTuple):
     Attributes:
         mu: Gaussian DP with this parameter holds for every delta from `smallest_delta` on. Rounded up.
         regret: the largest difference between the errors of a test against the mechanism and against its Gaussian, at
-            any prior. Between 0 and 1, rounded up.
+            any prior, for the profile as it is known on a mesh. Between 0 and 1.
         smallest_delta: the delta that was asked for.
 
     >>> from dpselect.privacy import gaussian

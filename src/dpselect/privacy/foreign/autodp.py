@@ -74,7 +74,7 @@ def read_autodp(thing: Any, adjacency: Adjacency | None) -> Guarantee | None:
 
 def _own_relation(thing: _AutodpMechanism) -> Adjacency | None:
     """The relation that a mechanism states. autodp's default is also that of mechanisms that state none."""
-    if isinstance(thing, _ReplaceOne) and thing.replace_one is True:
+    if isinstance(thing, _ReplaceOne) and bool(thing.replace_one):
         return Adjacency.REPLACE_ONE
     if thing.neighboring == "replace_one":
         return Adjacency.REPLACE_ONE
@@ -85,8 +85,10 @@ def _own_relation(thing: _AutodpMechanism) -> Adjacency | None:
 
 def _upper(value: Any) -> float:
     """A number of autodp, rounded up. inf if it is none."""
-    found = float(value) if isinstance(value, (int, float, np.number)) else math.inf
-    return max(found, 0.0) * _COMPUTED if not math.isnan(found) else math.inf
+    plain = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    found = float(value) if plain else math.inf
+    # a negative number is no bound, but for its rounding
+    return max(found, 0.0) * _COMPUTED if found >= -1e-12 else math.inf
 
 
 def _finite(curve: Callable[[float], Any], places: tuple[float, ...]) -> list[tuple[float, float]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+import math
+from typing import Any, Final, Protocol, runtime_checkable
+
+import numpy as np
 
 from dpselect.errors import ArgumentError
 from dpselect.privacy.adjacency import Adjacency
@@ -13,6 +16,11 @@ from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.pld import LossProfile
 
 __all__ = ["read_dp_accounting"]
+
+_ROUNDING: Final = 1e-5
+"""The masses of a distribution may differ by so much from 1, after many compositions by transforms."""
+_NOTHING: Final = 1e-12
+"""A mass may be so much below 0, by the same transforms."""
 
 
 @runtime_checkable
@@ -53,7 +61,14 @@ def _distribution(thing: _LossDistribution, adjacency: Adjacency) -> Guarantee:
     """The profile of a pessimistic loss distribution, with its largest loss if no mass is infinite."""
     if not all(pmf._pessimistic_estimate for pmf in (thing._pmf_remove, thing._pmf_add)):
         raise ArgumentError("the distribution is optimistic, no upper bound: build it with pessimistic_estimate=True")
-    losses = FixedLosses(losses_of(thing))
+    both = losses_of(thing)
+    for side in (both.remove, both.add):
+        whole = float(np.sum(side.masses)) + side.infinite
+        if not (0.0 < side.width < math.inf and np.all(side.masses >= -_NOTHING) and side.infinite >= 0.0):
+            raise ArgumentError("the distribution must have a positive interval and masses of at least 0")
+        if not abs(whole - 1.0) <= _ROUNDING:
+            raise ArgumentError("the masses of the distribution must add up to 1")
+    losses = FixedLosses(both)
     return Guarantee(
         adjacency=adjacency,
         theorem=f"privacy-loss distribution of dp-accounting, {ON_THE_CALLERS_WORD}",

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, number
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.foreign_kinds import ON_THE_CALLERS_WORD, RENYI_ORDERS, foreign_reader, own_adjacency
 from dpselect.privacy.guarantee import Guarantee
@@ -63,9 +63,9 @@ def _profile(curve: Any, adjacency: Adjacency) -> Guarantee:
     """Points of a profile at fixed deltas. Of equal epsilons the smallest delta counts."""
     smallest: dict[float, float] = {}
     for delta in reversed(_DELTAS):
-        epsilon = float(curve.epsilon(delta))
+        epsilon = number("epsilon of the profile", curve.epsilon(delta), at_least=0.0, finite=False, rounding="up")
         if epsilon < np.inf:
-            smallest[max(epsilon, 0.0)] = delta
+            smallest[epsilon] = delta
     if not smallest:
         raise ArgumentError("the measurement's privacy profile has no finite epsilon")
     epsilons = sorted(smallest)
@@ -73,7 +73,11 @@ def _profile(curve: Any, adjacency: Adjacency) -> Guarantee:
 
 
 def _renyi(curve: Callable[[float], float], adjacency: Adjacency) -> Guarantee:
-    return renyi_dp(orders=RENYI_ORDERS, epsilons=[float(curve(order)) for order in RENYI_ORDERS], adjacency=adjacency)
+    return renyi_dp(
+        orders=RENYI_ORDERS,
+        epsilons=[number("loss", curve(a), at_least=0.0, finite=False) for a in RENYI_ORDERS],
+        adjacency=adjacency,
+    )
 
 
 def _approximate(pair: tuple[float, float], adjacency: Adjacency) -> Guarantee:
