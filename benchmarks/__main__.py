@@ -64,13 +64,13 @@ def measure(question: Question, rounds: int, without: list[str]) -> dict[str, An
             continue
         start = time.perf_counter()
         value = runs[name]()
-        repeats[name] = 1 if question.told else max(1, int(TURN / max(time.perf_counter() - start, 1e-9)))
+        repeats[name] = 1 if question.self_timed else max(1, int(TURN / max(time.perf_counter() - start, 1e-9)))
         if question.priced:
             values[name] = value
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(question.rounds or rounds):
         for name, run in runs.items():
-            times[name].append(run() if question.told else turn(run, question.wall, repeats[name]))
+            times[name].append(run() if question.self_timed else turn(run, question.wall, repeats[name]))
     return {
         "area": question.area,
         "title": question.title,

@@ -72,14 +72,16 @@ def commands(quick: bool) -> Iterator[Question]:
         return dpselect("tune", str(made(1_000) / "study.toml"), "--check")
 
     bare = {"import of NumPy and scipy.special": lambda: python("import numpy, scipy.special")}
-    yield Question("whole commands", "`dpselect account`", {"dpselect": lambda: dpselect(*ACCOUNT), **bare}, told=True)
-    yield Question("whole commands", "`dpselect tune --check`", {"dpselect": check, **bare}, told=True)
+    yield Question(
+        "whole commands", "`dpselect account`", {"dpselect": lambda: dpselect(*ACCOUNT), **bare}, self_timed=True
+    )
+    yield Question("whole commands", "`dpselect tune --check`", {"dpselect": check, **bare}, self_timed=True)
     for rows, limit in ({500: 3.0} if quick else LIMITS).items():
         yield Question(
             "whole commands",
             f"`dpselect tune` of {rows:,} rows of 50 columns (CSV)",
             {"dpselect": lambda rows=rows: tune(rows)},
-            told=True,
+            self_timed=True,
             limit=limit,
             rounds=3,
         )
@@ -99,7 +101,7 @@ def commands(quick: bool) -> Iterator[Question]:
             "dpselect quantile": lambda: dpselect("quantile", column(), *given),
             "pandas, not private": lambda: python(f"import pandas; pandas.read_csv({column()!r}).x.median()"),
         },
-        told=True,
+        self_timed=True,
     )
 
 
@@ -112,7 +114,7 @@ def prices() -> Iterator[Question]:
 
     for name, (_, limit) in QUESTIONS.items():
         runs = {"first": lambda name=name: asked(name, 0), "again": lambda name=name: asked(name, 1)}
-        yield Question("first prices", name, runs, told=True, limit=limit, rounds=3)
+        yield Question("first prices", name, runs, self_timed=True, limit=limit, rounds=3)
 
 
 def steps(quick: bool) -> Iterator[Question]:
@@ -132,13 +134,13 @@ def steps(quick: bool) -> Iterator[Question]:
     def timed(run: Run) -> Run:
         import time
 
-        def told() -> float:
+        def timed_step() -> float:
             begun = time.process_time()
             for _ in range(20):
                 run()
             return (time.process_time() - begun) / 20
 
-        return told
+        return timed_step
 
     for rows, columns, rate, limit in ((20_000, 200, 1.0, 0.008), (1_000_000, 20, 0.001, 0.0012)):
         rows = rows // 100 if quick else rows
@@ -146,7 +148,7 @@ def steps(quick: bool) -> Iterator[Question]:
         if rate == 1.0:
             makers["NumPy, clipped, without noise"] = lambda r=rows, c=columns: plain(r, c)
         title = f"a step on {rows:,} rows of {columns} columns, rate {rate:g}"
-        yield Question("training", title, makers, told=True, limit=limit)
+        yield Question("training", title, makers, self_timed=True, limit=limit)
 
 
 def fresh_processes(quick: bool) -> Iterator[Question]:

@@ -34,8 +34,8 @@ class Question:
     """One thing that several can do; `makers` build what is timed.
 
     `wall` times the clock, for what waits for disks and processes; otherwise processor time counts. What a call of a
-    `priced` one returns is an epsilon, which is shown. A call of a `told` one returns its own seconds. `limit`: the
-    seconds that ours should take at most.
+    `priced` one returns is an epsilon, which is shown. A call of a `self_timed` one returns its own seconds. Ours
+    should take `limit` seconds at most.
     """
 
     area: str
@@ -44,7 +44,7 @@ class Question:
     wall: bool = False
     priced: bool = False
     rounds: int | None = None
-    told: bool = False
+    self_timed: bool = False
     limit: float | None = None
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from dp_accounting import NeighboringRelation, dp_event as de
@@ -283,3 +284,26 @@ def test_no_replaced_row_moves_a_tree_further(steps):
     found = from_dp_event(de.SingleEpochTreeAggregationDpEvent(1.0, steps), adjacency="replace_one")
     assert found.gaussian_mu**2 >= largest * (1 - 1e-12)
     assert found.gaussian_mu**2 == pytest.approx(largest, rel=1e-9)
+
+
+def test_a_truncated_sample_is_priced_for_one_row_more():
+    """Two rows, all but surely sampled, of which a batch holds two: one row more changes who is in it."""
+    event = de.TruncatedSubsampledGaussianDpEvent(2, 0.9, 2, 1.0)
+    found = from_dp_event(event).delta(0.5)
+    for rows in (2, 3):
+        theirs = pld_privacy_accountant.PLDAccountant().compose(attrs.evolve(event, dataset_size=rows)).get_delta(0.5)
+        assert found >= theirs * (1.0 - 1e-6)
+    assert found > 1.01 * pld_privacy_accountant.PLDAccountant().compose(event).get_delta(0.5)
+
+
+def test_an_event_that_says_it_equals_any_other_is_counted_by_itself():
+    class Alike(de.GaussianDpEvent):
+        def __eq__(self, other):
+            return True
+
+        __hash__ = None
+
+    both = from_dp_event(de.ComposedDpEvent([de.GaussianDpEvent(10.0), Alike(0.1)]))
+    assert both.epsilon(1e-6) > gaussian(noise_multiplier=0.1).epsilon(1e-6)
+    with pytest.raises(ArgumentError, match="count"):
+        from_dp_event(de.SelfComposedDpEvent(de.GaussianDpEvent(1.0), 10**400))

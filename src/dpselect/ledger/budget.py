@@ -374,8 +374,7 @@ class PricedBudget:
     def __init__(self, budget: Budget, delta: Fraction, *, own: bool = False) -> None:
         self._budget = budget
         self.claim, self.settle = budget.claim, budget.settle
-        self._delta = delta
-        self._own = own
+        self._delta, self._own = delta, own
 
     def reserve(
         self,

@@ -25,6 +25,7 @@ _LATER: Final = {"RepeatAndSelectDpEvent": "dpselect.accounting.best_of_k.repeat
 """Kinds of event that a module of a later package registers, by the event's class."""
 
 _PACKAGE: Final = "dp_accounting"
+_MOST_RUNS: Final = 1 << 60
 
 
 def from_dp_event(event: dp_event.DpEvent, *, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> Guarantee:
@@ -107,7 +108,7 @@ def _mechanisms(event: Any, count: int = 1) -> list[tuple[Any, int]]:
     if not is_dp_event(event):
         raise ArgumentError(f"event holds something that is not a DpEvent: {type(event).__name__}")
     if _kind(event) == "SelfComposedDpEvent":
-        return _mechanisms(event.event, count * integer("count", event.count, at_least=1))
+        return _mechanisms(event.event, count * integer("count", event.count, at_least=1, at_most=_MOST_RUNS))
     if _kind(event) != "ComposedDpEvent":
         return [(event, count)]
     if not isinstance(event.events, (list, tuple)):
@@ -115,7 +116,7 @@ def _mechanisms(event: Any, count: int = 1) -> list[tuple[Any, int]]:
     found: list[tuple[Any, int]] = []
     for part in event.events:
         for each, times in _mechanisms(part, count):
-            if found and found[-1][0] == each:
+            if found and type(found[-1][0]) is type(each) and found[-1][0] == each:
                 found[-1] = each, found[-1][1] + times
             else:
                 found.append((each, times))

@@ -89,6 +89,8 @@ def test_targets_count_if_there_is_no_noise_multiplier():
         ({**SIZES, "gradient_accumulation_steps": 4}, "'gradient_accumulation_steps' above 1"),
         ({**SIZES, "sampling_rate": 0.01}, "is below its batch size over its data set size"),
         ({**SIZES, "steps": 3}, "fewer than its epochs take"),
+        ({**FULL, "steps": 10, "epochs": 100}, "fewer than its epochs take"),
+        ({**FULL, "gradient_accumulation_steps": 4}, "'gradient_accumulation_steps' above 1"),
     ],
 )
 def test_what_is_refused(values, message):
@@ -143,3 +145,15 @@ def test_extremes_of_targets_and_of_both():
     assert extreme_settings(targets) == RunSettings(epsilon=2.0, delta=1e-5)
     assert extreme_settings([targets[0], RunSettings(noise_multiplier=1.0, sampling_rate=0.1, steps=1)]) is None
     assert math.isclose(targets[0].guarantee().epsilon(1e-5), 1.0)
+
+
+def test_a_name_that_several_runs_have_is_not_declared_untrained():
+    record = RecordedSweep("x", "x", (RecordedRun("a", FULL), RecordedRun("a", {}), RecordedRun("b", FULL)))
+    with pytest.raises(ArgumentError, match="2 runs are called 'a'"):
+        count_settings(record, {}, frozenset({"a"}))
+    assert sum(count_settings(record, {}, frozenset({"b"})).counts.values()) == 1
+
+
+def test_a_rate_of_whole_steps_is_taken_where_it_is_named():
+    accumulated = {**FULL, "gradient_accumulation_steps": 4}
+    assert only(accumulated, {"sampling_rate": "sampling_rate"}).sampling_rate == 0.01

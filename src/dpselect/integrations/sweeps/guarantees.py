@@ -166,9 +166,15 @@ def _settings(run: RecordedRun, roles: Roles, sweep: RecordedSweep) -> tuple[Run
 def _rate(run: RecordedRun, roles: Roles) -> float | None:
     """The sampling rate: as given, or the largest that a loader makes of the two sizes."""
     rate, sizes = roles.value(run, "sampling_rate"), _sizes(run, roles)
+    known = "sampling_rate" in roles.given
+    accumulated = None if known or (rate is None and sizes is None) else roles.accumulates(run)
+    if accumulated is not None:
+        raise ArgumentError(
+            f"sweep: run {run.name!r} has {accumulated!r} above 1, so that its steps took several batches. "
+            "Give the rate of a whole step: --columns 'sampling_rate=COLUMN'"
+        )
     if rate is not None:
         _check(run, "sampling_rate", lambda: number("sampling_rate", rate, above=0.0, at_most=1.0))
-        known = "sampling_rate" in roles.given
         if not known and sizes is not None and rate < (1.0 - _SLACK) / math.ceil(sizes[1] / sizes[0]):
             raise ArgumentError(
                 f"sweep: the sampling rate of run {run.name!r} is below its batch size over its data set size. "
@@ -177,12 +183,6 @@ def _rate(run: RecordedRun, roles: Roles) -> float | None:
         return rate
     if sizes is None:
         return None
-    accumulated = roles.accumulates(run)
-    if accumulated is not None:
-        raise ArgumentError(
-            f"sweep: run {run.name!r} has {accumulated!r} above 1, so that its steps took several batches. "
-            "Give the rate of a whole step: --columns 'sampling_rate=COLUMN'"
-        )
     return math.nextafter(1.0 / (sizes[1] // sizes[0]), 2.0) if sizes[1] // sizes[0] > 1 else 1.0
 
 
@@ -194,7 +194,9 @@ def _steps(run: RecordedRun, roles: Roles) -> int | None:
     if epochs is not None:
         _check(run, "epochs", lambda: number("epochs", epochs, above=0.0, at_most=1e9))
     if steps is not None:
-        least = 0.0 if epochs is None or sizes is None else epochs * (sizes[1] // sizes[0]) - 1.0
+        rate = roles.value(run, "sampling_rate")
+        each = sizes[1] // sizes[0] if sizes is not None else math.floor((1.0 - _SLACK) / rate) if rate else 0
+        least = 0.0 if epochs is None else epochs * each - 1.0
         if "steps" not in roles.given and steps < least:
             raise ArgumentError(
                 f"sweep: the steps of run {run.name!r} are fewer than its epochs take. "
@@ -223,6 +225,10 @@ def _check_names(sweep: RecordedSweep, untrained: frozenset[str]) -> None:
     strangers = sorted(untrained - {run.name for run in sweep.runs})
     if strangers:
         raise ArgumentError(f"untrained: no run is called {strangers[0]!r}")
+    counts = Counter(run.name for run in sweep.runs)
+    alike = sorted(name for name in untrained if counts[name] > 1)
+    if alike:
+        raise ArgumentError(f"untrained: {counts[alike[0]]} runs are called {alike[0]!r}: give each its own name first")
 
 
 def _check(run: RecordedRun, role: str, parse: Callable[[], object]) -> None:
