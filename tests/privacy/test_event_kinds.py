@@ -286,6 +286,7 @@ def test_no_replaced_row_moves_a_tree_further(steps):
     assert found.gaussian_mu**2 == pytest.approx(largest, rel=1e-9)
 
 
+@pytest.mark.full
 def test_a_truncated_sample_is_priced_for_one_row_more():
     """Two rows, all but surely sampled, of which a batch holds two: one row more changes who is in it."""
     event = de.TruncatedSubsampledGaussianDpEvent(2, 0.9, 2, 1.0)
