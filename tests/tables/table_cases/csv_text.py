@@ -189,6 +189,12 @@ CASES = (
     ),
     csv("a delimiter after each row", "deephaven/deephaven-core#1800", "id,x,\na,1,\nb,2,\n", (1, 2)),
     csv("an unnamed first column, as R writes it", "natcap/invest#146", '"","id","x"\n"1","a",1\n"2","b",2\n', (1, 2)),
+    csv(
+        "names of rows that the header has no name for",
+        "pola-rs/polars#1999",
+        '"id","x"\n"1","a",3\n"2","b",4\n',
+        "more cells than the header|must have one column",
+    ),
     csv("bytes of zero in another column", "pandas-dev/pandas#19886", "id,x\na\0b,1\nc,2\n", (1, 2)),
     csv(
         "bytes of zero for a missing number",
