@@ -58,7 +58,8 @@ def _block(cells: TypedCells) -> Block:
     if cells.kind == "decimal":  # Arrow's own conversion does not always give the nearest double
         return np.array([double_of(cell) for cell in filled(cells)], dtype=np.float64), None
     if cells.kind != "typed" or cells.values.dtype.kind == "m":
-        raise TypeError(f"values must be numbers or timestamps, or text with categories, got {cells.name[:60]}")
+        spans = "; divide spans of time by a unit" if cells.kind == "typed" else ""
+        raise TypeError(f"values must be numbers or timestamps, or text with categories, got {cells.name[:60]}{spans}")
     return _plain(cells.values), cells.present
 
 
