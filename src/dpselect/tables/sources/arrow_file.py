@@ -111,7 +111,10 @@ def _unreadable(path: Path, what: str, mark: bytes) -> ContentError:
         with path.open("rb") as file:
             if file.read(len(mark)) == mark:
                 return ContentError(f"{path.name} is truncated or damaged: it begins as a {what} does; copy it again")
-    return ContentError(f"{path.resolve().name} is not a readable {what}")
+    name = path.resolve().name
+    if path.is_dir():
+        return ContentError(f"{name} is a folder, whose files must be Parquet files of one table, and is not readable so")
+    return ContentError(f"{name} is not a readable {what}")
 
 
 def _table(origin: Origin, schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
