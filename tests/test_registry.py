@@ -172,7 +172,7 @@ def test_a_base_is_priced_planned_and_helped_with():
     noise = ("--base", "test-staircase", "--repetitions", "fixed:count=3", "--epsilon", "2", "--delta", "0", "--json")
     assert json.loads(run("plan", *noise))["width"] == pytest.approx(3.0, rel=1e-3)
     wrong = CliRunner().invoke(app, ["account", "--base", "test-staircase", *asked[2:]])
-    assert "takes width=, got none" in str(wrong.exception)
+    assert "takes 'width=', got none" in str(wrong.exception)
 
 
 def test_a_base_of_the_same_numbers_is_the_same_object():

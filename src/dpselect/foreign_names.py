@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
-__all__ = ["OPTIONS", "advice_for", "foreign_names_of", "misuse", "unknown"]
+__all__ = ["OPTIONS", "advice_for", "foreign_names_of", "misuse", "unknown", "wrong_settings"]
 
 OPTIONS: Final = "_dpselect_options"
 """The attribute of a function that names the callables whose arguments its `**options` are."""
@@ -224,6 +224,18 @@ def advice_for(foreign: str, ours: Iterable[str], *, name: str, given: object) -
     near = get_close_matches(foreign, known, n=1, cutoff=0.75)
     meant = next(itertools.chain(same, near), None)
     return None if meant is None else f"did you mean {meant}={_SHOWN.get(meant, '')}?"
+
+
+def wrong_settings(what: str, takes: str, known: Iterable[str], given: Mapping[str, object]) -> str:
+    """The error for settings that a thing, such as "base 'pure'", does not take, with advice for unknown names.
+
+    >>> wrong_settings("base 'pure'", "epsilon=", ["epsilon"], {"eps": 1})
+    "base 'pure' takes 'epsilon=', got 'eps': did you mean epsilon=?"
+    """
+    ours = tuple(known)
+    advice = (advice_for(each, ours, name=what, given=given[each]) for each in sorted(given) if each not in ours)
+    hint = next((f": {said}" for said in advice if said is not None), "")
+    return f"{what} takes {takes!r}, got {', '.join(map(repr, sorted(given))) or 'none'}{hint}"
 
 
 def foreign_names_of(ours: str) -> Iterator[str]:

@@ -17,9 +17,9 @@ def test_a_base_is_the_function_of_its_name():
 
 
 def test_settings_that_a_base_does_not_take_are_named():
-    with pytest.raises(ArgumentError, match="base 'pure' takes epsilon=, got delta, epsilon"):
+    with pytest.raises(ArgumentError, match="base 'pure' takes 'epsilon=', got 'delta', 'epsilon'"):
         base_named("pure", {"epsilon": 1, "delta": 0.1}, adjacency="replace_one")
-    with pytest.raises(ArgumentError, match="base 'approximate' takes epsilon=,delta=, got none"):
+    with pytest.raises(ArgumentError, match="base 'approximate' takes 'epsilon=,delta=', got none"):
         base_named("approximate", {}, adjacency="replace_one")
     with pytest.raises(ArgumentError, match="nonsense"):
         base_named("nonsense", {}, adjacency="replace_one")
@@ -54,3 +54,10 @@ def test_a_base_from_outside_is_found_and_its_name_is_taken(monkeypatch):
     assert with_noise() == {"twice": "half"}
     with pytest.raises(ArgumentError, match="base 'twice' exists already"):
         base_mechanism("twice")(lambda adjacency: pure_dp(epsilon=1))
+
+
+def test_names_of_others_and_misspelt_ones_are_answered():
+    with pytest.raises(ArgumentError, match=r"give steps= \(epochs / sampling_rate\)"):
+        base_named("dp-sgd", {"epochs": 3}, adjacency="replace_one")
+    with pytest.raises(ArgumentError, match="did you mean 'dp-sgd'"):
+        base_named("dp_sgd", {}, adjacency="replace_one")

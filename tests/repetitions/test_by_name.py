@@ -27,10 +27,10 @@ def test_laws_with_gamma_take_a_mean():
     [
         ("grid", {}, "grid: different candidates once each"),
         ("nonesuch", {}, "unknown law 'nonesuch'; one of beta-binomial"),
-        ("geometric", {"rate": 3}, "law 'geometric' takes mean=|gamma=, got rate"),
-        ("geometric", {"mean": 3, "gamma": 0.5}, "law 'geometric' takes mean=|gamma=, got gamma, mean"),
-        ("negative-binomial", {"mean": 3}, "law 'negative-binomial' takes eta=,mean=|gamma=, got mean"),
-        ("poisson", {}, "law 'poisson' takes mean=, got none"),
+        ("geometric", {"rate": 3}, "law 'geometric' takes 'mean=|gamma=', got 'rate'"),
+        ("geometric", {"mean": 3, "gamma": 0.5}, "law 'geometric' takes 'mean=|gamma=', got 'gamma', 'mean'"),
+        ("negative-binomial", {"mean": 3}, "law 'negative-binomial' takes 'eta=,mean=|gamma=', got 'mean'"),
+        ("poisson", {}, "law 'poisson' takes 'mean=', got none"),
     ],
 )
 def test_other_names_and_settings_are_refused(name, given, message):
@@ -68,3 +68,9 @@ def test_a_plain_number_is_refused_with_what_to_write():
     for other in (0, 1000, True, "geometric"):
         with pytest.raises(TypeError, match=r"Fixed\(count=10\)"):
             expect_law(other)
+
+
+@pytest.mark.parametrize(("name", "said"), [("poison", "did you mean 'poisson'"), ("10", "write fixed:count=10")])
+def test_an_unknown_name_says_what_was_meant(name, said):
+    with pytest.raises(ArgumentError, match=said):
+        law_named(name, {})

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 
 from dpselect.errors import ArgumentError
+from dpselect.foreign_names import wrong_settings
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.registry import Registry
@@ -69,7 +70,7 @@ def base_named(name: str, settings: Mapping[str, Any], *, adjacency: Adjacency |
     needed = {key for key, it in parameters.items() if it.default is it.empty}
     if not needed <= set(settings) <= set(parameters):
         takes = base_usage()[name] or "no settings"
-        raise ArgumentError(f"base {name!r} takes {takes}, got {', '.join(sorted(settings)) or 'none'}")
+        raise ArgumentError(wrong_settings(f"base {name!r}", takes, parameters, settings))
     return make(**settings, adjacency=adjacency)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from difflib import get_close_matches
 from typing import Any, Final, Protocol, runtime_checkable
 
 from dpselect.errors import ArgumentError
+from dpselect.foreign_names import wrong_settings
 from dpselect.repetitions.distribution import LAWS, Family, Repetitions
 
 __all__ = ["GRID", "expect_law", "families", "from_description", "law_named", "law_names", "law_usage"]
@@ -40,7 +42,10 @@ def law_named(name: str, settings: Mapping[str, Any]) -> Repetitions:
             "grid: different candidates once each are not independent draws of one law; their price is composition"
         )
     if name not in LAWS:
-        raise ArgumentError(f"unknown law {name!r}; one of {', '.join(sorted([*law_usage(), GRID]))}")
+        known = sorted([*law_usage(), GRID])
+        near = [f"; did you mean {meant!r}?" for meant in get_close_matches(name, known, n=1)]
+        fixed = [f"; for a fixed number of runs write fixed:count={name}"] if name.isdecimal() else near
+        raise ArgumentError(f"unknown law {name!r}; one of {', '.join(known)}{''.join(fixed)}")
     law = LAWS[name]
     given = dict(settings)
     limit = given.pop("at_most", None)
@@ -53,7 +58,7 @@ def law_named(name: str, settings: Mapping[str, Any]) -> Repetitions:
         expected = tuple(inspect.signature(build).parameters)
     if set(given) != set(expected):
         takes = _parameters_in_words(law) or "no settings"
-        raise ArgumentError(f"law {name!r} takes {takes}, got {', '.join(sorted(given)) or 'none'}")
+        raise ArgumentError(wrong_settings(f"law {name!r}", takes, expected, given))
     built = build(**given)
     return built if limit is None else built.at_most(limit)
 

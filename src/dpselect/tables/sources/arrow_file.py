@@ -113,7 +113,7 @@ def _unreadable(path: Path, what: str, mark: bytes) -> ContentError:
                 return ContentError(f"{path.name} is truncated or damaged: it begins as a {what} does; copy it again")
     name = path.resolve().name
     if path.is_dir():
-        return ContentError(f"{name} is a folder, whose files must be Parquet files of one table, and is not readable so")
+        return ContentError(f"{name} is a folder and must hold the Parquet files of one table")
     return ContentError(f"{name} is not a readable {what}")
 
 
