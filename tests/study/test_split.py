@@ -13,7 +13,7 @@ from dpselect.randomness import keyed_source
 from dpselect.study import parse_study
 from dpselect.study.load import open_rows
 from dpselect.study.price import price
-from dpselect.study.split import _public_rows, split
+from dpselect.study.split import _cells, _public_rows, split
 from dpselect.study.validate import StudyPaths, validate
 from tests.study.schema_cases import STUDY
 
@@ -107,3 +107,13 @@ def test_a_score_of_private_rows_is_that_of_the_noisy_cells():
     noisy = run.metric.noisy(cells, run.score_noise, keyed_source(0).spawn("score"))
     expected = run.metric.score(noisy, rows=run.score_rows, noise=run.score_noise)
     assert run({}, keyed_source(0)).score == expected
+
+
+def test_cells_are_counted_again_under_bounds_that_were_bought():
+    column = SimpleNamespace(limits=(0.0, 10.0))
+    rows = SimpleNamespace(cells=np.full((2, 5), 7), numbers={"x": np.array([-1.0, 5.0, 20.0, 30.0, np.nan])})
+    settled = SimpleNamespace(columns={"name": column, "x": column})
+    found = _cells(SimpleNamespace(rows=rows, priced=SimpleNamespace(settled=settled)))
+    assert found[0].tolist() == [7] * 5  # no numbers to look at
+    assert found[1, :3].tolist() == [1, 1, 2] and found[1, 3:].tolist() == [7, 7]
+    assert rows.cells[1].tolist() == [7] * 5
