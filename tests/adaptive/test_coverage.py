@@ -148,7 +148,7 @@ def split(rng: np.random.Generator, analyst: Analyst, blocks: int, queries: int)
 @pytest.mark.statistical
 @pytest.mark.parametrize("analyst", [sign_aggregation, random_walk, holdout])
 def test_coverage_over_a_thousand_analysts(analyst: Analyst) -> None:
-    """The table of docs/how-to/adaptive.md (`pytest -m slow -s tests/adaptive/test_coverage.py`).
+    """The table of docs/evidence/measurements.md (`pytest -m slow -s tests/adaptive/test_coverage.py`).
 
     At 5 % stated, failures stay below it with their confidence interval for both mechanisms and for data
     splitting. A tenth of the blocks breaks it. Beside them, on the blocks of the search: the mean over all rows and the

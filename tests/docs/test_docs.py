@@ -4,6 +4,7 @@ import ast
 import builtins
 import contextlib
 import doctest
+import importlib
 import io
 import re
 import shlex
@@ -82,7 +83,8 @@ def shell_lines():
     """(page, command) for every line of a page that begins with `dpselect`, or `$ dpselect`; with what continues it."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-        code = "\n".join(re.findall(r"^[ ]*```(?:sh)?\n(.*?)^[ ]*```$", text, flags=re.M | re.S))
+        fenced = re.findall(r"^[ ]*```([^\n]*)\n(.*?)^[ ]*```$", text, flags=re.M | re.S)
+        code = "\n".join(block for language, block in fenced if language in ("", "sh"))
         yield from ((page.name, line) for line in re.findall(r"^\s*(?:\$ )?(dpselect [a-z-].*)$", code, flags=re.M))
 
 
@@ -154,6 +156,8 @@ def test_every_page_runs_as_pasted(page, elsewhere):
     if page.name in EXTRAS:
         pytest.importorskip(EXTRAS[page.name])
     before(page, elsewhere)
+    for name in ("one_run", "one_stage", "portfolio", "stages"):  # each registers its design once in a process
+        importlib.import_module(f"dpselect.searching.{name}")
     # a page may register a design, which the other tests must not see
     designs = patch.dict(DESIGNS._things), patch.dict(DESIGNS._facts)
     with designs[0], designs[1], contextlib.redirect_stdout(io.StringIO()) as shown:

@@ -345,8 +345,20 @@ def test_the_page_on_interior_points_runs():
     assert [" ".join(map(str, parts)) for parts in printed] == shown
 
 
-def test_the_table_of_the_page_is_the_calculators():
+def test_the_table_of_the_guide_is_the_calculators():
     page = (ROOT / "docs" / "how-to/interior-point.md").read_text()
+    methods = ("exponential", "dyadic", "binary_search", "tree_log", "cumulative")
+    lines = re.findall(r"^\| 2\^(\d+) \| ([\d,]+(?: \| [\d,]+){4}) \|$", page, flags=re.M)
+    assert [int(bits) for bits, _ in lines] == [16, 64, 256]
+    for bits, cells in lines:
+        for method, cell in zip(methods, cells.split(" | "), strict=True):
+            adjacency = SWAP if method == "cumulative" else ADD
+            asked = {"domain_size": 1 << int(bits), "epsilon": 1.0, "delta": 1e-6, "adjacency": adjacency}
+            assert InteriorPoint(method=method, **asked).rows == int(cell.replace(",", ""))
+
+
+def test_the_table_of_measurements_is_the_calculators():
+    page = (ROOT / "docs" / "evidence/measurements.md").read_text()
     lines = re.findall(r"^\| ([\d.]+) \| 2\^(\d+) \| (\w+) \| (\d+) \| (\d+) of (\d+) ", page, flags=re.M)
     assert len(lines) == 50
     for epsilon, bits, method, rows, hits, runs in lines:
