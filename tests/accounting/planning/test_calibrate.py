@@ -95,6 +95,9 @@ class TestCalibrate:
         with pytest.raises(BudgetError, match=r"no parameter up to 2 meets epsilon=0\.1"):
             calibrate(lambda s: gaussian(noise_multiplier=s), epsilon=0.1, delta=1e-6, high=2.0)
 
+        with pytest.raises(BudgetError, match="give a delta above 0"):
+            calibrate(lambda s: gaussian(noise_multiplier=s), epsilon=3.0, delta=0.0)
+
     def test_low_end_is_enough(self):
         assert calibrate(lambda s: gaussian(noise_multiplier=s), epsilon=5.0, delta=1e-6, low=3.0) == 3.0
 

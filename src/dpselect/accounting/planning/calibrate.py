@@ -228,9 +228,10 @@ class ParameterSearch:
             factor = min(max(math.exp(1.03 * abs(math.log(ratio) / exponent)), 1.0 + relative), factor * factor)
         while safe_price > target:
             if safe >= highest:
+                cure = "" if safe_price < math.inf else ". If the noise is Gaussian, give a delta above 0"
                 raise BudgetError(
                     f"no parameter up to {highest:g} meets epsilon={target:g} at this delta: "
-                    f"the smallest epsilon there is {rounded_up(safe_price)}"
+                    f"the smallest epsilon there is {rounded_up(safe_price)}{cure}"
                 )
             unsafe, unsafe_price = safe, safe_price
             safe, factor = min(safe * factor, highest), min(factor * factor, _FARTHEST)
