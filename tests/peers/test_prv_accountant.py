@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from dpselect.accounting import calibrate
 from dpselect.privacy import approximate_dp, compose, dp_sgd, gaussian, laplace, pure_dp
 from dpselect.privacy.sampled import poisson_sample
 
@@ -30,8 +31,7 @@ def test_compositions_of_gaussians(compare):
             peer.holds(ours >= exact - 1e-15, count, epsilon)
         ours = compose(*[gaussian(noise_multiplier=10.0)] * 50, *[gaussian(noise_multiplier=5.0)] * 50)
         mu = math.sqrt(50 * 10**-2 + 50 * 5**-2)
-        peer.close(ours.delta(4.0), float(norm.cdf(-4 / mu + mu / 2) - math.exp(4) * norm.cdf(-4 / mu - mu / 2)), mu)
-    # the closed form cancels, so that ours may differ in its last digits
+        peer.close(ours.delta(4.0), float(norm.cdf(-4 / mu + mu / 2) - math.exp(4) * norm.cdf(-4 / mu - mu / 2)), mu, relative=1e-9)
 
 
 def test_compositions_of_approximate_privacy(compare):
@@ -72,8 +72,6 @@ def test_losses_of_a_sampled_gaussian(compare):
 
 def test_noise_of_a_training(compare):
     """`test_dpsgd.py`: the noise of (4, 1e-7) at rate .002 and 10,000 steps is between 0 and 2."""
-    from dpselect.accounting import calibrate
-
     with compare("prv-accountant") as peer:
         noise = calibrate(
             lambda s: dp_sgd(noise_multiplier=s, sampling_rate=2e-3, steps=10_000), epsilon=4.0, delta=1e-7
@@ -88,11 +86,11 @@ def test_live_intervals(compare):
     """Ours is in each of their intervals, which are valid at both ends up to their error of delta."""
     prv = pytest.importorskip("prv_accountant")
     kinds = [
-        (prv.GaussianMechanism(noise_multiplier=8.0), gaussian(noise_multiplier=8.0), (20, 60)),
-        (prv.LaplaceMechanism(mu=0.1), laplace(scale=10.0), (30, 100)),
-        (prv.PureDPMechanism(0.1), pure_dp(epsilon=0.1), (30, 100)),
+        (prv.GaussianMechanism(noise_multiplier=8.0), gaussian(noise_multiplier=8.0), (20,)),
+        (prv.LaplaceMechanism(mu=0.1), laplace(scale=10.0), (30,)),
+        (prv.PureDPMechanism(0.1), pure_dp(epsilon=0.1), (30,)),
     ]
-    sampled = [(1.0, 0.01, 500), (0.8, 0.005, 300), (2.0, 0.05, 400), (4.0, 0.2, 200)]
+    sampled = [(1.0, 0.01, 500), (0.8, 0.005, 300), (2.0, 0.05, 400)]
     with compare("prv-accountant", live=True) as peer:
         for theirs, ours, counts in kinds:
             accountant = prv.PRVAccountant([theirs], eps_error=0.01, delta_error=1e-11, max_self_compositions=[100])
