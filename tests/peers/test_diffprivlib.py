@@ -98,7 +98,7 @@ def test_quantiles(compare):
         several = quantiles(
             UNIFORM, qs=ranks, epsilon=5.0, lower=0.0, upper=1.0, granularity=1e-3, random=keyed_source(1)
         )
-        for value, rank in zip(several.values, ranks, strict=True):
+        for value, rank in zip(several.value, ranks, strict=True):
             peer.close(float(value), rank, rank, absolute=0.05)
         peer.holds(near([0, 1, 2, 3, 4], 0.33, 1.0, high=4.0) == near([0, 1, 2, 3, 4], 0.33, 1.0, high=4.0))
         peer.holds(len({near([0, 1, 2, 3, 4], 0.33, 1.0, high=4.0, key=key) for key in range(9)}) > 1)
