@@ -153,7 +153,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     if name == "peer comparisons":
                         counts[value[0], value[1]] += value[2]
     if counts:
-        lines = [f"| {peer} | {counts[peer, False]} | {counts[peer, True]} |" for peer in sorted({p for p, _ in counts})]
+        lines = [
+            f"| {peer} | {counts[peer, False]} | {counts[peer, True]} |" for peer in sorted({p for p, _ in counts})
+        ]
         total = [sum(n for (_, live), n in counts.items() if live is kind) for kind in (False, True)]
         terminalreporter.write_sep("-", "comparisons with peers")
         for line in ("| peer | asserted by its tests | live calls |", "|---|---|---|", *lines):

@@ -147,8 +147,7 @@ def test_bounds_without_bounds(compare):
         for epsilon in (0.0, -1.0, math.nan, math.inf):
             peer.refuses(ArgumentError, lambda e=epsilon: private_range([1.0], epsilon=e), epsilon)
         for probability in (0.0, 1.0, -0.5, math.nan):
-            peer.refuses(
-                ArgumentError, lambda p=probability: private_range([1.0], epsilon=1.0, failure_probability=p), probability
-            )
+            options = {"epsilon": 1.0, "failure_probability": probability}
+            peer.refuses(ArgumentError, lambda o=options: private_range([1.0], **o), probability)
         low, high = private_range([], epsilon=1.0, random=keyed_source(1)).value
         peer.holds(low <= high, low, high)

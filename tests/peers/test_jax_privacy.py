@@ -1,6 +1,6 @@
-"""JAX-Privacy, its main branch of 2026-08-20 (8967688): the p-value of an audit in one run, and its kinds of training.
+"""JAX-Privacy, its main branch of 2026-08-20 (8967688): the p-value of an audit in one run, and trainings.
 
-`tests/auditing_test.py` asserts the p-value over a grid, by the program of Steinke, Nasr and Jagielski 2023, Appendix D.
+`tests/auditing_test.py` asserts the p-value over a grid, by the program of Steinke, Nasr and Jagielski 2023.
 """
 
 from __future__ import annotations
@@ -84,4 +84,3 @@ def test_noise_of_dp_sgd(compare):
             noise = calibrate(made, epsilon=1.0, delta=1e-6)
             peer.between(1.0 - 1e-3, made(noise).epsilon(1e-6), 1.0, noise)
             peer.holds(made(1.0).epsilon(1e-6) > 0.0 and math.isfinite(made(1.0).epsilon(1e-6)))
-

@@ -164,9 +164,9 @@ def test_live_quantile_scores(compare, dp):
     with compare("opendp", live=True) as peer:
         for size, alpha in itertools.product((99, 101, 250), (0.1, 0.25, 0.5, 0.75, 0.9)):
             rows = random.integers(0, 60, size).tolist()
-            scores = dp.t.make_quantile_score_candidates(
-                domain, dp.symmetric_distance(), list(range(60)), alpha=alpha
-            )(rows)
+            scores = dp.t.make_quantile_score_candidates(domain, dp.symmetric_distance(), list(range(60)), alpha=alpha)(
+                rows
+            )
             ours = quantile(rows, q=alpha, epsilon=1000.0, domain_size=60, random=keyed_source(size))
             best = [place for place, score in enumerate(scores) if score == min(scores)]
             peer.holds(min(abs(int(ours.value) - place) for place in best) <= 1, size, alpha, ours.value, best)

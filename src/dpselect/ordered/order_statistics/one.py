@@ -190,8 +190,8 @@ class Quantile(Mechanism):
         small = column.domain.size <= MOST_CODES and self.q.denominator <= parts
         if self.mechanism == "permute_and_flip" and not small:
             raise ArgumentError(
-                f"mechanism: permute_and_flip needs a domain of at most {MOST_CODES} values, and a q with a denominator "
-                f"of at most {parts}: round q, or take exponential"
+                f"mechanism: permute_and_flip needs a domain of at most {MOST_CODES} values, and a q with a "
+                f"denominator of at most {parts}: round q, or take exponential"
             )
         law: Law = self.mechanism if self.mechanism != "auto" else "permute_and_flip" if small else "exponential"
         return replace(self, mechanism=law), (column,)
