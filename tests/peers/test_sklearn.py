@@ -121,7 +121,7 @@ class NoScore(BaseEstimator):
 
 
 def test_wrong_arguments(compare):
-    """`test_validate_parameter_input`, `test_grid_search_no_score`, `test_grid_search_error`, `test_random_search_bad_cv`.
+    """`test_validate_parameter_input`, `test_grid_search_no_score`, `test_random_search_bad_cv` and others.
 
     A `KFold` is fine there. Here folds are a number, since a split of others may look at the rows.
     """
