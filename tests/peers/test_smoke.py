@@ -9,13 +9,13 @@ from dpselect.privacy import dp_sgd
 from tests.peers.comparison import NAME, Comparison, facts, table
 
 
-def test_rows_of_the_tables(compare):
-    with compare("autodp") as peer:
+def test_rows_of_the_tables():
+    with Comparison("autodp", False, []) as peer:
         for row in table("autodp_facts.csv")[::97]:
             order, rate, noise, steps, theirs = row.values()
             ours = dp_sgd(noise_multiplier=noise, sampling_rate=rate, steps=int(steps)).renyi(order)
             peer.close(ours, theirs, row, relative=1e-7)
-    with compare("jax-privacy") as peer:
+    with Comparison("jax-privacy", False, []) as peer:
         for row in table("jax_privacy_facts.csv")[:60:5]:
             counts = {name: int(row[name]) for name in ("correct", "guesses", "canaries")}
             peer.holds(one_run_p_value(**counts, epsilon=row["epsilon"], delta=row["delta"]) <= 1.0, row)
@@ -25,11 +25,16 @@ def test_rows_of_the_tables(compare):
 
 def test_a_difference_is_found_and_counted():
     properties = []
-    with pytest.raises(AssertionError, match="2 of 4 differ"), Comparison("x", False, properties) as peer:
-        peer.close(1.0, 1.0 + 1e-9, relative=1e-6)
-        peer.close(1.0, 1.1, "too far", relative=1e-6)
-        peer.refuses(ValueError, lambda: float("x"))
-        peer.refuses(ValueError, lambda: 1.0)
+
+    def compared():
+        with Comparison("x", False, properties) as peer:
+            peer.close(1.0, 1.0 + 1e-9, relative=1e-6)
+            peer.close(1.0, 1.1, "too far", relative=1e-6)
+            peer.refuses(ValueError, lambda: float("x"))
+            peer.refuses(ValueError, lambda: 1.0)
+
+    with pytest.raises(AssertionError, match="2 of 4 differ"):
+        compared()
     assert properties == [(NAME, ["x", False, 4])]
     with pytest.raises(AssertionError, match="nothing"), Comparison("x", False, []):
         pass
