@@ -1,7 +1,8 @@
 """Tests and the examples in docstrings: where they keep their state, their tiers, and what time they may take.
 
 `pytest` runs the default tier: every theorem, mechanism and command once. `pytest -m full` runs the rest,
-further seeds, sizes and parameters; `pytest -m slow` what takes many minutes.
+further seeds, sizes and parameters; `pytest -m slow` what takes many minutes. `pytest -m peers` compares with other
+libraries and counts the comparisons.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 import pytest
 from _pytest.runner import runtestprotocol
 
-_LONGER = {"full", "slow"}
+_LONGER = {"full", "slow", "peers"}
 _OVER = pytest.StashKey[bool]()
 
 _LONGER_EXAMPLES = {
@@ -140,3 +141,23 @@ class _Written:
     def pytest_sessionfinish(self) -> None:
         with open(self._path, "w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([("test", "processor seconds"), *sorted(self._rows.items())])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many comparisons there were with each peer: with what its tests assert, and with calls of it."""
+    counts: Counter[tuple[str, bool]] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport) and report.when == "call":
+                for name, value in report.user_properties:
+                    if name == "peer comparisons":
+                        counts[value[0], value[1]] += value[2]
+    if counts:
+        lines = [
+            f"| {peer} | {counts[peer, False]} | {counts[peer, True]} |" for peer in sorted({p for p, _ in counts})
+        ]
+        total = [sum(n for (_, live), n in counts.items() if live is kind) for kind in (False, True)]
+        terminalreporter.write_sep("-", "comparisons with peers")
+        for line in ("| peer | asserted by its tests | live calls |", "|---|---|---|", *lines):
+            terminalreporter.write_line(line)
+        terminalreporter.write_line(f"| all | {total[0]} | {total[1]} |")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpselect.errors import AdjacencyError, ArgumentError
-from dpselect.ordered import median, private_range, quantile, quantile_interval
+from dpselect.ordered import Column, median, private_range, quantile, quantile_interval
 from dpselect.ordered.domains import WholeNumbers
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code
@@ -237,3 +237,20 @@ def test_wrong_arguments_are_refused(arguments, error):
 def test_an_interval_takes_no_other_mechanism():
     with pytest.raises(ArgumentError, match="mechanism is always 'exponential'"):
         quantile_interval(range(100), q=0.5, lower=0, upper=100, epsilon=1.0, mechanism="joint")
+
+
+@pytest.mark.parametrize("q", [1 / 3, 0.12345678901234568, 0.1 + 0.2])
+def test_a_q_of_many_digits_on_a_small_domain(q):
+    """Its scores have no room in 64 bits from a thousand rows on: they once wrapped around, or raised."""
+    for rows in (1699, 1701, 1703, 100_003):
+        values = np.arange(rows) % 100
+        for key in range(20):
+            found = quantile(values, q=q, epsilon=1.0, domain_size=100, random=keyed_source(key)).value
+            assert abs(found - 100 * q) <= 3
+    with pytest.raises(ArgumentError, match="denominator of at most 1048576"):
+        quantile(values, q=q, epsilon=1.0, domain_size=100, mechanism="permute_and_flip")
+    weighted = Column(values, domain_size=100, weights=np.ones(len(values)))
+    with pytest.raises(ArgumentError, match="denominator of at most 1024"):
+        quantile(weighted, q=Fraction(1, 1025), epsilon=1.0, mechanism="permute_and_flip")
+    small = quantile(weighted, q=Fraction(1, 1024), epsilon=50.0, mechanism="permute_and_flip", random=keyed_source(1))
+    assert small.value <= 1

@@ -13,10 +13,10 @@ from dpselect.ordered import (
 )
 from dpselect.ordered.domains import Grid, WholeNumbers
 from dpselect.ordered.order_statistics import small_domain
-from dpselect.ordered.order_statistics.intervals import SortedColumn
+from dpselect.ordered.order_statistics.intervals import SortedColumn, Window
 from dpselect.ordered.order_statistics.small_domain import draw_flipped, rows_below
 from dpselect.ordered.sources.adapters import read_values
-from dpselect.ordered.sources.columns import ChunkedColumn
+from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn
 from dpselect.randomness import keyed_source
 from tests.ordered.order_statistics.one_cases import flipped_law, score
 from tests.ordered.sources.columns_cases import FLOATS
@@ -69,3 +69,20 @@ def test_scores_and_rate_are_those_of_a_quantile_exactly(monkeypatch):
     ((scores, used, _),) = given
     kept = [0, 0, 3, 4]
     assert [Fraction(float(s)) * used for s in scores.vector()] == [rate * score(kept, z, target) for z in range(5)]
+
+
+def test_scores_of_billions_of_rows_are_exact(monkeypatch):
+    """Random counts of up to 2**33 rows, and targets in up to `MOST_PARTS` parts of a rank, against integers."""
+    given = []
+    monkeypatch.setattr(small_domain, "draw_permute_and_flip", lambda *drawn: given.append(drawn) or 0)
+    random = np.random.default_rng(4)
+    for parts in (2, 10, 1023, small_domain.MOST_PARTS - 1, small_domain.MOST_PARTS):
+        for _ in range(20):
+            counts = random.integers(1, 2**30, 8)
+            column = CountedColumn(Window(np.arange(8, dtype=np.uint64), counts, 0, 0))
+            target = Fraction(int(random.integers(0, parts + 1)), parts) * column.total
+            small_domain.draw_flipped(column, size=8, target=target, rate=Fraction(1), random=keyed_source(1))
+            scores, used, _ = given.pop()
+            below = [0, *np.cumsum(counts).tolist()]
+            exact = [min(below[z + 1] - target, target - below[z]) for z in range(8)]
+            assert [Fraction(float(s)) * used for s in scores.vector()] == exact

@@ -13,7 +13,7 @@ from dpselect.errors import ArgumentError, BoundUnavailableError, number
 from dpselect.mechanisms import Mechanism, bounded_range
 from dpselect.ordered.domains import exact_decimal
 from dpselect.ordered.order_statistics.intervals import draw_code
-from dpselect.ordered.order_statistics.small_domain import MOST_CODES, draw_flipped
+from dpselect.ordered.order_statistics.small_domain import MOST_CODES, MOST_PARTS, draw_flipped
 from dpselect.ordered.sources.declared import Column
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
@@ -143,15 +143,16 @@ class Quantile(Mechanism):
             - "exponential": z with probability proportional to exp(rate * score(z)), exactly. The score is how many
               ranks z is away from being a q-quantile, negative. `quantile_rate` has the score, the rate and the proof.
               The guarantee has range epsilon: it is pure, and it composes well.
-            - "permute_and_flip": the same scores and rate on a domain of at most 4096 values. It is never less
-              accurate, but its guarantee is pure epsilon and nothing better. Use it for a single release.
-            - "auto": permute-and-flip on such a domain, else exponential. On a fine domain the two distributions are
-              nearly the same.
+            - "permute_and_flip": the same scores and rate on a domain of at most 4096 values, with a q of a denominator
+              up to 2**20 (1024 with weights). It is never less accurate, but its guarantee is pure epsilon and nothing
+              better. Use it for a single release.
+            - "auto": permute-and-flip on such a domain with such a q, else exponential. On a fine domain the two
+              distributions are nearly the same.
         adjacency: which data sets are neighbours.
 
     Raises:
-        ArgumentError: if an argument is out of range, or the domain is too large for "permute_and_flip". The values
-            themselves never raise.
+        ArgumentError: if an argument is out of range, or the domain is too large for "permute_and_flip", or q too
+            fine. The values themselves never raise.
         BoundUnavailableError: if `mechanism` is none of these.
         TypeError: if an argument is of another type.
 
@@ -185,9 +186,13 @@ class Quantile(Mechanism):
     def bind(self, *data: Any) -> tuple[Quantile, tuple[Column]]:
         """By the law for the column's domain."""
         column = Column.of(data[0], {})
-        small = column.domain.size <= MOST_CODES
+        parts = MOST_PARTS // column.units
+        small = column.domain.size <= MOST_CODES and self.q.denominator <= parts
         if self.mechanism == "permute_and_flip" and not small:
-            raise ArgumentError(f"mechanism: permute_and_flip needs a domain of at most {MOST_CODES} values")
+            raise ArgumentError(
+                f"mechanism: permute_and_flip needs a domain of at most {MOST_CODES} values, and a q with a "
+                f"denominator of at most {parts}: round q, or take exponential"
+            )
         law: Law = self.mechanism if self.mechanism != "auto" else "permute_and_flip" if small else "exponential"
         return replace(self, mechanism=law), (column,)
 

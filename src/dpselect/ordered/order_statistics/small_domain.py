@@ -14,14 +14,20 @@ from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColu
 from dpselect.ordered.sources.counted_ranks import CountedRanks
 from dpselect.randomness import RandomSource
 
-__all__ = ["MOST_CODES", "draw_flipped", "rows_below"]
+__all__ = ["MOST_CODES", "MOST_PARTS", "draw_flipped", "rows_below"]
 
 MOST_CODES = 1 << 12
 """Domains of up to this many values count as small."""
 
+MOST_PARTS = 1 << 20
+"""Scores are counted in parts of a rank: the denominator of q times the units of a row. With so many parts at most, the
+scores of up to 2**33 rows are exact in float64, and their products fit into 64 bits."""
+
 
 def draw_flipped(column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource) -> int:
     """A code by permute-and-flip with the scores of `draw_code`, exactly. `rate` has the same meaning.
+
+    It needs a target in at most `MOST_PARTS` parts of a rank, the units of a row counted in.
 
     Its law depends on differences of scores only, so the range of the changes between neighbours is what counts, as for
     the exponential mechanism. With many codes to a rank the two distributions are nearly the same. With many ranks to a
