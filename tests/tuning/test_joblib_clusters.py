@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
-import os
-
 import pytest
 
-from dpselect.errors import ArgumentError, StudyError
-from dpselect.testing.executor_contract import noisy
+from dpselect.errors import ArgumentError
 from dpselect.tuning import JoblibExecutor
-from tests.clusters import dask_cluster
-from tests.grouped import tuned
-
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="kills workers with SIGKILL")
-
-
-@pytest.fixture(scope="module")
-def dask_executor():
-    with dask_cluster(workers=2) as cluster:
-        yield JoblibExecutor(backend="dask", address=cluster.address)
 
 
 @pytest.mark.parametrize(
     ("options", "name"),
     [
         ({"workers": 1}, "workers"),
+        ({"backend": "ray", "workers": 0}, "workers"),
         ({"backend": "threading"}, "backend"),
         ({"address": "tcp://x"}, "address"),
         ({"resources": {"GPU": 1}}, "resources"),
@@ -35,9 +22,3 @@ def dask_executor():
 def test_bad_executors(options, name):
     with pytest.raises(ArgumentError, match=name):
         JoblibExecutor(**options)
-
-
-def test_resources_that_no_worker_has_are_refused(dask_executor):
-    executor = dataclasses.replace(dask_executor, resources={"GPU": 1})
-    with pytest.raises(StudyError, match="resources"):
-        tuned(noisy, executor, 1)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
 from dpselect.errors import StudyError
 from dpselect.testing.executor_contract import noisy
-from dpselect.tuning import JoblibExecutor
+from dpselect.tuning import InlineExecutor, JoblibExecutor
 from dpselect.tuning.ray_cluster import _folder
 from tests.clusters import ray_cluster
 from tests.grouped import tuned
@@ -40,7 +41,17 @@ def test_a_ray_of_our_own_leaves_nothing_and_fits_its_sockets(parent, tmp_path, 
 
 
 @pytest.mark.slow
-def test_resources_that_ray_does_not_have_are_refused(ray_executor):
-    for options in ({"resources": {"num_gpus": 1}}, {"workers": 50}):
-        with pytest.raises(StudyError, match="no room"):
-            tuned(noisy, dataclasses.replace(ray_executor, **options), 1)
+def test_resources_that_ray_does_not_have_are_refused_after_a_deadline(ray_executor):
+    executor = dataclasses.replace(ray_executor, resources={"num_gpus": 1}, patience=2.0)
+    begun = time.monotonic()
+    with pytest.raises(StudyError, match=r"no node of the Ray cluster has room .* 2 s \(patience=\)"):
+        tuned(noisy, executor, 1)
+    assert time.monotonic() - begun < 20.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"workers": 50}, {"workers": None}, {"resources": {"num_cpus": 2}}])
+def test_as_many_trials_run_as_fit(options, ray_executor):
+    """More workers than there is room for: the others wait."""
+    result = tuned(noisy, dataclasses.replace(ray_executor, **options), 1)
+    assert result.value == tuned(noisy, InlineExecutor(), 1).value

@@ -6,13 +6,16 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 
 import pytest
 
 from dpselect.testing.executor_contract import job_of, noisy
+from dpselect.tuning import remote_trial
 from dpselect.tuning.executors import Attempt
 from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
 from dpselect.tuning.worker_check import expected_of, packed
+from tests.clusters import wait_until
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kills workers with SIGKILL")
 
@@ -22,6 +25,16 @@ def test_what_travels_shows_nothing():
     travelling = [Trial(7654321, key), Parcel(b"content"), Attempt(7654321, None, True)]
     text = "".join(repr(thing) for thing in travelling)
     assert not any(secret in text for secret in ("7654321", "kkk", key.hex(), "content", "lost", "True"))
+
+
+def test_a_job_is_dropped_when_it_was_not_used_for_so_long(monkeypatch):
+    monkeypatch.setitem(remote_trial._jobs, b"name", job_of(noisy))
+    for _ in range(2):
+        with remote_trial.kept_for(0.08, b"name"):
+            time.sleep(0.1)
+            assert b"name" in remote_trial._jobs, "while it is used"
+    wait_until(lambda: b"name" not in remote_trial._jobs, 5.0)
+    assert b"name" not in remote_trial._idle_since
 
 
 @pytest.mark.full

@@ -68,7 +68,7 @@ def quantile(
         list[str] | None, typer.Option(help="In place of bounds: a value of a text column; once each, in their order.")
     ] = None,
     by: Annotated[
-        str | None, typer.Option(help="A column of groups: answer for each --group, for the price of one. Files only.")
+        str | None, typer.Option(help="A column of groups: answer for each --group, for the price of one.")
     ] = None,
     group: Annotated[
         list[str] | None, typer.Option(help="The name of a group in --by, public; once for each that you want.")

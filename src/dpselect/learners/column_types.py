@@ -15,6 +15,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError
 from dpselect.learners.containers import is_arrow_table, is_frame, is_pandas, numpy_kind
+from dpselect.tables.frames import refuse_engine
 
 __all__ = ["of_any_type", "refuse_other_types"]
 
@@ -64,6 +65,7 @@ def refuse_other_types(X: Any, places: Set[int] | None = None) -> None:
     ...
     dpselect.errors.ArgumentError: X: the type datetime64[D] holds moments, which are not numbers: turn them into ...
     """
+    refuse_engine(X, "X")
     if _ANY_TYPE.get():
         return
     for place, (name, kind) in enumerate(_types(X)):

@@ -25,6 +25,7 @@ from dpselect.learners.fixed_point import truncate
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency
 from dpselect.tables.column_cells import cells_in, unmasked
+from dpselect.tables.frames import only_column, refuse_engine
 from dpselect.tables.numbers import double_of
 
 __all__ = [
@@ -68,6 +69,7 @@ class PublicRowCountWarning(UserWarning):
 
 def table_shape(X: Any) -> tuple[int, int]:
     """The shape of a two-dimensional table. Raises `ArgumentError` for another shape, or too large a sparse one."""
+    refuse_engine(X, "X")
     if numpy_kind(X) == "c":
         raise ArgumentError("Complex data not supported: X must be real")
     shape = X.shape if is_sparse(X) else _array_of(X).shape
@@ -238,6 +240,8 @@ def labels_of(y: Any, rows: int) -> NDArray[Any]:
     """The labels as a one-dimensional array of the given length. Raises `ArgumentError` for another shape."""
     if y is None:
         raise ArgumentError("This estimator requires y to be passed, but the target y is None; y must hold the labels")
+    refuse_engine(y, "y")
+    y = only_column(y, "y") if is_arrow_table(y) else y
     y = cells_in(y) if hasattr(y, "drop_null") or hasattr(y, "iterchunks") else unmasked(y)
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind != "c":
         labels = y

@@ -1,4 +1,6 @@
-"""Trials through joblib: processes of this machine (loky), a Dask cluster, a Ray cluster.
+"""Trials through joblib: processes of this machine (loky), or a backend that is registered with joblib.
+
+Dask and Ray have sessions of their own: see `dask_cluster` and `ray_cluster`.
 
 joblib ends a whole call with the first worker that dies, and does not say whose trial it was. So the trials that had
 not come back are run again in ever smaller groups, each trial with its own key. This ends when the trial that kills its
@@ -19,11 +21,13 @@ import cloudpickle  # type: ignore[import-untyped]
 import joblib
 
 from dpselect.errors import ArgumentError, StudyError
+from dpselect.tuning.dask_cluster import dask_cluster
 from dpselect.tuning.executors import Attempt, RunningExecutor
-from dpselect.tuning.joblib_clusters import Cluster, ClusterOptions, dask_cluster, loky_cluster, registered_cluster
+from dpselect.tuning.joblib_clusters import Cluster, ClusterOptions, loky_cluster, registered_cluster
 from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.ray_cluster import ray_cluster
 from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
+from dpselect.tuning.task_session import UNLOADABLE, TaskSession
 from dpselect.tuning.trial import Job
 from dpselect.tuning.worker_check import ExecutorLostError, Unequal, UnequalWorkerError, expected_of, packed
 
@@ -32,26 +36,28 @@ __all__ = ["JoblibExecutor"]
 
 @dataclass(frozen=True)
 class JoblibExecutor(ClusterOptions):
-    """An executor that runs trials through a backend of joblib.
+    """An executor that runs trials on Dask, on Ray, or through a backend of joblib.
 
     The objective may be a lambda or defined in a notebook. It travels once to each worker on Dask and Ray, but with
     every trial on loky: let it hold a path rather than large data there.
 
-    A worker that dies loses its trial, which is run again with its own key: by the cluster itself (up to 3 times), then
-    by the tuner. If the whole cluster is gone, `tune` raises `ExecutorLostError` and leaves a store to resume.
+    A worker that dies loses its trial, which is run again with its own key, up to 3 times. If the whole cluster is
+    gone, `tune` raises `ExecutorLostError` and leaves a store to resume.
 
     Anyone who can look into the cluster sees the data, the keys and the number of runs: see THREATS.md.
 
     Args:
         backend: "loky" (processes of this machine), "dask", "ray", or the name of another backend.
-        workers: how many trials run at once, 2 or more. None: all workers of the cluster.
+        workers: how many trials run at once, if as many fit: 2 or more, or 1 or more on "dask" and "ray". None: all
+            workers of the cluster.
         address: the address of a running scheduler, for "dask" and "ray" only. Without it Dask takes your client, and
             Ray takes what you have started, or a new local cluster.
         resources: what one trial needs, for "dask" and "ray" only. Dask takes the names that its workers were started
             with. Ray takes `num_cpus`, `num_gpus`, `memory` and custom names.
         quiet: point the standard output and error of the workers at the null device.
-        patience: how many seconds a search waits for a Dask scheduler or a Ray cluster that does not answer, and on
-            Dask for the first worker. Then `tune` raises `ExecutorLostError`.
+        patience: how many seconds a search waits for a Dask scheduler or a Ray cluster that does not answer, for a
+            Dask worker when there is none, and for a node of Ray with room. Then `tune` raises `ExecutorLostError`, or
+            `StudyError` if it has not begun.
         threads: the number of threads of the numerical libraries in each worker. None: no limit.
 
     Raises:
@@ -79,9 +85,15 @@ class JoblibExecutor(ClusterOptions):
             parcel = Parcel(packed(expected, cloudpickle.dumps(job)))
         except Exception as error:
             raise ArgumentError(f"objective must be picklable for workers ({type(error).__name__})") from None
-        reached = {"loky": loky_cluster, "dask": dask_cluster, "ray": ray_cluster}.get(self.backend, registered_cluster)
-        with reached(self, parcel) as cluster:
-            session = _JoblibSession(cluster, parcel, Manners(self.quiet, self.threads, cluster.own, cluster.home))
+        reached = {"dask": dask_cluster, "ray": ray_cluster}.get(self.backend)
+        if reached is not None:
+            with reached(self, parcel, self.threads) as tasks:
+                running = TaskSession(tasks)
+                running.check_loaded()
+                yield running
+            return
+        with (loky_cluster if self.backend == "loky" else registered_cluster)(self) as cluster:
+            session = _JoblibSession(cluster, parcel, Manners(self.quiet, self.threads, cluster.own))
             session.check_loaded()
             yield session
 
@@ -93,26 +105,18 @@ class _JoblibSession:
         self._manners = manners
 
     def check_loaded(self) -> None:
-        """Ask each worker, or about as many times as there are workers."""
+        """Ask about as many times as there are workers."""
         for attempt in range(REPLAYS + 1):
             try:
-                found = self._cluster.everywhere(greet, self._manners)
-                if found is None:
-                    greetings = (
-                        joblib.delayed(greet)(self._parcel, self._manners) for _ in range(self._cluster.workers)
-                    )
-                    found = list(self._parallel()(greetings))
+                greetings = (joblib.delayed(greet)(self._parcel, self._manners) for _ in range(self._cluster.workers))
+                found = list(self._parallel()(greetings))
                 break
-            except ExecutorLostError:
-                raise
             except Exception as error:  # a worker may die at any time
-                if self._cluster.lost:
-                    raise ExecutorLostError(self._cluster.lost) from None
-                if attempt == REPLAYS or not self._cluster.alive():
+                if attempt == REPLAYS:
                     raise StudyError(f"the cluster does not run tasks ({type(error).__name__})") from None
         for answer in found or [None]:
             if not isinstance(answer, Unequal):
-                raise StudyError(_UNLOADABLE)
+                raise StudyError(UNLOADABLE)
             if answer:
                 raise UnequalWorkerError(answer)
 
@@ -126,9 +130,8 @@ class _JoblibSession:
                 yield from self._run(group, away)
             except _BrokenError:
                 unstarted = 0 if away else unstarted + 1
-                if unstarted > REPLAYS or not self._cluster.alive():
-                    lost = self._cluster.lost or "the cluster is gone; resume the search when there is one"
-                    raise ExecutorLostError(lost) from None
+                if unstarted > REPLAYS:
+                    raise ExecutorLostError("the workers are gone: resume the search when there are some") from None
                 if group is not trials:
                     groups.append(group)
                 suspects = sorted(away.items())
@@ -162,19 +165,13 @@ class _JoblibSession:
                 if isinstance(outcome, Unequal):
                     raise UnequalWorkerError(outcome)
                 if outcome is None:
-                    raise ExecutorLostError(_UNLOADABLE)
+                    raise ExecutorLostError(UNLOADABLE)
                 del away[outcome.index]
                 yield outcome
 
     def _parallel(self) -> joblib.Parallel:
         settings = self._cluster.backend()
         return joblib.Parallel(return_as="generator_unordered", batch_size=1, verbose=0, **settings)
-
-
-_UNLOADABLE = (
-    "a worker is no process of its own, or could not load the objective; install dpselect and what the objective "
-    "imports on every worker, and try quiet=False on public data to see why"
-)
 
 
 @contextmanager

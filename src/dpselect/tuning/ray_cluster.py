@@ -1,4 +1,4 @@
-"""Trials on Ray: actors that serve one search, for all of its calls, and a cluster that answers nothing given up."""
+"""Trials on Ray: tasks in the worker processes that Ray keeps, and a cluster that answers nothing given up."""
 
 from __future__ import annotations
 
@@ -10,38 +10,41 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
-from weakref import WeakSet
 
 from dpselect.errors import StudyError, missing_extra
-from dpselect.tuning.joblib_clusters import Cluster, ClusterOptions, hushed, started, within
+from dpselect.tuning.joblib_clusters import ClusterOptions, hushed, started, within
 from dpselect.tuning.machine import REPLAYS
-from dpselect.tuning.remote_trial import Parcel
-from dpselect.tuning.worker_check import ExecutorLostError
+from dpselect.tuning.remote_trial import Answer, Manners, Parcel, Trial, greet, kept_for, run_trials
+from dpselect.tuning.task_session import GREETING_SECONDS, TaskCluster, WorkerDiedError
+from dpselect.tuning.worker_check import ExecutorLostError, Unequal
 
 __all__ = ["ray_cluster"]
+
+_KEPT_SECONDS: Final = 60.0
+"""How long a worker process of Ray keeps the job after its last trial, for Ray keeps the process."""
 
 _FOLDER_BYTES: Final = 38
 """Ray puts sockets some 64 bytes below its folder, and the path of a socket has at most 107 (103 on macOS)."""
 
 
 @contextmanager
-def ray_cluster(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
-    """The Ray that is named, the caller's, or a new one. Its actors and a new Ray end with the search."""
+def ray_cluster(options: ClusterOptions, parcel: Parcel, threads: int | None) -> Iterator[TaskCluster]:
+    """The Ray that is named, the caller's, or a new one, which ends with the search."""
     try:
         import ray
-        from ray.util.joblib import register_ray
     except ImportError:
         raise missing_extra("ray", "an executor on Ray") from None
-    register_ray()
     with hushed("ray", quiet=options.quiet), contextlib.ExitStack() as undo:
         cluster, silent = None, False
         if _left_alone.is_set():
             _disconnect(ray, float(options.patience))
+        ours = not ray.is_initialized() and options.address is None
         if not ray.is_initialized():
             settings = {
                 "log_to_driver": not options.quiet,
@@ -61,7 +64,8 @@ def ray_cluster(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
                 silent = isinstance(error, TimeoutError)
                 raise StudyError(f"no Ray cluster: {options.address or 'a local one'} could not be reached") from None
         try:
-            cluster = _Ray(ray, options)
+            cluster = _Ray(ray, options, parcel, threads)
+            cluster.wait_for_room(new=ours)
         except ExecutorLostError:
             silent = True
             raise
@@ -69,7 +73,7 @@ def ray_cluster(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
             try:
                 yield cluster
             finally:
-                cluster.end_pool()
+                cluster.abandon()
 
 
 _left_alone: Final = threading.Event()
@@ -133,45 +137,156 @@ def _folder() -> Iterator[str]:
         shutil.rmtree(outer, ignore_errors=True)
 
 
-class _Lost:
-    """In place of the result of a task whose cluster was given up."""
-
-
-class _Ray(Cluster):
-    def __init__(self, ray: Any, options: ClusterOptions) -> None:
+class _Ray(TaskCluster):
+    def __init__(self, ray: Any, options: ClusterOptions, parcel: Parcel, threads: int | None) -> None:
         self._ray = ray
-        self._patience = float(options.patience)
-        self._pool: Any = None
-        self._pending: WeakSet[Any] = WeakSet()
+        self._options = options
+        self._parcel = parcel
+        self._manners = Manners(options.quiet, threads, own=False)
+        self.patience = float(options.patience)
+        self._pending: dict[Future[Any], Any] = {}
         self._given_up: Future[None] = Future()
-        wanted = {"num_cpus": 1.0, **options.resources}
-        try:
-            has = within(self._patience, ray.cluster_resources)
-        except TimeoutError:
-            raise ExecutorLostError(_silent(self._patience)) from None
-        named = {"num_cpus": "CPU", "num_gpus": "GPU"}
-        room = min(int(has.get(named.get(name, name), 0) / much) for name, much in wanted.items() if much > 0)
-        workers = min(room, int(has.get("CPU", 0))) if options.workers is None else options.workers
-        if workers < 1 or workers > room or workers > has.get("CPU", 0):
-            # Ray would wait for ever for the actors that it cannot place.
-            raise StudyError(f"the Ray cluster has no room for {max(workers, 1)} workers with resources {wanted}")
-        builtin = {name: much for name, much in wanted.items() if name in ("num_cpus", "num_gpus", "memory")}
-        others = {name: much for name, much in wanted.items() if name not in builtin}
-        # A worker that dies is started again, and its task is run again with the same key.
-        self._arguments = {**builtin, "resources": others, "max_restarts": -1, "max_task_retries": REPLAYS}
-        super().__init__(workers, own=True)  # every search has actors, which are processes, of its own
+        self._sent: _Stored | None = None
+        self._wanted = {"num_cpus": 1.0, **options.resources}
+        self._fits = 0
+        self._checked = self._roomy = time.monotonic()
+        builtin = {name: much for name, much in self._wanted.items() if name in ("num_cpus", "num_gpus", "memory")}
+        others = {name: much for name, much in self._wanted.items() if name not in builtin}
+        self._task = ray.remote(_run).options(**builtin, resources=others, max_retries=0, name="trial")
+        self._greeting = ray.remote(_greet).options(**builtin, resources=others, max_retries=REPLAYS, name="greeting")
+        self._probe = ray.remote(_nothing).options(**builtin, resources=others, max_retries=0, name="probe")
+        self._count()
 
-    def backend(self) -> Mapping[str, Any]:
-        # Of one job `Parallel` thinks that it may as well run in the calling process: two are at a single actor then.
-        return {"backend": _ray_backend(self), "n_jobs": max(2, self.workers)}
+    @property
+    def workers(self) -> int:
+        return min(self._options.workers or self._fits, max(self._fits, 1))
+
+    @property
+    def room(self) -> int:
+        return self._options.workers or 2 * max(self._fits, 1)
+
+    def _count(self) -> int:
+        """How many trials fit into the nodes that run."""
+        try:
+            nodes = within(self.patience, self._ray.nodes)
+        except TimeoutError:
+            self._give_up()
+            raise ExecutorLostError(self.lost) from None
+        named = {"num_cpus": "CPU", "num_gpus": "GPU"}
+        needed = {named.get(name, name): much for name, much in self._wanted.items() if much > 0}
+        self._fits = sum(
+            min((int(node["Resources"].get(name, 0) / much) for name, much in needed.items()), default=1)
+            for node in nodes
+            if node["Alive"]
+        )
+        return self._fits
+
+    def wait_for_room(self, *, new: bool) -> None:
+        """Wait until a node has room for a trial. A Ray of our own gets no further nodes."""
+        if self._fits:
+            return
+        asked = None if new else self.unless_lost(self._probe.remote)
+        end = time.monotonic() + (0.0 if new else self.patience)
+        while not self._count():
+            if time.monotonic() >= end:
+                if asked is not None:
+                    with contextlib.suppress(Exception):
+                        within(self.patience, partial(self._ray.cancel, asked))
+                waited = "" if new else f" and none has come for {self.patience:g} s (patience=)"
+                raise StudyError(
+                    f"no node of the Ray cluster has room for a trial with resources {self._wanted}{waited}: "
+                    "start one, or ask for less in resources="
+                )
+            time.sleep(min(0.5, self.patience / 10))
+
+    def _data(self) -> _Stored:
+        if self._sent is None:
+            self._sent = _Stored(self._parcel.name, self.unless_lost(lambda: self._ray.put(self._parcel)))
+        return self._sent
+
+    def greetings(self) -> list[Unequal | None]:
+        try:
+            parcel = self._data()
+            answers = [
+                self.unless_lost(partial(self._greeting.remote, parcel, self._manners)) for _ in range(self.workers)
+            ]
+        except ConnectionError:
+            raise ExecutorLostError(self.lost) from None
+        found, seconds = [], max(self.patience, GREETING_SECONDS)
+        end = time.monotonic() + seconds
+        for answer in answers:
+            try:
+                found.append(self.unless_lost(partial(self._got, answer, max(0.1, end - time.monotonic()))))
+            except self._ray.exceptions.GetTimeoutError:  # it proves itself before its first trial
+                break
+            except ConnectionError:
+                raise ExecutorLostError(self.lost) from None
+            except Exception as error:
+                raise StudyError(f"the cluster does not run tasks ({type(error).__name__})") from None
+        if not found:
+            raise StudyError(
+                f"no worker of the Ray cluster has answered within {seconds:g} s: all are busy. Wait until one is "
+                "free, or ask with a longer patience="
+            )
+        return found
+
+    def _got(self, answer: Any, seconds: float) -> Any:
+        return self._ray.get(answer, timeout=seconds)
+
+    def submit(self, trials: tuple[Trial, ...]) -> Future[Answer | Unequal | None]:
+        answer: Future[Answer | Unequal | None] = Future()
+        try:
+            task = self.unless_lost(lambda: self._task.remote(self._data(), trials, self._manners))
+            done = task.future()
+        except Exception as error:
+            answer.set_exception(error)
+            return answer
+        self._pending[answer] = task
+        done.add_done_callback(lambda done: self._settle(done, answer))
+        return answer
+
+    def _settle(self, done: Any, answer: Future[Answer | Unequal | None]) -> None:
+        """Called in a thread of Ray's."""
+        self._pending.pop(answer, None)
+        errors = self._ray.exceptions
+        not_begun = (errors.TaskCancelledError, errors.TaskUnschedulableError, errors.RayTaskError, ConnectionError)
+        with contextlib.suppress(InvalidStateError):
+            try:
+                answer.set_result(done.result())
+            except not_begun as error:
+                answer.set_exception(error)
+            except errors.RayError:  # of its worker, its node, or the result on its way
+                answer.set_exception(WorkerDiedError())
+            except BaseException as error:
+                answer.set_exception(error)
+
+    def check(self) -> None:
+        now = time.monotonic()
+        if now - self._checked < min(2.0, self.patience / 4):
+            return
+        self._checked = now
+        if self._count():
+            self._roomy = now
+        elif now - self._roomy > self.patience:
+            raise ExecutorLostError(
+                f"no node of the Ray cluster has had room for a trial for {self.patience:g} s (patience=). Resume the "
+                "search when there is one, or with another executor"
+            )
 
     def alive(self) -> bool:
         if self.lost:
             return False
         try:
-            return bool(self._ray.is_initialized() and within(5.0, self._ray.cluster_resources).get("CPU", 0) > 0)
+            return bool(self._ray.is_initialized() and within(min(5.0, self.patience), self._ray.cluster_resources))
         except Exception:
             return False
+
+    def abandon(self) -> None:
+        """End the workers that still run trials."""
+        tasks, self._pending = list(self._pending.values()), {}
+        for task in () if self.lost else tasks:
+            with contextlib.suppress(Exception):
+                self.unless_lost(partial(self._ray.cancel, task, force=True))
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -183,9 +298,9 @@ class _Ray(Cluster):
             self._ray.put(0)  # in the store of this node, which its raylet keeps
 
         def watch() -> None:
-            while not done.wait(self._patience / 4):
+            while not done.wait(self.patience / 4):
                 answer = started(asked)  # an error is an answer too
-                if not wait([answer], timeout=self._patience).done and not done.is_set():
+                if not wait([answer], timeout=self.patience).done and not done.is_set():
                     self._give_up()
                     return
 
@@ -196,10 +311,9 @@ class _Ray(Cluster):
             done.set()
 
     def _give_up(self) -> None:
-        self.lost = _silent(self._patience)
-        self._given_up.set_result(None)
-        for callback in list(self._pending):
-            callback(_Lost())
+        self.lost = _silent(self.patience)
+        with contextlib.suppress(InvalidStateError):
+            self._given_up.set_result(None)
 
     def unless_lost(self, task: Callable[[], Any]) -> Any:
         """Return the result of a task or raise its error. Raises `ConnectionError` once the cluster is given up."""
@@ -209,64 +323,34 @@ class _Ray(Cluster):
             raise ConnectionError
         return answer.result()
 
-    def pool(self) -> Any:
-        """The actors, started with the first call: what they import takes them seconds."""
-        if self._pool is None:
-            from joblib.pool import MemmappingPool, PicklingPool
-            from ray.util.multiprocessing.pool import Pool
 
-            PicklingPool.__bases__ = (Pool,)  # as Ray's own does
-            self._pool = self.unless_lost(lambda: MemmappingPool(self.workers, ray_remote_args=self._arguments))
-        return self._pool
+class _Stored(Parcel):
+    """A parcel in Ray's store, which a process fetches when it loads the job."""
 
-    def end_pool(self) -> None:
-        """Kill the actors.
+    def __init__(self, name: bytes, sent: Any) -> None:
+        super().__init__(b"", name)
+        self._sent = sent
 
-        Ray would ask them to stop, which those that may be restarted answer with error messages.
-        """
-        pool, self._pool = self._pool, None
-        if pool is None:
-            return
-        actors, pool._actor_pool = pool._actor_pool, []
-        for actor, _ in () if self.lost else actors:
-            with contextlib.suppress(Exception):
-                self.unless_lost(partial(self._ray.kill, actor))
-        with contextlib.suppress(Exception):
-            pool.terminate()
+    @property
+    def content(self) -> bytes | memoryview:
+        import ray
 
-    def submitted(self, callback: Any, submit: Callable[[], Any]) -> Any:
-        """Submit a task, whose callback is called when the cluster is given up too."""
-        if callback is not None:
-            self._pending.add(callback)
-        return self.unless_lost(submit)
+        fetched: Parcel = ray.get(self._sent)
+        return fetched.content
+
+    def __reduce_ex__(self, _: Any) -> tuple[Any, ...]:  # copies: data that travel
+        return _Stored, (self.name, self._sent)
 
 
-def _ray_backend(cluster: _Ray) -> Any:
-    from ray.util.joblib.ray_backend import RayBackend
+def _run(parcel: _Stored, trials: tuple[Trial, ...], manners: Manners) -> Any:
+    with kept_for(_KEPT_SECONDS, parcel.name):
+        return run_trials(parcel, trials, manners)
 
-    class PinnedRayBackend(RayBackend):  # type: ignore[misc]
-        """Ray's backend with actors that stay. It gives results in the order of arrival, but does not declare that."""
 
-        supports_return_generator = True
+def _greet(parcel: _Stored, manners: Manners) -> Any:
+    with kept_for(_KEPT_SECONDS, parcel.name):
+        return greet(parcel, manners)
 
-        def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:
-            self._pool, self.parallel = cluster.pool(), parallel
-            return n_jobs
 
-        def submit(self, func: Any, callback: Any = None) -> Any:
-            return cluster.submitted(callback, lambda: super(PinnedRayBackend, self).submit(func, callback))
-
-        def retrieve_result_callback(self, result: Any) -> Any:
-            if isinstance(result, _Lost):
-                raise ConnectionError
-            return super().retrieve_result_callback(result)
-
-        def terminate(self) -> None:
-            self._pool = None
-            self.reset_batch_stats()
-
-        def abort_everything(self, ensure_ready: bool = True) -> None:  # noqa: ARG002, FBT
-            cluster.end_pool()  # with what still runs in it
-            self.terminate()
-
-    return PinnedRayBackend()
+def _nothing() -> None:
+    """For which a cluster that grows starts a node."""

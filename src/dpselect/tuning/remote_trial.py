@@ -7,12 +7,14 @@ job travel inside objects whose `repr` says nothing.
 from __future__ import annotations
 
 import os
+import pickle
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from dpselect.privacy.boundary import SharedPatch, silence
 from dpselect.randomness.process import this_process
@@ -22,7 +24,7 @@ from dpselect.tuning.supervised import ChildDiedError, check_child, perform, sto
 from dpselect.tuning.trial import Job
 from dpselect.tuning.worker_check import Unequal, UnequalWorkerError, unpacked
 
-__all__ = ["Manners", "Parcel", "Trial", "forget", "greet", "quietly", "run_trial"]
+__all__ = ["Answer", "Manners", "Parcel", "Trial", "forget", "greet", "kept_for", "quietly", "run_trial", "run_trials"]
 
 
 @dataclass(frozen=True)
@@ -45,16 +47,27 @@ _made_here: Final[dict[bytes, object]] = {}
 class Parcel:
     """A pickled job, named by random bytes. Its `repr` is a constant. It is made in the process of the tuner."""
 
-    def __init__(self, content: bytes) -> None:
-        self.name = secrets.token_bytes(16)
-        self.content = content
-        _made_here[self.name] = this_process()  # copies: whether this process made a parcel
+    def __init__(self, content: bytes | memoryview, name: bytes | None = None) -> None:
+        self.name = secrets.token_bytes(16) if name is None else name
+        self._content = content
+        if name is None:
+            _made_here[self.name] = this_process()  # copies: whether this process made a parcel
+
+    @property
+    def content(self) -> bytes | memoryview:
+        """The packed job."""
+        return self._content
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:  # copies: data that travel
+        """Without copies where pickles have buffers of their own, as those of Dask and Ray."""
+        content = self._content if protocol < 5 else pickle.PickleBuffer(self._content)
+        return Parcel, (content, self.name)
 
     def __repr__(self) -> str:
         return "<job>"
 
     def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + len(self.content)
+        return object.__sizeof__(self) + len(self._content)
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,8 +103,22 @@ def greet(parcel: Parcel, manners: Manners) -> Unequal | None:
         return None if job is None else Unequal()
 
 
+@dataclass(frozen=True, repr=False)
+class Answer:
+    """The results of some trials, and the seconds that all of them took."""
+
+    attempts: tuple[Attempt, ...]
+    seconds: float
+
+
 def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Attempt | Unequal | None:
-    """Run one trial. None: this worker cannot load the job, which says nothing about the trial. A text: what differs.
+    """Run one trial, see `run_trials`."""
+    answer = run_trials(parcel, (trial,), manners)
+    return answer.attempts[0] if isinstance(answer, Answer) else answer
+
+
+def run_trials(parcel: Parcel, trials: tuple[Trial, ...], manners: Manners) -> Answer | Unequal | None:
+    """Run trials, one after another. None: this worker cannot load the job, which says nothing about them.
 
     Anything else the objective raises to get out (`SystemExit`, say) means here what it means in a process of its own:
     the attempt is lost.
@@ -101,13 +128,19 @@ def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Attempt | Unequ
     with quietly(manners):
         try:
             job = _job(parcel)
-            if job is None:
-                return None
-            return Attempt(trial.index, perform(job, trial.index, trial.key))
         except UnequalWorkerError as error:
             return Unequal(error)
-        except BaseException:
-            return Attempt(trial.index, lost=True)
+        if job is None:
+            return None
+        started, attempts = time.monotonic(), []
+        for trial in trials:
+            try:
+                attempts.append(Attempt(trial.index, perform(job, trial.index, trial.key)))
+            except UnequalWorkerError as error:
+                return Unequal(error)
+            except BaseException:
+                attempts.append(Attempt(trial.index, lost=True))
+        return Answer(tuple(attempts), time.monotonic() - started)
 
 
 def forget(name: bytes) -> None:
@@ -116,6 +149,36 @@ def forget(name: bytes) -> None:
         job = _jobs.pop(name, None)
     if job is not None:
         stop_children(job)
+
+
+_idle_since: Final[dict[bytes, float]] = {}
+"""When the last task of a job ended here, 0 while one runs."""
+_idling: Final = threading.Lock()
+
+
+@contextmanager
+def kept_for(seconds: float, name: bytes) -> Iterator[None]:
+    """Drop the job that is used within when it has not been used again for so many seconds."""
+    with _idling:
+        first = name not in _idle_since
+        _idle_since[name] = 0.0
+    try:
+        yield
+    finally:
+        _idle_since[name] = time.monotonic()
+        if first:
+            threading.Thread(target=_drop_when_idle, args=(name, seconds), name="dpselect-idle", daemon=True).start()
+
+
+def _drop_when_idle(name: bytes, seconds: float) -> None:
+    while True:
+        time.sleep(seconds / 4)
+        with _idling:
+            since = _idle_since[name]
+            if since and time.monotonic() >= since + seconds:
+                del _idle_since[name]
+                forget(name)
+                return
 
 
 def _at_home(parcel: Parcel) -> bool:

@@ -34,6 +34,7 @@ __all__ = ["ExecutorLostError", "Unequal", "UnequalWorkerError", "build_here", "
 
 _SHOWN: Final = 12
 _BLOCK: Final = 1 << 20
+_LENGTH_BYTES: Final = 8
 
 
 class ExecutorLostError(StudyError):
@@ -82,15 +83,18 @@ def expected_of(job: Job) -> dict[str, Any]:
 
 def packed(expected: dict[str, Any], pickled: bytes) -> bytes:
     """A pickled job with what it expects, as `unpacked` takes it."""
-    return pickle.dumps((expected, pickled))
+    head = pickle.dumps(expected)
+    return b"".join((len(head).to_bytes(_LENGTH_BYTES, "big"), head, pickled))
 
 
-def unpacked(shipped: bytes, *, proven: bool = False) -> Job:
+def unpacked(shipped: bytes | memoryview, *, proven: bool = False) -> Job:
     """The job, in a worker. Raises `UnequalWorkerError` that says what differs here, and anything that loading raises.
 
     `proven`: this process has been compared with what this job expects.
     """
-    expected, pickled = pickle.loads(shipped)
+    view = memoryview(shipped)  # a job may hold much data: no copies
+    start = _LENGTH_BYTES + int.from_bytes(view[:_LENGTH_BYTES], "big")
+    expected, pickled = pickle.loads(view[_LENGTH_BYTES:start]), view[start:]
     if proven:
         known: Job = pickle.loads(pickled)
         return known

@@ -104,8 +104,6 @@ def test_wrong_requests_name_their_argument(tmp_path):
     for by, message in (("nowhere", "by: "), ("income", "is the column of the values")):
         with pytest.raises(ArgumentError, match=message):
             open_column(path, "income", by=by)
-    with pytest.raises(ArgumentError, match="by: only for a file"):
-        open_column("sqlite:///people.db", "income", table="people", by="region")
     with open_column(path, "income", by="region") as source, pytest.raises(ArgumentError, match="give no groups"):
         columns_by_group(Column(source, **BOUNDS), ["north"] * 5, NAMED)
     with open_column(path, "income") as source, pytest.raises(ArgumentError, match="groups: need values in memory"):

@@ -26,6 +26,7 @@ from dpselect.learners.rows import class_numbers, doubles, labels_of, public_cla
 from dpselect.learners.rule_classifier import RuleClassifier
 from dpselect.preprocessing.maps.row_map import MapOfRows
 from dpselect.privacy import Adjacency
+from dpselect.tables.frames import refuse_engine
 
 __all__ = [
     "Labels",
@@ -33,6 +34,7 @@ __all__ = [
     "public_rows",
     "read_labels",
     "refuse_columns_of_other_types",
+    "refuse_engines",
     "rows_taken",
     "sliceable",
 ]
@@ -56,6 +58,14 @@ class Labels:
         """The labels at these positions, of the same classes."""
         scored, taught, places = (part[positions] for part in (self.scored, self.taught, self.places))
         return Labels(scored, taught, places, self.classes, self.usable[positions])
+
+
+def refuse_engines(X: Any, y: Any, groups: Any, public: Any) -> None:
+    """Raise `ArgumentError` for the first of these whose rows are not in memory."""
+    pair = public if isinstance(public, (tuple, list)) else ()
+    given = [(X, "X"), (y, "y"), (groups, "groups"), *((part, "public_validation") for part in pair)]
+    for values, argument in given:
+        refuse_engine(values, argument)
 
 
 def sliceable(X: Any) -> Any:

@@ -33,6 +33,7 @@ from dpselect.integrations.sklearn.rows import (
     public_rows,
     read_labels,
     refuse_columns_of_other_types,
+    refuse_engines,
     sliceable,
 )
 from dpselect.integrations.sklearn.scaling import refuse_unused_bounds, warn_if_unscaled, with_declared_scale
@@ -242,6 +243,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             raise ArgumentError("estimator must be an estimator object, as in PrivateSearchCV(DPSGDClassifier(), ...)")
         refuse_unused_bounds(self.scale, self.bounds)
         expect_groups(groups, self.rows_per_group)
+        refuse_engines(X, y, groups, self.public_validation)
         if self.scale is not None:
             return self._fit_scaled(X, y, {"groups": groups, **params})
         refuse_columns_of_other_types(self.estimator, X)

@@ -147,7 +147,7 @@ def quantiles_by_group(
     Args:
         values: a `Column`, or the values that one takes, private: in memory, or of a file by `open_column`.
         groups: the group of each row, private: text, numbers or booleans. None for a column that
-            `open_column(file, column, by=...)` opened with its groups.
+            `open_column(file or URL, column, by=...)` opened with its groups.
         names: the names of the groups that are answered, public. Rows of other groups take no part.
         qs: the quantiles, each from 0 to 1, in any order and with repeats, public.
         epsilon: the privacy cost of all answers together, from 2**-30 to 2**20. Under "replace_one" it is at least

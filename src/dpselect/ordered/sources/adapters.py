@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import tee
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -21,9 +21,11 @@ from dpselect.ordered.sources.counted_ranks import CountedRanks
 from dpselect.ordered.sources.engine_column import engine_column
 from dpselect.ordered.sources.sql_counts import Query, SqlCounts, ask, duckdb_query, quoted
 from dpselect.ordered.sources.sql_fates import number_counts
+from dpselect.ordered.sources.sql_groups import SqlGroups
 from dpselect.ordered.sources.sql_types import sql_type
 from dpselect.tables.column_cells import text_chunks
 from dpselect.tables.fates import NO_FATES, block_fates, is_missing_text, tally, text_fates
+from dpselect.tables.frames import only_column, refuse_engine
 from dpselect.tables.kinds.each_cell import text_of
 from dpselect.tables.number_blocks import Block, block_of, blocks_of, chunk_of, present_in
 from dpselect.tables.plain_lists import LARGEST
@@ -163,7 +165,8 @@ class SqlTable:
     It is None for a column that has an order by categories only. If `unit` is given, the numbers are timestamps,
     counted in it since 1970. `zone` is the time zone of their type: instants are in UTC. `text_of` is the same for what
     names a category, or None if nothing does. If `any_type`, a cell may hold a value of another type than the column's,
-    as in SQLite. `fence` follows the table's name in statements (see `SqlType`).
+    as in SQLite. `fence` follows the table's name in statements (see `SqlType`). `groups` is the column that splits the
+    rows. `rows` is in place of the table in statements if only some of its rows are meant.
     """
 
     query: Query
@@ -176,6 +179,19 @@ class SqlTable:
     zone: str | None = None
     any_type: bool = False
     fence: str = ""
+    groups: SqlGroups | None = None
+    rows: str = ""
+
+    @property
+    def _rows(self) -> str:
+        return self.rows or quoted(self.table)
+
+    def by_group(self, named: Categories) -> list[SqlTable]:
+        """The column of each group's rows, if the table was opened with `groups`."""
+        if self.groups is None:
+            raise ArgumentError(f"groups: open the table with open_column(..., {self.column!r}, by=...)")
+        parts = [self.groups.part(named, group) for group in range(named.size)]
+        return [replace(self, rows=rows, query=query, groups=None) for rows, query in parts]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -189,7 +205,7 @@ class SqlTable:
         """Ranks from the engine."""
         kind = "f" if self.dtype.kind == "f" else "i"
         inner = domain if self.unit is None else Ticks(domain, self.unit)
-        return CountedRanks(SqlCounts(self.query, self._number(), quoted(self.table) + self.fence, kind), inner, kind)
+        return CountedRanks(SqlCounts(self.query, self._number(), self._rows + self.fence, kind), inner, kind)
 
     def counted(self, named: Categories) -> Callable[[], NDArray[np.int64]]:
         """Counts the rows of each category. Texts and integers are read as the cells of a file are."""
@@ -213,7 +229,7 @@ class SqlTable:
         by = f"{text}, typeof({column})" if self.any_type else text
 
         def read() -> tuple[list[Any], NDArray[np.int64]]:
-            found = ask(self.query, f"SELECT {text}, count(*) FROM {quoted(self.table)} GROUP BY {by}", ())
+            found = ask(self.query, f"SELECT {text}, count(*) FROM {self._rows} GROUP BY {by}", ())
             return [text_of(cell) for cell, _ in found], np.array([int(rows) for _, rows in found], dtype=np.int64)
 
         return read
@@ -227,7 +243,7 @@ class SqlTable:
         """See `DataColumn.fates`. The engine counts them in one statement."""
         return number_counts(
             self.query,
-            quoted(self.table),
+            self._rows,
             cell=quoted(self.column) if self.any_type else self._number(),
             number=self._number(),
             ends=(low, high),
@@ -270,8 +286,8 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
         return counted
     if isinstance(values, (str, Path)):
         raise ArgumentError("values is a name: read a column of that file with open_column(file, column)")
-    if getattr(values, "ndim", 1) == 2 and hasattr(values, "columns"):
-        raise ArgumentError("values is a table: give one of its columns")
+    if not _is_relation(values):
+        values = _column_of(values)
     # the protocol last: it would ask a column of text for its type
     if isinstance(values, (SqlTable, TextColumn, ColumnSource)):
         source: ColumnSource = values
@@ -290,6 +306,12 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
     if assume_sorted:
         raise ArgumentError("assume_sorted needs values in memory")
     return source
+
+
+def _column_of(values: Any) -> Any:
+    """The column of a frame in memory with one. Other engines than those that count are refused by name."""
+    refuse_engine(values, "values")
+    return only_column(values, "values")
 
 
 def _pieces(part: Block) -> Iterator[Block]:
@@ -328,6 +350,11 @@ def _relation(relation: Any) -> SqlTable:
     return typed_table("duckdb", duckdb_query(plain), "rows", plain.columns[0], str(relation.types[0]))
 
 
+def grouped_table(source: SqlTable, by: SqlTable, engine: str) -> SqlTable:
+    """The column with the column of the same table that splits its rows. Raises for one that names no groups."""
+    return replace(source, groups=SqlGroups(engine, by.query, by.table, by.column, by.text_of))
+
+
 def typed_table(engine: str, query: Query, table: str, column: str, name: str) -> SqlTable:
     """A column by its engine's name for its type. Raises `ArgumentError` for a type that is not on the list."""
     kind = sql_type(engine, name, column)
@@ -341,6 +368,7 @@ def text_source(values: Any) -> CategorySource:
         return counted
     if _is_relation(values):
         return _relation(values)
+    values = _column_of(values)
     if isinstance(values, CategorySource):
         return values
     if isinstance(values, ColumnSource) or callable(values):

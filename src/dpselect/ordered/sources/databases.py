@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
-from dpselect.ordered.sources.adapters import SqlTable, typed_table
+from dpselect.ordered.sources.adapters import SqlTable, grouped_table, typed_table
 from dpselect.ordered.sources.declared_missing import refuse_for_typed, sql_without
 from dpselect.ordered.sources.opening import column_source
 from dpselect.ordered.sources.request import ColumnRequest
@@ -42,6 +42,8 @@ def _checked(opened: Callable[..., Any], url: str, request: ColumnRequest) -> It
     if request.table is None:
         _refuse_by_name(url, request)
         raise ArgumentError("table: an SQL URL needs the name of a table")
+    if request.by == request.column:
+        raise ArgumentError(f"by: {request.by!r} is the column of the values")
     with opened(url, request) as typed:
         named = f"column: {request.column!r} of {request.table} has one"
         refuse_for_typed(request.declared, named, zone=typed.zone is not None)
@@ -89,9 +91,21 @@ def _sqlalchemy(url: str, request: ColumnRequest) -> Iterator[SqlTable]:
                 named = {f"p{place}": value for place, value in enumerate(parameters)}
                 return connection.execute(sa.text(bound), named).fetchall()
 
-            yield typed_table(engine.dialect.name, query, table, column, kind)
+            name = engine.dialect.name
+            found = typed_table(name, query, table, column, kind)
+            if request.by is not None:
+                by = typed_table(name, query, table, request.by, _by_kind(url, engine, table, request.by))
+                found = grouped_table(found, by, name)
+            yield found
     finally:
         engine.dispose()
+
+
+def _by_kind(url: str, engine: Any, table: str, by: str) -> str:
+    kind = _reading(url, lambda: _type_name(engine, table, by))
+    if kind is None:
+        raise ArgumentError(f"by: there is no column {by!r} in {table!r}")
+    return str(kind)
 
 
 def _engine(url: str) -> Any:
@@ -150,21 +164,25 @@ def _duckdb(url: str, request: ColumnRequest) -> Iterator[SqlTable]:
     except ImportError:
         raise missing_extra("duckdb", "reading a DuckDB database") from None
 
-    table, column = request.table or "", request.column
+    table, columns = request.table or "", [request.column, *([] if request.by is None else [request.by])]
     try:
         connection = duckdb.connect(url.removeprefix("duckdb:///"), read_only=True)
     except duckdb.Error as error:
         raise ArgumentError(f"{url}: {why_not(error) or 'it cannot be opened'}") from None
     with connection:
         try:
-            relation = connection.sql(f"SELECT {quoted(column)} FROM {quoted(table)}")
+            kinds = [connection.sql(f"SELECT {quoted(each)} FROM {quoted(table)}").types[0] for each in columns]
         except duckdb.Error:
             _refuse_by_name(url, request)
-            raise ArgumentError(f"column: there is no {column!r} in a table {table!r}") from None
+            names = " or ".join(map(repr, columns))
+            raise ArgumentError(f"column: there is no {names} in a table {table!r}") from None
         connection.execute("BEGIN TRANSACTION")
 
         def query(statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
             bound = with_parameters(statement, lambda place: f"${place + 1}")
             return connection.execute(bound, list(parameters)).fetchall()
 
-        yield typed_table("duckdb", query, table, column, str(relation.types[0]))
+        found, *by = [
+            typed_table("duckdb", query, table, each, str(kind)) for each, kind in zip(columns, kinds, strict=True)
+        ]
+        yield grouped_table(found, by[0], "duckdb") if by else found

@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
 from dpselect.ordered.domains import Categories
-from dpselect.ordered.sources.adapters import DataColumn, TextColumn
+from dpselect.ordered.sources.adapters import DataColumn, SqlTable, TextColumn
 from dpselect.ordered.sources.declared import Column
 from dpselect.tables.categories import category
 from dpselect.tables.column_cells import text_chunks
+from dpselect.tables.frames import only_column, refuse_engine
 from dpselect.tables.number_blocks import Block
 
 __all__ = ["columns_by_group", "parse_names"]
 
 _STREAM: Final = (
-    "groups: need values in memory, or a column of a file from open_column(file, column, by=...). Tables of databases "
-    "and engines, and chunks, are not split"
+    "groups: need values in memory, or a column from open_column(file or URL, column, by=...). Columns of engines and "
+    "chunks are not split"
 )
 
 
@@ -55,6 +56,10 @@ def columns_by_group(column: Column, groups: Any, named: Categories) -> list[Col
     if opened and values.by_group is not None:
         if groups is not None:
             raise ArgumentError("groups: the column was opened with by=..., so give no groups")
+        parts: Sequence[Any] = values.by_group(named)
+    elif isinstance(values, SqlTable) and values.groups is not None:
+        if groups is not None:
+            raise ArgumentError("groups: the column was opened with by=..., so give no groups")
         parts = values.by_group(named)
     elif opened or callable(values) or isinstance(values, Iterator) or not isinstance(source, (DataColumn, TextColumn)):
         raise ArgumentError(_STREAM)
@@ -68,6 +73,8 @@ def columns_by_group(column: Column, groups: Any, named: Categories) -> list[Col
 def _parts_in_memory(
     source: DataColumn | TextColumn, groups: Any, named: Categories
 ) -> Sequence[DataColumn | TextColumn]:
+    refuse_engine(groups, "groups")
+    groups = only_column(groups, "groups")
     try:
         cells = text_chunks(groups)
     except (TypeError, ArgumentError):

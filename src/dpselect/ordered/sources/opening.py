@@ -72,7 +72,7 @@ def open_column(  # noqa: PLR0913
             cells are numbers.
         dates: the same as `kind="date"`.
         form: how the file is written. A database has none.
-        by: the column of the same file that holds the group of each row, for `quantiles_by_group`.
+        by: the column of the same file or table that holds the group of each row, for `quantiles_by_group`.
         declared: how the cells of a column without a type, or of text, are read: the attributes of
             `dpselect.tables.Declared`, such as `kind="date"` and `time_zone="Europe/Berlin"`. A column of another type
             takes `missing_values` alone. Dates are time stamps in UTC, durations are seconds, integers and booleans are
@@ -105,8 +105,6 @@ def open_column(  # noqa: PLR0913
         column=column, table=table, progress=progress, text=text, look=look, declared=cells, form=form, by=by
     )
     if is_url:
-        if by is not None:
-            raise ArgumentError("by: only for a file. Export the table, because columns of databases are not split")
         if form is not None:
             raise ArgumentError("form: only for a file; columns of a database have none")
         return COLUMN_SOURCES[f"{scheme}:" if f"{scheme}:" in COLUMN_SOURCES else "sql:"](where, request)
