@@ -68,9 +68,9 @@ class Quantiles(PublicDomain, Mechanism):
               costs (epsilon, `delta`), hardly more for many quantiles than for eight. It takes no weights.
             - "independent": m times `quantile`, at epsilon/m.
             - "auto": by the number of quantiles, epsilon, adjacency, the size of the domain and `expected_rows`. It
-              takes independent for one quantile, and tree for few rows and many quantiles on a small domain. Else it
-              takes joint, or recursive if joint would be slow or rows have weights. This is the choice with the least
-              error on nearly every column, not the one with the least proved error.
+              takes independent for one quantile. For few rows and many quantiles it takes tree on a small domain and
+              recursive on another one. Else it takes joint, or recursive if joint would be slow or rows have weights.
+              This is the choice with the least error on nearly every column, not the one with the least proved error.
             - "least_bound": the method with the least proved error for the worst column, of independent, recursive and
               joint (see `proved_best`). On most columns its values are further off than those of "auto".
         delta: for "slice" alone, which needs one above 0 and below 1. The other methods are pure.
@@ -144,7 +144,7 @@ class Quantiles(PublicDomain, Mechanism):
 
         The joint method, unless there are few rows for so many quantiles, and unless it is slow. The tree is better
         below about 3 m**2 rows at epsilon 1 (1.5 m**2 for replaced rows, where its noise is doubled and the joint
-        method's is not).
+        method's is not). On a larger domain, without a tree, the recursive method finds point masses from fewer rows.
         """
         count, size = len(self.increasing), self.size() if self._has_domain else None
         if self.method == "least_bound":
@@ -157,8 +157,8 @@ class Quantiles(PublicDomain, Mechanism):
             self.epsilon * self.expected_rows
             < (3.0 if self.adjacency is Adjacency.ADD_OR_REMOVE_ONE else 1.5) * count**2
         )
-        if few and size is not None and size <= MOST_CODES:
-            return "tree"
+        if few and size is not None:
+            return "tree" if size <= MOST_CODES else "recursive"
         return "joint" if METHODS["joint"](self._asked).quick and self.units == 1 else "recursive"
 
     def proved_best(self, domain_size: int, failure_probability: SupportsFloat = 0.05) -> tuple[str, float]:
@@ -174,7 +174,7 @@ class Quantiles(PublicDomain, Mechanism):
         >>> plan = Quantiles(epsilon=1.0, qs=[0.1, 0.25, 0.5, 0.75])
         >>> method, error = plan.proved_best(2**49)
         >>> plan.chosen, round(max(plan.rank_errors(2**49))), method, round(error)
-        ('joint', 406, 'independent', 276)
+        ('joint', 409, 'independent', 279)
         """
         size = integer("domain_size", domain_size, at_least=1)
         found: tuple[str, float] | None = None
@@ -288,7 +288,7 @@ class QuantilesRelease(Release):
         Rows at most the value: at least q n less the error. Rows below it: at most q n plus the error. With weights,
         both are in multiples of the largest one. From public parameters, and for tree and slice from noisy counts that
         are paid for. A recursive cut's own error adds to a weighted mean of those of the cuts around it. If ties are
-        broken at random, rows that are tied even then (m equal rows: about m/2**15 for floats) come on top.
+        broken at random, rows that are tied even then (m equal rows: about m/2**14 for floats) come on top.
         """
         failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
         drawn = DrawnCodes([], self.noisy_rows, self.tree)

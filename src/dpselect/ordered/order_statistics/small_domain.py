@@ -11,13 +11,11 @@ from dpselect.mechanisms.flipping import draw_permute_and_flip
 from dpselect.mechanisms.scores import read_scores
 from dpselect.ordered.domains import threshold_in
 from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn
+from dpselect.ordered.round_values import MOST_CODES
 from dpselect.ordered.sources.counted_ranks import CountedRanks
 from dpselect.randomness import RandomSource
 
 __all__ = ["MOST_CODES", "draw_flipped", "rows_below"]
-
-MOST_CODES = 1 << 12
-"""Domains of up to this many values count as small."""
 
 
 def draw_flipped(column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource) -> int:

@@ -13,6 +13,7 @@ from dpselect.ordered.order_statistics.methods.method import (
 )
 from dpselect.ordered.order_statistics.recursive import cut_rate, cutting_tree, equal_share, recursive_codes
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits
+from dpselect.ordered.round_values import measure_of, points_at_most
 from dpselect.ordered.sources.declared import Column
 from dpselect.privacy.composition import together
 from dpselect.privacy.output.amounts import epsilon_used
@@ -36,13 +37,14 @@ class Recursive(ProvedMethod):
 
     def rank_errors(self, size: int, failure: float) -> list[float]:
         """On the finer domain that breaks ties."""
-        return cut_errors(self, size << fine_bits(size), failure)
+        points = points_at_most(size)
+        return cut_errors(self, points << fine_bits(points), failure)
 
     def draw(self, column: Column, random: RandomSource) -> DrawnCodes:
         """The cuts, from the top down."""
-        size = column.domain.size
-        parts, bits = column.scattered(random), fine_bits(size)
+        parts, measure = column.scattered(random), measure_of(column.domain)
+        points, bits = measure.points, fine_bits(measure.points)
         if isinstance(parts, ScatteredColumn) and not parts.at_once:
-            read_around(parts.column, self, size)
-        codes = recursive_codes(parts, self.planned.cuts, size=size << bits, rates=self.planned.rates, random=random)
-        return DrawnCodes([code >> bits for code in codes])
+            read_around(parts.column, self, column.domain.size)
+        codes = recursive_codes(parts, self.planned.cuts, size=points << bits, rates=self.planned.rates, random=random)
+        return DrawnCodes([measure.code_at(code >> bits) for code in codes])
