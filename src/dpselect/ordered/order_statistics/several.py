@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, SupportsFloat, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, SupportsFloat, SupportsIndex, TypeVar, cast
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.mechanisms import Mechanism
@@ -30,6 +30,9 @@ from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Quantiles", "QuantilesRelease", "quantiles"]
 
@@ -293,6 +296,45 @@ class QuantilesRelease(Release):
         failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
         drawn = DrawnCodes([], self.noisy_rows, self.tree)
         return self.plan.as_asked(self.plan._drawn_by.released_errors(drawn, self.domain_size, failure))
+
+    def plot(
+        self, ax: Any = None, *, rows: SupportsIndex | None = None, failure_probability: SupportsFloat = 0.05
+    ) -> Axes:
+        """Plot the distribution function that these quantiles are on, with a band that holds the true one.
+
+        The band is that of `rank_errors` for the rows clipped to the bounds and rounded to the granularity. It holds
+        everywhere at once, except with `failure_probability`. It costs no privacy. This needs the extra "plot".
+
+        Args:
+            ax: axes of Matplotlib to draw on. None draws on those of a new figure.
+            rows: the number of rows, if anyone may know it (you must ensure this). Rank errors are counts of rows, so
+                without it there is no band.
+            failure_probability: how often the true function may leave the band, above 0 and below 1.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ArgumentError: if an argument does not fit, or `rows` are given for weighted rows.
+            MissingExtraError: if Matplotlib is not installed.
+
+        Example:
+            >>> from dpselect.randomness import keyed_source
+            >>> release = quantiles(range(10_000), qs=[0.25, 0.5, 0.75], lower=0, upper=9_999, epsilon=1.0,
+            ...                     random=keyed_source(1))
+            >>> axes = release.plot(rows=10_000)  # doctest: +SKIP
+        """
+        from dpselect.ordered.order_statistics.distribution_plot import plot_distribution
+
+        failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
+        count = None if rows is None else integer("rows", rows, at_least=1)
+        if count is not None and self.plan.units > 1:
+            raise ArgumentError("rows: the errors of weighted rows are no counts of rows, so leave it out")
+        errors = dict(zip(self.plan.qs, self.rank_errors(failure), strict=True))
+        values = dict(zip(self.plan.qs, self.value, strict=True))
+        increasing = self.plan.increasing
+        shares = None if count is None else [errors[q] / count for q in increasing]
+        return plot_distribution(ax, [float(q) for q in increasing], [values[q] for q in increasing], shares)
 
 
 @options_of(Quantiles, Column)
