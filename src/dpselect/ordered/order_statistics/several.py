@@ -143,11 +143,12 @@ class Quantiles(PublicDomain, Mechanism):
 
     @property
     def chosen(self) -> str:
-        """The method: that of "auto" from measurements.
+        """The method: that of "auto" from measurements (`benchmarks/quantiles_ties.py rule`).
 
-        The joint method, unless there are few rows for so many quantiles, and unless it is slow. The tree is better
-        below about 3 m**2 rows at epsilon 1 (1.5 m**2 for replaced rows, where its noise is doubled and the joint
-        method's is not). On a larger domain, without a tree, the recursive method finds point masses from fewer rows.
+        On a small domain it is the tree below about 3 m**2 rows over epsilon (1.5 m**2 for replaced rows, where its
+        noise is doubled and the joint method's is not). On a larger one it is the recursive method below 4 m**2, or
+        m**2, since that finds point masses from fewer rows than the joint one. Three quantiles are only two of its
+        levels, so they are better by it up to 40 m**2. Else it is the joint method, unless it is slow.
         """
         count, size = len(self.increasing), self.size() if self._has_domain else None
         if self.method == "least_bound":
@@ -156,12 +157,13 @@ class Quantiles(PublicDomain, Mechanism):
             return self.method
         if count == 1:
             return "independent"
-        few = (
-            self.epsilon * self.expected_rows
-            < (3.0 if self.adjacency is Adjacency.ADD_OR_REMOVE_ONE else 1.5) * count**2
-        )
-        if few and size is not None:
-            return "tree" if size <= MOST_CODES else "recursive"
+        work, added = self.epsilon * self.expected_rows / count**2, self.adjacency is Adjacency.ADD_OR_REMOVE_ONE
+        if size is not None and size <= MOST_CODES and work < (3.0 if added else 1.5):
+            return "tree"
+        if size is not None and size > MOST_CODES and work < (4.0 if added else 1.0):
+            return "recursive"
+        if count == 3 and added and work < 40.0:
+            return "recursive"
         return "joint" if METHODS["joint"](self._asked).quick and self.units == 1 else "recursive"
 
     def proved_best(self, domain_size: int, failure_probability: SupportsFloat = 0.05) -> tuple[str, float]:
