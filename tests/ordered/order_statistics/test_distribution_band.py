@@ -30,8 +30,7 @@ def test_the_band_holds_the_function_at_every_point(rows, shares, data):
         assert true <= (high[reached] if reached < len(values) else 1.0)
 
 
-def test_bounds_are_attained_and_rise():
-    """F of rows [1, 1, 2, 9] at the values 1, 2: an error less at either place is wrong."""
-    low, high = distribution_band([0.25, 0.5], [0.0, 0.25])
-    assert (round(low[0], 9), round(low[1], 9)) == (0.25, 0.25)
-    assert (round(high[0], 9), round(high[1], 9)) == (0.25, 0.75)
+def test_a_sharp_value_bounds_the_function_at_the_others():
+    low, high = distribution_band([0.25, 0.5, 0.75], [0.5, 0.0, 0.5])
+    assert [round(bound, 9) for bound in low] == [0.0, 0.5, 0.5]
+    assert [round(bound, 9) for bound in high] == [0.5, 0.5, 1.0]

@@ -78,8 +78,8 @@ class Quantiles(PublicDomain, Mechanism):
               joint (see `proved_best`). On most columns its values are further off than those of "auto".
         delta: for "slice" alone, which needs one above 0 and below 1. The other methods are pure.
         adjacency: which data sets are neighbours.
-        expected_rows: about how many rows there are, for "auto", public (you must ensure this). 1000 rows are expected
-            unless you know better.
+        expected_rows: about how many rows there are, public (you must ensure this). "auto" and "recursive" go by it. 1000
+            rows are expected unless you know better.
         units: how many units of rank a row counts at most: 1 without weights. A run takes it from the column.
         domain_size: the domain is 0 .. domain_size - 1, for "auto" and "least_bound" before there is a column. A run
             takes the domain of the column.
@@ -204,7 +204,7 @@ class Quantiles(PublicDomain, Mechanism):
     @property
     def _asked(self) -> AskedQuantiles:
         adjacency = parse_adjacency(self.adjacency)
-        return AskedQuantiles(self.increasing, self.epsilon, adjacency, self.units, self.delta)
+        return AskedQuantiles(self.increasing, self.epsilon, adjacency, self.units, self.delta, self.expected_rows)
 
     @cached_property
     def _drawn_by(self) -> QuantileMethod:
