@@ -70,15 +70,15 @@ class Quantiles(PublicDomain, Mechanism):
             - "slice" (Cohen, Lyu, Nelson, Sarlos, Stemmer 2022): a quantile in each slice of Reorder-Slice-Compute. It
               costs (epsilon, `delta`), hardly more for many quantiles than for eight. It takes no weights.
             - "independent": m times `quantile`, at epsilon/m.
-            - "auto": by the number of quantiles, epsilon, adjacency, the size of the domain and `expected_rows`. It
-              takes independent for one quantile. For few rows and many quantiles it takes tree on a small domain and
-              recursive on another one. Else it takes joint, or recursive if joint would be slow or rows have weights.
-              This is the choice with the least error on nearly every column, not the one with the least proved error.
+            - "auto": by the number of quantiles, epsilon, adjacency, domain and `expected_rows`. It takes independent
+              for one quantile. For few rows it takes tree on a small domain and recursive on another. Three quantiles
+              are recursive too, unless rows are replaced. Else it takes joint, or recursive if joint would be slow or
+              rows have weights. This has the least error on nearly every column, not the least proved error.
             - "least_bound": the method with the least proved error for the worst column, of independent, recursive and
               joint (see `proved_best`). On most columns its values are further off than those of "auto".
         delta: for "slice" alone, which needs one above 0 and below 1. The other methods are pure.
         adjacency: which data sets are neighbours.
-        expected_rows: about how many rows there are, public (you must ensure this). "auto" and "recursive" go by it. 1000
+        expected_rows: about how many rows there are, public (you must ensure this), for "auto" and "recursive". 1000
             rows are expected unless you know better.
         units: how many units of rank a row counts at most: 1 without weights. A run takes it from the column.
         domain_size: the domain is 0 .. domain_size - 1, for "auto" and "least_bound" before there is a column. A run
@@ -145,10 +145,11 @@ class Quantiles(PublicDomain, Mechanism):
     def chosen(self) -> str:
         """The method: that of "auto" from measurements (`benchmarks/quantiles_ties.py rule`).
 
-        On a small domain it is the tree below about 3 m**2 rows over epsilon (1.5 m**2 for replaced rows, where its
-        noise is doubled and the joint method's is not). On a larger one it is the recursive method below 4 m**2, or
-        m**2, since that finds point masses from fewer rows than the joint one. Three quantiles are only two of its
-        levels, so they are better by it up to 40 m**2. Else it is the joint method, unless it is slow.
+        On a small domain it is the tree below about 3 m**2 rows over epsilon. For replaced rows this is 1.5 m**2, since
+        they double the noise of the tree and not that of the joint method. On a larger domain it is the recursive
+        method below 4 m**2 rows over epsilon, or m**2 for replaced rows. It finds point masses from fewer rows than the
+        joint one. Three quantiles are only two of its levels, so they are better by it unless rows are replaced. Else
+        it is the joint method, unless it is slow.
         """
         count, size = len(self.increasing), self.size() if self._has_domain else None
         if self.method == "least_bound":
@@ -162,7 +163,7 @@ class Quantiles(PublicDomain, Mechanism):
             return "tree"
         if size is not None and size > MOST_CODES and work < (4.0 if added else 1.0):
             return "recursive"
-        if count == 3 and added and work < 40.0:
+        if count == 3 and added:
             return "recursive"
         return "joint" if METHODS["joint"](self._asked).quick and self.units == 1 else "recursive"
 
