@@ -16,7 +16,8 @@ def distribution_band(shares: Sequence[float], errors: Sequence[float]) -> tuple
     value i on, and at most high[i] below value i. So between value i and the next one it is from low[i] to high[i + 1].
 
     Let a value at share q be off by at most e. Then at least q - e of the rows are at most the value, and at most q + e
-    are below it. F increases, so the largest lower bound up to a value holds there, and the least upper bound from it on.
+    are below it. F increases, so the largest lower bound up to a value holds there. So does the least upper bound from
+    it on.
 
     >>> low, high = distribution_band([0.25, 0.5, 0.75], [0.05, 0.125, 0.375])
     >>> [round(bound, 3) for bound in low], [round(bound, 3) for bound in high]
