@@ -87,7 +87,9 @@ class CodeMeasure:
 
 
 def points_at_most(size: int) -> int:
-    """A bound on `CodeMeasure.points` for a domain of this many values.
+    """A bound on `CodeMeasure.points` for a domain of this many values. Stated rank errors use it.
+
+    Source: docs/theory/round-values.md, Theorem 3.
 
     >>> points_at_most(4096), points_at_most(1 << 20)
     (4096, 1572864)
@@ -102,7 +104,7 @@ def measure_of(domain: Domain) -> CodeMeasure:
     Each power with at most 2**20 multiples between the bounds has a share of half the number of codes, a third of that
     of the power below it. Timestamps, categories and the doubles of "float64" have equal weights.
 
-    Source: docs/theory/round-values.md.
+    Source: docs/theory/round-values.md, Theorem 1.
 
     >>> from dpselect.ordered.domains import WholeNumbers
     >>> measure = measure_of(WholeNumbers(0, 10**6))

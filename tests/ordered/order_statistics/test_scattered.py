@@ -52,6 +52,7 @@ class Scripted:
         return np.array([(2 * k + 1) * 2**63 // count for k in range(count)], dtype=np.uint64)
 
 
+@pytest.mark.theorem("docs/theory/round-values.md, Theorem 2", exact=True, loose="it states the noise, not a number")
 def test_a_row_is_anywhere_in_the_weight_of_its_code():
     """Code 4 of 10 has weight 6, so 24 places from 16 on: each is met by one of 24 evenly spaced words."""
     measure, code = CodeMeasure(10, -4, ((0.1, 5),)), np.array([4], dtype=np.uint64)

@@ -35,7 +35,10 @@ def fine_bits(points: int) -> int:
 def fine_codes(
     codes: NDArray[np.uint64], counts: NDArray[np.int64], measure: CodeMeasure, bits: int, random: RandomSource
 ) -> NDArray[np.uint64]:
-    """A random fine code for each of the `counts` rows of every code: any of the weight * 2**bits that it has."""
+    """A random fine code for each of the `counts` rows of every code: any of the weight * 2**bits that it has.
+
+    Source: docs/theory/round-values.md, Theorem 2.
+    """
     rows, shift = np.repeat(np.asarray(measure.starts(codes), dtype=np.uint64), counts), np.uint64(bits)
     if not bits:
         return rows
