@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from dpselect.ordered.domains import Timestamps, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import window_of
-from dpselect.ordered.order_statistics.scattered import ScatteredColumn, _high, fine_codes
-from dpselect.ordered.round_values import CodeMeasure
+from dpselect.ordered.order_statistics.scattered import ScatteredColumn, _high, fine_bits, fine_codes
+from dpselect.ordered.round_values import CodeMeasure, measure_of, points_at_most
 from dpselect.ordered.sources.columns import CountedColumn
+from dpselect.ordered.sources.declared import Column
 from dpselect.randomness import keyed_source
 
 
@@ -43,6 +45,18 @@ def fine_places_stay(rows, asked, measure, *, wide):
         assert window.after == np.sum(places > window.codes[-1])
         kept = np.repeat(window.codes, window.counts)
         assert np.array_equal(kept, places[window.before : len(places) - window.after])
+
+
+@pytest.mark.parametrize("size", [1, 4096, 4097, 6000, 3 << 40, 1 << 52, 1 << 63, 1 << 64])
+def test_a_run_has_no_more_places_than_its_stated_error_counts(size):
+    """Also with equal weights, such as those of timestamps: both use the bits of the largest measure."""
+    domain = Timestamps(0, size - 1, "s") if size < 1 << 62 else WholeNumbers(0, size - 1)
+    assert measure_of(domain).points <= points_at_most(size)
+    assert points_at_most(size) << fine_bits(size) <= max(1 << 64, points_at_most(size))
+    values = np.zeros(3, dtype="datetime64[s]")
+    if size < 1 << 62:
+        column = Column(values, lower=0, upper=size - 1)
+        assert column.scattered(keyed_source(1)).bits == fine_bits(column.domain.size)
 
 
 class Scripted:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpselect.ordered.domains import Codes
 from dpselect.ordered.order_statistics.intervals import RankedColumn, Window, window_of
-from dpselect.ordered.round_values import CodeMeasure
+from dpselect.ordered.round_values import CodeMeasure, points_at_most
 from dpselect.randomness import RandomSource
 
 __all__ = ["ColumnPart", "ScatteredColumn", "fine_bits", "fine_codes"]
@@ -27,9 +27,9 @@ _WHOLE = 1 << 22
 """Columns of up to this many rows are scattered at once."""
 
 
-def fine_bits(points: int) -> int:
-    """How many bits are left in 64 for places inside a point of the domain."""
-    return max(64 - (points - 1).bit_length(), 0)
+def fine_bits(size: int) -> int:
+    """How many bits are left in 64 for places inside a point of a domain of this many values, with any measure."""
+    return max(64 - (points_at_most(size) - 1).bit_length(), 0)
 
 
 def fine_codes(

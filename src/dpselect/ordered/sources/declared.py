@@ -140,7 +140,7 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
         Its codes are those of the points of `measure_of(domain)`, with `fine_bits` more.
         """
         measure, rows = measure_of(self.domain), self._read()
-        bits = fine_bits(measure.points)
+        bits = fine_bits(self.domain.size)
         if self.weights is None:
             return ScatteredColumn(rows, bits, random, measure)
         codes, units = rows

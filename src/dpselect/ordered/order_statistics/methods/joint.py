@@ -51,13 +51,13 @@ class Joint(ProvedMethod):
     def rank_errors(self, size: int, failure: float) -> list[float]:
         """The same for all quantiles."""
         count, points = len(self.asked.qs), points_at_most(size)
-        return [joint_error(count, points << joint_bits(points), self.planned.rates[0], failure)] * count
+        return [joint_error(count, points << joint_bits(size), self.planned.rates[0], failure)] * count
 
     def draw(self, column: Column, random: RandomSource) -> DrawnCodes:
         """One sequence."""
         ranked, measure = column.ranked(), measure_of(column.domain)
         points, (rate,) = measure.points, self.planned.rates
-        bits = joint_bits(points)
+        bits = joint_bits(column.domain.size)
         width = joint_width(len(self.asked.qs), points << bits, rate)
         if isinstance(ranked, PrefetchedColumn):
             ranked.prefetch(joint_spans(ranked.total, self.asked.qs, width + 1))

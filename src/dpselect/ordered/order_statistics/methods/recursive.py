@@ -45,13 +45,12 @@ class Recursive(ProvedMethod):
 
     def rank_errors(self, size: int, failure: float) -> list[float]:
         """On the finer domain that breaks ties."""
-        points = points_at_most(size)
-        return cut_errors(self, points << fine_bits(points), failure)
+        return cut_errors(self, points_at_most(size) << fine_bits(size), failure)
 
     def draw(self, column: Column, random: RandomSource) -> DrawnCodes:
         """The cuts, from the top down."""
         parts, measure = column.scattered(random), measure_of(column.domain)
-        points, bits = measure.points, fine_bits(measure.points)
+        points, bits = measure.points, fine_bits(column.domain.size)
         if isinstance(parts, ScatteredColumn) and not parts.at_once:
             read_around(parts.column, self, column.domain.size)
         codes = recursive_codes(parts, self.planned.cuts, size=points << bits, rates=self.planned.rates, random=random)

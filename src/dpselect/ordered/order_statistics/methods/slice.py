@@ -34,7 +34,7 @@ class Slice(QuantileMethod):
         """One code in each slice, and a noisy number of rows."""
         assert self.planned.slicing is not None
         parts, measure = column.scattered(random), measure_of(column.domain)
-        points, bits = measure.points, fine_bits(measure.points)
+        points, bits = measure.points, fine_bits(column.domain.size)
         codes, rows = slice_codes(parts, self.planned.slicing, size=points << bits, random=random)
         return DrawnCodes([measure.code_at(code >> bits) for code in codes], rows)
 
@@ -42,5 +42,5 @@ class Slice(QuantileMethod):
         """From the noisy number of rows."""
         assert drawn.rows is not None
         assert self.planned.slicing is not None
-        points = points_at_most(size)
-        return self.planned.slicing.rank_errors(points << fine_bits(points), failure, drawn.rows)
+        fine = points_at_most(size) << fine_bits(size)
+        return self.planned.slicing.rank_errors(fine, failure, drawn.rows)
