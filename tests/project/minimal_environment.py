@@ -55,6 +55,7 @@ NEEDS_EXTRA = {
     "dpselect.integrations.opacus.probe": "torch",
     "dpselect.integrations.opacus.row_batches": "torch",
     "dpselect.integrations.opacus.training": "torch",
+    "dpselect.ordered.order_statistics.distribution_plot": "plot",
     "dpselect.report.plots": "plot",
     "dpselect.report.trade_off": "plot",
     "dpselect.holdout.server.app": "server",

@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from dpselect.ordered.domains import Grid, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import SortedColumn, _choose_fast, _choose_slow, _sizes, draw_code
+from dpselect.ordered.round_values import CodeMeasure
 from dpselect.randomness import RandomSource, keyed_source
 from tests.ordered.order_statistics.one_cases import score
 
@@ -124,7 +125,7 @@ class Uniform:
 def test_both_choices_are_the_inverse_distribution_function(target):
     rows, size, rate = [3, 3, 4, 7, 11], 12, Fraction(1, 2)
     window = SortedColumn(np.array(rows), WholeNumbers(0, 11)).window(1, 5)
-    sizes = _sizes(window, size)
+    sizes = _sizes(window, CodeMeasure(size))
     assert sizes.tolist() == [3, 1, 0, 1, 2, 1, 3, 1, 0]  # below 3, 3, between 3 and 4, 4, ...
     pieces = np.repeat(np.arange(len(sizes)), sizes.astype(int))
     with mpmath.workdps(40):
@@ -137,9 +138,45 @@ def test_both_choices_are_the_inverse_distribution_function(target):
             assert _choose_fast(window, sizes, target, rate, Uniform(value)) in (expected, None)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=ROWS,
+    q=st.sampled_from(QS),
+    rate=st.sampled_from([Fraction(1, 7), Fraction(1), Fraction(40)]),
+    u=st.integers(0, 2**64 - 1),
+    weight=st.integers(1, 10**12),
+)
+def test_weighted_codes_are_drawn_in_proportion_to_their_weights(rows, q, rate, u, weight):
+    """By the exact inverse distribution function. The multiples of 4 from -3 to 8 weigh more."""
+    rows, size, measure = sorted(rows), 12, CodeMeasure(12, -3, ((0.25, weight),))
+    target, own = q * len(rows), [1 + weight * ((code - 3) % 4 == 0) for code in range(12)]
+    column, random = SortedColumn(np.array(rows, dtype=np.int64), WholeNumbers(0, 11)), Scripted(u)
+    drawn = draw_code(column, size=size, target=target, rate=rate, random=random, measure=measure)
+    with mpmath.workdps(60):
+        scores = [rate * score(rows, z, target) for z in range(size)]
+        weights = [w * mpmath.exp(mpmath.mpf(s.numerator) / s.denominator) for w, s in zip(own, scores, strict=True)]
+        point, running = mpmath.mpf(u) / 2**64 * sum(weights), list(itertools.accumulate(weights))
+        right = next(z for z in range(size) if running[z] > point)
+    counted = [(sum(x < z for x in rows), sum(x <= z for x in rows)) for z in range(size)]
+    assert counted[drawn] == counted[right]  # the same piece of equal scores
+
+
+def test_inside_a_piece_codes_have_the_shares_of_their_weights():
+    """Of 4000 draws from 10 codes without rows, code 4 has 6/15: a deviation of five is 155."""
+    random, measure = keyed_source(3), CodeMeasure(10, -4, ((0.1, 5),))
+    empty = SortedColumn(np.empty(0, dtype=np.int64), WholeNumbers(0, 9))
+    drawn = [
+        draw_code(empty, size=10, target=Fraction(0), rate=Fraction(1), random=random, measure=measure)
+        for _ in range(4000)
+    ]
+    found = np.bincount(drawn, minlength=10)
+    assert abs(found[4] - 1600) < 155
+    assert max(abs(np.delete(found, 4) - 4000 / 15)) < 80
+
+
 def test_an_undecided_piece_is_left_to_a_wider_window():
     window = SortedColumn(np.arange(100), WholeNumbers(0, 99)).window(40, 60)
-    sizes = _sizes(window, 100)
+    sizes = _sizes(window, CodeMeasure(100))
     for choose in (_choose_fast, _choose_slow):
         assert choose(window, sizes, Fraction(50), Fraction(1), Uniform(0)) is None
         assert choose(window, sizes, Fraction(50), Fraction(1), Uniform(2**64 - 1)) is None

@@ -51,7 +51,7 @@ def test_ends_are_drawn_at_the_rate_of_shifted_targets(monkeypatch, call):
     """Two draws at half of epsilon = 1, where one row moves all scores by one."""
     rates = []
 
-    def draw(column, *, size, target, rate, random):
+    def draw(column, *, size, target, rate, random, measure=None):
         rates.append(rate)
         return 0
 

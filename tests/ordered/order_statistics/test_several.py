@@ -228,13 +228,35 @@ FOUR = [0.1, 0.25, 0.5, 0.75]
 @pytest.mark.parametrize("qs", [FOUR, [0.25, 0.5, 0.75], [k / 10 for k in range(1, 10)]])
 @pytest.mark.parametrize("size", [1, 101, 1 << 49, 1 << 70])
 def test_the_least_bound_is_the_least_that_a_method_proves(qs, size):
-    """Four quantiles by the joint method are proved to be within 406 ranks, and independent ones within 277."""
+    """Four quantiles by the joint method are proved to be within 409 ranks, and independent ones within 279."""
     plan = Quantiles(epsilon=1.0, qs=qs, domain_size=size)
     method, error = plan.proved_best(size)
     assert max(Quantiles(epsilon=1.0, qs=qs, method=method).rank_errors(size)) == error
     for other in ("joint", "recursive", "independent") if size <= 1 << 64 else ("independent",):
         assert error <= max(Quantiles(epsilon=1.0, qs=qs, method=other).rank_errors(size))
     assert Quantiles(epsilon=1.0, qs=qs, domain_size=size, method="least_bound").chosen == method
+
+
+@pytest.mark.parametrize(
+    ("count", "rows", "size", "adjacency", "method"),
+    [
+        (9, 2000, 1 << 49, "add_or_remove_one", "recursive"),
+        (9, 4000, 1 << 49, "add_or_remove_one", "joint"),
+        (9, 500, 1 << 49, "replace_one", "recursive"),
+        (9, 1000, 1 << 49, "replace_one", "joint"),
+        (9, 2000, 4096, "add_or_remove_one", "tree"),
+        (9, 2500, 4096, "add_or_remove_one", "joint"),
+        (3, 3000, 4096, "add_or_remove_one", "recursive"),
+        (3, 10**6, 1 << 49, "add_or_remove_one", "recursive"),
+        (3, 3000, 1 << 49, "replace_one", "joint"),
+        (2, 2000, 1 << 49, "add_or_remove_one", "joint"),
+    ],
+)
+def test_auto_goes_by_the_expected_rows_a_quantile(count, rows, size, adjacency, method):
+    """At epsilon 0.1, with the constants of `benchmarks/quantiles_ties.py rule`."""
+    qs = [(k + 1) / (count + 1) for k in range(count)]
+    plan = Quantiles(epsilon=0.1, qs=qs, domain_size=size, expected_rows=rows, adjacency=adjacency)
+    assert plan.chosen == method
 
 
 def test_the_least_bound_is_found_for_the_columns_own_domain_and_weights():

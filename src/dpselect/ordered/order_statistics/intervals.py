@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.ordered.domains import Codes, Domain, threshold_in
+from dpselect.ordered.round_values import CodeMeasure
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 
@@ -130,32 +131,48 @@ class SortedColumn:
         return bisect_left(self.values, threshold, low, high)
 
 
-def draw_code(column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource) -> int:
-    """Code z in 0 .. size-1 with probability proportional to exp(rate * score(z)), exactly.
+def draw_code(
+    column: RankedColumn,
+    *,
+    size: int,
+    target: Fraction,
+    rate: Fraction,
+    random: RandomSource,
+    measure: CodeMeasure | None = None,
+) -> int:
+    """Code z in 0 .. size-1 with probability proportional to weight(z) * exp(rate * score(z)), exactly.
 
-    score(z) = min(rows with code <= z - target, target - rows with code < z). The privacy of the draw depends on how
-    `target` and the scores move between neighbours: see `quantile_rate`.
+    The weights are those of the public `measure`, or equal. score(z) = min(rows with code <= z - target, target - rows
+    with code < z). The privacy of the draw depends on how `target` and the scores move between neighbours: see
+    `quantile_rate`.
 
-    With the target in [0, total] some code has a score >= 0: that of the row whose rank is target, rounded up. So it
-    has a weight of at least 1. The codes further than w ranks away have at most size * exp(-rate * w). A target outside
-    lowers all scores by its distance to the next end.
+    With the target in [0, total] some code has a score >= 0: that of the row whose rank is target, rounded up. Its
+    weight is at least 1. The codes further than w ranks away have at most exp(-rate * w) times that of all codes.
+    A target outside lowers all scores by its distance to the next end.
     """
-    return draw_ranked(column, size=size, target=target, rate=rate, random=random)[0]
+    return draw_ranked(column, size=size, target=target, rate=rate, random=random, measure=measure)[0]
 
 
 def draw_ranked(
-    column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource
+    column: RankedColumn,
+    *,
+    size: int,
+    target: Fraction,
+    rate: Fraction,
+    random: RandomSource,
+    measure: CodeMeasure | None = None,
 ) -> tuple[int, int]:
     """`draw_code`, and how many rows are at most that code. The second number is secret."""
-    uniform = LazyUniform(random)
-    width = math.ceil((math.log(size) + ASIDE) / float(rate)) + 2
+    weighed = CodeMeasure(size) if measure is None else measure
+    uniform, points = LazyUniform(random), weighed.points
+    width = math.ceil((math.log(points) + ASIDE) / float(rate)) + 2
     nearest = min(max(target, Fraction(0)), Fraction(column.total))
     low, high = math.floor(nearest), math.ceil(nearest)
     while True:
         window = column.window(low - width, high + width)
         if not len(window.codes):
-            return random.below(size), 0
-        sizes = _sizes(window, size)
+            return weighed.code_at(random.below(points)), 0
+        sizes = _sizes(window, weighed)
         piece = _choose_fast(window, sizes, target, rate, uniform)
         if piece is None:
             piece = _choose_slow(window, sizes, target, rate, uniform)
@@ -163,20 +180,24 @@ def draw_ranked(
             # pieces alternate: what is below the first code, a code, what is between it and the next, ...
             codes = (piece + 1) // 2  # searches: wider windows, more bits of lazy numbers: part of the draw
             start = int(window.codes[codes - 1]) + 1 - piece % 2 if piece else 0
-            return start + random.below(int(sizes[piece])), window.before + int(window.counts[:codes].sum())
+            at_most = window.before + int(window.counts[:codes].sum())
+            return weighed.code_at(weighed.start(start) + random.below(int(sizes[piece]))), at_most
         width *= 16  # searches: wider windows, more bits of lazy numbers: part of the draw
 
 
-def _sizes(window: Window, size: int) -> Codes:
-    """How many codes there are below the first one of the window, at it, between it and the next, ..."""
+def _sizes(window: Window, measure: CodeMeasure) -> Codes:
+    """The weight of the codes below the first one of the window, at it, between it and the next, ..."""
     codes = window.codes
-    if isinstance(codes, list):
-        gaps = [b - a - 1 for a, b in pairwise([*codes, size])]
+    if isinstance(codes, list) and not measure.levels:
+        gaps = [b - a - 1 for a, b in pairwise([*codes, measure.size])]
         return [codes[0], *(part for gap in gaps for part in (1, gap))]
-    sizes = np.ones(2 * len(codes) + 1, dtype=np.uint64)
-    sizes[0] = codes[0]
-    sizes[2:-1:2] = np.diff(codes) - np.uint64(1)
-    sizes[-1] = size - 1 - int(codes[-1])
+    exact = np.asarray(codes, dtype=np.uint64)
+    starts, own = np.asarray(measure.starts(exact)), measure.weights(exact)
+    sizes = np.empty(2 * len(exact) + 1, dtype=np.uint64)
+    sizes[0] = starts[0]
+    sizes[1::2] = own
+    sizes[2:-1:2] = np.diff(starts) - own[:-1]
+    sizes[-1] = measure.points - int(starts[-1]) - int(own[-1])
     return sizes
 
 

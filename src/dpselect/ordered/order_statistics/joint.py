@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from dpselect.numerics.search import Array, last_true
 from dpselect.ordered.order_statistics.equal_scores import relative_coin
 from dpselect.ordered.order_statistics.intervals import ASIDE, RankedColumn
+from dpselect.ordered.round_values import points_at_most
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import Enclosure, coin, exponential_enclosure
@@ -42,12 +43,12 @@ _RARE = Fraction(1, 2**30)
 
 
 def joint_bits(size: int) -> int:
-    """How many bits a row's random place inside its code has: 64 with those of the code, and never below 32.
+    """How many bits a row's random place inside a point has: 64 with those of the points, and never below 32.
 
     Sequences are found by their weights in double precision. Many rows at one place would leave only sequences whose
     weights are too small for that, and 2**32 places hold any column.
     """
-    return max(64 - (size - 1).bit_length(), 32)
+    return max(64 - (points_at_most(size) - 1).bit_length(), 32)
 
 
 def joint_rate(qs: Sequence[Fraction], epsilon: Fraction, adjacency: Adjacency) -> Fraction:

@@ -14,6 +14,7 @@ from dpselect.mechanisms import Mechanism, bounded_range
 from dpselect.ordered.domains import exact_decimal
 from dpselect.ordered.order_statistics.intervals import draw_code
 from dpselect.ordered.order_statistics.small_domain import MOST_CODES, MOST_PARTS, draw_flipped
+from dpselect.ordered.round_values import measure_of, points_at_most
 from dpselect.ordered.sources.declared import Column
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
@@ -56,11 +57,13 @@ class QuantileRelease(Release):
         count in multiples of the largest weight. Nothing is paid for this: it holds for every column. Ranks are those
         of the rows rounded to the granularity.
         """
-        return rank_error(self.domain_size, self.rate, failure_probability) / self.units
+        return rank_error(points_at_most(self.domain_size), self.rate, failure_probability) / self.units
 
 
 def rank_error(domain_size: int, rate: Fraction, failure_probability: SupportsFloat = 0.05) -> float:
     """log((domain_size - 1)/failure_probability)/rate, rounded up: how far the exponential mechanism's rank may be off.
+
+    With unequal weights `domain_size` is the weight of all codes over the least one (`points_at_most`).
 
     The code of the row with rank q n has a score of at least 0 and so weight at least 1. The other codes with a score
     of -a or less have at most weight exp(-rate a) each. Permute-and-flip takes such a code only if its coin of that
@@ -140,7 +143,8 @@ class Quantile(Mechanism):
         epsilon: the privacy cost, from 2**-30 to 2**20.
         mechanism: one of
 
-            - "exponential": z with probability proportional to exp(rate * score(z)), exactly. The score is how many
+            - "exponential": z with probability proportional to w(z) exp(rate * score(z)), exactly. The weights w are
+              public: more for round numbers on a large domain (docs/theory/round-values.md). The score is how many
               ranks z is away from being a q-quantile, negative. `quantile_rate` has the score, the rate and the proof.
               The guarantee has range epsilon: it is pure, and it composes well.
             - "permute_and_flip": the same scores and rate on a domain of at most 4096 values, with a q of a denominator
@@ -202,7 +206,8 @@ class Quantile(Mechanism):
 
     def prepared(self, column: Column) -> Callable[[RandomSource], Any]:
         """The value for one column."""
-        draw = draw_flipped if self.mechanism == "permute_and_flip" else draw_code
+        flipped = self.mechanism == "permute_and_flip"
+        draw = draw_flipped if flipped else partial(draw_code, measure=measure_of(column.domain))
         rate, size = self._rate(column), column.domain.size
 
         def run(random: RandomSource) -> Any:

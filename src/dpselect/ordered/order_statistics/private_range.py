@@ -13,6 +13,7 @@ from dpselect.mechanisms import Mechanism
 from dpselect.ordered.domains import Binades
 from dpselect.ordered.order_statistics.intervals import draw_code
 from dpselect.ordered.order_statistics.one import Quantile, parse_epsilon, parse_quantile, quantile_rate, rank_error
+from dpselect.ordered.round_values import measure_of, points_at_most
 from dpselect.ordered.sources.adapters import read_values
 from dpselect.ordered.sources.columns import PaddedColumn
 from dpselect.ordered.sources.declared import Column
@@ -31,7 +32,7 @@ def _end(
 ) -> tuple[Fraction, Fraction]:
     """The rate of either end, and by how many ranks it is off at most except with half of `failure`."""
     rate = quantile_rate(q, epsilon_used(epsilon) / 2, adjacency, units=units, shifted=True)
-    return rate, Fraction(rank_error(size, rate, failure / 2.0))
+    return rate, Fraction(rank_error(points_at_most(size), rate, failure / 2.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +181,7 @@ def quantile_interval(
     failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
     column = Column.of(values, options)
     one = Quantile(q=fraction, epsilon=epsilon / 2.0, mechanism="exponential", **options).guarantee
-    domain = column.domain
+    domain, measure = column.domain, measure_of(column.domain)
     rate, shift = _end(fraction, epsilon, failure, one.adjacency, domain.size, column.units)
 
     def run() -> tuple[Any, Any]:
@@ -188,7 +189,7 @@ def quantile_interval(
         padded = PaddedColumn(column.ranked(), domain.size, math.ceil(shift))
         middle = fraction * padded.column.total + padded.pad
         codes = sorted(
-            draw_code(padded, size=domain.size, target=target, rate=rate, random=source)
+            draw_code(padded, size=domain.size, target=target, rate=rate, random=source, measure=measure)
             for target in (middle - shift, middle + shift)
         )
         return (domain.decode(codes[0]), domain.decode(codes[1]))

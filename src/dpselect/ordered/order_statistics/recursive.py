@@ -14,7 +14,7 @@ from dpselect.privacy import Adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
 
-__all__ = ["Cut", "cut_rate", "cutting_tree", "equal_share", "recursive_codes"]
+__all__ = ["Cut", "cut_rate", "cutting_tree", "equal_share", "level_shares", "recursive_codes"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,20 @@ def equal_share(epsilon: float, parts: int) -> float:
     """
     share = epsilon / parts
     return share if Fraction(share) * parts <= epsilon_used(epsilon) else math.nextafter(share, 0.0)
+
+
+def level_shares(epsilon: float, levels: int, fade: Fraction) -> list[float]:
+    """Float64 shares, each `fade` times the one before, with a sum of at most epsilon.
+
+    >>> [round(share, 3) for share in level_shares(1.0, 3, Fraction(1, 2))], level_shares(1.0, 2, Fraction(1))
+    ([0.571, 0.286, 0.143], [0.5, 0.5])
+    """
+    if fade == 1:
+        return [equal_share(epsilon, levels)] * levels
+    # a float64 stands for its shortest decimal when it is charged, which may be above it
+    whole = epsilon_used(epsilon) * (1 - Fraction(1, 2**40))
+    parts = [fade**level for level in range(levels)]
+    return [float(whole * part / sum(parts)) for part in parts]
 
 
 def recursive_codes(

@@ -1,8 +1,8 @@
 """Ties broken at random: every row falls at a uniform place inside its code.
 
 If a column is cut at a quantile, a value that many rows share must be cut too, or the ranks on both sides are off. So a
-code becomes 2**bits finer ones and every row takes one of them at random. The fine places are drawn when a rank is
-first looked at and stay what they were: the law is that of drawing them for all rows at once.
+code of weight w becomes w * 2**bits finer ones and every row takes one of them at random. The fine places are drawn
+when a rank is first looked at and stay what they were: the law is that of drawing them for all rows at once.
 
 Privacy: the fine place of a row is noise of its own, so one row more or less is one fine row more or less. Anything
 that is private for the fine rows is private for the rows.
@@ -18,17 +18,43 @@ from numpy.typing import NDArray
 
 from dpselect.ordered.domains import Codes
 from dpselect.ordered.order_statistics.intervals import RankedColumn, Window, window_of
+from dpselect.ordered.round_values import CodeMeasure, points_at_most
 from dpselect.randomness import RandomSource
 
-__all__ = ["ColumnPart", "ScatteredColumn", "fine_bits"]
+__all__ = ["ColumnPart", "ScatteredColumn", "fine_bits", "fine_codes"]
 
 _WHOLE = 1 << 22
 """Columns of up to this many rows are scattered at once."""
 
 
 def fine_bits(size: int) -> int:
-    """How many bits are left in 64 for places inside a code."""
-    return max(64 - (size - 1).bit_length(), 0)
+    """How many bits are left in 64 for places inside a point of a domain of this many values, with any measure."""
+    return max(64 - (points_at_most(size) - 1).bit_length(), 0)
+
+
+def fine_codes(
+    codes: NDArray[np.uint64], counts: NDArray[np.int64], measure: CodeMeasure, bits: int, random: RandomSource
+) -> NDArray[np.uint64]:
+    """A random fine code for each of the `counts` rows of every code: any of the weight * 2**bits that it has.
+
+    Source: docs/theory/round-values.md, Theorem 2.
+    """
+    rows, shift = np.repeat(np.asarray(measure.starts(codes), dtype=np.uint64), counts), np.uint64(bits)
+    if not bits:
+        return rows
+    words = random.words(len(rows))
+    if not measure.levels:
+        return rows << shift | words >> np.uint64(64 - bits)
+    return (rows << shift) + _high(np.repeat(measure.weights(codes) << shift, counts), words)
+
+
+def _high(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The upper 64 of the 128 bits of each product."""
+    half, mask = np.uint64(32), np.uint64((1 << 32) - 1)
+    a, b, c, d = first >> half, first & mask, second >> half, second & mask
+    low, cross = b * d, a * d
+    middle = b * c + (low >> half) + (cross & mask)  # below 2**64
+    return np.asarray(a * c + (cross >> half) + (middle >> half))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -43,7 +69,7 @@ class _Segment:
 
 @dataclass(repr=False)
 class ScatteredColumn:
-    """The rows of `column` at fine places, of `bits` bits inside their codes. Secret.
+    """The rows of `column` at fine places, `bits` bits below the points of their codes. Secret.
 
     `wide`: for domains on which the two together have more than 64 bits: a row's place is a number beside its code, and
     its fine code a Python integer. For a mechanism that looks at few rows of a fine domain and must not meet ties.
@@ -52,6 +78,7 @@ class ScatteredColumn:
     column: RankedColumn
     bits: int
     random: RandomSource
+    measure: CodeMeasure
     wide: bool = False
     _segments: list[_Segment] = field(default_factory=list)
 
@@ -75,7 +102,7 @@ class ScatteredColumn:
         stop = int(np.searchsorted(codes, codes[last - 1 - segment.before], side="right"))
         fine: Codes = codes[start:stop]
         if self.wide:
-            fine = [code << self.bits | place for code, place in codes[start:stop].tolist()]
+            fine = self._widened(codes[start:stop])
         return window_of(fine, segment.before + start, self.total - segment.before - stop)
 
     def _segment(self, first: int, last: int) -> _Segment:
@@ -96,7 +123,7 @@ class ScatteredColumn:
         fresh = np.ones(len(coarse), dtype=bool)
         for segment in met:
             fresh &= (coarse < np.uint64(segment.first)) | (coarse > np.uint64(segment.last))
-        rows = self._placed(np.repeat(coarse[fresh], window.counts[fresh]))
+        rows = self._placed(coarse[fresh], window.counts[fresh])
         self._segments = [s for s in self._segments if s not in met]
         before = min([window.before, *(s.before for s in met)])
         codes = np.concatenate([rows, *(s.codes for s in met)]) if met else rows
@@ -104,15 +131,20 @@ class ScatteredColumn:
             codes = np.sort(codes)
         return _Segment(codes, before, min([first, *(s.first for s in met)]), max([last, *(s.last for s in met)]))
 
-    def _placed(self, rows: NDArray[np.uint64]) -> NDArray[Any]:
-        if not self.bits:
-            return rows
-        places = self.random.words(len(rows)) >> np.uint64(64 - self.bits)
+    def _placed(self, codes: NDArray[np.uint64], counts: NDArray[np.int64]) -> NDArray[Any]:
         if not self.wide:
-            return rows << np.uint64(self.bits) | places
+            return fine_codes(codes, counts, self.measure, self.bits, self.random)
+        rows = np.repeat(codes, counts)
         pairs = np.empty(len(rows), dtype=[("code", np.uint64), ("place", np.uint64)])
-        pairs["code"], pairs["place"] = rows, places
+        pairs["code"], pairs["place"] = rows, self.random.words(len(rows)) >> np.uint64(64 - self.bits)
         return pairs
+
+    def _widened(self, pairs: NDArray[Any]) -> list[int]:
+        """Places are as many as 2**bits, evenly spaced over the weight of the code."""
+        codes = pairs["code"]
+        starts, weights = np.asarray(self.measure.starts(codes)).tolist(), self.measure.weights(codes).tolist()
+        rows = zip(starts, weights, pairs["place"].tolist(), strict=True)
+        return [(start << self.bits) + weight * place for start, weight, place in rows]
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, SupportsFloat, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, SupportsFloat, SupportsIndex, TypeVar, cast
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.mechanisms import Mechanism
@@ -30,6 +30,9 @@ from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.public_api import options_of
 from dpselect.randomness import RandomSource
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Quantiles", "QuantilesRelease", "quantiles"]
 
@@ -67,16 +70,16 @@ class Quantiles(PublicDomain, Mechanism):
             - "slice" (Cohen, Lyu, Nelson, Sarlos, Stemmer 2022): a quantile in each slice of Reorder-Slice-Compute. It
               costs (epsilon, `delta`), hardly more for many quantiles than for eight. It takes no weights.
             - "independent": m times `quantile`, at epsilon/m.
-            - "auto": by the number of quantiles, epsilon, adjacency, the size of the domain and `expected_rows`. It
-              takes independent for one quantile, and tree for few rows and many quantiles on a small domain. Else it
-              takes joint, or recursive if joint would be slow or rows have weights. This is the choice with the least
-              error on nearly every column, not the one with the least proved error.
+            - "auto": by the number of quantiles, epsilon, adjacency, domain and `expected_rows`. It takes independent
+              for one quantile. For few rows it takes tree on a small domain and recursive on another. Three quantiles
+              are recursive too, unless rows are replaced. Else it takes joint, or recursive if joint would be slow or
+              rows have weights. This has the least error on nearly every column, not the least proved error.
             - "least_bound": the method with the least proved error for the worst column, of independent, recursive and
               joint (see `proved_best`). On most columns its values are further off than those of "auto".
         delta: for "slice" alone, which needs one above 0 and below 1. The other methods are pure.
         adjacency: which data sets are neighbours.
-        expected_rows: about how many rows there are, for "auto", public (you must ensure this). 1000 rows are expected
-            unless you know better.
+        expected_rows: about how many rows there are, public (you must ensure this), for "auto" and "recursive". 1000
+            rows are expected unless you know better.
         units: how many units of rank a row counts at most: 1 without weights. A run takes it from the column.
         domain_size: the domain is 0 .. domain_size - 1, for "auto" and "least_bound" before there is a column. A run
             takes the domain of the column.
@@ -140,11 +143,13 @@ class Quantiles(PublicDomain, Mechanism):
 
     @property
     def chosen(self) -> str:
-        """The method: that of "auto" from measurements.
+        """The method: that of "auto" from measurements (`benchmarks/quantiles_ties.py rule`).
 
-        The joint method, unless there are few rows for so many quantiles, and unless it is slow. The tree is better
-        below about 3 m**2 rows at epsilon 1 (1.5 m**2 for replaced rows, where its noise is doubled and the joint
-        method's is not).
+        On a small domain it is the tree below about 3 m**2 rows over epsilon. For replaced rows this is 1.5 m**2, since
+        they double the noise of the tree and not that of the joint method. On a larger domain it is the recursive
+        method below 4 m**2 rows over epsilon, or m**2 for replaced rows. It finds point masses from fewer rows than the
+        joint one. Three quantiles are only two of its levels, so they are better by it unless rows are replaced. Else
+        it is the joint method, unless it is slow.
         """
         count, size = len(self.increasing), self.size() if self._has_domain else None
         if self.method == "least_bound":
@@ -153,12 +158,13 @@ class Quantiles(PublicDomain, Mechanism):
             return self.method
         if count == 1:
             return "independent"
-        few = (
-            self.epsilon * self.expected_rows
-            < (3.0 if self.adjacency is Adjacency.ADD_OR_REMOVE_ONE else 1.5) * count**2
-        )
-        if few and size is not None and size <= MOST_CODES:
+        work, added = self.epsilon * self.expected_rows / count**2, self.adjacency is Adjacency.ADD_OR_REMOVE_ONE
+        if size is not None and size <= MOST_CODES and work < (3.0 if added else 1.5):
             return "tree"
+        if size is not None and size > MOST_CODES and work < (4.0 if added else 1.0):
+            return "recursive"
+        if count == 3 and added:
+            return "recursive"
         return "joint" if METHODS["joint"](self._asked).quick and self.units == 1 else "recursive"
 
     def proved_best(self, domain_size: int, failure_probability: SupportsFloat = 0.05) -> tuple[str, float]:
@@ -174,7 +180,7 @@ class Quantiles(PublicDomain, Mechanism):
         >>> plan = Quantiles(epsilon=1.0, qs=[0.1, 0.25, 0.5, 0.75])
         >>> method, error = plan.proved_best(2**49)
         >>> plan.chosen, round(max(plan.rank_errors(2**49))), method, round(error)
-        ('joint', 406, 'independent', 276)
+        ('joint', 409, 'independent', 279)
         """
         size = integer("domain_size", domain_size, at_least=1)
         found: tuple[str, float] | None = None
@@ -199,7 +205,7 @@ class Quantiles(PublicDomain, Mechanism):
     @property
     def _asked(self) -> AskedQuantiles:
         adjacency = parse_adjacency(self.adjacency)
-        return AskedQuantiles(self.increasing, self.epsilon, adjacency, self.units, self.delta)
+        return AskedQuantiles(self.increasing, self.epsilon, adjacency, self.units, self.delta, self.expected_rows)
 
     @cached_property
     def _drawn_by(self) -> QuantileMethod:
@@ -288,11 +294,50 @@ class QuantilesRelease(Release):
         Rows at most the value: at least q n less the error. Rows below it: at most q n plus the error. With weights,
         both are in multiples of the largest one. From public parameters, and for tree and slice from noisy counts that
         are paid for. A recursive cut's own error adds to a weighted mean of those of the cuts around it. If ties are
-        broken at random, rows that are tied even then (m equal rows: about m/2**15 for floats) come on top.
+        broken at random, rows that are tied even then (m equal rows: about m/2**14 for floats) come on top.
         """
         failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
         drawn = DrawnCodes([], self.noisy_rows, self.tree)
         return self.plan.as_asked(self.plan._drawn_by.released_errors(drawn, self.domain_size, failure))
+
+    def plot(
+        self, ax: Any = None, *, rows: SupportsIndex | None = None, failure_probability: SupportsFloat = 0.05
+    ) -> Axes:
+        """Plot the distribution function that these quantiles are on, with a band that holds the true one.
+
+        The band is that of `rank_errors` for the rows clipped to the bounds and rounded to the granularity. It holds
+        everywhere at once, except with `failure_probability`. It costs no privacy. This needs the extra "plot".
+
+        Args:
+            ax: axes of Matplotlib to draw on. None draws on those of a new figure.
+            rows: the number of rows, if anyone may know it (you must ensure this). Rank errors are counts of rows, so
+                without it there is no band.
+            failure_probability: how often the true function may leave the band, above 0 and below 1.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ArgumentError: if an argument does not fit, or `rows` are given for weighted rows.
+            MissingExtraError: if Matplotlib is not installed.
+
+        Example:
+            >>> from dpselect.randomness import keyed_source
+            >>> release = quantiles(range(10_000), qs=[0.25, 0.5, 0.75], lower=0, upper=9_999, epsilon=1.0,
+            ...                     random=keyed_source(1))
+            >>> axes = release.plot(rows=10_000)  # doctest: +SKIP
+        """
+        from dpselect.ordered.order_statistics.distribution_plot import plot_distribution
+
+        failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
+        count = None if rows is None else integer("rows", rows, at_least=1)
+        if count is not None and self.plan.units > 1:
+            raise ArgumentError("rows: the errors of weighted rows are no counts of rows, so leave it out")
+        errors = dict(zip(self.plan.qs, self.rank_errors(failure), strict=True))
+        values = dict(zip(self.plan.qs, self.value, strict=True))
+        increasing = self.plan.increasing
+        shares = None if count is None else [errors[q] / count for q in increasing]
+        return plot_distribution(ax, [float(q) for q in increasing], [values[q] for q in increasing], shares)
 
 
 @options_of(Quantiles, Column)

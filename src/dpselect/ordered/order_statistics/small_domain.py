@@ -11,18 +11,15 @@ from dpselect.mechanisms.flipping import draw_permute_and_flip
 from dpselect.mechanisms.scores import read_scores
 from dpselect.ordered.domains import threshold_in
 from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn
+from dpselect.ordered.round_values import MOST_CODES
 from dpselect.ordered.sources.counted_ranks import CountedRanks
 from dpselect.randomness import RandomSource
 
 __all__ = ["MOST_CODES", "MOST_PARTS", "draw_flipped", "rows_below"]
 
-MOST_CODES = 1 << 12
-"""Domains of up to this many values count as small."""
-
 MOST_PARTS = 1 << 20
 """Scores are counted in parts of a rank: the denominator of q times the units of a row. With so many parts at most, the
 scores of up to 2**33 rows are exact in float64, and their products fit into 64 bits."""
-
 
 def draw_flipped(column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource) -> int:
     """A code by permute-and-flip with the scores of `draw_code`, exactly. `rate` has the same meaning.

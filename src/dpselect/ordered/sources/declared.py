@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.errors import ArgumentError, number
 from dpselect.ordered.domains import Categories, Domain, Grid
 from dpselect.ordered.order_statistics.intervals import RankedColumn
-from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits
+from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits, fine_codes
 from dpselect.ordered.public_domain import PublicDomain
+from dpselect.ordered.round_values import measure_of
 from dpselect.ordered.sources.adapters import categorical_column, read_values, text_source, unit_rows
 from dpselect.ordered.sources.columns import CountedColumn, counted_window
 from dpselect.randomness import RandomSource
@@ -134,12 +135,16 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
         return (0.0, float(domain.last)) if self.domain_size is not None else (float(self.lower), float(self.upper))
 
     def scattered(self, random: RandomSource) -> RankedColumn:
-        """The same with ties broken at random (`ScatteredColumn`): all units of a row at one place."""
-        bits, rows = fine_bits(self.domain.size), self._read()
+        """The same with ties broken at random (`ScatteredColumn`): all units of a row at one place.
+
+        Its codes are those of the points of `measure_of(domain)`, with `fine_bits` more.
+        """
+        measure, rows = measure_of(self.domain), self._read()
+        bits = fine_bits(self.domain.size)
         if self.weights is None:
-            return ScatteredColumn(rows, bits, random)
+            return ScatteredColumn(rows, bits, random, measure)
         codes, units = rows
-        fine = codes << np.uint64(bits) | random.words(len(codes)) >> np.uint64(64 - bits) if bits else codes
+        fine = fine_codes(codes, np.ones(len(codes), dtype=np.int64), measure, bits, random)
         return CountedColumn(counted_window(fine, units))
 
 

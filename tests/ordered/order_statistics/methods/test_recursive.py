@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from dpselect.ordered import Quantiles, quantiles
-from dpselect.ordered.order_statistics.recursive import equal_share
+from dpselect.ordered.order_statistics.recursive import equal_share, level_shares
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 
@@ -25,6 +26,28 @@ def test_shares_add_up_to_at_most_epsilon():
     for method in ("recursive", "independent"):
         for adjacency in (ADD, REPLACE):
             assert Quantiles(epsilon=0.7, qs=many, method=method, adjacency=adjacency).guarantee.epsilon(0) <= 0.7
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    epsilon=st.floats(2.0**-30, 2.0**20),
+    count=st.integers(1, 40),
+    rows=st.sampled_from([1, 10**6]),
+    adjacency=st.sampled_from([ADD, REPLACE]),
+)
+def test_levels_cost_epsilon_at_most_for_few_and_for_many_rows(epsilon, count, rows, adjacency):
+    qs = [(k + 1) / (count + 1) for k in range(count)]
+    plan = Quantiles(epsilon=epsilon, qs=qs, method="recursive", adjacency=adjacency, expected_rows=rows)
+    assert epsilon * (1 - 2.0**-30) <= plan.guarantee.epsilon(delta=0) <= epsilon
+
+
+def test_with_few_rows_the_first_levels_have_larger_shares():
+    """Seven quantiles are three levels. Fewer rows than 0.03 * 49 are few."""
+    qs = [k / 8 for k in range(1, 8)]
+    few, many = (Quantiles(epsilon=1.0, qs=qs, method="recursive", expected_rows=rows) for rows in (1, 2))
+    assert many.rates == (Fraction(equal_share(1.0, 3)),) * 7
+    assert [float(rate / few.rates[0]) for rate in few.rates] == pytest.approx([1] + [0.75] * 2 + [0.5625] * 4)
+    assert sum(level_shares(1.0, 3, Fraction(3, 4))) <= 1.0
 
 
 @pytest.mark.statistical

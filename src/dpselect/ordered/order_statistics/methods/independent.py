@@ -16,6 +16,7 @@ from dpselect.ordered.order_statistics.methods.method import (
 )
 from dpselect.ordered.order_statistics.one import Quantile, quantile_rate
 from dpselect.ordered.order_statistics.recursive import Cut, equal_share
+from dpselect.ordered.round_values import measure_of, points_at_most
 from dpselect.ordered.sources.declared import Column
 from dpselect.privacy.composition import together
 from dpselect.randomness import RandomSource
@@ -44,14 +45,14 @@ class Independent(ProvedMethod):
 
     def rank_errors(self, size: int, failure: float) -> list[float]:
         """After ordering, a value may be another one's, whose error is larger."""
-        return [max(cut_errors(self, size, failure))] * len(self.asked.qs)
+        return [max(cut_errors(self, points_at_most(size), failure))] * len(self.asked.qs)
 
     def draw(self, column: Column, random: RandomSource) -> DrawnCodes:
         """One draw for each quantile."""
-        size, ranked = column.domain.size, column.ranked()
+        size, ranked, measure = column.domain.size, column.ranked(), measure_of(column.domain)
         read_around(ranked, self, size)
         draws = [
-            draw_code(ranked, size=size, target=cut.share * ranked.total, rate=rate, random=random)
+            draw_code(ranked, size=size, target=cut.share * ranked.total, rate=rate, random=random, measure=measure)
             for cut, rate in zip(self.planned.cuts, self.planned.rates, strict=True)
         ]
         return DrawnCodes(sorted(draws))

@@ -19,6 +19,7 @@ from dpselect.ordered.order_statistics.methods.method import (
     ProvedMethod,
 )
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn
+from dpselect.ordered.round_values import measure_of, points_at_most
 from dpselect.ordered.sources.declared import Column
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
@@ -49,17 +50,18 @@ class Joint(ProvedMethod):
 
     def rank_errors(self, size: int, failure: float) -> list[float]:
         """The same for all quantiles."""
-        count = len(self.asked.qs)
-        return [joint_error(count, size << joint_bits(size), self.planned.rates[0], failure)] * count
+        count, points = len(self.asked.qs), points_at_most(size)
+        return [joint_error(count, points << joint_bits(size), self.planned.rates[0], failure)] * count
 
     def draw(self, column: Column, random: RandomSource) -> DrawnCodes:
         """One sequence."""
-        size, ranked = column.domain.size, column.ranked()
-        bits, (rate,) = joint_bits(size), self.planned.rates
-        width = joint_width(len(self.asked.qs), size << bits, rate)
+        ranked, measure = column.ranked(), measure_of(column.domain)
+        points, (rate,) = measure.points, self.planned.rates
+        bits = joint_bits(column.domain.size)
+        width = joint_width(len(self.asked.qs), points << bits, rate)
         if isinstance(ranked, PrefetchedColumn):
             ranked.prefetch(joint_spans(ranked.total, self.asked.qs, width + 1))
         # rows with their places may have more than 64 bits
-        fine = ScatteredColumn(ranked, bits, random, wide=bits + (size - 1).bit_length() > 64)
-        codes = joint_codes(fine, self.asked.qs, size=size << bits, rate=rate, random=random)
-        return DrawnCodes([code >> bits for code in codes])
+        fine = ScatteredColumn(ranked, bits, random, measure, wide=bits + (points - 1).bit_length() > 64)
+        codes = joint_codes(fine, self.asked.qs, size=points << bits, rate=rate, random=random)
+        return DrawnCodes([measure.code_at(code >> bits) for code in codes])

@@ -40,13 +40,14 @@ CHOICES: Final = ("auto", "least_bound")
 
 @dataclass(frozen=True)
 class AskedQuantiles:
-    """Public facts. `qs` increase, a row counts at most `units` units of rank."""
+    """Public facts. `qs` increase, a row counts at most `units` units of rank. `expected_rows` is a guess."""
 
     qs: tuple[Fraction, ...]
     epsilon: float
     adjacency: Adjacency
     units: int = 1
     delta: float | None = None
+    expected_rows: int = 1000
 
 
 @dataclass(frozen=True)

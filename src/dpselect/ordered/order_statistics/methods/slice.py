@@ -10,6 +10,7 @@ from dpselect.ordered.order_statistics.methods.method import (
     QuantileMethod,
 )
 from dpselect.ordered.order_statistics.scattered import fine_bits
+from dpselect.ordered.round_values import measure_of, points_at_most
 from dpselect.ordered.sources.declared import Column
 from dpselect.randomness import RandomSource
 
@@ -32,13 +33,14 @@ class Slice(QuantileMethod):
     def draw(self, column: Column, random: RandomSource) -> DrawnCodes:
         """One code in each slice, and a noisy number of rows."""
         assert self.planned.slicing is not None
-        size = column.domain.size
-        parts, bits = column.scattered(random), fine_bits(size)
-        codes, rows = slice_codes(parts, self.planned.slicing, size=size << bits, random=random)
-        return DrawnCodes([code >> bits for code in codes], rows)
+        parts, measure = column.scattered(random), measure_of(column.domain)
+        points, bits = measure.points, fine_bits(column.domain.size)
+        codes, rows = slice_codes(parts, self.planned.slicing, size=points << bits, random=random)
+        return DrawnCodes([measure.code_at(code >> bits) for code in codes], rows)
 
     def released_errors(self, drawn: DrawnCodes, size: int, failure: float) -> list[float]:
         """From the noisy number of rows."""
         assert drawn.rows is not None
         assert self.planned.slicing is not None
-        return self.planned.slicing.rank_errors(size << fine_bits(size), failure, drawn.rows)
+        fine = points_at_most(size) << fine_bits(size)
+        return self.planned.slicing.rank_errors(fine, failure, drawn.rows)
