@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, missing_extra, number
-from dpselect.privacy import Guarantee, dp_sgd
+from dpselect.privacy import Adjacency, Guarantee, dp_sgd
+from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
 try:
@@ -57,8 +58,11 @@ class PrivateTraining:
             whose clipped gradients are summed, so memory does not grow with the batch. None cuts nothing.
         grad_sample_mode: "hooks" computes the gradient of each row. "ghost" computes their norms, and the sum by a
             second backward pass: less memory for wide layers.
+        adjacency: the neighbours, add-or-remove-one unless given. Under replace-one a row that is replaced moves the
+            sum by up to twice `max_grad_norm`, which the guarantee counts.
 
     Raises:
+        AdjacencyError: if `adjacency` is unknown.
         ArgumentError: for numbers out of range.
         TypeError: for values that are not numbers, or `steps` that is not an integer.
 
@@ -75,6 +79,7 @@ class PrivateTraining:
     expected_batch_size: float
     max_physical_batch_size: int | None = None
     grad_sample_mode: Literal["hooks", "ghost"] = "hooks"
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
 
     def __post_init__(self) -> None:
         for name in ("noise_multiplier", "max_grad_norm", "expected_batch_size"):
@@ -86,11 +91,17 @@ class PrivateTraining:
             object.__setattr__(self, "max_physical_batch_size", size)
         if self.grad_sample_mode not in MODES:
             raise ArgumentError(f"grad_sample_mode must be one of {', '.join(MODES)}, got {self.grad_sample_mode!r}")
+        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency).value)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of one training, under adding or removing one row. It needs no data."""
-        return dp_sgd(noise_multiplier=self.noise_multiplier, sampling_rate=self.sampling_rate, steps=self.steps)
+        """The guarantee of one training, under its adjacency. It needs no data."""
+        return dp_sgd(
+            noise_multiplier=self.noise_multiplier,
+            sampling_rate=self.sampling_rate,
+            steps=self.steps,
+            adjacency=self.adjacency,
+        )
 
     def fit(
         self,
