@@ -11,6 +11,7 @@ from .mechanisms.known_curves import from_profile as from_profile, renyi_dp as r
 from .mechanisms.laplace import laplace as laplace
 from .mechanisms.poisson_samples import dp_sgd as dp_sgd
 from .mechanisms.pure import approximate_dp as approximate_dp, pure_dp as pure_dp
+from .mechanisms.random_allocation import random_allocation as random_allocation
 from .output.guarantee import OutputGuarantee as OutputGuarantee, RealisedPrice as RealisedPrice
 from .paying import paid as paid
 from .release import ClaimSpender as ClaimSpender, Release as Release, Spender as Spender

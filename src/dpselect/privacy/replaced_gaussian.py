@@ -64,7 +64,7 @@ def _log_moment(s: float, q: float, order: float) -> float:
     below = s + math.sqrt(2.0 * (50.0 + math.log(order) - (order - 1.0) * least))
     if not (above + below) / step < _MOST_POINTS:
         return math.inf
-    x: Array = np.arange(-math.ceil(below / step), math.ceil(above / step) + 1) * step
+    x = np.asarray(np.arange(-math.ceil(below / step), math.ceil(above / step) + 1) * step, dtype=np.float64)
     log_f, log_g = _log_ratio(x * s - 0.5 * s * s, q), _log_ratio(-x * s - 0.5 * s * s, q)
     log_phi = -0.5 * x * x - 0.5 * math.log(2.0 * math.pi)
     exponent = order * log_f + (1.0 - order) * log_g

@@ -99,5 +99,4 @@ def _curve(s: float, q: float, width: float) -> Curve:
     top = np.logaddexp(rest, math.log(q) + s * far - 0.5 * s * s)
     top -= np.logaddexp(rest, math.log(q) - s * far - 0.5 * s * s)
     points = min(math.ceil(max(float(top), width) / width), MOST_POINTS) + 1
-    epsilons: Array = np.arange(points) * width
-    return replaced_gaussian_curve(1.0 / s, q, epsilons)
+    return replaced_gaussian_curve(1.0 / s, q, np.asarray(np.arange(points) * width, dtype=np.float64))
