@@ -6,6 +6,7 @@ from .events import from_dp_event as from_dp_event
 from .exports.gaussian_bound import GaussianBound as GaussianBound
 from .exports.renyi_table import RenyiTable as RenyiTable
 from .guarantee import Guarantee as Guarantee
+from .mechanisms.fixed_batches import fixed_batches as fixed_batches
 from .mechanisms.gaussian import gaussian as gaussian
 from .mechanisms.known_curves import from_profile as from_profile, renyi_dp as renyi_dp, zcdp as zcdp
 from .mechanisms.laplace import laplace as laplace

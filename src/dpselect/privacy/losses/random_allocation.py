@@ -217,7 +217,7 @@ def _on_mesh(ratio: MeanRatio, width: float) -> MeanRatio:
         return replace(ratio, width=width, first=ratio.first * stride, masses=masses)
     stride = round(width / ratio.width)
     places, above = np.divmod(ratio.first + np.arange(ratio.masses.size), stride)
-    low, high = _split(above * ratio.width, width)
+    low, high = _split(np.asarray(above * ratio.width, dtype=np.float64), width)
     size, at = int(places[-1] - places[0]) + 2, places - places[0]
-    masses = np.bincount(at, ratio.masses * low, size) + np.bincount(at + 1, ratio.masses * high, size)
-    return replace(ratio, width=width, first=int(places[0]), masses=np.asarray(masses) * (1.0 + 1e-10))
+    moved = np.bincount(at, ratio.masses * low, size) + np.bincount(at + 1, ratio.masses * high, size)
+    return replace(ratio, width=width, first=int(places[0]), masses=np.asarray(moved) * (1.0 + 1e-10))
