@@ -1,7 +1,8 @@
 """The Renyi curve of the Poisson-sampled Gaussian mechanism under replacing one row.
 
-With f = 1 - q + q exp(x s - s^2/2), g = 1 - q + q exp(-x s - s^2/2) and s = 1/noise_multiplier both directions are at
-most log A / (order - 1), A = E over x ~ N(0,1) of f^order g^(1-order). Source: docs/theory/samples.md, Theorem 4.
+Let s = 1/noise_multiplier, f = 1 - q + q exp(x s - s^2/2) and g = 1 - q + q exp(-x s - s^2/2). Both directions are at
+most log A / (order - 1). A is the mean of f^order g^(1-order) over x ~ N(0,1). Source: docs/theory/samples.md, Theorem
+4.
 
 A - 1 is the mean of f^order g^(1-order) - 1 - order (f-1) - (1-order) (g-1), which is not negative. The trapezoid rule
 sums it. For |Im x| <= Y <= pi/(2s), |f| is at most its value at the real part, and |g| at least that over the root of

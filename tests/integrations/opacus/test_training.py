@@ -248,6 +248,7 @@ def test_the_example_resumed_after_a_kill_gives_the_same_model(tmp_path):
 # samplers
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("sampling", "adjacency"), [("random-allocation", "add_or_remove_one"), ("fixed-batches", "replace_one")]
 )

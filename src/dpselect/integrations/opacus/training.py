@@ -107,7 +107,7 @@ class PrivateTraining:
 
     @property
     def sampler(self) -> BatchSampler:
-        """What draws the batches."""
+        """The sampler, which draws the batches."""
         return sampler_of(
             self.sampling,
             sampling_rate=self.sampling_rate,

@@ -105,7 +105,9 @@ def mean_ratio(noise_multiplier: float, steps: int, width: float) -> MeanRatio:
     Raises:
         ArgumentError: for noise out of the range from `LEAST_NOISE` to `MOST_NOISE`.
     """
-    noise_multiplier = number("noise_multiplier", noise_multiplier, at_least=LEAST_NOISE, at_most=MOST_NOISE)
+    noise_multiplier = number(
+        "noise_multiplier", noise_multiplier, at_least=LEAST_NOISE, at_most=MOST_NOISE, rounding="down"
+    )
     return _mean_ratio(1.0 / noise_multiplier, steps, width)
 
 
