@@ -15,8 +15,6 @@ from dpselect.privacy import random_allocation
 from dpselect.privacy.losses.pld import LossProfile, pair_from_losses
 from dpselect.privacy.losses.random_allocation import allocation_mesh, mean_ratio, random_allocation_loss
 
-DOMINATES = "docs/theory/random-allocation.md, Theorem 1"
-CONVEX = "docs/theory/random-allocation.md, Theorem 2"
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0)
 
 
@@ -62,7 +60,7 @@ def test_the_integral_of_two_is_that_of_an_adaptive_rule():
         assert mean_call(a, s, 2) == pytest.approx(adaptive, abs=1e-8)
 
 
-@pytest.mark.theorem(CONVEX, exact=True, sharp=True)
+@pytest.mark.theorem("docs/theory/random-allocation.md, Theorem 2", exact=True, sharp=True)
 @pytest.mark.parametrize("steps", [2, 3])
 @pytest.mark.parametrize("noise", [0.4, 0.7, 1.0, 3.0])
 def test_two_and_three_steps_against_integrals(noise, steps):
@@ -75,7 +73,7 @@ def test_two_and_three_steps_against_integrals(noise, steps):
             assert bound <= exact * 1.01 + 2e-6
 
 
-@pytest.mark.theorem(CONVEX, exact=True)
+@pytest.mark.theorem("docs/theory/random-allocation.md, Theorem 2", exact=True)
 @pytest.mark.parametrize("seed", range(3))
 def test_any_mesh_is_a_bound(seed):
     """Coarse meshes, fine ones and those of another width, each above a mesh that is finer."""
@@ -108,7 +106,7 @@ def cells(mean):
     return np.diff(ndtr(np.concatenate(([-np.inf], edges, [np.inf])) - mean))
 
 
-@pytest.mark.theorem(DOMINATES, exact=True)
+@pytest.mark.theorem("docs/theory/random-allocation.md, Theorem 1", exact=True)
 @pytest.mark.parametrize("seed", range(4))
 def test_three_adaptive_steps_with_finite_outputs(seed):
     """Outputs are rounded to cells. The row's gradient depends on the cells before. All 15^3 outputs are listed."""
@@ -135,7 +133,7 @@ def test_three_adaptive_steps_with_finite_outputs(seed):
 
 
 @pytest.mark.full
-@pytest.mark.theorem(DOMINATES, exact=True, sharp=True)
+@pytest.mark.theorem("docs/theory/random-allocation.md, Theorem 1", exact=True, sharp=True)
 @pytest.mark.parametrize(("noise", "steps", "epsilon"), [(1.0, 100, 0.2), (0.5, 100, 2.0), (1.0, 400, 0.1)])
 def test_many_steps_against_samples(noise, steps, epsilon):
     """delta as the mean of values in [0, 1]: an empirical Bernstein bound that fails once in 1e9, on either side."""

@@ -13,8 +13,6 @@ from scipy.special import ndtr
 from dpselect.privacy import dp_sgd
 from dpselect.privacy.losses.replaced_gaussian import replaced_gaussian_curve
 
-STATEMENT = "docs/theory/samples.md, Theorem 4"
-
 
 def truth(noise, rate, epsilon):
     """H of (1-q) N(0) + q N(s) against (1-q) N(0) + q N(-s): P(x > c) - a Q(x > c) at the c with this loss."""
@@ -33,7 +31,7 @@ def cases(count, seed):
     ]
 
 
-@pytest.mark.theorem(STATEMENT, exact=True, sharp=True)
+@pytest.mark.theorem("docs/theory/samples.md, Theorem 4", exact=True, sharp=True)
 @pytest.mark.parametrize(("noise", "rate", "share"), cases(24, seed=1))
 def test_the_curve_is_its_closed_form_and_its_error_is_bounded(noise, rate, share):
     s = 1.0 / noise
@@ -47,7 +45,7 @@ def test_the_curve_is_its_closed_form_and_its_error_is_bounded(noise, rate, shar
     assert error[0] <= 1e-9 * values[0]
 
 
-@pytest.mark.theorem(STATEMENT, exact=True, sharp=True)
+@pytest.mark.theorem("docs/theory/samples.md, Theorem 4", exact=True, sharp=True)
 @pytest.mark.parametrize(("noise", "rate"), [(1.0, 0.01), (1.0, 1e-6), (0.5, 0.3), (5.0, 0.9)])
 def test_one_step_under_replacement_against_its_closed_form(noise, rate):
     guarantee = dp_sgd(noise_multiplier=noise, sampling_rate=rate, steps=1, adjacency="replace_one")
@@ -71,7 +69,7 @@ def two_dimensional(rate, a, first, second):
     return float(np.sum(phi * inside)) * (axis[1] - axis[0]) ** 2
 
 
-@pytest.mark.theorem(STATEMENT, exact=True)
+@pytest.mark.theorem("docs/theory/samples.md, Theorem 4", exact=True)
 @pytest.mark.parametrize("seed", range(4))
 def test_no_two_rows_of_bounded_norm_exceed_the_curve(seed):
     """Rows of any two directions and lengths, opposite ones of full length among them."""
@@ -97,7 +95,7 @@ def masses(edges, mean):
     return np.diff(ndtr(np.concatenate(([-np.inf], edges, [np.inf])) - mean))
 
 
-@pytest.mark.theorem(STATEMENT, exact=True)
+@pytest.mark.theorem("docs/theory/samples.md, Theorem 4", exact=True)
 @pytest.mark.parametrize("seed", range(4))
 def test_two_adaptive_steps_with_finite_outputs(seed):
     """Outputs are rounded to cells, and the gradients of the second step depend on the first cell: all outputs."""

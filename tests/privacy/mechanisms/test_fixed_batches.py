@@ -14,7 +14,6 @@ from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.privacy import fixed_batches, from_dp_event, gaussian
 from dpselect.privacy.mechanisms.fixed_batches import FixedSampleRenyi
 
-THEOREM = "Balle, Barthe, Gaboardi 2018, Theorem 9"
 EDGES = np.linspace(-4.0, 4.0, 31)
 
 
@@ -25,7 +24,7 @@ def outputs(rows, size, noise):
     return np.mean([np.diff(ndtr((ends - sum(sample)) / noise)) for sample in samples], axis=0)
 
 
-@pytest.mark.theorem(THEOREM, exact=True)
+@pytest.mark.theorem("Balle, Barthe, Gaboardi 2018, Theorem 9", exact=True)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("steps", [1, 2])
 def test_every_sample_of_few_rows(seed, steps):
