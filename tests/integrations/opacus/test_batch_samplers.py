@@ -74,7 +74,7 @@ def test_the_price_is_that_of_the_constructor():
     expected = {
         "poisson": dp_sgd(noise_multiplier=2, sampling_rate=0.25, steps=8),
         "random-allocation": random_allocation(noise_multiplier=2, steps_per_epoch=4, epochs=2),
-        "fixed-batches": fixed_batches(noise_multiplier=2, rows=40, batch_size=10, steps=8),
+        "fixed-batches": fixed_batches(noise_multiplier=2, dataset_size=40, batch_size=10, steps=8),
     }
     for name in SAMPLINGS:
         sampler = sampler_of(name, sampling_rate=0.25, steps=8, batch_size=10.0)

@@ -36,7 +36,7 @@ def test_every_sample_of_few_rows(seed, steps):
     size = 1 + seed % 3
     one, other = (outputs(np.append(rows[1:], end), size, noise) for end in (rows[0], -rows[0]))
     first, second = (np.multiply.outer(each, each).ravel() if steps == 2 else each for each in (one, other))
-    guarantee = fixed_batches(noise_multiplier=noise, rows=count, batch_size=size, steps=steps)
+    guarantee = fixed_batches(noise_multiplier=noise, dataset_size=count, batch_size=size, steps=steps)
     for epsilon in (0.0, 0.2, 1.0, 2.0):
         for p, q in ((first, second), (second, first)):
             exact = float(np.sum(np.maximum(p - math.exp(epsilon) * q, 0.0)))
@@ -51,12 +51,12 @@ def test_it_is_the_event_of_dp_accounting():
     inner = dp_event.GaussianDpEvent(2.0)
     event = dp_event.SelfComposedDpEvent(dp_event.SampledWithoutReplacementDpEvent(1000, 10, inner), 100)
     theirs = from_dp_event(event, adjacency="replace_one").epsilon(delta=1e-5)
-    ours = fixed_batches(noise_multiplier=2, rows=1000, batch_size=10, steps=100).epsilon(delta=1e-5)
+    ours = fixed_batches(noise_multiplier=2, dataset_size=1000, batch_size=10, steps=100).epsilon(delta=1e-5)
     assert ours == pytest.approx(theirs, rel=1e-9)
 
 
 def test_whole_batches_are_gaussian_noise():
-    found = fixed_batches(noise_multiplier=8, rows=3, batch_size=3, steps=16)
+    found = fixed_batches(noise_multiplier=8, dataset_size=3, batch_size=3, steps=16)
     assert found.epsilon(delta=1e-6) == pytest.approx(
         gaussian(noise_multiplier=1, adjacency="replace_one").epsilon(delta=1e-6)
     )
@@ -75,7 +75,7 @@ def test_the_renyi_curve_bounds_one_row_among_zeros(order):
 
 def test_other_neighbours_and_bad_numbers_are_refused():
     with pytest.raises(AdjacencyError, match="replace_one"):
-        fixed_batches(noise_multiplier=1, rows=10, batch_size=2, steps=1, adjacency="add_or_remove_one")
-    for name, value in (("noise_multiplier", 0), ("rows", 0), ("batch_size", 11), ("steps", 0)):
+        fixed_batches(noise_multiplier=1, dataset_size=10, batch_size=2, steps=1, adjacency="add_or_remove_one")
+    for name, value in (("noise_multiplier", 0), ("dataset_size", 0), ("batch_size", 11), ("steps", 0)):
         with pytest.raises(ArgumentError, match=name):
-            fixed_batches(**{"noise_multiplier": 1, "rows": 10, "batch_size": 2, "steps": 1, name: value})
+            fixed_batches(**{"noise_multiplier": 1, "dataset_size": 10, "batch_size": 2, "steps": 1, name: value})

@@ -103,7 +103,7 @@ class FixedBatches:
         """The price of `fixed_batches`."""
         return fixed_batches(
             noise_multiplier=noise_multiplier,
-            rows=self.rows,
+            dataset_size=self.rows,
             batch_size=self.size,
             steps=self.steps,
             adjacency=adjacency,

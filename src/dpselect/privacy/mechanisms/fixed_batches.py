@@ -73,7 +73,7 @@ class fixed_sample_loss(LossSource):
 def fixed_batches(
     *,
     noise_multiplier: SupportsFloat,
-    rows: int,
+    dataset_size: int,
     batch_size: int,
     steps: int,
     adjacency: Adjacency | str = Adjacency.REPLACE_ONE,
@@ -85,8 +85,8 @@ def fixed_batches(
     Args:
         noise_multiplier: noise standard deviation / clipping norm, at least 1e-150. It is relative to the norm of one
             row. You need not double it.
-        rows: the number of rows, public.
-        batch_size: the number of rows in a batch, from 1 to `rows`.
+        dataset_size: the number of rows, public.
+        batch_size: the number of rows in a batch, from 1 to `dataset_size`.
         steps: the number of batches, from 1 to 2**1000.
         adjacency: replace-one, the default, as an `Adjacency` or its text.
 
@@ -100,12 +100,12 @@ def fixed_batches(
 
     Source: Balle, Barthe, Gaboardi 2018, Theorem 9; Zhu, Dong, Wang 2022, Theorem 10.
 
-    >>> print(round(fixed_batches(noise_multiplier=2, rows=1000, batch_size=10, steps=100).epsilon(delta=1e-5), 2))
+    >>> print(round(fixed_batches(noise_multiplier=2, dataset_size=1000, batch_size=10, steps=100).epsilon(delta=1e-5), 2))
     0.77
     """
     noise_multiplier = number("noise_multiplier", noise_multiplier, at_least=1e-150, rounding="down")
-    rows = integer("rows", rows, at_least=1)
-    batch_size = integer("batch_size", batch_size, at_least=1, at_most=rows)
+    dataset_size = integer("dataset_size", dataset_size, at_least=1)
+    batch_size = integer("batch_size", batch_size, at_least=1, at_most=dataset_size)
     steps = integer("steps", steps, at_least=1, at_most=1 << 1000)
     adjacency = parse_adjacency(adjacency)
     if adjacency is not Adjacency.REPLACE_ONE:
@@ -115,14 +115,14 @@ def fixed_batches(
     terms = {
         "mechanism": "fixed-batches",
         "noise_multiplier": noise_multiplier,
-        "rows": rows,
+        "dataset_size": dataset_size,
         "batch_size": batch_size,
         "steps": steps,
     }
-    if batch_size == rows:  # every row is in every step: Gaussian noise, which composes exactly
+    if batch_size == dataset_size:  # every row is in every step: Gaussian noise, which composes exactly
         noise = 0.5 * noise_multiplier / math.sqrt(steps)
         return replace(gaussian(noise_multiplier=noise, adjacency=adjacency), terms=terms)
-    mu, rate = 2.0 / noise_multiplier * ROUND_UP, min(batch_size / rows * ROUND_UP, 1.0)
+    mu, rate = 2.0 / noise_multiplier * ROUND_UP, min(batch_size / dataset_size * ROUND_UP, 1.0)
     curve, loss = FixedSampleRenyi(mu, rate, steps), fixed_sample_loss(mu, rate, steps)
     finest = sampled_gaussian_mesh(noise_multiplier=0.5 * noise_multiplier, sampling_rate=rate)
     interval = suitable_interval(curve, finest=finest)
