@@ -85,7 +85,7 @@ def fixed_batches(
     Args:
         noise_multiplier: noise standard deviation / clipping norm, at least 1e-150. It is relative to the norm of one
             row. You need not double it.
-        dataset_size: the number of rows, public.
+        dataset_size: the number of rows, public, up to 10**12.
         batch_size: the number of rows in a batch, from 1 to `dataset_size`.
         steps: the number of batches, from 1 to 2**1000.
         adjacency: replace-one, the default, as an `Adjacency` or its text.
@@ -104,7 +104,7 @@ def fixed_batches(
     0.77
     """
     noise_multiplier = number("noise_multiplier", noise_multiplier, at_least=1e-150, rounding="down")
-    dataset_size = integer("dataset_size", dataset_size, at_least=1)
+    dataset_size = integer("dataset_size", dataset_size, at_least=1, at_most=10**12)
     batch_size = integer("batch_size", batch_size, at_least=1, at_most=dataset_size)
     steps = integer("steps", steps, at_least=1, at_most=1 << 1000)
     adjacency = parse_adjacency(adjacency)

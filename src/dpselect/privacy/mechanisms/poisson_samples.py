@@ -61,7 +61,7 @@ def dp_sgd(
     >>> one = dp_sgd(noise_multiplier=1, sampling_rate=0.01, steps=1000)
     >>> replaced = dp_sgd(noise_multiplier=1, sampling_rate=0.01, steps=1000, adjacency="replace_one")
     >>> print(round(one.epsilon(delta=1e-5), 2), round(replaced.epsilon(delta=1e-5), 2))
-    1.83 3.28
+    1.83 2.84
     """
     noise_multiplier = number("noise_multiplier", noise_multiplier, at_least=1e-150, rounding="down")
     sampling_rate = number("sampling_rate", sampling_rate, above=0.0, at_most=1.0, rounding="up")
