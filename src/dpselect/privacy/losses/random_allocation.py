@@ -125,7 +125,9 @@ def _mean_ratio(s: float, steps: int, width: float) -> MeanRatio:
         here, other = mean_of(count - count // 2, level - 1), mean_of(count // 2, level - 1)
         return _trimmed(_mean(here, other, (count - count // 2, count // 2), coarse))
 
-    return _widened(mean_of(steps, levels), levels)
+    # no two points of a mesh are farther apart
+    apart = s * (2.0 * _REACH + s + 1.0)
+    return _widened(mean_of(steps, levels), 16.0 * _UNIT * (levels + 2) * apart)
 
 
 def _single(s: float, width: float) -> MeanRatio:
@@ -201,13 +203,15 @@ def _trimmed(ratio: MeanRatio) -> MeanRatio:
     return MeanRatio(ratio.width, ratio.first + i, kept, zero * (1.0 + 1e-9), infinite * (1.0 + 1e-9))
 
 
-def _widened(ratio: MeanRatio, levels: int) -> MeanRatio:
-    """The same with each mass also at both neighbours, in proportion to the error of the points."""
-    error = 16.0 * _UNIT * (levels + 2) * float(np.max(np.abs(ratio.losses)))
+def _widened(ratio: MeanRatio, error: float) -> MeanRatio:
+    """The same with each mass also at both neighbours, for points whose logarithms are wrong by at most `error`."""
     pad = 2.0 * error / -math.expm1(-ratio.width)
     inside = np.concatenate(([0.0, 0.0], ratio.masses, [0.0, 0.0]))
     masses = inside[1:-1] + pad * (inside[:-2] + inside[2:])
-    return replace(ratio, first=ratio.first - 1, masses=masses, infinite=ratio.infinite + 1e-100)
+    # what underflows is below these
+    return replace(
+        ratio, first=ratio.first - 1, masses=masses, zero=ratio.zero + 1e-300, infinite=ratio.infinite + 1e-100
+    )
 
 
 def _on_mesh(ratio: MeanRatio, width: float) -> MeanRatio:

@@ -98,9 +98,10 @@ def fixed_batches(
         ArgumentError: if a number is out of range.
         TypeError: if an argument that must be a number is not.
 
-    Source: Balle, Barthe, Gaboardi 2018, Theorem 9; Zhu, Dong, Wang 2022, Theorem 10.
+    Source: Balle, Barthe, Gaboardi 2018, Theorem 9.
 
-    >>> print(round(fixed_batches(noise_multiplier=2, dataset_size=1000, batch_size=10, steps=100).epsilon(delta=1e-5), 2))
+    >>> training = fixed_batches(noise_multiplier=2, dataset_size=1000, batch_size=10, steps=100)
+    >>> print(round(training.epsilon(delta=1e-5), 2))
     0.77
     """
     noise_multiplier = number("noise_multiplier", noise_multiplier, at_least=1e-150, rounding="down")

@@ -55,8 +55,8 @@ def dp_sgd(
         ArgumentError: if a number is out of range.
         TypeError: if an argument that must be a number is not.
 
-    Source: Zhu, Dong, Wang 2022, Theorem 11, and Mironov, Talwar, Zhang 2019, Theorems 4 and 5. Under replace-one:
-    docs/theory/samples.md, Theorem 4.
+    Source: Zhu, Dong, Wang 2022, Theorem 11; Mironov, Talwar, Zhang 2019, Theorems 4 and 5; docs/theory/samples.md,
+    Theorem 4.
 
     >>> one = dp_sgd(noise_multiplier=1, sampling_rate=0.01, steps=1000)
     >>> replaced = dp_sgd(noise_multiplier=1, sampling_rate=0.01, steps=1000, adjacency="replace_one")

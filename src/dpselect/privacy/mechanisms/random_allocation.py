@@ -37,8 +37,8 @@ def random_allocation(
 ) -> Guarantee:
     """Return the guarantee of DP-SGD in which each row takes part in exactly one step of every epoch.
 
-    Each row draws its step uniformly and independently in each epoch (balls and bins). Batches of a shuffled table are
-    another mechanism. The privacy-loss distribution is computed on a mesh and rounded up in both directions.
+    Each row draws its step uniformly and independently in each epoch (balls and bins, Chua et al. 2025). Batches of a
+    shuffled table are another mechanism. The privacy-loss distribution is computed on a mesh and rounded up in both directions.
 
     Args:
         noise_multiplier: noise standard deviation / clipping norm, at least 1e-150. Below 0.05 it is priced as if the
@@ -55,7 +55,7 @@ def random_allocation(
         ArgumentError: if a number is out of range.
         TypeError: if an argument that must be a number is not.
 
-    Source: docs/theory/random-allocation.md, Theorems 1 and 2; the mechanism is that of Chua et al. 2025.
+    Source: docs/theory/random-allocation.md, Theorems 1 and 2.
 
     >>> from dpselect.privacy import dp_sgd
     >>> print(round(random_allocation(noise_multiplier=1, steps_per_epoch=100).epsilon(delta=1e-6), 2))
