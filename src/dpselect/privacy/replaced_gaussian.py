@@ -6,8 +6,8 @@ most log A / (order - 1). A is the mean of f^order g^(1-order) over x ~ N(0,1). 
 
 A - 1 is the mean of f^order g^(1-order) - 1 - order (f-1) - (1-order) (g-1), which is not negative. The trapezoid rule
 sums it. For |Im x| <= Y <= pi/(2s), |f| is at most its value at the real part, and |g| at least that over the root of
-2. So a step h errs by at most 2 exp(Y^2/2) 2^((order-1)/2) A / (exp(2 pi Y/h) - 1), which is below 1e-25 A here
-(Trefethen, Weideman 2014). The mass outside the points is below 1e-20.
+2. So a step h errs by at most 2 exp(Y^2/2) 2^((order-1)/2) A / (exp(2 pi Y/h) - 1), which is below 1e-25 A here (see
+that page). The mass outside the points is below 1e-20.
 """
 
 from __future__ import annotations

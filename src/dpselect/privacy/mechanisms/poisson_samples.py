@@ -35,9 +35,9 @@ def dp_sgd(
 ) -> Guarantee:
     """Return the guarantee of DP-SGD: rounds of the Gaussian mechanism on Poisson samples.
 
-    The Renyi curve is computed by quadrature at every real order. The privacy-loss distribution is in closed form for a
-    step and composed by transforms, rounded up. With a sampling rate of 1 the rounds are Gaussian noise, which composes
-    exactly.
+    The Renyi curve is computed by quadrature at every real order (Mironov, Talwar, Zhang 2019). The privacy-loss
+    distribution is in closed form for a step and composed by transforms, rounded up. With a sampling rate of 1 the
+    rounds are Gaussian noise, which composes exactly.
 
     Args:
         noise_multiplier: noise standard deviation / clipping norm, at least 1e-150. Under replace-one, too, it is
@@ -55,8 +55,7 @@ def dp_sgd(
         ArgumentError: if a number is out of range.
         TypeError: if an argument that must be a number is not.
 
-    Source: Zhu, Dong, Wang 2022, Theorem 11; Mironov, Talwar, Zhang 2019, Theorems 4 and 5; docs/theory/samples.md,
-    Theorem 4.
+    Source: Zhu, Dong, Wang 2022, Theorem 11; docs/theory/samples.md, Theorem 4.
 
     >>> one = dp_sgd(noise_multiplier=1, sampling_rate=0.01, steps=1000)
     >>> replaced = dp_sgd(noise_multiplier=1, sampling_rate=0.01, steps=1000, adjacency="replace_one")

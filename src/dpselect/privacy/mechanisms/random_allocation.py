@@ -37,9 +37,8 @@ def random_allocation(
 ) -> Guarantee:
     """Return the guarantee of DP-SGD in which each row takes part in exactly one step of every epoch.
 
-    Each row draws its step uniformly and independently in each epoch (balls and bins, Chua et al. 2025). Batches of a
-    shuffled table are another mechanism. The privacy-loss distribution is computed on a mesh and rounded up in both
-    directions.
+    Each row draws its step uniformly and independently in each epoch (balls and bins). Batches of a shuffled table
+    are another mechanism. The privacy-loss distribution is computed on a mesh and rounded up in both directions.
 
     Args:
         noise_multiplier: noise standard deviation / clipping norm, at least 1e-150. Below 0.05 it is priced as if the
