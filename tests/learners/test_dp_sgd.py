@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from dpselect import learners
-from dpselect.errors import AdjacencyError, ArgumentError
+from dpselect.errors import ArgumentError
 from dpselect.learners import (
     DPSGDClassifier,
     DPSGDRegressor,
@@ -182,8 +182,9 @@ def test_full_batches_are_priced_as_the_gaussian_mechanisms_that_they_are(learne
         assert model.guarantee().delta(epsilon=epsilon) == pytest.approx(formula, rel=1e-9)
         assert model.guarantee().delta(epsilon=epsilon) >= formula * (1 - 1e-12)
         assert exact.delta(epsilon=epsilon) == pytest.approx(formula, rel=1e-6)
-    with pytest.raises(AdjacencyError):
-        learner(adjacency="replace_one").guarantee()
+    replaced = learner(noise_multiplier=18.0, steps=11, adjacency="replace_one").guarantee()
+    assert replaced.adjacency.value == "replace_one"
+    assert replaced.epsilon(delta=1e-6) == pytest.approx(exact.epsilon(delta=1e-6), rel=1e-6)
 
 
 def test_the_price_before_there_is_data_is_that_of_the_fit():

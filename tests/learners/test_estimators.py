@@ -40,9 +40,9 @@ def test_the_price_is_known_before_there_is_data(model: Estimator) -> None:
         assert paid.epsilon(delta=1e-5) == before.epsilon(delta=1e-5)
 
 
-def test_dp_sgd_refuses_replace_one_before_it_looks_at_the_data() -> None:
-    with pytest.raises(AdjacencyError, match="replace_one"):
-        DPSGDClassifier(adjacency="replace_one").fit(object(), object())
+def test_an_unknown_adjacency_is_refused_before_the_data_is_looked_at() -> None:
+    with pytest.raises(AdjacencyError, match="adjacency"):
+        DPSGDClassifier(adjacency="other").fit(object(), object())
     with pytest.raises(AdjacencyError, match="adjacency"):
         OutputPerturbationClassifier(adjacency="other").fit(object(), object())
 

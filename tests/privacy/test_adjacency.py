@@ -8,9 +8,9 @@ from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.privacy import (
     Adjacency,
     compose,
-    dp_sgd,
     gaussian,
     pure_dp,
+    random_allocation,
     worst_of,
 )
 from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
@@ -31,7 +31,7 @@ def test_adjacencies_never_mix():
         with pytest.raises(AdjacencyError, match="add_or_remove_one"):
             pure_dp(epsilon=1, adjacency=wrong)
     with pytest.raises(AdjacencyError, match="add_or_remove_one"):
-        dp_sgd(noise_multiplier=1, sampling_rate=0.1, steps=1, adjacency="replace_one")
+        random_allocation(noise_multiplier=1, steps_per_epoch=10, adjacency="replace_one")
 
 
 def test_the_text_and_the_enumeration_are_one_and_all_must_share_it():

@@ -119,7 +119,6 @@ BOUNDED = {"bounds": [0.0, 1.0]}
         lambda: described(noise="much"),
         lambda: described(noise=-1.0),
         lambda: described(adjacency="none"),
-        lambda: described(adjacency="replace_one"),
         lambda: described(nominal_rows=0),
         lambda: described(parameters={"nonsense": 1}),
         lambda: described(parameters={"hidden_units": 3}),

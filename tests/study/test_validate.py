@@ -70,8 +70,10 @@ def test_a_budget_of_another_adjacency_is_refused_before_a_store_is_made(tmp_pat
 
 def test_an_adjacency_that_a_learner_does_not_know_is_said_with_its_key(tmp_path):
     document = changed("privacy.adjacency", "replace_one")
+    check_study(parse_study(document), base_folder=tmp_path)  # DP-SGD knows both
+    document["learner"], document["space"] = {"name": "boosted-trees", "linear_share": 0.25}, {}
     with pytest.raises(
-        StudyError, match=r"^privacy.adjacency: .* replace_one; take the other one, or another learner.name"
+        StudyError, match=r"^privacy.adjacency: .* replace_one.*; take the other one, or another learner.name"
     ):
         check_study(parse_study(document), base_folder=tmp_path)
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import AdjacencyError, ArgumentError, integer, number
+from dpselect.errors import ArgumentError, integer, number
 from dpselect.learners.batches import Batches, poisson_sample
 from dpselect.learners.clipped_gradients import (
     HiddenLayerNetwork,
@@ -170,15 +170,15 @@ class NoisyGradients(PrivateLearner):
         """The guarantee of so many noisy sums of clipped gradients. Full batches are one Gaussian mechanism, exactly.
 
         T Gaussian mechanisms of noise multiplier sigma on the same rows are one with sigma/sqrt(T), also when each is
-        chosen by what came before (Dong, Roth, Su 2022, Corollary 3.3).
+        chosen by what came before (Dong, Roth, Su 2022, Corollary 3.3). A row that is replaced moves a sum by up to
+        twice `clip_norm`.
         """
-        if parse_adjacency(self.adjacency) is not Adjacency.ADD_OR_REMOVE_ONE:
-            raise AdjacencyError("noisy gradients are private under add_or_remove_one, not under replace_one")
-        sigma = self._noise()
+        adjacency, sigma = parse_adjacency(self.adjacency), self._noise()
         if number("sampling_rate", self.sampling_rate, above=0.0, at_most=1.0) < 1.0:
-            return dp_sgd(noise_multiplier=sigma, sampling_rate=self.sampling_rate, steps=steps)
+            return dp_sgd(noise_multiplier=sigma, sampling_rate=self.sampling_rate, steps=steps, adjacency=adjacency)
         count = integer("steps", steps, at_least=1, at_most=2**40)
-        return gaussian(noise_multiplier=sigma / math.sqrt(count) * (1.0 - 2.0**-50))
+        moved = 2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0
+        return gaussian(noise_multiplier=sigma / moved / math.sqrt(count) * (1.0 - 2.0**-50), adjacency=adjacency)
 
     def _schedule(self, normalizer: float) -> GradientSchedule:
         """A rate that is given is one for gradients of norm 1, so that they are clipped there by default."""
@@ -217,8 +217,8 @@ class DPSGDClassification(NoisyGradients, Classifier):
     `noise_multiplier * clip_norm` is added. The sum is divided by the public number `sampling_rate * nominal_rows`.
     One step is the Gaussian mechanism of sensitivity `clip_norm` under adding or removing a row, on a Poisson sample.
     `guarantee()` is its composition over the steps. For full batches it is one Gaussian mechanism, exactly. Momentum,
-    the average of the last iterates and prediction use these noisy sums only and cost nothing. Under replace-one
-    adjacency the sensitivity would be 2*clip_norm and the composition is another theorem's: that adjacency is refused.
+    the average of the last iterates and prediction use these noisy sums only and cost nothing. Under replace-one a row
+    moves a sum by up to 2*clip_norm, and `guarantee()` states that price.
 
     Exactness. The sum is exact in fixed point (`clipped_gradient_sum`), and the noise is a rounded Gaussian on the
     sum's own grid (`gaussian_steps`). So the noisy sum is a post-processing of the continuous Gaussian mechanism on a
@@ -250,7 +250,7 @@ class DPSGDClassification(NoisyGradients, Classifier):
         classes: the class labels, public. None takes them from y, with a `DataDependentClassesWarning`.
         nominal_rows: a public guess of the number of rows. None takes the number itself, with a
             `PublicRowCountWarning`, and steps as for a thousand rows.
-        adjacency: "add_or_remove_one".
+        adjacency: "add_or_remove_one" or "replace_one".
         early_stopping: an `EarlyStopping` whose last stop is `steps`, or None. At each of its stops the average of the
             last iterates up to there is scored, and may be where training ends; the price is that of the stop.
         random: a `RandomSource`, or None for the system's entropy. Each fit draws from it again.

@@ -29,7 +29,8 @@ class DPSGDRegression(NoisyGradients, Regressor):
     Labels are clipped at their bounds and scaled to [-1, 1]. The loss is half the square of the error. At each step the
     gradient of each row is scaled to norm at most `clip_norm`, and all are summed exactly. Gaussian noise of standard
     deviation `noise_multiplier * clip_norm` is added to the sum. `guarantee()` is exact: T steps are one Gaussian
-    mechanism of noise multiplier `noise_multiplier`/sqrt(T), under adding or removing a row. By default the steps, the
+    mechanism of noise multiplier `noise_multiplier`/sqrt(T) under adding or removing a row, and of half as much under
+    replacing one. By default the steps, the
     bound on gradients and the rate follow from the public number of rows and from the noise (`training_rules`).
 
     How `fit` treats the data. It divides each row alone by `row_norm`, scales it into the unit ball and appends the
@@ -49,7 +50,7 @@ class DPSGDRegression(NoisyGradients, Regressor):
             `learning_rate`.
         nominal_rows: a public guess of the number of rows. None takes the number itself, with a
             `PublicRowCountWarning`, and steps as for a thousand rows.
-        adjacency: "add_or_remove_one".
+        adjacency: "add_or_remove_one" or "replace_one".
         random: a `RandomSource`, or None for the system's entropy. Each fit draws from it again.
 
     Attributes:

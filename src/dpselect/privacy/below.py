@@ -21,6 +21,7 @@ from dpselect.numerics.search import Array
 from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined, lattice, positive_losses
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, coarsen, loss_grid
 from dpselect.privacy.losses.pairs import Attainable, PairSource
+from dpselect.privacy.losses.replaced_gaussian import replaced_gaussian_positive
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_positive
 from dpselect.privacy.profile import (
     GaussianProfile,
@@ -34,6 +35,7 @@ __all__ = [
     "AttainedGaussian",
     "AttainedLaplace",
     "AttainedPair",
+    "AttainedReplacedGaussian",
     "AttainedSampledGaussian",
     "ClosedFormLowerProfile",
     "ComposedLowerProfile",
@@ -171,7 +173,20 @@ class AttainedSampledGaussian:
         return sampled_gaussian_positive(self.noise_multiplier, self.sampling_rate, width)
 
 
-_Part = AttainedGaussian | AttainedLaplace | AttainedPair | AttainedSampledGaussian
+@dataclass(frozen=True)
+class AttainedReplacedGaussian:
+    """The same under replacing a row, if the two rows have opposite gradients of full length."""
+
+    noise_multiplier: float
+    sampling_rate: float
+
+    def positive(self, width: float) -> Directions:
+        """Positive losses below each direction, which are the same."""
+        found = replaced_gaussian_positive(self.noise_multiplier, self.sampling_rate, width)
+        return found, found
+
+
+_Part = AttainedGaussian | AttainedLaplace | AttainedPair | AttainedReplacedGaussian | AttainedSampledGaussian
 
 
 @dataclass(frozen=True)

@@ -141,23 +141,18 @@ def _response(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noq
 
 @event_kind("PoissonSampledDpEvent")
 def _poisson_sampled(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:
-    """The mechanism on a Poisson sample. Those of Gaussians under replace-one are accounted by dp-accounting."""
+    """The mechanism on a Poisson sample. Under replace-one it must be of Gaussians."""
     rate = number("sampling_probability", event.sampling_probability, at_least=0.0, at_most=1.0, rounding="up")
     inner = read(event.event, adjacency)
     if rate in (0.0, 1.0):
         return inner if rate else pure_dp(epsilon=0, adjacency=adjacency)
     mu = inner.gaussian_mu
-    if adjacency is Adjacency.ADD_OR_REMOVE_ONE:
-        if mu is None or not 1e-150 < mu < 1e150:
-            return poisson_sample(inner, rate)
-        return dp_sgd(noise_multiplier=math.nextafter(1.0 / mu, 0.0), sampling_rate=rate, steps=1, adjacency=adjacency)
-    if mu is None:
+    if mu is not None and 1e-150 < mu < 1e150:
+        noise = math.nextafter(_moved(adjacency) / mu, 0.0)
+        return dp_sgd(noise_multiplier=noise, sampling_rate=rate, steps=1, adjacency=adjacency)
+    if adjacency is Adjacency.REPLACE_ONE:
         raise ArgumentError("event: cannot account a PoissonSampledDpEvent under replace_one if it is not of Gaussians")
-    from dp_accounting import dp_event
-
-    # dp-accounting states noise relative to the norm of one row
-    one = dp_event.GaussianDpEvent(math.nextafter(2.0 / mu, 0.0))
-    return with_event_loss(dp_event.PoissonSampledDpEvent(rate, one), adjacency)
+    return poisson_sample(inner, rate)
 
 
 @event_kind("SampledWithoutReplacementDpEvent")

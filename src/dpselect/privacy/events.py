@@ -31,10 +31,10 @@ _MOST_RUNS: Final = 1 << 60
 def from_dp_event(event: dp_event.DpEvent, *, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> Guarantee:
     """Return a guarantee from a DpEvent of dp-accounting, with every statement that its mechanism has.
 
-    dpselect computes the cost of most kinds itself. The loss distributions of dp-accounting serve for Gaussians on
-    Poisson samples under replace-one, truncated Poisson samples and mixtures of Gaussians. A repeat-and-select is
-    accounted by `best_of`. Noise multipliers are relative to the norm of one row, as dp-accounting documents. Under
-    replace-one, where a row is taken out and another one put in, the noise is half as large relative to that.
+    dpselect computes the cost of most kinds itself. The loss distributions of dp-accounting serve for truncated
+    Poisson samples and mixtures of Gaussians. A repeat-and-select is accounted by `best_of`. Noise multipliers are
+    relative to the norm of one row, as dp-accounting documents. Under replace-one, where a row is taken out and
+    another one put in, the noise is half as large relative to that.
 
     Args:
         event: the event, public.

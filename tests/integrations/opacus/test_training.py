@@ -14,7 +14,7 @@ from scipy import stats
 
 opacus = pytest.importorskip("opacus")
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.privacy import dp_sgd
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
@@ -243,3 +243,33 @@ def test_the_example_resumed_after_a_kill_gives_the_same_model(tmp_path):
     assert attempt(tmp_path / "cut", "resume").wait(timeout=300) == 0
     assert (tmp_path / "cut" / "model.pt").read_bytes() == (tmp_path / "whole" / "model.pt").read_bytes()
     assert begun.read_text().count("run") in (8, 9)  # the killed run once more, unless it was done at that instant
+
+
+# samplers
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("sampling", "adjacency"), [("random-allocation", "add_or_remove_one"), ("fixed-batches", "replace_one")]
+)
+def test_other_samplers_train_at_their_price(sampling, adjacency):
+    changes = {"sampling": sampling, "adjacency": adjacency, "sampling_rate": 0.25, "steps": 8, "noise_multiplier": 2.0}
+    training = plan(expected_batch_size=8, **changes)
+    assert training.guarantee.terms["mechanism"] == sampling
+    first, second = (weights(training.fit(linear, descent, LOSS, *rows(32), random=keyed_source(1))) for _ in range(2))
+    assert torch.equal(first, second)
+    poisson = plan(expected_batch_size=8, **{**changes, "sampling": "poisson"})
+    assert not torch.equal(first, weights(poisson.fit(linear, descent, LOSS, *rows(32), random=keyed_source(1))))
+    if sampling == "fixed-batches":
+        with pytest.raises(ArgumentError, match="32 rows"):
+            training.fit(linear, descent, LOSS, *rows(31), random=keyed_source(1))
+
+
+def test_replacement_is_priced_and_other_neighbours_of_a_sampler_are_refused():
+    replaced = plan(sampling_rate=0.1, steps=10, adjacency="replace_one").guarantee
+    one = dp_sgd(noise_multiplier=2, sampling_rate=0.1, steps=10, adjacency="replace_one")
+    assert replaced.epsilon(1e-6) == one.epsilon(1e-6)
+    with pytest.raises(AdjacencyError, match="replace_one"):
+        plan(sampling="random-allocation", sampling_rate=0.5, steps=2, adjacency="replace_one")
+    with pytest.raises(AdjacencyError, match="replace_one"):
+        plan(sampling="fixed-batches", sampling_rate=0.5)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.privacy import approximate_dp, as_guarantee, compose, dp_sgd, gaussian, laplace, pure_dp
 
 
@@ -34,6 +34,11 @@ def test_a_random_variable_is_its_mechanism(thing, same):
     for delta in (0.0, 1e-6, 1e-3):
         assert as_guarantee(thing).epsilon(delta) == pytest.approx(same.epsilon(delta), rel=1e-11)
         assert as_guarantee(thing).epsilon(delta) >= same.epsilon(delta) * (1 - 1e-15)
+
+
+def test_a_sampled_gaussian_is_of_rows_that_are_added_or_removed():
+    with pytest.raises(AdjacencyError, match="added or removed"):
+        as_guarantee(SAMPLED, adjacency="replace_one")
 
 
 def test_an_accountant_is_its_largest_composition():

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, missing_extra, number
-from dpselect.privacy import Guarantee, dp_sgd
+from dpselect.privacy import Adjacency, Guarantee
+from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
 try:
@@ -24,6 +25,7 @@ try:
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
+from dpselect.integrations.opacus.batch_samplers import BatchSampler, Sampling, sampler_of
 from dpselect.integrations.opacus.checkpoints import Checkpoints
 from dpselect.integrations.opacus.clipping import (
     MODES,
@@ -48,7 +50,7 @@ class PrivateTraining:
 
     Args:
         noise_multiplier: the noise standard deviation / `max_grad_norm`, above 0.
-        sampling_rate: the probability with which each row is in a batch, independently, above 0 and at most 1.
+        sampling_rate: the probability with which each row is in a batch, above 0 and at most 1.
         steps: the number of batches, at least 1.
         max_grad_norm: the L2 norm to which each row's gradient is clipped, above 0.
         expected_batch_size: the number by which the noisy sum is divided, above 0. It is a public number, such as the
@@ -57,9 +59,16 @@ class PrivateTraining:
             whose clipped gradients are summed, so memory does not grow with the batch. None cuts nothing.
         grad_sample_mode: "hooks" computes the gradient of each row. "ghost" computes their norms, and the sum by a
             second backward pass: less memory for wide layers.
+        adjacency: the neighbours, add-or-remove-one unless given. Under replace-one a row that is replaced moves the
+            sum by up to twice `max_grad_norm`, which the guarantee counts.
+        sampling: how batches are drawn. "poisson" draws each row for each batch by itself. "random-allocation" draws
+            one batch of every epoch for each row, under add-or-remove-one. An epoch has 1 / `sampling_rate` steps.
+            "fixed-batches" draws batches of `expected_batch_size` rows without replacement, under replace-one. The data
+            must have `expected_batch_size` / `sampling_rate` rows, and that number is public.
 
     Raises:
-        ArgumentError: for numbers out of range.
+        AdjacencyError: if `adjacency` is unknown, or has no price for `sampling`.
+        ArgumentError: for numbers out of range, or that do not belong together for `sampling`.
         TypeError: for values that are not numbers, or `steps` that is not an integer.
 
     >>> training = PrivateTraining(
@@ -75,6 +84,8 @@ class PrivateTraining:
     expected_batch_size: float
     max_physical_batch_size: int | None = None
     grad_sample_mode: Literal["hooks", "ghost"] = "hooks"
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
+    sampling: Sampling = "poisson"
 
     def __post_init__(self) -> None:
         for name in ("noise_multiplier", "max_grad_norm", "expected_batch_size"):
@@ -86,11 +97,23 @@ class PrivateTraining:
             object.__setattr__(self, "max_physical_batch_size", size)
         if self.grad_sample_mode not in MODES:
             raise ArgumentError(f"grad_sample_mode must be one of {', '.join(MODES)}, got {self.grad_sample_mode!r}")
+        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency).value)
+        _ = self.guarantee  # numbers that do not belong together are refused here, before there is data
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of one training, under adding or removing one row. It needs no data."""
-        return dp_sgd(noise_multiplier=self.noise_multiplier, sampling_rate=self.sampling_rate, steps=self.steps)
+        """The guarantee of one training, under its adjacency. It needs no data."""
+        return self.sampler.guarantee(self.noise_multiplier, str(self.adjacency))
+
+    @property
+    def sampler(self) -> BatchSampler:
+        """The sampler, which draws the batches."""
+        return sampler_of(
+            self.sampling,
+            sampling_rate=self.sampling_rate,
+            steps=self.steps,
+            batch_size=self.expected_batch_size,
+        )
 
     def fit(
         self,
@@ -140,6 +163,7 @@ class PrivateTraining:
         """
         source = resolve(random)
         rows = read_rows(inputs, targets, example)
+        self.sampler.check(rows.count)
         kept = None if checkpoints is None else Checkpoints(checkpoints, source)
         with torch.random.fork_rng():
             torch.manual_seed(source.bits(63))
@@ -212,8 +236,7 @@ class _Fit:
     def _places(self, count: int, done: int) -> Iterator[NDArray[np.intp]]:
         """The places of each part of a batch, and none behind the last part of each step."""
         size = self.plan.max_physical_batch_size
-        for step in range(done, self.plan.steps):
-            chosen = self.sampling.spawn(step).bernoulli(self.plan.sampling_rate, count).nonzero()[0]
+        for chosen in self.plan.sampler.batches(count, self.sampling, done):
             width = size or max(len(chosen), 1)
             yield from (chosen[start : start + width] for start in range(0, len(chosen), width))
             yield chosen[:0]

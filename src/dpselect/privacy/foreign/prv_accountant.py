@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.composition import compose_counted
 from dpselect.privacy.foreign.numbers import gaussian_dp
@@ -34,6 +34,8 @@ def _laplace(prv: Any, adjacency: Adjacency) -> Guarantee:
 
 
 def _sampled(prv: Any, adjacency: Adjacency) -> Guarantee:
+    if adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
+        raise AdjacencyError("a PoissonSubsampledGaussianMechanism is the loss of a row that is added or removed")
     noise, rate = number("sigma", prv.sigma, above=0.0), number("p", prv.p, above=0.0, at_most=1.0)
     return dp_sgd(noise_multiplier=noise, sampling_rate=rate, steps=1, adjacency=adjacency)
 

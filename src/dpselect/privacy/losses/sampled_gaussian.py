@@ -22,7 +22,7 @@ from dpselect.privacy.losses.composition import Losses
 from dpselect.privacy.losses.connect_the_dots import MOST_POINTS, Curve, connect_the_dots
 from dpselect.privacy.profile import GaussianProfile
 
-__all__ = ["sampled_gaussian_losses", "sampled_gaussian_mesh", "sampled_gaussian_positive"]
+__all__ = ["fixed_sample_losses", "sampled_gaussian_losses", "sampled_gaussian_mesh", "sampled_gaussian_positive"]
 
 
 _REACH = 14.3
@@ -40,6 +40,16 @@ def sampled_gaussian_losses(*, noise_multiplier: float, sampling_rate: float, wi
     remove = _removing(1.0 / noise_multiplier, sampling_rate, width)
     add = _adding(1.0 / noise_multiplier, sampling_rate, width)
     return connect_the_dots(width, remove, add), connect_the_dots(width, add, remove)
+
+
+def fixed_sample_losses(*, mu: float, sampling_rate: float, width: float) -> Losses:
+    """The losses of one Gaussian mechanism on a sample of fixed size, under replacing one row, in either direction.
+
+    H_{exp(e)} is at most q G(log((exp(e) - 1 + q) / q)) for e >= 0, with a Gaussian that moves by mu. Source: Balle,
+    Barthe, Gaboardi 2018, Theorem 9.
+    """
+    curve = _removing(mu, sampling_rate, width)
+    return connect_the_dots(width, curve, curve)
 
 
 def sampled_gaussian_positive(noise_multiplier: float, sampling_rate: float, width: float) -> tuple[Positive, Positive]:
