@@ -39,7 +39,7 @@ def test_a_check_says_how_wide_the_interval_will_be(tmp_path):
     assert checked(tmp_path, rows=5000, regression=True)["expected_figure"]["metric"] == "median-error"
 
 
-@pytest.mark.parametrize("metric", ["r2", "absolute-error"])
+@pytest.mark.parametrize("metric", ["r2", "squared-error"])
 def test_a_metric_that_would_be_noise_is_refused_with_one_that_does(tmp_path, metric):
     with pytest.raises(
         StudyError, match=rf"validation.metric: {metric} of about 88 held-out rows would be noise"
