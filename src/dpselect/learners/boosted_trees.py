@@ -7,12 +7,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import AdjacencyError, ArgumentError, integer, number
+from dpselect.learners.balanced_weights import is_balanced, noisy_weights, rest_of_noise
 from dpselect.learners.clipped_gradients import softmax_errors
 from dpselect.learners.dp_sgd import DPSGDClassification
 from dpselect.learners.encoding import Encoded, TableEncoding
@@ -93,6 +94,10 @@ class _BoostedTrees(TableEncoding, _Fitted):
         self._bins()
         return trees, depth, 0.0 if unstarted else share
 
+    def _noise_left(self) -> float:
+        """The noise multiplier of the linear start and the trees together."""
+        return self._noise()
+
     def _bins(self) -> int:
         return integer("max_bins", self.max_bins, at_least=2, at_most=255)
 
@@ -139,7 +144,7 @@ class _BoostedTrees(TableEncoding, _Fitted):
         self._encoding = TableEncoding(bounds=copy.deepcopy(self.bounds), indicators=copy.deepcopy(self.indicators))
         self._codes = columns
         rows = public_row_count(self.nominal_rows, len(known), parse_adjacency(self.adjacency))
-        left, weights = self._noise(), ()
+        left, weights = self._noise_left(), ()
         codes = np.empty((len(columns.sizes), np.count_nonzero(known)), dtype=columns.kind)
         start, done = None, 0
         for row in self._encoded_parts(X, known):
@@ -235,7 +240,8 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
         bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.
         indicators: the places of the columns that are indicators of categories, a list for each categorical column.
         classes: the class labels, public, up to 128. None takes them from y, with a `DataDependentClassesWarning`.
-        class_weights: what rows of a class count, for classes that are to count more or less than 1; public.
+        class_weights: what rows of a class count, for classes that are to count more or less than 1; public. Or
+            "balanced": one over the noisy number of rows of each class, for 2 % of mu squared.
         nominal_rows: a public guess of the number of rows. None takes the number itself, with a
             `PublicRowCountWarning`.
         adjacency: "add_or_remove_one" or "replace_one".
@@ -263,7 +269,7 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
     """
 
     classes: Sequence[Any] | NDArray[Any] | None = None
-    class_weights: Mapping[Any, float] | Sequence[float] | None = None
+    class_weights: Mapping[Any, float] | Sequence[float] | Literal["balanced"] | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
@@ -277,9 +283,10 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
             raise ArgumentError(f"classes must be at most {_MOST_CLASSES}, got {len(classes)}")
         if self._signs(columns) and len(classes) > 2:
             raise ArgumentError("monotonic_cst must be None for more than two classes, which have no order")
-        weights = public_weights(self.class_weights, classes)
+        public = None if is_balanced(self.class_weights) else public_weights(self.class_weights, classes)
         numbers = class_numbers(labels, classes)
         known = numbers >= 0
+        weights = self._private_weights(numbers[known], len(classes), random) if public is None else public
         self._outputs, self._linear_weights = len(classes), weights.tolist()
         counted = None if np.all(weights == 1.0) else truncate(weights[numbers[known]])
         self._train(X, known, numbers[known], counted, random)
@@ -288,6 +295,13 @@ class BoostedTreesClassification(_BoostedTrees, Classifier):
 
     def _scores(self, X: Any) -> Array:
         return self._tree_scores(X)
+
+    def _noise_left(self) -> float:
+        return rest_of_noise(self._noise()) if is_balanced(self.class_weights) else self._noise()
+
+    def _private_weights(self, numbers: NDArray[Any], classes: int, random: RandomSource) -> Array:
+        replaced = parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE
+        return noisy_weights(numbers, classes, self._noise(), replace=replaced, random=random)
 
     def _errors(self, scores: Array, targets: NDArray[Any]) -> Array:
         return -softmax_errors(scores, targets)
