@@ -1,12 +1,12 @@
 """Class weights from noisy numbers of rows, for a small part of a fit's privacy cost.
 
-Claim: let a fit be covered by a Gaussian mechanism of noise multiplier sigma. Take the noise of `rest_of_noise(sigma)`
-in its place, and release the numbers of rows by class with the noise of `noisy_weights`. Both together are covered by
-the same Gaussian mechanism.
+Claim: let a fit be covered by a Gaussian mechanism of noise multiplier sigma. Take the noise multiplier
+`rest_of_noise(sigma, s)` in its place, and release the numbers of rows by class with the noise of `noisy_weights`. Both
+together are covered by the same Gaussian mechanism, for each public s from 0 to 1.
 
 Proof: a row is of one class, so a row that is added or removed moves the numbers by 1, and one that is replaced moves
-two of them by 1 each. Their L2 sensitivity is 1 or sqrt(2), and the noise's deviation is sigma/sqrt(s) times that, with
-s = 1/50. The weights are functions of the noisy numbers. The fit with these weights has 1/sqrt(1 - s) times the noise.
+two of them by 1 each. Their L2 sensitivity is 1 or sqrt(2), and the noise's deviation is sigma/sqrt(s) times that. The
+weights are functions of the noisy numbers. The fit with these weights has 1/sqrt(1 - s) times the noise.
 Gaussian mechanisms that are chosen by earlier outputs compose to one with the sum of the squares of their parameters:
 s/sigma^2 + (1 - s)/sigma^2. QED
 
@@ -25,14 +25,14 @@ from dpselect.mechanisms.grid import gaussian_integers
 from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
 
-__all__ = ["BALANCED", "is_balanced", "noisy_weights", "rest_of_noise"]
+__all__ = ["BALANCED", "is_balanced", "noisy_weights", "rest_of_noise", "share_of_counts"]
 
 BALANCED: Final = "balanced"
-_SHARE: Final = 1.0 / 50.0
-"""The part of the squared Gaussian differential privacy parameter that pays for the numbers of rows."""
+_SHARES: Final = (0.01, 0.1)
+"""The least and the largest part of the squared Gaussian differential privacy parameter for the numbers of rows."""
+_FEWEST: Final = 1.0 / 400.0
+"""The deviation of the noise aimed at, as a part of the rows: then a class with 2 % of the rows is counted well."""
 _UP: Final = 1.0 + 2.0**-48
-_LEAST: Final = 2.0
-"""A number of rows below so many deviations of the noise counts as if it were as large."""
 
 
 def is_balanced(weights: Any) -> bool:
@@ -40,13 +40,22 @@ def is_balanced(weights: Any) -> bool:
     return isinstance(weights, str) and weights == BALANCED
 
 
-def rest_of_noise(noise_multiplier: float) -> float:
+def share_of_counts(noise_multiplier: float, rows: float) -> float:
+    """The part s that the numbers of rows have, from the public number of rows. The more noise a row has, the larger.
+
+    >>> share_of_counts(4.0, 1600.0), share_of_counts(1.4, 50_000.0)
+    (0.1, 0.01)
+    """
+    return min(max((noise_multiplier / (_FEWEST * rows)) ** 2, _SHARES[0]), _SHARES[1])
+
+
+def rest_of_noise(noise_multiplier: float, share: float) -> float:
     """The noise multiplier that is left for the fit.
 
-    >>> round(rest_of_noise(7.0), 3)
-    7.071
+    >>> round(rest_of_noise(7.0, 0.04), 3)
+    7.144
     """
-    return noise_multiplier / math.sqrt(1.0 - _SHARE) * _UP
+    return noise_multiplier / math.sqrt(1.0 - share) * _UP
 
 
 def noisy_weights(
@@ -57,17 +66,17 @@ def noisy_weights(
     Args:
         numbers: the class of each row, from 0 on.
         classes: how many classes there are.
-        noise_multiplier: that of the Gaussian mechanism that covers the whole fit.
+        noise_multiplier: that of the numbers of rows alone, sigma/sqrt(s).
         replace: whether neighbours differ by a row that is replaced.
         random: what the noise is drawn from.
 
     >>> from dpselect.randomness import keyed_source
     >>> rows = np.repeat([0, 1], [9_900, 100])
-    >>> noisy_weights(rows, 2, 1.0, replace=False, random=keyed_source(1)).round(3)
-    array([0.01, 1.  ])
+    >>> noisy_weights(rows, 2, 5.0, replace=False, random=keyed_source(1)).round(3)
+    array([0.011, 1.   ])
     """
     sensitivity = math.sqrt(2.0) if replace else 1.0
-    deviation = max(1.0, noise_multiplier / math.sqrt(_SHARE) * sensitivity * _UP)
+    deviation = max(1.0, noise_multiplier * sensitivity * _UP)
     counts = np.bincount(numbers, minlength=classes) + gaussian_integers(deviation, classes, random)
-    kept = np.maximum(counts, _LEAST * deviation)
+    kept = np.maximum(counts, deviation)  # a smaller number is hardly anything but noise
     return np.asarray(np.min(kept) / kept)
