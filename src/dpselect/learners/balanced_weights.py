@@ -4,11 +4,10 @@ Claim: let a fit be covered by a Gaussian mechanism of noise multiplier sigma. T
 `rest_of_noise(sigma, s)` in its place, and release the numbers of rows by class with the noise of `noisy_weights`. Both
 together are covered by the same Gaussian mechanism, for each public s from 0 to 1.
 
-Proof: a row is of one class, so a row that is added or removed moves the numbers by 1, and one that is replaced moves
-two of them by 1 each. Their L2 sensitivity is 1 or sqrt(2), and the noise's deviation is sigma/sqrt(s) times that. The
-weights are functions of the noisy numbers. The fit with these weights has 1/sqrt(1 - s) times the noise.
-Gaussian mechanisms that are chosen by earlier outputs compose to one with the sum of the squares of their parameters:
-s/sigma^2 + (1 - s)/sigma^2. QED
+Proof: a row is of one class. If it is added or removed, one number moves by 1. If it is replaced, two of them do. Their
+L2 sensitivity is 1 or sqrt(2), and the noise's deviation is sigma/sqrt(s) times that. The weights are functions of the
+noisy numbers. The fit with these weights has 1/sqrt(1 - s) times the noise. Gaussian mechanisms that are chosen by
+earlier outputs compose to one with the sum of the squares of their parameters: s/sigma^2 + (1 - s)/sigma^2. QED
 
 Source: Dong, Roth, Su (2022), Corollary 3.3.
 """

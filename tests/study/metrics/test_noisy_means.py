@@ -50,7 +50,6 @@ POPULATIONS = [
 ]
 
 
-@pytest.mark.cases(4)
 @pytest.mark.parametrize(("values", "chances"), POPULATIONS)
 @pytest.mark.parametrize("upwards", [True, False], ids=["lower end", "upper end"])
 @pytest.mark.parametrize("deviation", [0.0, 1.43, 10.0])

@@ -14,16 +14,16 @@ is concave, so g(x) <= ln((1 + lambda x)/(1 + lambda p)). Hence E exp(g(x)) <= (
 rows are independent, so their sum S has E exp(S) <= 1. T is S + tau Z. For each s
 P(tau Z >= L - s) = Q((L - s)/tau) <= C(tau) exp(s - L). So P(T >= L) <= C(tau) exp(-L) E exp(S) <= C(tau) exp(-L). QED
 
-C(tau) is at most exp(tau^2/2), the bound by a Gaussian's moments, and far below it if tau is large. ln C is convex in
-tau, as the supremum of linear functions, so linear interpolation in a table bounds it from above. ln Q is concave, so
-the supremum for tau is at the u with tau = q(u)/Q(u), where q is the normal density.
+C(tau) is at most exp(tau^2/2), the bound by a Gaussian's moments. It is far below if tau is large. The function ln C is
+the supremum of linear functions of tau, so it is convex. Linear interpolation in a table bounds it from above. The
+function ln Q is concave, so the supremum for tau is at the u with tau = q(u)/Q(u), where q is the normal density.
 
-Ends of intervals. The values p of a public grid are tested in rising order, as long as each is shown to be below m.
-The argument is that of `noisy_shares`: only the first value at or above m matters. Several pairs of lambda and of a
-cap c share the failure, with w_j = ln((1 + lambda min(t_j, c))/(1 + lambda p)), which satisfies the lemma for
+Ends of intervals. The values p of a public grid are tested in rising order, as long as each is shown to be below m. The
+argument is that of `noisy_shares`: only the first value at or above m matters. Several pairs of lambda and of a cap c
+share the failure. Their weights are w_j = ln((1 + lambda min(t_j, c))/(1 + lambda p)), which satisfy the lemma for
 lambda > 0. A cap keeps the noise of large nodes out. The pairs depend on p and on a noisy number of rows. The noise of
-that number is independent of the y_j. The rows are independent draws, however many there are. So the pairs are fixed
-in the lemma, given that number.
+that number is independent of the y_j. The rows are independent draws, however many there are. So the pairs are fixed in
+the lemma, given that number.
 
 Sources: Waudby-Smith and Ramdas (2024), section 4, for bets 1 + lambda (x - m) against a mean. Hoeffding (1963) for
 exponential moments. The factor C and the hat functions are from here.
