@@ -9,7 +9,7 @@ L2 sensitivity is 1 or sqrt(2), and the noise's deviation is sigma/sqrt(s) times
 noisy numbers. The fit with these weights has 1/sqrt(1 - s) times the noise. Gaussian mechanisms that are chosen by
 earlier outputs compose to one with the sum of the squares of their parameters: s/sigma^2 + (1 - s)/sigma^2. QED
 
-Source: Dong, Roth, Su (2022), Corollary 3.3.
+Source: Dong, Roth, Su 2022, Corollary 3.3.
 """
 
 from __future__ import annotations

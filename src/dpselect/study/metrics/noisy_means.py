@@ -25,8 +25,8 @@ lambda > 0. A cap keeps the noise of large nodes out. The pairs depend on p and 
 that number is independent of the y_j. The rows are independent draws, however many there are. So the pairs are fixed in
 the lemma, given that number.
 
-Sources: Waudby-Smith and Ramdas (2024), section 4, for bets 1 + lambda (x - m) against a mean. Hoeffding (1963) for
-exponential moments. The factor C and the hat functions are from here.
+Bets 1 + lambda (x - m) against a mean are those of Waudby-Smith and Ramdas (2024), section 4. The factor C and the hat
+functions are from here. Source: docs/theory/intervals-of-means.md, Lemma 1.
 """
 
 from __future__ import annotations
@@ -92,6 +92,8 @@ def hat_sums(numbers: Array, steps: int) -> NDArray[np.int64]:
 
 def mean_interval(sums: Array, rows: float, noise: SumNoise, failure: float) -> tuple[float, float]:
     """An interval for the mean of numbers from 0 to 1 on new rows, which fails with probability at most `failure`.
+
+    Source: docs/theory/intervals-of-means.md, Theorem 1.
 
     Args:
         sums: of the hat functions, in rows, with Gaussian noise.
