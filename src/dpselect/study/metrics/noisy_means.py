@@ -101,9 +101,10 @@ def mean_interval(sums: Array, rows: float, noise: SumNoise, failure: float) -> 
         noise: the noise of each sum.
         failure: the probability that the interval fails.
 
-    >>> low, high = mean_interval(hat_sums(np.full(1000, 0.05), 1) * 1.0, 1000.0, SumNoise(), 0.05)
-    >>> low < 0.05 < high
-    True
+    >>> sums = hat_sums(np.repeat([0.0, 0.1], 500), 2**16) / 2**16
+    >>> low, high = mean_interval(sums, 1000.0, SumNoise(), 0.05)
+    >>> round(low, 3), round(high, 3)
+    (0.044, 0.056)
     """
     below = _shown(sums, rows, noise, _LOWER_SHARE * failure, upwards=True)
     above = _shown(sums, rows, noise, (1.0 - _LOWER_SHARE) * failure, upwards=False)[::-1]
