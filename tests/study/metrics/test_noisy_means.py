@@ -50,6 +50,7 @@ POPULATIONS = [
 ]
 
 
+@pytest.mark.theorem("docs/theory/intervals-of-means.md, Lemma 1", exact=True, loose="Markov's inequality")
 @pytest.mark.parametrize(("values", "chances"), POPULATIONS)
 @pytest.mark.parametrize("upwards", [True, False], ids=["lower end", "upper end"])
 @pytest.mark.parametrize("deviation", [0.0, 1.43, 10.0])
@@ -69,6 +70,7 @@ def test_ends_that_count_half_of_the_noise_fail(values, chances, upwards):
     assert exact_chance(values, chances, 12, SumNoise(1.0), 2.0, upwards=upwards) > 0.1
 
 
+@pytest.mark.theorem("docs/theory/intervals-of-means.md, Theorem 1", exact=True, loose="a union bound")
 @pytest.mark.cases(2)
 @pytest.mark.parametrize("share", [0.1, 0.6])
 def test_without_noise_the_interval_of_a_share_holds_by_the_exact_law(share):
