@@ -7,8 +7,8 @@ together are covered by the same Gaussian mechanism, for each public s from 0 to
 Proof: a row is of one class. If it is added or removed, one number moves by 1. If it is replaced, two of them do. Their
 L2 sensitivity is 1 or sqrt(2), and the noise's deviation is sigma/sqrt(s) times that. The weights are functions of the
 noisy numbers. The fit with these weights has 1/sqrt(1 - s) times the noise. Gaussian mechanisms that are chosen by
-earlier outputs compose to one with the sum of the squares of their parameters (the source is that of `tree_sums`):
-s/sigma^2 + (1 - s)/sigma^2. QED
+earlier outputs compose to one, as in `tree_sums`. The squares of their parameters add up to s/sigma^2 + (1 -
+s)/sigma^2. QED
 """
 
 from __future__ import annotations
