@@ -107,6 +107,7 @@ def redraw(table: ModelTable, metric: str, seed: int, plain: bool) -> Iterator[d
             folder / "rows.npz", **{c: each[kept] for c, each in table.columns.items()}, answer=table.answers[kept]
         )
         document = {
+            "name": f"redraw {seed}",  # which decides what rows validate: a fixed part of the table would be no sample
             "data": {**table.facts, "source": "rows.npz", "label": "answer"},
             "privacy": {"epsilon": EPSILON, "delta": DELTA, "nominal_rows": ROWS},
             "validation": {"metric": metric, "fraction": KEPT / ROWS},

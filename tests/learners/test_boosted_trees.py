@@ -214,7 +214,7 @@ def test_parameters_are_refused_by_name_before_the_data_is_looked_at(options, na
         ({"indicators": [[5]]}, "indicators"),
         ({"classes": range(129)}, "classes"),
         ({"classes": [0, 0]}, "classes"),
-        ({"class_weights": "balanced"}, "class_weights must be numbers.*balanced"),
+        ({"class_weights": "even"}, "class_weights must be numbers.*balanced.*even"),
         ({"class_weights": 3}, "class_weights must be numbers.*3"),
         ({"class_weights": {7: 1.0}}, "class_weights"),
         ({"class_weights": {0: 0.0}}, "class_weights"),

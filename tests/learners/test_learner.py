@@ -113,3 +113,16 @@ def test_a_parameter_that_is_set_after_a_fit_changes_no_prediction(name: str) ->
             found = [getattr(model, each)(X) for each in methods]
             assert all(np.array_equal(a, b) for a, b in zip(before, found, strict=True)), parameter
         model.set_params(**{parameter: value})
+
+
+@pytest.mark.parametrize("name", ["DPSGDClassifier", "PrivateRidge", "PrivateLeastSquares"])
+def test_a_model_of_a_version_that_kept_no_row_norm_is_read(name: str) -> None:
+    X = np.random.default_rng(3).uniform(-1.0, 1.0, (60, 2))
+    y = (X[:, 0] > 0).astype(int)
+    options = {**FITTED[name], "row_norm": 2.0}
+    model = getattr(learners, name)(random=keyed_source(1), **options).fit(X, y)
+    state = model.__getstate__()
+    del state["_row_norm"]
+    old = type(model).__new__(type(model))
+    old.__setstate__(state)
+    np.testing.assert_array_equal(old.predict(X), model.predict(X))

@@ -192,18 +192,26 @@ RARE = {"source": "rows.csv", "label": "y", "classes": ["well", 1, "ill"], "boun
         ("balanced-accuracy", {"ill": 0.02, "1": 0.08}, {}, {"well": 1 / 0.9, "1": 12.5, "ill": 50.0}),
         ("balanced-accuracy", {"ill": 0.02, "1": 0.08}, {"name": "ridge"}, {"well": 1 / 0.9, "1": 12.5, "ill": 50.0}),
         ("balanced-accuracy", {"ill": 0.02, "1": 0.08}, {"class_weights": {"ill": 9.0}}, {"ill": 9.0}),
-        ("balanced-accuracy", {"ill": 0.02}, {}, None),
-        ("balanced-accuracy", {"ill": 0.0, "1": 0.5}, {}, None),
+        ("balanced-accuracy", {"ill": 0.02}, {}, "balanced"),
+        ("balanced-accuracy", {"ill": 0.0, "1": 0.5}, {}, "balanced"),
+        ("balanced-accuracy", {"ill": 0.02}, {"name": "ridge"}, None),
         ("accuracy", {"ill": 0.02, "1": 0.08}, {}, None),
         ("log-loss", {"ill": 0.02, "1": 0.08}, {}, None),
     ],
 )
-def test_declared_shares_weigh_classes_if_the_metric_counts_them_alike(metric, shares, learner, weights):
+def test_classes_have_weights_if_the_metric_counts_them_alike(metric, shares, learner, weights):
     study = parsed(data={**RARE, "class_shares": shares}, validation={"metric": metric}, learner=learner)
     found = designed(study).learner.parameters
-    assert found.get("class_weights") == (None if weights is None else pytest.approx(weights))
+    assert found.get("class_weights") == (pytest.approx(weights) if isinstance(weights, dict) else weights)
     assert found.get("map") == (None if learner.get("name") == "ridge" else "joint")
     assert designed(designed(study)) == designed(study)
+
+
+@pytest.mark.parametrize("design", ["portfolio", "one-stage"])
+def test_other_designs_do_not_estimate_shares(design):
+    more = {"space": STUDY["space"]} if design == "one-stage" else {}
+    study = parsed(data=RARE, validation={"metric": "balanced-accuracy"}, search={"design": design}, learner={}, **more)
+    assert "class_weights" not in designed(study).learner.parameters
 
 
 def test_a_design_that_is_filled_in_is_filled_in_once():

@@ -6,6 +6,7 @@ import pytest
 
 from dpselect.errors import StudyError
 from dpselect.study import check_study, parse_study
+from dpselect.study.expected import expected_figure, has_independent_rows
 from dpselect.study.metrics import METRICS, ScoreNoise
 from dpselect.study.metrics.metric import metrics_for
 from tests.study.metrics.metrics_cases import ADD, NUMBER, TWO
@@ -39,7 +40,7 @@ def test_a_check_says_how_wide_the_interval_will_be(tmp_path):
     assert checked(tmp_path, rows=5000, regression=True)["expected_figure"]["metric"] == "median-error"
 
 
-@pytest.mark.parametrize("metric", ["r2", "absolute-error"])
+@pytest.mark.parametrize("metric", ["r2", "squared-error"])
 def test_a_metric_that_would_be_noise_is_refused_with_one_that_does(tmp_path, metric):
     with pytest.raises(
         StudyError, match=rf"validation.metric: {metric} of about 88 held-out rows would be noise"
@@ -48,6 +49,16 @@ def test_a_metric_that_would_be_noise_is_refused_with_one_that_does(tmp_path, me
     assert "take validation.metric = 'median-error'" in str(seen.value)
     assert checked(tmp_path, metric, rows=200_000, regression=True)["expected_figure"]["metric"] == metric
     assert checked(tmp_path, metric, rows=442, regression=True, release_score=False)
+
+
+def test_rows_of_one_key_or_of_one_person_are_not_independent():
+    plain = study("accuracy", rows=1000)
+    keyed = plain.model_copy(update={"data": plain.data.model_copy(update={"row_key": "patient"})})
+    persons = plain.model_copy(update={"privacy": plain.privacy.model_copy(update={"rows_per_person": 2})})
+    assert [has_independent_rows(each) for each in (plain, keyed, persons)] == [True, False, False]
+    metric, noise = METRICS["accuracy"](TWO), ScoreNoise(None, ADD, 1.0)
+    assert expected_figure(plain, metric, noise, 1.0) is not None
+    assert expected_figure(keyed, metric, noise, 1.0) is None
 
 
 @pytest.mark.parametrize("target", [TWO, NUMBER])

@@ -248,7 +248,7 @@ def _validated(release: dict[str, Any]) -> list[str]:
     lines = []
     for one in found["figures"]:
         ends = ["no bound" if end is None else f"{end:.4g}" for end in (one["low"], one["high"])]
-        interval = "no interval, as the rows of a person are alike"
+        interval = "no interval, as rows of one person or row key are alike"
         if found["confidence"] is not None:
             interval = f"between {ends[0]} and {ends[1]} on new rows, with probability {found['confidence']:g}"
         constant = "" if one["constant"] is None else f"; always one answer: {one['constant']:.4g}"

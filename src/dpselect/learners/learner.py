@@ -42,6 +42,10 @@ class PrivateLearner(Parameterised, ABC):
         state: Any = super().__getstate__()
         return {**state, "random": None}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # a model of a version that kept no row_norm of the fit has the parameter's
+        vars(self).update({"_row_norm": state.get("row_norm"), **state})
+
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """The guarantee of one `fit`, from the parameters alone."""

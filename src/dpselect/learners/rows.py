@@ -212,7 +212,7 @@ def public_bounds(label_bounds: Any) -> tuple[float, float]:
     return low, number("the upper of label_bounds", high, above=low, at_most=1e300)
 
 
-def public_weights(weights: Mapping[Any, float] | Sequence[float] | None, classes: NDArray[Any]) -> Array:
+def public_weights(weights: Mapping[Any, float] | Sequence[float] | str | None, classes: NDArray[Any]) -> Array:
     """The weight of each class, the largest being 1, shape (classes,).
 
     `weights`: by class (1 for those that it does not name), or one for each class in order. Raises `ArgumentError` for
@@ -222,7 +222,7 @@ def public_weights(weights: Mapping[Any, float] | Sequence[float] | None, classe
     if isinstance(weights, (str, bytes)) or not (weights is None or hasattr(weights, "__len__")):
         raise ArgumentError(
             f"class_weights must be numbers, public and not counted in y, such as {{label: 2.0}} or one for each of "
-            f"the {len(classes)} classes in order, got {weights!r}"
+            f'the {len(classes)} classes in order, or "balanced" for learners by gradients, got {weights!r}'
         )
     if weights is not None and not isinstance(weights, Mapping):
         if len(weights) != len(classes):

@@ -210,7 +210,7 @@ def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator
         f"noise{chosen} and the number of rows are counted in."
     )
     if found["confidence"] is None:
-        on_new = "There is no interval for new rows: the rows of a person are alike, and how much so is not known."
+        on_new = "There is no interval for new rows: rows of one person or row key are alike, by how much is not known."
     yield (
         f"On private rows that did not train it, its {metric} is {shown(found['value'])}, with noise. {on_new}{less}"
     )

@@ -14,10 +14,12 @@ from typing import Any, Final
 
 from dpselect.accounting.planning.portfolio import MOST_CANDIDATES, trial_shares
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
+from dpselect.learners.balanced_weights import BALANCED
 from dpselect.privacy import Adjacency, gaussian
 from dpselect.repetitions import Fixed
 from dpselect.searching.design import DESIGNS, listed
 from dpselect.searching.stages import FIRST_STAGE
+from dpselect.study.learners.recipe import BALANCING
 from dpselect.study.schema import DEFAULT_FIGURES, Study, Validation
 from dpselect.study.task import declared_shares
 
@@ -177,15 +179,22 @@ def _is_one_run(study: Study) -> bool:
 
 
 def _with_class_weights(study: Study) -> Study:
-    """The study with a weight for each class, one over its declared share, if its metric counts classes alike.
+    """The study with a weight for each class, one over its share, if its metric counts classes alike.
 
-    Classes whose shares are not all public, and above 0, keep their rows' equal weights.
+    Shares that are not all declared, and above 0, are estimated privately by one run, for a part of its cost. In other
+    designs the rows keep equal weights then.
     """
     shares = declared_shares(study.data)
     told = "class_weights" in {*study.learner.parameters, *study.space} or study.learner.name not in _WITH_WEIGHTS
-    if told or study.metric != "balanced-accuracy" or not shares or not all(shares):
+    if told or study.metric != "balanced-accuracy" or study.data.task != "classification":
         return study
-    weights = {str(name): 1.0 / share for name, share in zip(study.data.classes or (), shares, strict=True) if share}
+    weights: Any = BALANCED
+    if shares and all(shares):
+        weights = {
+            str(name): 1.0 / share for name, share in zip(study.data.classes or (), shares, strict=True) if share
+        }
+    elif study.learner.name not in BALANCING or not _is_one_run(study) or set(study.learner.parameters) - _IMAGES:
+        return study
     return study.model_copy(update={"learner": study.learner.model_copy(update={"class_weights": weights})})
 
 

@@ -9,19 +9,24 @@ from dpselect.study.metrics import Metric, ScoreNoise
 from dpselect.study.metrics.metric import Estimate, metrics_for
 from dpselect.study.schema import DEFAULT_FIGURES, Study
 
-__all__ = ["check_figure", "expected_figure", "figure_warning"]
+__all__ = ["check_figure", "expected_figure", "figure_warning", "has_independent_rows"]
 
 FAILURE: Final = 0.05
+
+
+def has_independent_rows(study: Study) -> bool:
+    """Whether the rows that validate may be independent. Rows of one person or of one `row_key` are alike."""
+    return study.privacy.per_person == 1 and study.data.row_key is None
 
 
 def expected_figure(study: Study, metric: Metric, noise: ScoreNoise | None, runs: float) -> dict[str, Any] | None:
     """Return the interval of the metric for a model in the middle, JSON-able. None if no public fact tells.
 
-    Neither is there one if persons have several rows, as `figures` says.
+    Neither is there one if rows are not independent, as `figures` says.
     `runs` is the average number of runs. Each has an interval, and all must hold.
     """
     rows = _rows(study)
-    if noise is None or rows is None or study.privacy.per_person > 1:
+    if noise is None or rows is None or not has_independent_rows(study):
         return None
     found = _expected(metric, rows, noise, runs)
     if found is None:

@@ -60,7 +60,7 @@ def size(model: Any) -> int | None:
     return None if fitted is None else sum(np.size(each) for each in fitted)
 
 
-def agreement(target: Target, class_weights: Sequence[float] | None = None) -> RowMetric:
+def agreement(target: Target, class_weights: Sequence[float] | str | None = None) -> RowMetric:
     """By what candidates are compared: an integer from 0 to `steps` for each row, which other rows do not enter.
 
     Of classes 1 for a right answer, or the class's weight on a grid, the largest taken for 1. Of numbers, with the
@@ -68,7 +68,7 @@ def agreement(target: Target, class_weights: Sequence[float] | None = None) -> R
     """
     if target.bounds is not None:
         return RowMetric(partial(_near, target), FINE_STEPS)
-    if class_weights is None:
+    if class_weights is None or isinstance(class_weights, str):  # noisy weights are not known in advance
         return RowMetric(partial(_right, np.ones(len(target.classes))), 1)
     weights = public_weights(class_weights, np.arange(len(target.classes)))
     return RowMetric(partial(_right, np.floor(weights * FINE_STEPS)), FINE_STEPS)

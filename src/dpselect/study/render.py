@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.study.expected import has_independent_rows
 from dpselect.study.learners import LEARNERS
 from dpselect.study.learners.recipe import learner_keys
 from dpselect.study.metrics import Metric
@@ -37,13 +38,13 @@ def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
     many noisy runs. The interval of each run fails with probability at most 0.05/E[K]. K does not depend on the rows,
     so the intervals of all K runs fail with probability at most 0.05 together.
 
-    If persons have several rows, these are not independent, and there is no interval: all ends and `confidence` are
-    None.
+    If persons or row keys have several rows, these are not independent, and there is no interval: all ends and
+    `confidence` are None.
     """
     from dpselect.report.card import better_than_constant  # a check needs no report
 
     settled, noise = priced.settled, priced.score_noise
-    failure, independent = _FAILURE / max(1.0, settled.law.mean), settled.study.privacy.per_person == 1
+    failure, independent = _FAILURE / max(1.0, settled.law.mean), has_independent_rows(settled.study)
 
     def ends(one: Estimate) -> dict[str, Any]:
         return asdict(one if independent else Estimate(one.value, None, None))

@@ -263,7 +263,7 @@ def test_the_interval_is_that_of_the_metric_with_a_failure_for_each_run():
     for name, sign in (("accuracy", 1), ("neg_mean_absolute_error", -1)):
         estimator = PrivateRidge(label_bounds=(0, 10)) if sign < 0 else OutputPerturbationClassifier()
         classes = None if sign < 0 else np.array([0, 1])
-        noise = ScoreNoise(1.0, Adjacency.ADD_OR_REMOVE_ONE)
+        noise = ScoreNoise(None, Adjacency.ADD_OR_REMOVE_ONE, 1.43)
         scoring = scoring_of(estimator, name, noise=noise, rows=100, classes=classes)
         sums = np.full(scoring.metric.noisy_shape, 70, dtype=np.int64)
         expected = scoring.metric.estimate(sums, noise=noise, failure=0.05 / 4)

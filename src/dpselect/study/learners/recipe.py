@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.errors import AdjacencyError, ArgumentError, StudyError
+from dpselect.learners.balanced_weights import BALANCED, is_balanced
 from dpselect.learners.company import ROWS
 from dpselect.learners.learner import PrivateLearner
 from dpselect.preprocessing import MAPS
@@ -23,8 +24,10 @@ from dpselect.study.target import Target
 from dpselect.tables.categories import positions
 from dpselect.tuning.space import LAW_NAMES, parse_space
 
-__all__ = ["Recipe", "learner_keys", "recipe_of"]
+__all__ = ["BALANCING", "Recipe", "learner_keys", "recipe_of"]
 
+BALANCING: Final = frozenset({"boosted-trees", "dp-sgd"})
+"""Learners that can pay for the numbers of rows by class."""
 # set by the study itself, not by the learner's table
 _RESERVED: Final = frozenset(
     {"classes", "label_bounds", "nominal_rows", "adjacency", "random", "early_stopping", "bounds", "indicators"}
@@ -157,7 +160,7 @@ def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str,
     searched = {name: law for name, law in study.space.items() if ("space", name) not in wrong}
     if "class_weights" in shared:
         try:
-            shared["class_weights"] = _by_place(shared["class_weights"], study.data.target.classes)
+            shared["class_weights"] = _by_place(shared["class_weights"], study)
         except StudyError as error:
             problems.append(str(error))
             shared.pop("class_weights")
@@ -245,10 +248,16 @@ def _maps(study: Study) -> Iterator[tuple[str, Any]]:
         yield from (("space", choice) for choice in (choices if isinstance(choices, list) else [None]))
 
 
-def _by_place(named: Any, classes: tuple[Any, ...]) -> list[Any]:
-    """The weights of classes in the order of the classes."""
+def _by_place(named: Any, study: Study) -> list[Any] | str:
+    """The weights of classes in the order of the classes, or "balanced"."""
+    classes = study.data.target.classes
+    if is_balanced(named) and study.learner.name in BALANCING:
+        if study.search.kind.tries:
+            raise StudyError("learner.class_weights: a portfolio compares candidates by public weights: give a table")
+        return BALANCED
     if not isinstance(named, Mapping):
-        raise StudyError("learner.class_weights: give a table from classes to weights")
+        either = f', or "{BALANCED}"' if study.learner.name in BALANCING else ""
+        raise StudyError(f"learner.class_weights: give a table from classes to weights{either}")
     weights: list[Any] = [1.0] * len(classes)
     for place, (name, weight) in zip(positions(list(named), classes), named.items(), strict=True):
         if place < 0:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
+from dpselect.study.metrics.bounded_mean import BoundedMean
 from dpselect.study.metrics.class_counts import answers_of
 from dpselect.study.metrics.metric import METRICS, Metric
-from dpselect.study.metrics.row_metric import FINE_STEPS, RowMetric
+from dpselect.study.metrics.row_metric import FINE_STEPS
 from dpselect.study.target import Target
 
 __all__ = ["absolute_error", "absolute_shares", "squared_error"]
@@ -36,21 +37,21 @@ def absolute_shares(target: Target, model: Any, X: Any, y: Any) -> NDArray[np.fl
 def absolute_error(target: Target) -> Metric:
     """The mean of |answer - label|, in units of the label, both clipped at its bounds. Less is better.
 
-    The error of one row is at most the distance of the bounds. The rest is proved at `RowMetric`.
+    The error of one row is at most the distance of the bounds. The rest is proved at `BoundedMean`.
     """
-    return RowMetric(partial(_kept, target, 1), FINE_STEPS, -target.width, 0.0, loss=True, worth=_WORTH)
+    return BoundedMean(partial(_kept, target, 1), FINE_STEPS, -target.width, 0.0, loss=True, worth=_WORTH)
 
 
 @METRICS.register("squared-error", task="regression")
 def squared_error(target: Target) -> Metric:
     """The mean of (answer - label)^2, both clipped at the label's bounds. Less is better.
 
-    The error of one row is at most the square of the distance of the bounds. The rest is proved at `RowMetric`. Raises
-    `ArgumentError` if that square is not a float64.
+    The error of one row is at most the square of the distance of the bounds. The rest is proved at `BoundedMean`.
+    Raises `ArgumentError` if that square is not a float64.
     """
     if not math.isfinite(target.width * target.width):
         raise ArgumentError("squared-error needs label_bounds less than 1e154 apart: take absolute-error, or r2")
-    return RowMetric(
+    return BoundedMean(
         partial(_kept, target, 2), FINE_STEPS, -target.width * target.width, 0.0, loss=True, worth=_WORTH_SQUARED
     )
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
+from dpselect.study.metrics.bounded_mean import BoundedMean
 from dpselect.study.metrics.metric import METRICS, Metric
-from dpselect.study.metrics.row_metric import FINE_STEPS, RowMetric
+from dpselect.study.metrics.row_metric import FINE_STEPS
 from dpselect.study.target import Target
 
 __all__ = ["log_loss"]
@@ -26,11 +27,11 @@ def log_loss(target: Target) -> Metric:
     """The mean of -ln p, clipped at ln 100, with p the probability of the row's class. Less is better.
 
     A probability below 1/100, or none, counts as 1/100, and so does a label that is none of the classes: without such
-    a bound one row could move the mean without limit. The rest is proved at `RowMetric`.
+    a bound one row could move the mean without limit. The rest is proved at `BoundedMean`.
     """
     even = _entropy([1.0 / len(target.classes)] * len(target.classes)) / _LARGEST
     kept = partial(_kept, len(target.classes))
-    return RowMetric(kept, FINE_STEPS, -_LARGEST, 0.0, loss=True, of_shares=_entropy, worth=even)
+    return BoundedMean(kept, FINE_STEPS, -_LARGEST, 0.0, loss=True, of_shares=_entropy, worth=even)
 
 
 def _entropy(shares: Sequence[float]) -> float:

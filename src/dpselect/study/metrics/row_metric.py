@@ -57,13 +57,17 @@ class RowMetric(Metric):
     worth: float = 0.9
 
     def cells(self, model: Any, X: Any, y: Any) -> Cells:
+        total = int(np.sum(self.numbers(model, X, y)))
+        return np.array([total, self.steps * len(y) - total])
+
+    def numbers(self, model: Any, X: Any, y: Any) -> NDArray[np.int64]:
+        """The integer of each row, clipped to 0 and `steps`. Raises `ArgumentError` for another shape."""
         if not len(y):
-            return np.zeros(2, dtype=np.int64)
+            return np.zeros(0, dtype=np.int64)
         given = np.asarray(self.of_rows(model, X, y), dtype=np.float64)
         if given.shape != (len(y),):
             raise ArgumentError("the score must be one number for each row")
-        total = int(np.sum(np.clip(np.nan_to_num(given, nan=0.0), 0, self.steps).astype(np.int64)))
-        return np.array([total, self.steps * len(y) - total])
+        return np.clip(np.nan_to_num(given, nan=0.0), 0, self.steps).astype(np.int64)
 
     def lost(self, y: Any) -> Cells:
         return np.array([0, self.steps * len(y)])
