@@ -54,6 +54,7 @@ NEEDS_EXTRA = {
     "dpselect.integrations.opacus.synthetic_rows": "torch",
     "dpselect.integrations.opacus.probe": "torch",
     "dpselect.integrations.opacus.row_batches": "torch",
+    "dpselect.integrations.opacus.table_network": "torch",
     "dpselect.integrations.opacus.training": "torch",
     "dpselect.report.plots": "plot",
     "dpselect.report.trade_off": "plot",
