@@ -12,6 +12,7 @@ pytest.importorskip("opacus")
 
 import dpselect
 from dpselect.errors import AdjacencyError, ArgumentError, StudyError
+from dpselect.integrations.opacus import PrivateTraining, table_network
 from dpselect.integrations.opacus.learner import NetworkClassification, NetworkRegression
 from dpselect.privacy import dp_sgd
 from dpselect.randomness import keyed_source
@@ -215,6 +216,30 @@ def test_the_price_is_that_of_dp_sgd():
         assert found.epsilon(1e-5) == expected.epsilon(1e-5)
     with pytest.raises(AdjacencyError):
         made(adjacency="replace_one").guarantee()
+
+
+@pytest.mark.full
+def test_the_training_is_the_one_that_is_priced(monkeypatch):
+    plans = []
+
+    def noted(**settings):
+        plans.append(PrivateTraining(**settings))
+        return plans[-1]
+
+    monkeypatch.setattr(table_network, "PrivateTraining", noted)
+    learner = made(clip_norm=0.5, sampling_rate=0.25, nominal_rows=80).fit(*rows())
+    (plan,) = plans
+    assert plan.guarantee.epsilon(1e-5) == learner.guarantee().epsilon(1e-5)
+    assert (plan.expected_batch_size, plan.max_grad_norm) == (20.0, 0.5)
+
+
+@pytest.mark.full
+def test_scores_ask_the_model_one_row_at_a_time():
+    random = np.random.default_rng(4)
+    X = random.uniform(-1.0, 1.0, (500, 4))
+    fitted = made(module=wide).fit(*rows())
+    whole = fitted.predict_proba(X)
+    assert all(np.array_equal(fitted.predict_proba(X[k : k + 1])[0], whole[k]) for k in range(500))
 
 
 @pytest.mark.full
