@@ -11,19 +11,21 @@ from dpselect.repetitions import Fixed, Harmonic
 from tests.root import ROOT
 
 PAGE = ROOT / "docs" / "how-to" / "tune-an-opacus-script.md"
-NAMES = ("opacus_script", "opacus_script_searched")
+NAMES = ("script", "searched")
 
 
 def script(name):
     pytest.importorskip("opacus")
-    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / "opacus_search" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
 def test_the_page_shows_the_difference():
-    texts = [(ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8").splitlines() for name in NAMES]
+    texts = [
+        (ROOT / "examples" / "opacus_search" / f"{name}.py").read_text(encoding="utf-8").splitlines() for name in NAMES
+    ]
     found = list(difflib.unified_diff(*texts, n=1, lineterm=""))[2:]
     shown = PAGE.read_text(encoding="utf-8").partition("```diff\n")[2].partition("\n```")[0].splitlines()
     assert shown == ["@@" if line.startswith("@@") else line for line in found]

@@ -1,4 +1,4 @@
-"""The training of opacus_script.py as a private search: the price covers all runs and the choice among them."""
+"""The training of script.py as a private search: the price covers all runs and the choice among them."""
 
 import argparse
 import warnings
