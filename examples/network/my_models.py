@@ -1,4 +1,4 @@
-"""Networks for images of 8 x 8 pixels in 64 columns, as network.toml names them."""
+"""Networks for square images with a column for each pixel, as network.toml names them."""
 
 import torch
 from torch import nn
@@ -7,8 +7,9 @@ from torch import nn
 class Images(nn.Module):
     """Two convolutions and a linear layer."""
 
-    def __init__(self, classes, channels):
+    def __init__(self, side, classes, channels):
         super().__init__()
+        self.side = side
         self.layers = nn.Sequential(
             nn.Conv2d(1, channels, 3, padding=1),
             nn.Tanh(),
@@ -16,17 +17,17 @@ class Images(nn.Module):
             nn.Conv2d(channels, 2 * channels, 3),
             nn.Tanh(),
             nn.Flatten(),
-            nn.Linear(8 * channels, classes),
+            nn.Linear(2 * channels * (side // 2 - 2) ** 2, classes),
         )
 
     def forward(self, rows):
         """Scores of the classes, from pixels between -1 and 1."""
-        return self.layers(rows.reshape(-1, 1, 8, 8))
+        return self.layers(rows.reshape(-1, 1, self.side, self.side))
 
 
 def build(columns, classes):
-    """A small network. `columns` is 64."""
-    return Images(classes, 16)
+    """A small convolutional network."""
+    return Images(round(columns**0.5), classes, 16)
 
 
 def perceptron(columns, classes):
