@@ -189,6 +189,11 @@ def main(root: Path, mode: str, count: int, seed: int) -> None:
         broken = mode == "broken"
         if mode == "random":
             killed = attempt(folder, seconds=chance.uniform(0.0, duration))
+            while killed == 0:  # it was done before: try again, and earlier
+                shutil.rmtree(folder)
+                folder.mkdir()
+                duration *= 0.8
+                killed = attempt(folder, seconds=chance.uniform(0.0, duration))
         elif broken:
             killed = attempt(folder, seconds=duration * (number + 1) / (count + 2), broken=True)
         else:

@@ -33,7 +33,7 @@ def wrongs(reports):
 def test_kills_around_checkpoints_and_at_random_instants(tmp_path):
     reports = killed_searches(tmp_path, "checkpoints", 4) + killed_searches(tmp_path, "random", 2)
     assert wrongs(reports) == []
-    assert sum(report["killed"] for report in reports) >= 4
+    assert all(report["killed"] for report in reports)
 
 
 @pytest.mark.full
@@ -49,4 +49,4 @@ def test_a_hundred_kills(tmp_path):
     everywhere = killed_searches(tmp_path, "checkpoints", 60)
     anytime = killed_searches(tmp_path, "random", 50)
     assert wrongs(everywhere + anytime) == []
-    assert sum(report["killed"] for report in everywhere + anytime) >= 100
+    assert all(report["killed"] for report in everywhere + anytime)
