@@ -26,6 +26,7 @@ WITH_PYTHON = [page for page in PAGES if any(blocks(page, "python"))]
 EXTRAS = {
     "data.md": "pandas",
     "opacus.md": "opacus",
+    "your-network.md": "opacus",
     "other-accountants.md": "opacus",
     "optuna.md": "optuna",
     "executors.md": "pandas",

@@ -29,6 +29,10 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Write the probability of each class too.")
     ] = False,
+    module: Annotated[
+        str | None,
+        typer.Option(help='The function that made a network, such as "my_models:build"; its code is run.'),
+    ] = None,
     table: Table = None,
     sheet: Sheet = None,
     delimiter: Delimiter = None,
@@ -48,7 +52,7 @@ def predict(
     if to is not None and to.resolve() == Path(data).resolve():
         raise ArgumentError("--to: would be written over the data")
     form = Written(delimiter, encoding, decimal, thousands, skip_rows, table, sheet)
-    text = predict_table(model, data, form=form, keep=keep or (), probabilities=probabilities)
+    text = predict_table(model, data, form=form, keep=keep or (), probabilities=probabilities, module=module)
     if to is None:
         write_data(text)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -26,6 +26,7 @@ from dpselect.study.learners.recipe import Recipe
 from dpselect.study.model import ReleasedModel
 from dpselect.study.schema import Positive
 from dpselect.study.target import Target
+from dpselect.study.user_module import function_of
 from dpselect.tables.kinds.declared import Scalar
 
 __all__ = ["load_model", "model_bytes", "read_model"]
@@ -83,19 +84,22 @@ def model_bytes(recipe: Recipe, *, noise: float, parameters: Mapping[str, Any], 
     return buffer.getvalue()
 
 
-def load_model(path: str | Path) -> ReleasedModel:
+def load_model(path: str | Path, *, module: str | Callable[[int, int], Any] | None = None) -> ReleasedModel:
     """Load the model of a release: `dpselect.load_model("digits-search/model.npz").predict(X)`.
 
-    Nothing in the file is executed.
+    Nothing in the file is executed, and no code that it names.
 
     Args:
         path: the `model.npz` of a release.
+        module: the function that made the network, for a model of the learner "torch", or its name, such as
+            "my_models:build". It is called.
 
     Returns:
         The `ReleasedModel`, with `predict`, `partial_dependence` and, for classes, `predict_proba`.
 
     Raises:
-        StudyError: for a file that cannot be read or is not such a model, no matter what it holds.
+        StudyError: for a file that cannot be read or is not such a model, no matter what it holds. Also for a network
+            without `module`, or with another one than made it.
     """
     try:
         content = read_content(Path(path), MODEL)
@@ -105,17 +109,21 @@ def load_model(path: str | Path) -> ReleasedModel:
         raise StudyError(f"cannot read the model {str(path)!r}: {error.strerror or 'not readable'}") from None
     except LimitError as error:
         raise StudyError(f"cannot read the model {str(path)!r}: {error}") from None
-    return read_model(content, str(path))
+    return read_model(content, str(path), module=module)
 
 
-def read_model(content: bytes, shown: str) -> ReleasedModel:
+def read_model(content: bytes, shown: str, *, module: str | Callable[[int, int], Any] | None = None) -> ReleasedModel:
     """The model in these bytes; `shown` is what errors call them. Raises `StudyError` as `load_model` does."""
     try:
         # a release is not compressed: it unpacks to less than there is
         arrays = arrays_of(content, replace(MODEL, decoded=len(content)), "the model")
         document = json_of(arrays.pop("description").tobytes(), DOCUMENT, "the model's description")
         _check_format(document, shown)
-        return _model_of(_Description.model_validate(document, context=OF_A_MODEL), arrays)
+        description = _Description.model_validate(document, context=OF_A_MODEL)
+        code = description.learner in LEARNERS and LEARNERS[description.learner].code
+        if code:
+            _check_module(description, shown, module)
+        return _model_of(description, arrays, {"module": module} if code else {})
     except _Refused:
         raise
     except _UNREADABLE:
@@ -139,8 +147,25 @@ def _check_format(document: Any, path: str) -> None:
         raise _Refused(f"{path!r} was written by another version of dpselect")
 
 
-def _model_of(description: _Description, arrays: Mapping[str, NDArray[Any]]) -> ReleasedModel:
-    """Rebuild the estimator; raises `ArgumentError` where the parts do not belong together."""
+def _check_module(description: _Description, shown: str, module: Any) -> None:
+    """Raise if no module is given for a network, or one that cannot be used. The file's own is never taken."""
+    named = str({**description.shared, **description.parameters}.get("module"))
+    if module is None:
+        raise _Refused(
+            f"{shown!r} is a network of {named!r}, whose code is not in the file: give load_model(path, module=the "
+            "function), or dpselect predict --module"
+        )
+    try:
+        function_of(module)
+    except ArgumentError as error:
+        raise _Refused(str(error)) from None
+
+
+def _model_of(description: _Description, arrays: Mapping[str, NDArray[Any]], given: Mapping[str, Any]) -> ReleasedModel:
+    """Rebuild the estimator; raises `ArgumentError` where the parts do not belong together.
+
+    `given` are parameters that are not taken from the file.
+    """
     columns = {column.name: column.facts for column in description.columns}
     if description.learner not in LEARNERS or len(columns) != len(description.columns):
         raise ArgumentError("no such learner, or two columns of one name")
@@ -149,12 +174,15 @@ def _model_of(description: _Description, arrays: Mapping[str, NDArray[Any]]) -> 
     target = Target(description.classes or (), description.label_bounds)
     rows, adjacency = description.nominal_rows or 1.0, description.adjacency
     recipe = Recipe(description.learner, description.shared, target, rows, adjacency, columns)
-    estimator = recipe.empty_fit(description.noise, description.parameters)
+    estimator = recipe.empty_fit(description.noise, {**description.parameters, **given})
     weights = [arrays.get(f"weights_{i}") for i in range(len(arrays))]
-    right = [
+    right = [len(weights) == len(estimator.weights_)]
+    right += [
         w is not None and w.dtype == np.float64 and w.shape == empty.shape
-        for w, empty in zip(weights, estimator.weights_, strict=True)
+        for w, empty in zip(weights, estimator.weights_, strict=False)
     ]
+    if not all(right) and given:
+        raise _Refused("the weights are not those of the network that module= makes: give the one that was trained")
     if not all(right):
         raise ArgumentError("the weights are not those of this learner")
     estimator.weights_ = tuple(weights)

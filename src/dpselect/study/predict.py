@@ -11,6 +11,7 @@ from typing import Any
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.study.data import cells_of, of_numbers, plain_numbers, refuse_other_separators
 from dpselect.study.model_file import load_model
+from dpselect.study.user_module import importable
 from dpselect.tables import Written
 from dpselect.tables.header import absent
 from dpselect.tables.table import open_table
@@ -19,17 +20,25 @@ __all__ = ["predict_table"]
 
 
 def predict_table(
-    model: Path, source: str, *, form: Written, keep: Sequence[str] = (), probabilities: bool = False
+    model: Path,
+    source: str,
+    *,
+    form: Written,
+    keep: Sequence[str] = (),
+    probabilities: bool = False,
+    module: str | None = None,
 ) -> str:
     """A table in CSV with a row for each of the source's, in their order.
 
     Its columns are those of the source that `keep` names, `prediction`, and with `probabilities` one for each class,
-    `probability_CLASS`. `source` is a file, relative to the working directory, or a URL, as in a study.
+    `probability_CLASS`. `source` is a file, relative to the working directory, or a URL, as in a study. `module` names
+    the function that made a network, in the working directory or on Python's search path.
 
     Raises `StudyError` for a model or a table that cannot be read. Raises `ContentError` for a column that is missing
     or cannot be read, or whose numbers are written with other separators. Neither shows a cell.
     """
-    loaded = load_model(model)
+    with importable(Path.cwd()):
+        loaded = load_model(model, module=module)
     if probabilities and loaded.label_bounds is not None:
         raise ArgumentError("--probabilities: this model predicts a number, and has no classes")
     table = open_table(source, key="DATA", form=form)

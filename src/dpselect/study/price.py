@@ -29,6 +29,7 @@ from dpselect.study.portfolio import agreement, the_choice
 from dpselect.study.row_parts import SPLIT
 from dpselect.study.schema import Study
 from dpselect.study.second_stage import SecondStage
+from dpselect.study.user_module import code_digest
 from dpselect.study.validate import Settled
 from dpselect.tuning import SearchStore
 from dpselect.tuning.options import SearchRequest
@@ -312,8 +313,9 @@ def _fingerprint(settled: Settled) -> dict[str, str]:
     if settled.study.person is None:
         data, privacy = data | {"person"}, {"rows_per_person"}
     left_out: dict[str, Any] = {"output": True, "runs": _WHERE, "card": True, "data": data, "privacy": privacy}
+    code = {f"the code of {name!r}": code_digest(name) for name in settled.modules}
     document = settled.study.model_dump(mode="json", exclude=left_out)
-    parts = {"the columns or their order": list(settled.columns), "the parts of the rows": SPLIT}
+    parts = {"the columns or their order": list(settled.columns), "the parts of the rows": SPLIT, **code}
     for name, table in document.items():
         parts |= {f"{name}.{key}": table[key] for key in table} if isinstance(table, dict) else {name: table}
     return {name: json.dumps(value, sort_keys=True) for name, value in parts.items()}

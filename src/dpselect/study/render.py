@@ -179,13 +179,14 @@ class PublicTest:
     labels: NDArray[Any]
     target: Target
 
-    def of(self, model: Path) -> dict[str, Any]:
+    def of(self, model: Path, *, module: str | None = None) -> dict[str, Any]:
         """Return the entry of release.json for the model in this file. It costs nothing, because both are public.
 
         All metrics that the label admits, and by itself the accuracy or the absolute error. `constant` is what one
-        answer for all rows reaches, the commonest class of these rows or the mean of their labels.
+        answer for all rows reaches, the commonest class of these rows or the mean of their labels. `module` made a
+        network.
         """
-        loaded = load_model(model)
+        loaded = load_model(model, module=module)
         found = self._metrics(loaded.estimator, loaded.encode(self.columns))
         constant = Constant.best(self.target, self.labels)
         usual = DEFAULT_METRICS[self.target.task]

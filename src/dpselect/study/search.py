@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from dpselect.errors import BudgetError, StudyError
@@ -13,6 +13,7 @@ from dpselect.privacy import Spender
 from dpselect.privacy.output.amounts import charged_amount
 from dpselect.randomness import RandomSource
 from dpselect.study.price import Priced
+from dpselect.study.user_module import importable
 from dpselect.study.validate import budget_of
 from dpselect.tuning import Execution, SharedRelease, TuneResult, tune
 from dpselect.tuning.trial import Objective, TwoStageObjective
@@ -45,7 +46,8 @@ def search(
         raise StudyError(f"output.folder {str(place.folder)!r} cannot be made: {error.strerror}") from None
     request = priced.request
     _LOG.info("study %r: the search begins", study.name)
-    with _spender(priced) as spender:
+    code = importable(place.base) if settled.modules else nullcontext()  # for the workers
+    with _spender(priced) as spender, code:
         result = tune(
             run,
             space=request.space,

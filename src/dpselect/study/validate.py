@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Final
@@ -29,6 +30,7 @@ from dpselect.study.like import check_like
 from dpselect.study.metrics import METRICS, Metric
 from dpselect.study.problems import Problems
 from dpselect.study.schema import Runs, Study
+from dpselect.study.user_module import importable, named_modules, refuse_ambiguous
 from dpselect.tables import Table, Written
 from dpselect.tables.fates import FATES
 from dpselect.tables.header import absent
@@ -117,6 +119,11 @@ class Settled:
         """Whether the winner's noisy figure is released: on public rows there is none that was paid for."""
         return self.releases_score and self.study.validation.data == "private"
 
+    @property
+    def modules(self) -> list[str]:
+        """The code of the user's own that the study names."""
+        return named_modules(self.study.learner.parameters, self.study.space)
+
     def with_columns(self, columns: Mapping[str, Column]) -> Settled:
         """The same with bounds that were bought."""
         candidates = [replace(each, recipe=replace(each.recipe, columns=columns)) for each in self.candidates]
@@ -149,13 +156,21 @@ def problems(study: Study, place: StudyPaths, wrong: Sequence[str]) -> list[str]
 
 
 def _settled(study: Study, place: StudyPaths, check: Problems) -> Settled | None:
+    modules = named_modules(study.learner.parameters, study.space)
+    for module in modules:
+        check.of(partial(refuse_ambiguous, module, place.base), "learner.module")
+    with importable(place.base) if modules else nullcontext():
+        return _checked(study, place, check)
+
+
+def _checked(study: Study, place: StudyPaths, check: Problems) -> Settled | None:
     data, tested = study.data, None if study.test is None else study.test.source
     check.of(lambda: _check_folder(place), "output.folder")
     left = check.of(lambda: _left(study, place), "privacy.ledger", "privacy.budget", "privacy.adjacency")
     check.of(lambda: _check_key(study, place), "output.key_variable")
     space = check.of(lambda: space_of(study))
     law = check.of(lambda: _law_for(study), "repetitions", "runs.constant", "search")
-    executor = check.of(lambda: _executor(study.runs, law), "runs")
+    executor = check.of(lambda: _executor(study, law), "runs")
     form = tuple(f"data.{part.name}" for part in fields(Written))
     table = check.of(lambda: study_table(data.source, place.base, "data.source", data), "data.source", *form)
     columns = None if table is None else check.of(lambda: plan_columns(data, table), "data.label", "data.row_key")
@@ -274,12 +289,8 @@ def _check_company(study: Study, recipe: Recipe, metric: Metric) -> None:
     """A row moves a score by its own share only if no other row's answer or score changes with it."""
     if study.validation.data != "private":
         return
-    model, X, y = recipe.made_up_fit()
     try:
-        asked = model.predict if study.data.task == "regression" else model.predict_proba
-        mixed = depends_on_company(lambda places: asked(X[places])) or sum_depends_on_company(
-            lambda places: metric.cells(model, X[places], y[places])
-        )
+        mixed = any(_mixed(study, recipe.made_up_fit(drawn), metric) for drawn in _choices(space_of(study), "module"))
     except Exception as error:
         raise StudyError(f"validation.metric: fails on synthetic rows ({type(error).__name__}: {error})") from error
     if mixed:
@@ -288,6 +299,15 @@ def _check_company(study: Study, recipe: Recipe, metric: Metric) -> None:
             "rows beside it, on their order or on what was asked before, so that one row could move a score by more "
             "than its own share"
         )
+
+
+def _mixed(study: Study, made: tuple[Any, Any, Any], metric: Metric) -> bool:
+    """Whether an answer of a model for one of these rows, or a score, depends on the rows beside it."""
+    model, X, y = made
+    asked = model.predict if study.data.task == "regression" else model.predict_proba
+    return depends_on_company(lambda places: asked(X[places])) or sum_depends_on_company(
+        lambda places: metric.cells(model, X[places], y[places])
+    )
 
 
 def _law_for(study: Study) -> Repetitions:
@@ -352,16 +372,18 @@ def _check_folder(place: StudyPaths) -> None:
         )
 
 
-def _executor(runs: Runs, law: Repetitions | None) -> Executor:
+def _executor(study: Study, law: Repetitions | None) -> Executor:
     """Where trials run. Raises `ArgumentError` for settings that cannot work, and for a missing extra.
 
     By default one run, whose number is public, needs no process of its own: starting it would take a second.
     """
-    alone = law is not None and law.minimum == law.limit == 1
+    runs, alone = study.runs, law is not None and law.minimum == law.limit == 1
     if runs.executor == "inline" or (runs.executor is None and alone):
         return InlineExecutor()
     if runs.executor in ("process", None):
         return ProcessExecutor(workers=runs.workers)
+    if named_modules(study.learner.parameters, study.space):
+        raise StudyError(f'runs.executor: {runs.executor!r} may not find learner.module: take "process" or "inline"')
     from dpselect.tuning import JoblibExecutor  # joblib, which most studies do without
 
     resources = dict(runs.resources)
@@ -394,13 +416,21 @@ def _largest(recipe: Recipe, space: Space) -> tuple[Any, ...]:
     laws = space.describe()
     sizes = laws.get("hidden_units", {})
     drawn = {"hidden_units": max(sizes.get("choices", [sizes.get("high", 0)]))} if sizes else {}
-    choices = [drawn | {"map": name} for name in laws["map"]["choices"]] if "map" in laws else [drawn]
+    choices = [drawn | found for found in _choices(space, "map", "module")]
     try:
         noises = LEARNERS[recipe.kind].noises
         models = [tuple(recipe.empty_fit(noise, choice).weights_) for choice in choices for noise in noises]
     except (ArgumentError, TypeError) as error:
         raise StudyError(f"learner: {error}") from None
     return max(models, key=_size)
+
+
+def _choices(space: Space, *names: str) -> list[dict[str, Any]]:
+    """Every combination of the choices of these parameters, as far as they are searched."""
+    laws = space.describe()
+    searched = [name for name in names if name in laws]
+    found = product(*(laws[name]["choices"] for name in searched))
+    return [dict(zip(searched, each, strict=True)) for each in found]
 
 
 def _size(weights: tuple[Any, ...]) -> int:

@@ -43,7 +43,7 @@ def write(opened: Opened, released: Refitted | Withheld | None, result: TuneResu
     if found is not None:
         columns = found.chosen.recipe.columns
         write_atomically(folder / MODEL, found.content)
-        test = None if opened.test is None else opened.test.of(folder / MODEL)
+        test = None if opened.test is None else opened.test.of(folder / MODEL, module=_module(found))
     release = _release(priced, result, found, test)
     release |= {"preparation": _preparation(priced, columns), **described(settled.study, columns)}
     release["cells"] = None
@@ -141,7 +141,7 @@ def _release(
         "task": study.data.task,
         "validation": validation,
         "test": test,
-        "dependence": [] if found is None else strongest_columns(found.content),
+        "dependence": [] if found is None else strongest_columns(found.content, _module(found)),
         "notes": [note] if note is not None else [],
         "guarantee": price.search.describe(delta=price.delta) | {"unit": "row" if study.person is None else "person"},
         "replayable": result.replayable,
@@ -150,11 +150,16 @@ def _release(
     }
 
 
-def strongest_columns(content: bytes) -> list[dict[str, Any]]:
+def strongest_columns(content: bytes, module: str | None = None) -> list[dict[str, Any]]:
     """The partial dependence of the model. Nothing if a learner from outside cannot answer for synthetic rows."""
     with suppress(Exception):
-        return strongest(read_model(content, MODEL))
+        return strongest(read_model(content, MODEL, module=module))
     return []
+
+
+def _module(found: Refitted) -> str | None:
+    """The code of the user's own that made the model."""
+    return {**found.chosen.recipe.shared, **found.chosen.parameters}.get("module")
 
 
 def described(study: Study, columns: Mapping[str, Column]) -> dict[str, Any]:

@@ -64,6 +64,24 @@ def test_a_stopped_training_goes_on_to_the_same_bytes(tmp_path, stop):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_kill_while_the_file_is_erased_damages_nothing(tmp_path, monkeypatch):
+    """A file is overwritten before it is unlinked."""
+    whole, real = fit(None)[0], checkpoints.erase
+
+    def killed(path):
+        if path.exists() and path.stat().st_size > 100:
+            path.write_bytes(b"noise")
+            raise StoppedError
+        real(path)
+
+    monkeypatch.setattr(checkpoints, "erase", killed)
+    with pytest.raises(StoppedError):
+        fit(tmp_path)
+    monkeypatch.setattr(checkpoints, "erase", real)
+    assert torch.equal(fit(tmp_path)[0], whole)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_trainings_share_a_folder(tmp_path):
     for key in (1, 2):
         with pytest.raises(StoppedError):

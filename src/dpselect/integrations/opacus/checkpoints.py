@@ -13,6 +13,7 @@ import io
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,6 +59,7 @@ class Checkpoints:
             raise ArgumentError("checkpoints must be a folder that exists")
         self._key = random.spawn("checkpoint seal").bits(256).to_bytes(32, "big")
         self._path = Path(folder) / f"training-{hashlib.sha256(self._key).hexdigest()[:32]}.ckpt"
+        self._part = self._path.with_suffix(".part")
         self._last = time.monotonic()
 
     def load(self, public: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -70,6 +72,7 @@ class Checkpoints:
             ContentError: for a file that is damaged or was changed.
             ArgumentError: if the training was begun with other numbers.
         """
+        erase(self._part)  # of a process that was killed while it wrote or erased
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:
@@ -92,16 +95,20 @@ class Checkpoints:
         written = io.BytesIO()
         torch.save({"public": dict(public), **state()}, written)
         archive = written.getvalue()
-        part = self._path.with_suffix(".part")
-        erase(part)
-        create_private(part, self._sealed(archive) + archive)
-        os.replace(part, self._path)
+        erase(self._part)
+        create_private(self._part, self._sealed(archive) + archive)
+        os.replace(self._part, self._path)
         sync_folder(self._path.parent)
         self._last = time.monotonic()
 
     def erase(self) -> None:
-        """Erase the file, if there is one."""
-        erase(self._path)
+        """Erase the file, if there is one.
+
+        It gets another name first: a process that is killed while it erases leaves no damaged checkpoint.
+        """
+        with suppress(FileNotFoundError):
+            os.replace(self._path, self._part)
+        erase(self._part)
 
     def _sealed(self, archive: bytes) -> bytes:
         return hmac.digest(self._key, archive, "sha256")

@@ -205,6 +205,11 @@ class _Fit:
                 f"max_physical_batch_size: {min(counts)} counts calls, and so the parts of the batches, whose number "
                 "depends on the rows. Leave the count out, or do not cut batches"
             )
+        if counts and self.plan.grad_sample_mode == "ghost":
+            raise ArgumentError(
+                f"grad_sample_mode: {min(counts)} counts calls, and ghost clipping calls the module once more for a "
+                'batch with a row whose gradient is not finite. Leave the count out, or use grad_sample_mode="hooks"'
+            )
         if self.plan.grad_sample_mode == "ghost":
             refuse_other_norms(self.module, self.loss, synthetic)
         self.spare = synthetic.take([0])

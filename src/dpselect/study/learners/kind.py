@@ -24,7 +24,8 @@ class StudyLearner:
     that decides the noise of both. With `inverse`, more noise means a smaller value of it. `priced` are other
     parameters of the guarantee: all runs share them, and none is searched. `carry` adapts settings that won a search to
     another noise. It takes the settings, and an estimator's parameters before and after. `noises` are multipliers under
-    which its models have their largest size, for learners whose size follows from the noise.
+    which its models have their largest size, for learners whose size follows from the noise. `code`: its parameter
+    `module` names code of the user's own, which makes the model.
     """
 
     estimator: type[Any] | None
@@ -34,6 +35,7 @@ class StudyLearner:
     regressor: type[Any] | None = None
     carry: Carry | None = None
     noises: tuple[float, ...] = (1.0,)
+    code: bool = False
 
     def for_task(self, task: str) -> type[Any]:
         """The estimator of a classification or a regression. Raises `StudyError` if there is none."""
@@ -54,5 +56,7 @@ class StudyLearner:
         return {task: kind for task, kind in known.items() if kind is not None}
 
 
-LEARNERS: Final = Registry[StudyLearner]("learner", room="dpselect.study.learners")
+LEARNERS: Final = Registry[StudyLearner](
+    "learner", room="dpselect.study.learners", beside={"torch": "dpselect.integrations.opacus.learner"}
+)
 """The learners by the name that a study gives them: `LEARNERS.register("name")(StudyLearner(...))`."""

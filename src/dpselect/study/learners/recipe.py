@@ -103,6 +103,10 @@ class Recipe:
         try:
             self.guarantee(1.0)
             learner = self.estimator(1.0, drawn, None)
+            if LEARNERS[self.kind].code:
+                if self.features and learner.module is not None:
+                    learner.check(self.features)
+                return None
             if isinstance(learner, MappedLearner):
                 if self.features:
                     learner.rows_map.fit(np.zeros((0, self.features)))
@@ -116,13 +120,13 @@ class Recipe:
             return str(error)
         return None
 
-    def made_up_fit(self) -> tuple[Any, Any, Any]:
+    def made_up_fit(self, drawn: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         """An estimator fitted with little noise to `ROWS` synthetic rows, the rows, labels (a third of another row)."""
         source = keyed_source("made-up rows")
         try:
-            learner = self.estimator(0.1, {}, source.spawn("fit"))
+            learner = self.estimator(0.1, drawn, source.spawn("fit"))
         except ArgumentError:  # below what this learner takes
-            learner = self.estimator(1.0, {}, source.spawn("fit"))
+            learner = self.estimator(1.0, drawn, source.spawn("fit"))
         rows = source.uniform((ROWS, max(1, self.features)))
         share, bounds = rows.mean(axis=1).argsort().argsort() / ROWS, self.target.bounds
         labels = (
@@ -179,14 +183,14 @@ def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str,
 
 def _wrong_values(recipe: Recipe, searched: Mapping[str, Any]) -> Iterator[str]:
     """What a run would refuse of the values, key by key and then together; of laws, the ends and the choices."""
-    alone = {name: value for name, value in recipe.shared.items() if name == "map"}
+    alone = {name: value for name, value in recipe.shared.items() if name in ("map", "module")}
     refused = set()
     for name, value in recipe.shared.items():
         said = replace(recipe, shared={**alone, name: value}).refusal({})
         if said is not None and name in said:
             refused.add(name)
-            yield f"learner.{name}: {said.removeprefix(f'{name} ')}"
-    if "map" in refused:
+            yield f"learner.{name}: {said.removeprefix(f'{name} ').removeprefix(f'{name}: ')}"
+    if refused & {"map", "module"}:
         return
     rest = replace(recipe, shared={name: value for name, value in recipe.shared.items() if name not in refused})
     said = rest.refusal({})
@@ -197,7 +201,7 @@ def _wrong_values(recipe: Recipe, searched: Mapping[str, Any]) -> Iterator[str]:
         for value in _extremes(name, law):
             said = rest.refusal({name: value})
             if said is not None:
-                yield f"space.{name}: {said.removeprefix(f'{name} ')}"
+                yield f"space.{name}: {said.removeprefix(f'{name} ').removeprefix(f'{name}: ')}"
                 break
 
 
@@ -212,7 +216,8 @@ def _extremes(name: str, law: Mapping[str, Any]) -> list[Any]:
 
 def learner_keys(kind: StudyLearner, task: str = "classification") -> frozenset[str]:
     """The keys of the learner's table, but for those of a map."""
-    return frozenset({"map", *kind.for_task(task)().get_params()}) - _RESERVED - {kind.noise_name}
+    maps = set() if kind.code else {"map"}
+    return frozenset({*maps, *kind.for_task(task)().get_params()}) - _RESERVED - {kind.noise_name}
 
 
 def _wrong_keys(study: Study, kind: StudyLearner) -> Iterator[tuple[str, str, str]]:
@@ -225,7 +230,9 @@ def _wrong_keys(study: Study, kind: StudyLearner) -> Iterator[tuple[str, str, st
             maps = list(MAPS)  # any of them may be meant
             if table == "learner" or study.space["map"].get("law") in LAW_NAMES:  # `space_of` names another law
                 yield table, "map", f"no such map; one of {', '.join(MAPS)}"
-    in_learner, in_space = known | map_parameters(*maps), known - kind.priced
+    in_learner, in_space = known | (map_parameters(*maps) if "map" in known else set()), known - kind.priced
+    if kind.code and "module" not in {*shared, *study.space}:
+        yield "learner", "module", 'needed: the function that makes the network, such as "my_models:build"'
     for table, names, here in (("learner", shared, in_learner), ("space", study.space, in_space)):
         for name in names:
             if name == kind.noise_name:

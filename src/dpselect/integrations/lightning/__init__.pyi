@@ -1,0 +1,1 @@
+from .training import fit_lightning as fit_lightning

@@ -1,0 +1,1 @@
+from .fine_tuning import fine_tune as fine_tune
