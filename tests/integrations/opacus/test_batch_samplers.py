@@ -15,6 +15,7 @@ from dpselect.integrations.opacus.batch_samplers import (
     FixedBatches,
     PoissonBatches,
     RandomAllocation,
+    _uniform_below,
     sampler_of,
 )
 from dpselect.privacy import dp_sgd, fixed_batches, random_allocation
@@ -95,3 +96,23 @@ def test_numbers_that_do_not_belong_together_are_refused():
             sampler_of(name, sampling_rate=rate, steps=steps, batch_size=size)
     with pytest.raises(ArgumentError, match="inputs"):
         FixedBatches(40, 10, 8).check(39)
+
+
+def test_words_past_the_last_multiple_are_drawn_again():
+    class Scripted:
+        def __init__(self, *answers):
+            self.answers = list(answers)
+
+        def words(self, count):
+            found = np.frombuffer(np.array(self.answers.pop(0), dtype=np.uint64).tobytes(), dtype=np.uint64)
+            assert len(found) == count
+            return found  # read-only, as a source's own
+
+    random = Scripted([2**64 - 1, 5], [2**64 - 1], [7])
+    assert _uniform_below(3, 2, random).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("sampling", ["random-allocation", "fixed-batches"])
+def test_a_rate_whose_inverse_overflows_is_refused_by_name(sampling):
+    with pytest.raises(ArgumentError, match="sampling_rate"):
+        sampler_of(sampling, sampling_rate=1e-310, steps=8, batch_size=10.0)

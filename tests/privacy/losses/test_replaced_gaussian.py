@@ -129,3 +129,18 @@ def test_the_bracket_of_many_steps_is_narrow():
     # dp-accounting 0.6.0 gives 2.8434 by connecting the dots
     assert high == pytest.approx(2.8434, abs=5e-4)
     assert low < high < low * 1.0005
+
+
+def test_a_rate_near_zero_costs_next_to_nothing():
+    for steps, noise in ((1, 1.0), (1000, 1.0), (1, 0.02)):
+        found = dp_sgd(noise_multiplier=noise, sampling_rate=1e-310, steps=steps, adjacency="replace_one")
+        assert 0.0 <= found.delta(0.0) <= 1e-12
+        assert found.epsilon_bracket(1e-6)[0] == 0.0
+
+
+@pytest.mark.parametrize("noise", [1e4, 1e6, 1e8])
+def test_small_divergences_at_epsilon_zero_are_rounded_up(noise):
+    for rate in (0.1, 0.5, 0.9):
+        truth = rate * math.erf(1.0 / noise / math.sqrt(2.0))  # q (Phi(s) - Phi(-s))
+        found = dp_sgd(noise_multiplier=noise, sampling_rate=rate, steps=1, adjacency="replace_one").delta(0.0)
+        assert truth * (1.0 - 1e-14) <= found <= truth * (1.0 + 1e-3) + 1e-13

@@ -24,6 +24,8 @@ Places = NDArray[np.intp]
 
 SAMPLINGS: Final[tuple[Sampling, ...]] = ("poisson", "random-allocation", "fixed-batches")
 _ROUNDING: Final = 1e-9
+_MOST: Final = 1e15
+"""More rows or steps than anyone has."""
 
 
 class BatchSampler(Protocol):
@@ -138,7 +140,7 @@ def sampler_of(sampling: Sampling, *, sampling_rate: float, steps: int, batch_si
     if sampling == "poisson":
         return PoissonBatches(sampling_rate, steps)
     if sampling == "random-allocation":
-        per_epoch = round(1.0 / sampling_rate)
+        per_epoch = round(min(1.0 / sampling_rate, _MOST))
         if abs(per_epoch * sampling_rate - 1.0) > _ROUNDING or steps % per_epoch:
             raise ArgumentError(
                 "sampling_rate must be 1 / the number of steps of an epoch for random-allocation, such as 1 / 50, and "
@@ -146,7 +148,7 @@ def sampler_of(sampling: Sampling, *, sampling_rate: float, steps: int, batch_si
             )
         return RandomAllocation(per_epoch, steps // per_epoch)
     if sampling == "fixed-batches":
-        rows = round(batch_size / sampling_rate)
+        rows = round(min(batch_size / sampling_rate, _MOST))
         if batch_size != int(batch_size) or abs(rows * sampling_rate / batch_size - 1.0) > _ROUNDING:
             raise ArgumentError(
                 "expected_batch_size must be an integer for fixed-batches, and sampling_rate that integer over the "
@@ -158,7 +160,7 @@ def sampler_of(sampling: Sampling, *, sampling_rate: float, steps: int, batch_si
 
 def _uniform_below(bound: int, count: int, random: RandomSource) -> Places:
     """So many uniform integers from 0 to bound - 1, exactly: words past the last multiple are drawn again."""
-    words = random.words(count)
+    words = np.array(random.words(count))  # a copy: the source's own may be read-only
     last = np.uint64(2**64 - 2**64 % bound - 1)
     while (again := np.flatnonzero(words > last)).size:
         words[again] = random.words(again.size)

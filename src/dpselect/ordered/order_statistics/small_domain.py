@@ -21,6 +21,7 @@ MOST_PARTS = 1 << 20
 """Scores are counted in parts of a rank: the denominator of q times the units of a row. With so many parts at most, the
 scores of up to 2**33 rows are exact in float64, and their products fit into 64 bits."""
 
+
 def draw_flipped(column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource) -> int:
     """A code by permute-and-flip with the scores of `draw_code`, exactly. `rate` has the same meaning.
 

@@ -69,14 +69,14 @@ class DominatingPair:
             np.append(np.cumsum(self.lower[::-1])[::-1], 0.0),
         )
 
-    def hockey_stick(self, epsilons: Array) -> Array:
-        """H_{exp(epsilon)}(P || P') at each epsilon (any real)."""
+    def hockey_stick(self, epsilons: Array, *, slack: float = 0.0) -> Array:
+        """H_{exp(epsilon)}(P || P') at each epsilon (any real), with so much of P's tail more for rounding errors."""
         epsilons = np.asarray(epsilons, dtype=np.float64)
         upper_tail, lower_tail = self._tails
         start = np.searchsorted(self.losses, epsilons, side="right")
         # past 700 the product would overflow or rest on denormals: leaving it out only raises the result
         scaled = np.where(epsilons < 700.0, np.exp(np.minimum(epsilons, 700.0)) * lower_tail[start], 0.0)
-        return np.maximum(upper_tail[start] - scaled, 0.0)
+        return np.maximum(upper_tail[start] * (1.0 + slack) - scaled, 0.0)
 
     def swapped(self) -> DominatingPair:
         """The pair (P', P): the other direction."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -46,6 +47,7 @@ _MOST_WORK = 2e6
 WIDEST = 2e4
 """Losses are not discretised past this."""
 _ROUGHER = 2.0
+_SLACK = 2.0**-46
 """The variance of 1,000 steps is then larger by 5e-6."""
 _FARTHEST = 600.0
 _SPREAD_ORDERS = 1.0 + np.array([0.03, 0.1, 0.4, 1.2, 3.0, 7.0, 15.0, 30.0, 60.0, 150.0, 620.0, 5e3, 1e5, 2e6])
@@ -167,7 +169,7 @@ def pair_from_losses(losses: Losses) -> DominatingPair:
     times the masses of P, cut to unit mass at the lowest losses. The mass that it then lacks has loss -inf.
     """
     upper, infinite = unit_mass(losses.masses, losses.infinite)
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # of masses that are 0
         lower = cut_to(np.where(upper > 0.0, upper * np.exp(-losses.values), 0.0), 1.0)
     return DominatingPair.between(losses.values, upper, lower, infinite=infinite)
 
@@ -198,12 +200,17 @@ class LossProfile(CopiedByFields, PrivacyProfile):
     def remove(self, epsilons: Array) -> Array:
         """A bound on H_{exp(epsilon)}(P || P')."""
         forward, backward = self.pairs
-        return extend(epsilons, forward.hockey_stick, backward.hockey_stick) * ROUND_UP
+        return extend(epsilons, *map(_from_above, (forward, backward))) * ROUND_UP
 
     def add(self, epsilons: Array) -> Array:
         """A bound on H_{exp(epsilon)}(P' || P)."""
         forward, backward = self.pairs
-        return extend(epsilons, backward.hockey_stick, forward.hockey_stick) * ROUND_UP
+        return extend(epsilons, *map(_from_above, (backward, forward))) * ROUND_UP
+
+
+def _from_above(pair: DominatingPair) -> Callable[[Array], Array]:
+    """Its divergence, with what the sums of its tails and their difference may lose to rounding."""
+    return partial(pair.hockey_stick, slack=_SLACK)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from dpselect.privacy.sampled_gaussian import SampledGaussianRenyi
 
 __all__ = ["dp_sgd"]
 
+_LEAST_RATE = 1e-300
 _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
 _SAMPLED_LOSSES = "privacy-loss distribution of the sampled Gaussian (Zhu, Dong, Wang 2022, Theorem 11)"
 _REPLACED_LOSSES = "privacy-loss distribution of the sampled Gaussian (docs/theory/samples.md, Theorem 4)"
@@ -76,11 +77,12 @@ def dp_sgd(
     if sampling_rate == 1.0:  # every row is in every step: Gaussian noise, which composes exactly
         noise = noise_multiplier / math.sqrt(steps) / (2.0 if replaced else 1.0)
         return replace(gaussian(noise_multiplier=noise, adjacency=adjacency), terms=terms)
-    one_step = noise_multiplier, sampling_rate
+    # a larger rate costs more, and the inverse of a smaller one may overflow
+    one_step = noise_multiplier, max(sampling_rate, _LEAST_RATE) if replaced else sampling_rate
     curve = (ReplacedGaussianRenyi if replaced else SampledGaussianRenyi)(*one_step, steps)
     loss = (replaced_gaussian_loss if replaced else sampled_gaussian_loss)(*one_step, steps)
     attained = (AttainedReplacedGaussian if replaced else AttainedSampledGaussian)(*one_step)
-    finest = sampled_gaussian_mesh(noise_multiplier=noise_multiplier, sampling_rate=sampling_rate)
+    finest = sampled_gaussian_mesh(noise_multiplier=noise_multiplier, sampling_rate=one_step[1])
     interval = suitable_interval(curve, finest=2.0 * finest if replaced else finest)
     theorem = _REPLACED_LOSSES if replaced else _SAMPLED_LOSSES
     return Guarantee(
@@ -89,6 +91,6 @@ def dp_sgd(
         terms=terms,
         renyi_curve=curve,
         profile=LossProfile(loss, interval, theorem) if interval is not None else None,
-        lower_profile=parts_below([(attained, steps)], interval),
+        lower_profile=parts_below([(attained, steps)], interval) if one_step[1] == sampling_rate else None,
         loss=loss if interval is not None else None,
     )
