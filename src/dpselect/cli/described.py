@@ -15,7 +15,8 @@ __all__ = ["BASE_HELP", "LAW_HELP", "base_of", "law_of", "parse_settings"]
 
 BASE_HELP: Final = (
     "One run: approximate:epsilon=,delta=, dp-sgd:noise_multiplier=,sampling_rate=,steps=, "
-    "gaussian:noise_multiplier=, laplace:scale=, pure:epsilon=, zcdp:rho="
+    "fixed-batches:noise_multiplier=,dataset_size=,batch_size=,steps=, gaussian:noise_multiplier=, laplace:scale=, "
+    "pure:epsilon=, random-allocation:noise_multiplier=,steps_per_epoch=,epochs=, zcdp:rho="
 )
 LAW_HELP: Final = (
     "Number of runs: beta-binomial:trials=,shape=, binomial:trials=,probability=, fixed:count=, "

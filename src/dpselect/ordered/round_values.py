@@ -57,6 +57,8 @@ class CodeMeasure:
 
     def start(self, code: int) -> int:
         """The weight of all codes below this one."""
+        if not self.levels:  # of any size, also beyond the doubles
+            return code
         place, low = code + (self.first - 0.5), self.first - 0.5
         return code + sum(weight * (math.ceil(place * ratio) - math.ceil(low * ratio)) for ratio, weight in self.levels)
 

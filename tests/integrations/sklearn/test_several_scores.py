@@ -107,6 +107,7 @@ def test_no_row_loses_more_than_epsilon_over_all_scores(adjacency):
 
     def noised(name, sums):
         cells = np.sum(sums, axis=1) if name == "accuracy" else sums
+        cells = cells[:2] if name == "neg_log_loss" else cells  # Laplace noise releases no sum of a hat function
         return cells[:1] if replaced and name != "balanced_accuracy" else cells
 
     def loss(one, other):

@@ -18,7 +18,6 @@ from tests.study.schema_cases import changed
         ("space.steps", {"law": "categorical", "choices": [1, 2]}, "space.steps"),
         ("space.momentums", {"law": "categorical", "choices": [1, 2]}, "space.momentums"),
         ("space.map", {"law": "uniform", "low": 0, "high": 1}, "space.map: no such map"),
-        ("privacy.adjacency", "replace_one", "replace_one"),
     ],
 )
 def test_learner_and_space_are_checked_against_the_learner(path, value, named):

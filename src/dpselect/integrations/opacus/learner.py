@@ -170,7 +170,7 @@ class NetworkClassification(_Network, Classifier):
 
     >>> model = NetworkClassification(classes=[0, 1], noise_multiplier=2.0, steps=100, sampling_rate=0.1)
     >>> round(model.guarantee().epsilon(delta=1e-5), 2)
-    2.53
+    2.34
     """
 
     classes: Sequence[Any] | NDArray[Any] | None = None
@@ -220,7 +220,7 @@ class NetworkRegression(_Network, Regressor):
 
     >>> model = NetworkRegression(label_bounds=(0, 10), noise_multiplier=2.0, steps=100, sampling_rate=0.1)
     >>> round(model.guarantee().epsilon(delta=1e-5), 2)
-    2.53
+    2.34
     """
 
     label_bounds: tuple[float, float] | None = None
