@@ -11,10 +11,12 @@ import pytest
 
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.ledger import Ledger
+from dpselect.mechanisms import bounded_range
 from dpselect.ordered import Column, GroupedQuantiles, Quantiles, quantiles, quantiles_by_group
 from dpselect.ordered.order_statistics.cell_counts import CellCounts
+from dpselect.ordered.order_statistics.recursive import cut_rate
 from dpselect.ordered.sources.groups import columns_by_group, parse_names
-from dpselect.privacy import Adjacency
+from dpselect.privacy import Adjacency, compose
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import keyed_source
 
@@ -259,3 +261,22 @@ def test_wrong_arguments_are_refused_before_anything_is_charged(message, tmp_pat
 def test_a_plan_is_of_quantiles():
     with pytest.raises(TypeError, match="quantiles must be of type Quantiles"):
         GroupedQuantiles(names=["a"], quantiles=0.5)
+
+
+@pytest.mark.parametrize("count", [8, 99])
+def test_replaced_rows_are_priced_by_the_shares_of_levels_that_are_drawn(count):
+    """Twice the share of each level, as a replaced row is in two groups. The shares depend on epsilon."""
+    qs = [Fraction(k, count + 1) for k in range(1, count + 1)]
+    fades = 0
+    for epsilon in (0.1, 0.3, 0.5, *(0.03 * count**2 / 1000 * part for part in (0.9, 1.1, 1.9, 2.0, 2.1))):
+        plan = Quantiles(qs=qs, epsilon=epsilon, method="recursive", adjacency="replace_one")
+        asked = GroupedQuantiles(names=["a", "b"], quantiles=plan)
+        drawn = {
+            cut.level: rate / cut_rate(cut.share, Fraction(1), Adjacency.ADD_OR_REMOVE_ONE)
+            for cut, rate in zip(asked.drawn.cuts, asked.drawn.rates, strict=True)
+        }
+        shares = [2.0 * float(share) for share in drawn.values()]
+        fades += len(set(shares)) > 1
+        truth = compose(*[bounded_range(epsilon=share, adjacency="replace_one") for share in shares])
+        assert asked.guarantee.epsilon(1e-3) >= truth.epsilon(1e-3) * (1 - 1e-9)
+    assert fades

@@ -268,3 +268,13 @@ def test_the_least_bound_is_found_for_the_columns_own_domain_and_weights():
     )
     assert weighted.plan.chosen in ("independent", "recursive")
     assert Quantiles(epsilon=1.0, qs=FOUR, method="least_bound").chosen == "independent"
+
+
+def test_the_recursive_method_is_left_out_where_ties_stay():
+    """A domain of 64 bits leaves no places for rows of one value: its stated errors would leave such ties out."""
+    for size in (2**64, 2**58):
+        plan = Quantiles(qs=[0.25, 0.5, 0.95], epsilon=1.0, domain_size=size)
+        assert plan.chosen != "recursive"
+        assert plan.proved_best(size)[0] != "recursive"
+    assert Quantiles(qs=[0.25, 0.5, 0.95], epsilon=1.0, domain_size=2**40).chosen == "recursive"
+    assert Quantiles(qs=[0.25, 0.5, 0.95], epsilon=1.0, domain_size=2**40, expected_rows=10**9).chosen == "joint"

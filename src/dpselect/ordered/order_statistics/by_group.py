@@ -79,7 +79,11 @@ class GroupedQuantiles(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """That of `quantiles` by the method of `drawn`. With "auto" it depends on the domain."""
-        whole = replace(self.quantiles, method=self.drawn.chosen).guarantee
+        drawn = self.drawn
+        asked = replace(self.quantiles, method=drawn.chosen)
+        if drawn.chosen == "recursive" and drawn is not self.quantiles:
+            asked = replace(asked, epsilon=2.0 * drawn.epsilon)  # the same shares of levels as are drawn
+        whole = asked.guarantee
         terms = {**whole.terms, "mechanism": "quantiles by group", "groups": len(self.names)}
         return replace(whole, terms=terms)
 

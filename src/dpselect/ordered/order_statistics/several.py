@@ -22,6 +22,7 @@ from dpselect.ordered.order_statistics.methods.method import (
 )
 from dpselect.ordered.order_statistics.one import parse_epsilon, parse_quantile
 from dpselect.ordered.order_statistics.recursive import Cut
+from dpselect.ordered.order_statistics.scattered import fine_bits
 from dpselect.ordered.order_statistics.small_domain import MOST_CODES
 from dpselect.ordered.order_statistics.tree import TreeAnswer
 from dpselect.ordered.public_domain import PublicDomain
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Quantiles", "QuantilesRelease", "quantiles"]
 
+_FEWEST_PLACES: Final = 1 << 12
 PROVED: Final = ("joint", "recursive", "independent")
 """Methods that "least_bound" compares; the first of equals."""
 
@@ -149,7 +151,7 @@ class Quantiles(PublicDomain, Mechanism):
         they double the noise of the tree and not that of the joint method. On a larger domain it is the recursive
         method below 4 m**2 rows over epsilon, or m**2 for replaced rows. It finds point masses from fewer rows than the
         joint one. Three quantiles are only two of its levels, so they are better by it unless rows are replaced. Else
-        it is the joint method, unless it is slow.
+        it is the joint method, unless it is slow. The recursive method is left out where 64 bits break too few ties.
         """
         count, size = len(self.increasing), self.size() if self._has_domain else None
         if self.method == "least_bound":
@@ -161,9 +163,9 @@ class Quantiles(PublicDomain, Mechanism):
         work, added = self.epsilon * self.expected_rows / count**2, self.adjacency is Adjacency.ADD_OR_REMOVE_ONE
         if size is not None and size <= MOST_CODES and work < (3.0 if added else 1.5):
             return "tree"
-        if size is not None and size > MOST_CODES and work < (4.0 if added else 1.0):
+        if size is not None and size > MOST_CODES and work < (4.0 if added else 1.0) and self._breaks_ties(size):
             return "recursive"
-        if count == 3 and added:
+        if count == 3 and added and (size is None or self._breaks_ties(size)):
             return "recursive"
         return "joint" if METHODS["joint"](self._asked).quick and self.units == 1 else "recursive"
 
@@ -186,12 +188,18 @@ class Quantiles(PublicDomain, Mechanism):
         found: tuple[str, float] | None = None
         for name in PROVED:
             method = METHODS[name](self._asked)
+            if name == "recursive" and not self._breaks_ties(size):
+                continue
             if size <= method.most_values and method.quick and (method.weights or self.units == 1):
                 error = max(replace(self, method=name, delta=None).rank_errors(size, failure_probability))
                 if found is None or error < found[1]:
                     found = name, error
         assert found is not None
         return found
+
+    def _breaks_ties(self, size: int) -> bool:
+        """Whether the recursive method's fine places leave hardly a tie among the rows that are expected."""
+        return 1 << fine_bits(size) >= max(self.expected_rows, _FEWEST_PLACES)
 
     @cached_property
     def _proved_best(self) -> tuple[str, float]:
@@ -310,8 +318,8 @@ class QuantilesRelease(Release):
 
         Args:
             ax: axes of Matplotlib to draw on. None draws on those of a new figure.
-            rows: the number of rows, if anyone may know it (you must ensure this). Rank errors are counts of rows, so
-                without it there is no band.
+            rows: how many rows have a value, if anyone may know it (you must ensure this). Missing cells do not count:
+                with them the band would be too narrow. Rank errors are counts of rows, so without it there is no band.
             failure_probability: how often the true function may leave the band, above 0 and below 1.
 
         Returns:

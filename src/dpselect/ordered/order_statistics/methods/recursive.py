@@ -17,6 +17,7 @@ from dpselect.ordered.order_statistics.recursive import cut_rate, cutting_tree, 
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits
 from dpselect.ordered.round_values import measure_of, points_at_most
 from dpselect.ordered.sources.declared import Column
+from dpselect.privacy import Adjacency
 from dpselect.privacy.composition import together
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
@@ -37,7 +38,9 @@ class Recursive(ProvedMethod):
         """Every level has the same share, or with very few rows the first levels have larger ones."""
         cuts, adjacency = cutting_tree(self.asked.qs), self.asked.adjacency
         levels = max(cut.level for cut in cuts) + 1
-        few = self.asked.epsilon * self.asked.expected_rows < _FEW * len(self.asked.qs) ** 2
+        # halved for replaced rows, as `GroupedQuantiles` draws them: it prices by this plan what it draws by another
+        added = self.asked.epsilon if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 0.5 * self.asked.epsilon
+        few = added * self.asked.expected_rows < _FEW * len(self.asked.qs) ** 2
         each = level_shares(self.asked.epsilon, levels, _FADE if few else Fraction(1))
         rates = tuple(cut_rate(cut.share, epsilon_used(each[cut.level]), adjacency) / self.asked.units for cut in cuts)
         guarantees = [bounded_range(epsilon=share, adjacency=adjacency) for share in each]
