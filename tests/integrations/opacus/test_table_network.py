@@ -79,3 +79,29 @@ def test_answers_are_numbers_even_of_weights_that_are_none():
 def test_weights_of_another_network_are_refused():
     with pytest.raises(ArgumentError, match="makes another network"):
         network(wide).answers(network().zeros(), table()[0], alone=False)
+
+
+class _Sticky(torch.nn.Module):
+    """Moves with the rows that it has answered, if they have numbers below 0."""
+
+    def __init__(self, columns, outputs):
+        super().__init__()
+        self.net, self.low = torch.nn.Linear(columns, outputs), 0.0
+
+    def forward(self, x):
+        if not self.training:
+            self.low = min(self.low, float(x.min()))
+        return self.net(x - self.low)
+
+
+def test_a_network_whose_answers_move_with_earlier_rows_is_refused():
+    with pytest.raises(ArgumentError, match="changes with the rows"):
+        network(_Sticky).check(SETTINGS)
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_that_no_float32_holds_raise_nothing():
+    rows, targets = table()
+    rows[3] = 1e39
+    trained = network().trained(SETTINGS, rows, targets, keyed_source(1))
+    assert np.isfinite(network().answers(trained, rows, alone=True)).all()

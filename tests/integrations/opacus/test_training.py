@@ -3,6 +3,7 @@
 
 import importlib.util
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -273,3 +274,66 @@ def test_replacement_is_priced_and_other_neighbours_of_a_sampler_are_refused():
         plan(sampling="random-allocation", sampling_rate=0.5, steps=2, adjacency="replace_one")
     with pytest.raises(AdjacencyError, match="replace_one"):
         plan(sampling="fixed-batches", sampling_rate=0.5)
+
+
+class Keeps(torch.nn.Module):
+    """Keeps something of rows with a number below 0, which rows in [0, 1) never have."""
+
+    def __init__(self, what):
+        super().__init__()
+        self.net, self.what, self.low = torch.nn.Linear(4, 2), what, 0.0
+        self.frozen = torch.nn.Parameter(torch.zeros(4), requires_grad=False)
+        self.register_buffer("held", torch.zeros(4))
+        self.extra = torch.zeros(4)
+
+    def get_extra_state(self):
+        return self.extra
+
+    def set_extra_state(self, state):
+        self.extra = state
+
+    def forward(self, x):
+        below = x.detach()[(x < 0).any(dim=1)]
+        if len(below):
+            if self.what == "attribute":
+                self.low = min(self.low, float(below.min()))
+            elif self.what == "extra":
+                self.extra = below[0].clone()
+            else:
+                getattr(self, self.what).copy_(below[0])
+        return self.net(x - self.low)
+
+
+@pytest.mark.parametrize("what", ["attribute", "frozen", "held", "extra"])
+def test_what_is_kept_of_rows_of_the_other_sign_is_refused(what):
+    inputs, targets = rows(12)
+    with pytest.raises(ArgumentError, match="make_module"):
+        fitted(inputs, targets, make=lambda: Keeps(what))
+
+
+@pytest.mark.parametrize("hook", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_hooks_on_parameters_are_refused(hook):
+    """They see gradients before these are clipped and noisy: a step in the backward pass needs no privacy."""
+
+    def step(parameters):
+        kept = list(parameters)
+        for parameter in kept:
+            getattr(parameter, hook)(lambda _: None)
+        return torch.optim.SGD(kept, lr=0.1)
+
+    inputs, targets = rows(12)
+    with pytest.raises(ArgumentError, match="hook on a parameter"):
+        plan().fit(linear, step, LOSS, inputs, targets, random=keyed_source(1))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+@pytest.mark.parametrize("draw", [random.random, np.random.rand])
+def test_a_collate_function_that_mixes_rows_now_and_then_is_refused(draw, share):
+    def mixed(pairs):
+        inputs, targets = torch.utils.data.default_collate(pairs)
+        return (0.9 * inputs + 0.1 * inputs.flip(0) if draw() < share else inputs), targets
+
+    inputs, targets = rows(12)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(inputs, targets), collate_fn=mixed)
+    with pytest.raises(ArgumentError, match="depends on the other rows"):
+        plan().fit(linear, descent, LOSS, loader, random=keyed_source(1))

@@ -49,3 +49,11 @@ def test_synthetic_rows_look_like_rows():
         assert all(int(inputs[:, place].max()) < size for place, size in enumerate(task.sizes))
         assert targets.shape == ((50,) if task.labels else (50, 4))
         assert inputs[:, 1, 0].all()
+
+
+@pytest.mark.parametrize("name", ["input_ids", "attention_mask", "token_type_ids", "labels"])
+def test_a_cell_without_a_list_raises_nothing(name):
+    row = {"input_ids": [1, 2], "attention_mask": [1, 1], "token_type_ids": [0, 0], "labels": [1, 2], name: None}
+    for task in (CLASSES, TOKENS):
+        inputs, _ = TokenRows([row], task)[0]
+        assert inputs.shape == (len(task.parts), 4)

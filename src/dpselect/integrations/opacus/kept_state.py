@@ -18,18 +18,30 @@ try:
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
-__all__ = ["refuse_kept_rows"]
+__all__ = ["refuse_kept_rows", "untrained_state"]
 
 _DEPTH = 4
 
 
-def refuse_kept_rows(module: Any, loss: Any, rows: SyntheticRows, draws: AbstractContextManager[Any]) -> frozenset[str]:
+def untrained_state(module: Any, counts: frozenset[str]) -> dict[str, Any]:
+    """The contents of all that a module keeps but trained parameters and counts of calls: buffers, frozen parameters.
+
+    Further entries of `state_dict()` are in it too.
+    """
+    trained = {name for name, each in module.named_parameters(remove_duplicate=False) if each.requires_grad}
+    found = {**dict(module.named_buffers()), **dict(module.named_parameters()), **module.state_dict()}
+    return {name: _plain(each) for name, each in found.items() if name not in trained | counts}
+
+
+def refuse_kept_rows(
+    module: Any, loss: Any, rows: SyntheticRows, draws: AbstractContextManager[Any], *, training: bool = True
+) -> frozenset[str]:
     """Raise `ArgumentError` if something else than a count of calls changes in module or loss when they are called.
 
     Two copies see different numbers of different rows, twice each. Returns the names of buffers that count calls.
     """
     before = _state(module, loss)
-    after = [_after(module, loss, rows, batch, draws) for batch in ([0, 1, 2], [6, 4, 5, 3, 0])]
+    after = [_after(module, loss, rows, batch, draws, training) for batch in ([0, 1, 2], [6, 4, 5, 3])]
     counts = set()
     for name in sorted(before.keys() | after[0].keys() | after[1].keys()):
         first, one, other = before.get(name), after[0].get(name), after[1].get(name)
@@ -45,8 +57,8 @@ def refuse_kept_rows(module: Any, loss: Any, rows: SyntheticRows, draws: Abstrac
     return frozenset(counts)
 
 
-def _after(module: Any, loss: Any, rows: SyntheticRows, batch: list[int], draws: Any) -> dict[str, Any]:
-    module, loss = copy.deepcopy(module).train(), copy.deepcopy(loss)
+def _after(module: Any, loss: Any, rows: SyntheticRows, batch: list[int], draws: Any, training: bool) -> dict[str, Any]:
+    module, loss = copy.deepcopy(module).train(training), copy.deepcopy(loss)
     for _ in range(2):
         torch.manual_seed(3)
         with draws:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -21,6 +21,8 @@ try:
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
+from dpselect.integrations.opacus.kept_state import refuse_kept_rows
+from dpselect.integrations.opacus.synthetic_rows import SyntheticRows
 from dpselect.integrations.opacus.training import PrivateTraining
 
 __all__ = ["TableNetwork"]
@@ -29,6 +31,7 @@ _BLOCK: Final = 4096
 """Rows that are answered at once, where rounding may depend on the rows beside."""
 _SEEDS: Final = (1, 2)
 _LARGEST_INTEGER: Final = 2**53
+_LARGEST_FLOAT: Final = float(np.finfo(np.float32).max)
 _BIGGEST: Final = 1e6
 """Outputs are clipped there, so that an answer is always a number."""
 
@@ -72,7 +75,7 @@ class TableNetwork:
                 self._made,
                 partial(_optimizer, settings["optimizer"]),
                 torch.nn.CrossEntropyLoss(reduction="none") if self.classes else _squared_error,
-                torch.from_numpy(rows.astype(np.float32)),
+                torch.from_numpy(_float32(rows)),
                 torch.from_numpy(np.asarray(targets)).to(kind),
                 random=random,
             )
@@ -88,7 +91,7 @@ class TableNetwork:
                 rounding, as a score of private rows needs it.
         """
         found = torch.empty((len(rows), self.outputs))
-        given = torch.from_numpy(rows.astype(np.float32))
+        given = torch.from_numpy(_float32(rows))
         with torch.random.fork_rng(), _one_thread(), torch.inference_mode():
             module = self._with(weights)
             if alone:
@@ -164,6 +167,8 @@ def _shapes(network: TableNetwork) -> tuple[tuple[int, ...], ...]:
             second.load_state_dict(state)
         except Exception as error:
             raise ArgumentError(f"module: two networks of the function differ: {error}") from None
+        signed = SyntheticRows(torch.rand((7, network.features)) * 2.0 - 1.0, torch.zeros(7))
+        refuse_kept_rows(network._seeded(_SEEDS[0]), None, signed, nullcontext(), training=False)
         if not torch.equal(second(rows), found):
             raise ArgumentError(
                 "module: two networks with the same state_dict() answer differently. Keep everything that the network "
@@ -190,6 +195,11 @@ def _tried(network: TableNetwork, settings: tuple[tuple[str, Any], ...]) -> None
     except ArgumentError as error:
         said = str(error).removeprefix("make_module, loss: ").removeprefix("make_module: ").removeprefix("module: ")
         raise ArgumentError(f"module: {said}") from None
+
+
+def _float32(rows: Array) -> NDArray[np.float32]:
+    """Numbers that no float32 holds count as the largest ones. Another conversion would warn of one cell."""
+    return np.asarray(np.clip(rows, -_LARGEST_FLOAT, _LARGEST_FLOAT), dtype=np.float32)
 
 
 def _squared_error(outputs: Any, targets: Any) -> Any:

@@ -34,6 +34,7 @@ from dpselect.integrations.opacus.clipping import (
     refuse_other_norms,
     without_row_gradients,
 )
+from dpselect.integrations.opacus.kept_state import untrained_state
 from dpselect.integrations.opacus.probe import refuse_mixed_rows
 from dpselect.integrations.opacus.row_batches import TrainingRows, on_device, read_rows
 
@@ -172,11 +173,13 @@ class PrivateTraining:
                 raise ArgumentError("make_module: Opacus cannot give this module's gradients row by row")
             run = _Fit(self, module, make_optimizer, loss, source)
             counts = run.refuse_mistakes(rows, example)
-            buffers = {name: buffer.clone() for name, buffer in module.named_buffers() if name not in counts}
+            before = untrained_state(module, counts)
             run.train(rows, kept)
-        for name, buffer in module.named_buffers():
-            if name not in counts and (name not in buffers or not torch.equal(buffer, buffers[name])):
-                raise ArgumentError("make_module: training changes a buffer of this module, which no noise covers")
+        if untrained_state(module, counts) != before:
+            raise ArgumentError(
+                "make_module: training changes a buffer, a frozen parameter or other state of this module, which no "
+                "noise covers"
+            )
         if kept is not None:
             kept.erase()
         return without_row_gradients(module).eval()
@@ -220,6 +223,11 @@ class _Fit:
         self.module.train()
         optimizer, scheduler = _pair(self.make_optimizer(self.module.parameters()))
         parameters = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+        if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in self.module.parameters()):
+            raise ArgumentError(
+                "make_module, make_optimizer: a hook on a parameter sees gradients before they are clipped and noisy: "
+                "take it out"
+            )
         sums = clipped_sums(self.plan.grad_sample_mode, self.module, parameters, self.loss, self.plan.max_grad_norm)
         public = asdict(self.plan)
         moving = [self.module, optimizer, *([] if scheduler is None else [scheduler])]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from joblib import effective_n_jobs
-from joblib.parallel import BACKENDS, get_active_backend
+from joblib.parallel import BACKENDS, ThreadingBackend, get_active_backend
 
 from dpselect.errors import ArgumentError
 from dpselect.tuning import Executor, InlineExecutor, JoblibExecutor
@@ -27,6 +27,8 @@ def executor_of(n_jobs: int | None) -> Executor:
         count = None if jobs is None or jobs < 0 else max(1, jobs)
         resources = _dask_resources(backend) if cluster == "dask" else _ray_resources(backend)
         return JoblibExecutor(backend=cluster, workers=count, address=_address(backend), resources=resources)
+    if n_jobs == 0:
+        raise ArgumentError("n_jobs must not be 0: give -1 for all processors")
     workers = effective_n_jobs(n_jobs)
     if workers == 1:
         return InlineExecutor()
@@ -37,6 +39,8 @@ def executor_of(n_jobs: int | None) -> Executor:
 
 def _name_of(backend: Any) -> str:
     names = [name for name, kind in BACKENDS.items() if kind is type(backend)]
+    if isinstance(backend, ThreadingBackend):  # or a kind of it under another name
+        names = ["threading"]
     reasons = {
         "threading": "runs trials in this process, where one that dies ends the search",
         "multiprocessing": "hangs when a trial ends its worker",

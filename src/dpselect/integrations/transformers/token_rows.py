@@ -97,15 +97,17 @@ class TokenRows(torch.utils.data.Dataset[Any]):  # type: ignore[misc]
 
     def __getitem__(self, place: int) -> tuple[Any, Any]:
         row, task = self.rows[place], self.task
-        tokens = self._cut(row["input_ids"], task.pad, task.sizes[0])
-        used = [1] * min(len(row["input_ids"]), task.length)
-        parts = {"input_ids": tokens, "attention_mask": self._cut(row.get("attention_mask", used), 0, 2)}
+        given = _listed(row["input_ids"])
+        tokens = self._cut(given, task.pad, task.sizes[0])
+        used = [1] * min(len(given), task.length)
+        mask = row.get("attention_mask", used)
+        parts = {"input_ids": tokens, "attention_mask": self._cut(_listed(mask), 0, 2)}
         if "token_type_ids" in task.parts:
-            parts["token_type_ids"] = self._cut(row["token_type_ids"], 0, task.sizes[-1])
+            parts["token_type_ids"] = self._cut(_listed(row["token_type_ids"]), 0, task.sizes[-1])
         inputs = torch.tensor([parts[name] for name in task.parts])
         label = row.get("labels", row.get("label"))
         if task.labels == 0:
-            said = label if label is not None else row["input_ids"]
+            said = _listed(label) if label is not None else given
             kept = [token if on else IGNORED for token, on in zip(said, parts["attention_mask"], strict=False)]
             return inputs, torch.tensor(self._cut(kept, IGNORED, task.sizes[0]))
         if task.labels == 1:
@@ -130,6 +132,14 @@ def _is_adapted(model: Any) -> bool:
     except ImportError:
         return False
     return isinstance(model, PeftModel)
+
+
+def _listed(values: Any) -> list[Any]:
+    """The values, and none for a cell that holds no list."""
+    try:
+        return list(values)
+    except TypeError:
+        return []
 
 
 def _number(value: Any) -> float:
