@@ -124,7 +124,7 @@ def test_wrong_use(folder, capsys, arguments, expected, message):
         (["id", "prediction"], [(i, "SECRET") for i in range(ROWS - 1)], "column 'id' lacks ids of the holdout"),
         (["id", "prediction"], [("SECRET", "cat")] * ROWS, "column 'id' has an id more than once"),
         (["id", "guess"], [(1, "SECRET")], "no such column: 'prediction'"),
-        (["id", "prediction"], [(1, "SECRET", 3)], "more cells than the header"),
+        (["id", "prediction"], [(1, "SECRET", 3)], "length differs"),
         (["id", "prediction"], [], "has no rows"),
         ([], [], "is empty: the first line must hold the names"),
     ],

@@ -33,6 +33,7 @@ PUBLIC: set[str] = {
     "adaptive.plan_concentrated:subsample_for",
     "learners.EarlyStopping.guarantee:steps",
     "mechanisms.GradualRelease.until:stop",
+    "study.load_model:module",
 }
 """The code sees public parameters, or what was released before: its exception continues, and tells nothing."""
 

@@ -43,8 +43,9 @@ class PrivateLearner(Parameterised, ABC):
         return {**state, "random": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # a model of a version that kept no row_norm of the fit has the parameter's
-        vars(self).update({"_row_norm": state.get("row_norm"), **state})
+        # a fitted model of a version that kept no row_norm of the fit has the parameter's
+        fitted = any(name.endswith("_") for name in state)
+        vars(self).update({"_row_norm": state.get("row_norm"), **state} if fitted else state)
 
     @abstractmethod
     def guarantee(self) -> Guarantee:

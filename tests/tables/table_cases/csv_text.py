@@ -193,7 +193,7 @@ CASES = (
         "names of rows that the header has no name for",
         "pola-rs/polars#1999",
         '"id","x"\n"1","a",3\n"2","b",4\n',
-        "more cells than the header|must have one column",
+        "more cells than the header|must have one column|length differs",
     ),
     csv("bytes of zero in another column", "pandas-dev/pandas#19886", "id,x\na\0b,1\nc,2\n", (1, 2)),
     csv(

@@ -37,7 +37,8 @@ def open_csv(origin: Origin) -> Table:
         raise ContentError(f"{origin.path.name} is empty: the first line must hold the names of the columns")
 
     def pieces(wanted: Sequence[str], numbers: Collection[str], width: int | None) -> Iterator[dict[str, Any]]:
-        refuse_shifted()
+        if origin.limits is None:  # rows of others are refused one by one
+            refuse_shifted()
         kinds = [[name for name in wanted if (name in numbers) is kind] for kind in (True, False)]
         places = ([names.index(name) for name in kind] for kind in kinds)
         yield {name: np.array([], dtype=float if name in numbers else _TEXT) for name in wanted}
