@@ -33,7 +33,6 @@ PUBLIC: set[str] = {
     "adaptive.plan_concentrated:subsample_for",
     "learners.EarlyStopping.guarantee:steps",
     "mechanisms.GradualRelease.until:stop",
-    "study.load_model:module",
 }
 """The code sees public parameters, or what was released before: its exception continues, and tells nothing."""
 
@@ -123,6 +122,7 @@ ELSEWHERE: dict[str, str] = {
             "selection.Selector.prepared:rehearse",
             "selection.select_best:rehearse",
             "selection.SelectIncreasing.prepared:rehearse",
+            "study.load_model:module",
             "study.run_study:operator_progress",
             "study.run_study:progress",
             "study.run_study:stage",
