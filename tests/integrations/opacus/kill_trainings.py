@@ -1,7 +1,7 @@
 """Kills searches of five trainings at random instants and around checkpoints, resumes them, and reports on each.
 
 Run as `python -m tests.integrations.opacus.kill_trainings FOLDER MODE COUNT SEED`, with MODE `random` (by the clock),
-`checkpoints` (before and after each is written) or `broken` (as `checkpoints`, with a training that begins again with
+`checkpoints` (before and after each is written) or `broken` (after some steps, with a training that begins again with
 other noise). Each attempt is a forked child, so that a kill is a real SIGKILL. One line of JSON for each search.
 """
 
@@ -53,7 +53,9 @@ def network():
 
 
 class Witness:
-    """An optimizer with a schedule that notes a digest of each noisy gradient."""
+    """An optimizer with a schedule that notes a digest of each noisy gradient. Kills the process after so many."""
+
+    at = None
 
     def __init__(self, folder: Path, rate: float) -> None:
         self.folder, self.rate = folder, rate
@@ -70,6 +72,8 @@ class Witness:
                 drawn = b"".join(p.grad.numpy().tobytes() for p in group["params"])
                 digest = hashlib.sha256(drawn).hexdigest()[:16]
                 append(witness.folder / "steps", f"{witness.rate!r} {taken} {digest}")
+                if Witness.at is not None and len(lines(witness.folder / "steps")) >= Witness.at:
+                    os.kill(os.getpid(), signal.SIGKILL)
                 return super().step(closure)
 
         optimizer = Noting(parameters, lr=self.rate)
@@ -130,13 +134,13 @@ def search(folder: Path, *, resume: bool, broken: bool) -> None:
         )
 
 
-def attempt(folder: Path, *, resume=False, at=None, after=False, seconds=None, broken=False) -> int:
+def attempt(folder: Path, *, resume=False, at=None, after=False, seconds=None, steps=None, broken=False) -> int:
     """One attempt in a forked child; its exit status, negative for a signal."""
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            KillingCheckpoints.at, KillingCheckpoints.after = at, after
+            KillingCheckpoints.at, KillingCheckpoints.after, Witness.at = at, after, steps
             search(folder, resume=resume, broken=broken)
             status = 0
         except BaseException as error:
@@ -195,7 +199,7 @@ def main(root: Path, mode: str, count: int, seed: int) -> None:
                 duration *= 0.8
                 killed = attempt(folder, seconds=chance.uniform(0.0, duration))
         elif broken:
-            killed = attempt(folder, seconds=duration * (number + 1) / (count + 2), broken=True)
+            killed = attempt(folder, steps=2 + (STEPS + 1) * number, broken=True)  # within a training
         else:
             at, after = instants[number * len(instants) // count % len(instants)]
             killed = attempt(folder, at=at, after=after)
