@@ -29,13 +29,13 @@ class Registry(Generic[Thing]):
     (4, 4, ['square'])
     """
 
-    def __init__(self, kind: str, *, room: str, beside: Mapping[str, str] | None = None) -> None:
+    def __init__(self, kind: str, *, room: str, elsewhere: Mapping[str, str] | None = None) -> None:
         """`kind` is the noun of messages, `room` the full name of the folder whose files register such things.
 
-        `beside` are the modules of other packages that register some, by the names of these.
+        `elsewhere` are modules of other packages that register some things, by the names of these.
         """
         self._kind, self._room, self._found = kind, room, False
-        self._beside = dict(beside or {})
+        self._elsewhere = dict(elsewhere or {})
         self._things: dict[str, Thing] = {}
         self._facts: dict[str, Mapping[str, Any]] = {}
 
@@ -81,8 +81,8 @@ class Registry(Generic[Thing]):
 
     def _import_file(self, name: str) -> None:
         """Import the file of a thing's own name, if there is one: mostly it holds the thing, and no other is needed."""
-        if name in self._beside:
-            import_module(self._beside[name])
+        if name in self._elsewhere:
+            import_module(self._elsewhere[name])
             return
         room, name = import_module(self._room), name.replace("-", "_")
         if any(file.name == name for file in iter_modules(getattr(room, "__path__", ()))):
@@ -94,7 +94,7 @@ class Registry(Generic[Thing]):
             room = import_module(self._room)
             for file in iter_modules(getattr(room, "__path__", ())):
                 import_module(f"{self._room}.{file.name}")
-            for module in self._beside.values():
+            for module in self._elsewhere.values():
                 import_module(module)
             self._found = True
         return self._things

@@ -39,7 +39,7 @@ def test_a_function_is_found_in_the_folder(folder):
         (None, 'such as "my_models:build"'),
         ("nets_of_a_test:SIZE", "has no function 'SIZE'"),
         ("nets_of_a_test:none", "has no function 'none'"),
-        ("no_nets:build", "there is no Python module 'no_nets' beside the study file"),
+        ("no_nets:build", "there is no Python module 'no_nets' in the study file's folder"),
         ("nets_of_a_test.part:build", "there is no Python module 'nets_of_a_test.part'|cannot be imported"),
         ("broken_nets:build", "'broken_nets' cannot be imported: RuntimeError: not today"),
         ("needing_nets:build", "'needing_nets' cannot be imported: No module named 'no_such_package_at_all'"),
@@ -61,7 +61,7 @@ def test_a_module_that_hides_behind_another_one_is_refused(folder, tmp_path_fact
     refuse_ambiguous("nets_of_a_test:build", folder)
     refuse_ambiguous("json:loads", folder)  # none in the folder
     (folder / "json.py").write_text("def build(): ...\n")
-    with pytest.raises(ArgumentError, match="'json' beside the study file has the name of another module"):
+    with pytest.raises(ArgumentError, match="'json' in the study file's folder has the name of another module"):
         refuse_ambiguous("json:build", folder)
     function_of("nets_of_a_test:build")
     other = tmp_path_factory.mktemp("other")

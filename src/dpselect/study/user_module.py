@@ -48,7 +48,7 @@ def function_of(module: Any) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         if error.name is not None and f"{place}.".startswith(f"{error.name}."):
             raise ArgumentError(
-                f"module: there is no Python module {place!r} beside the study file or on Python's search path"
+                f"module: there is no Python module {place!r} in the study file's folder or on Python's search path"
             ) from None
         raise ArgumentError(f"module: {place!r} cannot be imported: {error}") from error
     except Exception as error:
@@ -102,7 +102,7 @@ def refuse_ambiguous(module: str, folder: Path) -> None:
         origin = found.origin
     if origin is None or Path(origin).resolve() not in [each.resolve() for each in own]:
         raise ArgumentError(
-            f"module: {top!r} beside the study file has the name of another module, which Python finds first. Rename it"
+            f"module: {top!r} in the study file's folder has the name of another module, found first. Rename it"
         )
 
 

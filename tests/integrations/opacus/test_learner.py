@@ -191,7 +191,7 @@ def test_what_is_refused_before_anything_is_drawn_or_charged(folder, tables, sai
 
 def test_a_name_that_python_finds_elsewhere_is_refused(folder):
     (folder / "csv.py").write_text(CODE)
-    with unpriced(), pytest.raises(StudyError, match="'csv' beside the study file has the name of another module"):
+    with unpriced(), pytest.raises(StudyError, match="'csv' in the study file's folder has the name of another module"):
         check_study(study(learner={**LEARNER, "module": "csv:build"}), base_folder=folder)
 
 

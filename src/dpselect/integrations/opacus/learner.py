@@ -5,6 +5,7 @@ Nothing here imports torch: `table_network` does, when there is something to tra
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
@@ -134,13 +135,13 @@ class _Network(PrivateLearner):
             raise missing_extra("torch", "a study that trains your network") from None
         return TableNetwork(function_of(self.module), features, *self._outputs())
 
+    @abstractmethod
     def _outputs(self) -> tuple[int, bool]:
         """How many numbers the network gives for a row, and whether they are scores of classes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _known_rows(self, rows: Array, y: Any, count: int) -> tuple[Array, NDArray[Any]]:
         """The rows whose label is known, and what the network is to give for them."""
-        raise NotImplementedError
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

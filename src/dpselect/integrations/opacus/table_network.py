@@ -28,7 +28,7 @@ from dpselect.integrations.opacus.training import PrivateTraining
 __all__ = ["TableNetwork"]
 
 _BLOCK: Final = 4096
-"""Rows that are answered at once, where rounding may depend on the rows beside."""
+"""Rows that are answered at once, where rounding may depend on the other rows."""
 _SEEDS: Final = (1, 2)
 _LARGEST_INTEGER: Final = 2**53
 _LARGEST_FLOAT: Final = float(np.finfo(np.float32).max)

@@ -76,13 +76,12 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
 
     Rows. By default a public hash puts about a fifth of the rows aside for scoring: of each row's content under
     add_or_remove_one (its label included), of its position under replace_one. A row then either trains or scores, and
-    the search costs it the larger of the two prices. There is no refit: the model released is the one that was scored.
-    For dpselect's learners a cell that is missing, infinite or not a number counts as zero. A row whose label is none
-    of the classes trains nothing and counts as answered wrongly. Nothing tells whether there are any: fill missing
-    cells in front, and check the labels' spelling. Labels whose type shows that none can be a class are refused. So are
-    columns of dates, durations and categories that dpselect's learners or maps get: their type decides, no cell. A row
-    that a learner of others, or a step in front, would fail on trains nothing either. Under replace_one a synthetic row
-    trains in its place.
+    the search costs it the larger of the two prices. For dpselect's learners a cell that is missing, infinite or not a
+    number counts as zero. A row whose label is none of the classes trains nothing and counts as answered wrongly. Check
+    the labels' spelling. Labels whose type shows that none can be a class are refused. So are columns of dates,
+    durations and categories that dpselect's learners or maps get: their type decides, no cell. A row that a learner of
+    others, or a step in front, would fail on trains nothing either. Under replace_one a synthetic row trains in its
+    place.
 
     Args:
         estimator: the estimator to copy, with everything set that is not searched and `random`, `random_state` None.
@@ -160,8 +159,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         receipt_: from the ledger. replayable_: see `Release`.
         classes_, n_features_in_, feature_names_in_: as in scikit-learn.
 
-    There is no `cv_results_`. `predict` and its kin use the released model and are free. `score` on private rows is
-    not: its number has no noise and is no part of the guarantee.
+    There is no `cv_results_`. `predict` is free. `score` on private rows has no noise and is not in the guarantee.
 
     >>> from dpselect.learners import OutputPerturbationClassifier
     >>> from dpselect.randomness import keyed_source

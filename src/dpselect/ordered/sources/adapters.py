@@ -79,7 +79,7 @@ class DataColumn:
     `written` is for a column whose cells may hold something else than its type: it yields the column's blocks with
     their cells as they are written. `missing` tells which of them have no value. `zone` is the time zone that the type
     of time stamps has. The values are in UTC. `by_group` makes a column of the rows of each group, if there is a column
-    of groups beside it.
+    of groups too.
     """
 
     dtype: np.dtype[Any]

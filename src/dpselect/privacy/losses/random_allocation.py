@@ -93,7 +93,10 @@ class random_allocation_loss(LossSource):
 
 
 def allocation_mesh(noise_multiplier: float, steps: int) -> float:
-    """A mesh width that costs about 3e-4 of epsilon: the 32nd part of the standard deviation of the loss."""
+    """A mesh width, the 32nd part of the standard deviation of the loss.
+
+    It costs about 1e-3 of epsilon, and 1e-2 for 100,000 steps.
+    """
     s = 1.0 / noise_multiplier
     spread = s if s > 20.0 else math.sqrt(math.log1p(math.expm1(s * s) / steps))
     return spread / _PER_DEVIATION

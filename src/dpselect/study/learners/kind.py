@@ -57,6 +57,6 @@ class StudyLearner:
 
 
 LEARNERS: Final = Registry[StudyLearner](
-    "learner", room="dpselect.study.learners", beside={"torch": "dpselect.integrations.opacus.learner"}
+    "learner", room="dpselect.study.learners", elsewhere={"torch": "dpselect.integrations.opacus.learner"}
 )
 """The learners by the name that a study gives them: `LEARNERS.register("name")(StudyLearner(...))`."""
