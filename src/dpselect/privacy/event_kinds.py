@@ -24,6 +24,7 @@ from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.mechanisms.known_curves import zcdp
 from dpselect.privacy.mechanisms.laplace import laplace
+from dpselect.privacy.mechanisms.mixed_gaussian import mixed_gaussian
 from dpselect.privacy.mechanisms.poisson_samples import dp_sgd
 from dpselect.privacy.mechanisms.pure import approximate_dp, pure_dp
 from dpselect.privacy.renyi import AffineRenyi, LinearRenyi
@@ -108,7 +109,10 @@ def _zcdp(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noqa: A
     rho = number("rho", event.rho, at_least=0.0, rounding="up")
     xi = number("xi", event.xi, at_least=0.0, rounding="up")
     linear = zcdp(rho=rho, adjacency=adjacency)
-    return linear if xi == 0.0 else replace(linear, renyi_curve=AffineRenyi(xi, rho))
+    if xi == 0.0:
+        return linear
+    pure = xi if rho == 0.0 else math.inf  # the divergence of every order is then at most xi
+    return replace(linear, renyi_curve=AffineRenyi(xi, rho), pure_epsilon=pure)
 
 
 @event_kind("EpsilonDeltaDpEvent")
@@ -204,8 +208,11 @@ def _expect_replacement(event: Any, adjacency: Adjacency) -> None:
 
 @event_kind("MixtureOfGaussiansDpEvent")
 def _mixture(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:  # noqa: ARG001
-    number("standard_deviation", event.standard_deviation, above=0.0)
-    return with_event_loss(event, adjacency)
+    """Gaussian noise on a random shift, under adding or removing a row. Source: docs/theory/samples.md, Theorem 5."""
+    deviation = number("standard_deviation", event.standard_deviation, above=0.0, rounding="down")
+    if adjacency is Adjacency.REPLACE_ONE:
+        raise ArgumentError("event: cannot account MixtureOfGaussiansDpEvent under replace_one: give add_or_remove_one")
+    return mixed_gaussian(event.sensitivities, event.sampling_probs, deviation)
 
 
 @event_kind("TruncatedSubsampledGaussianDpEvent")

@@ -32,7 +32,7 @@ def from_dp_event(event: dp_event.DpEvent, *, adjacency: Adjacency | str = Adjac
     """Return a guarantee from a DpEvent of dp-accounting, with every statement that its mechanism has.
 
     dpselect computes the cost of most kinds itself. The loss distributions of dp-accounting serve for truncated
-    Poisson samples and mixtures of Gaussians. A repeat-and-select is accounted by `best_of`. Noise multipliers are
+    Poisson samples. A repeat-and-select is accounted by `best_of`. Noise multipliers are
     relative to the norm of one row, as dp-accounting documents. Under replace-one, where a row is taken out and
     another one put in, the noise is half as large relative to that.
 

@@ -22,6 +22,13 @@ def test_concentrated_and_gaussian_values():
         assert gaussian(noise_multiplier=noise).epsilon(delta=1e-6) == pytest.approx(value, abs=6e-5)
 
 
+def test_a_divergence_of_zero_is_pure():
+    assert zcdp(rho=0).epsilon(0) == 0.0
+    assert zcdp(rho=1e-300).epsilon(0) == math.inf
+    assert renyi_dp(orders=[2.0, 3.0], epsilons=[0.0, 1.0]).epsilon(0) == 0.0
+    assert renyi_dp(orders=[2.0], epsilons=[0.1]).epsilon(0) == math.inf
+
+
 def test_a_table_of_orders_is_read_by_chords_and_attained_by_the_steepest_gaussian_below_it():
     given = renyi_dp(orders=[2, 5], epsilons=[0.2, 0.9])
     assert given.renyi(2) == 0.2

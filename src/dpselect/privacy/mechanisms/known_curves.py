@@ -40,6 +40,7 @@ def zcdp(*, rho: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> Guaran
         adjacency=parse_adjacency(adjacency),
         theorem="zero-concentrated differential privacy (Bun, Steinke 2016)",
         terms={"mechanism": "zcdp", "rho": rho},
+        pure_epsilon=0.0 if rho == 0.0 else math.inf,
         renyi_curve=LinearRenyi(rho),
         lower_profile=AttainedGaussian.of(math.sqrt(2.0 * rho)),
     )
@@ -70,6 +71,7 @@ def renyi_dp(*, orders: Sequence[float], epsilons: Sequence[float], adjacency: A
         adjacency=parse_adjacency(adjacency),
         theorem="Renyi differential privacy (Mironov 2017)",
         terms={"mechanism": "renyi", "orders": list(orders), "epsilons": list(epsilons)},
+        pure_epsilon=0.0 if min(epsilons) == 0.0 else math.inf,
         renyi_curve=curve,
         lower_profile=AttainedGaussian.of(math.sqrt(2.0 * slope)) if math.isfinite(slope) else None,
     )
