@@ -8,10 +8,11 @@ import pickle
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import fields
 from functools import wraps
 from types import FunctionType
 from typing import Any, Final, TypeVar
+
+from dpselect.capabilities import field_values
 
 __all__ = ["CopiedByFields", "cache_key", "counted", "kept_while_alive", "memoized"]
 
@@ -35,7 +36,7 @@ class CopiedByFields:
     """The base of a dataclass whose cached properties can be computed again from its fields."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return field_values(self)  # type: ignore[arg-type]
 
 
 class _KeyPickler(pickle.Pickler):

@@ -8,7 +8,7 @@ import sys
 from decimal import Decimal
 from fractions import Fraction
 from types import FrameType
-from typing import Literal, SupportsFloat, SupportsIndex
+from typing import Literal, Protocol, SupportsFloat, SupportsIndex, runtime_checkable
 
 import numpy as np
 
@@ -164,12 +164,18 @@ def number(
     return parsed
 
 
+@runtime_checkable
+class _ExactRatio(Protocol):
+    """A number that is exactly a ratio of two integers."""
+
+    def as_integer_ratio(self) -> tuple[int, int]: ...
+
+
 def _directed(value: SupportsFloat, nearest: float, *, up: bool) -> float:
     """The float64 next to an exact number from one side. A number without a ratio is taken as the nearest."""
-    ratio = getattr(value, "as_integer_ratio", None)
-    if ratio is None or isinstance(value, float):
+    if isinstance(value, float) or not isinstance(value, _ExactRatio):
         return nearest
-    exact = Fraction(*ratio())
+    exact = Fraction(*value.as_integer_ratio())
     if up:
         return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
     return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)

@@ -85,14 +85,14 @@ class Registry(Generic[Thing]):
             import_module(self._elsewhere[name])
             return
         room, name = import_module(self._room), name.replace("-", "_")
-        if any(file.name == name for file in iter_modules(getattr(room, "__path__", ()))):
+        if any(file.name == name for file in iter_modules(vars(room).get("__path__", ()))):
             import_module(f"{self._room}.{name}")
 
     def _all(self) -> Mapping[str, Thing]:
         """The things, in no order that means anything."""
         if not self._found:
             room = import_module(self._room)
-            for file in iter_modules(getattr(room, "__path__", ())):
+            for file in iter_modules(vars(room).get("__path__", ())):
                 import_module(f"{self._room}.{file.name}")
             for module in self._elsewhere.values():
                 import_module(module)

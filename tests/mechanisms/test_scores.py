@@ -30,7 +30,7 @@ from dpselect.mechanisms import (
     report_noisy_max,
     scores,
 )
-from dpselect.mechanisms.scores import CHUNK, read_scores
+from dpselect.mechanisms.scores import CHUNK, FEW, read_scores
 from dpselect.randomness import keyed_source
 from tests.audits.score_laws import exponential_law, noisy_max_law, permute_and_flip_law
 from tests.mechanisms.scores_cases import losses
@@ -277,3 +277,12 @@ def test_mechanism_objects_hold_no_data() -> None:
     assert repr(mechanism) == before
     assert "Scores(" not in repr(read_scores([123.456]))
     assert scores.CHUNK == CHUNK
+
+
+def test_a_column_of_polars_is_read_as_the_array_of_arrow() -> None:
+    """Large integers are clipped alike whether or not a score is missing, so one row does not move the others."""
+    polars = pytest.importorskip("polars")
+    whole = read_scores(polars.Series([1 << 60, 3] + [0] * FEW)).vector()
+    missing = read_scores(polars.Series([1 << 60, None] + [0] * FEW)).vector()
+    assert whole[0] == missing[0] == 2.0**53
+    assert missing[1] == -np.inf

@@ -128,6 +128,7 @@ def test_account_loads_what_it_prices_by(search):
     assert rooms <= {
         "accounting",
         "cli",
+        "capabilities",
         "caching",
         "errors",
         "foreign_names",

@@ -14,6 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from dpselect.capabilities import PandasRows
 from dpselect.errors import ArgumentError, ContentError, integer
 from dpselect.privacy.boundary import run_confined
 from dpselect.randomness import RandomSource
@@ -39,7 +40,7 @@ def _take(data: Any, rows: NDArray[np.intp]) -> Any:
         return tuple(_take(part, rows) for part in data)
     if isinstance(data, list):
         return [data[row] for row in rows.tolist()]
-    return data.iloc[rows] if hasattr(data, "iloc") else data[rows]
+    return data.iloc[rows] if isinstance(data, PandasRows) else data[rows]
 
 
 @dataclass(frozen=True, repr=False)

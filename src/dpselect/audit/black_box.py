@@ -23,6 +23,7 @@ from dpselect.audit.planted_power import planted_power
 from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA, Audit
 from dpselect.audit.subject import Subject
 from dpselect.audit.verdict import judge
+from dpselect.capabilities import Shaped
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise
@@ -187,7 +188,7 @@ def _block(
         if size:
             drawn = subject.draw(neighbour, int(size), source.spawn(place))
             if not isinstance(drawn, np.ndarray) or drawn.shape[:1] != (size,):
-                shape = getattr(drawn, "shape", type(drawn).__name__)
+                shape = drawn.shape if isinstance(drawn, Shaped) else type(drawn).__name__
                 raise ArgumentError(f"{subject.name}: draw was asked for {size} outputs and gave {shape}")
             portions.append(as_outputs(drawn, subject.name))
         if tell is not None:

@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -25,6 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.audit.outputs import Exact, as_plain_numbers
+from dpselect.capabilities import field_values
 
 __all__ = ["Feature", "Raised", "dissect"]
 
@@ -289,7 +290,7 @@ def _array(value: np.ndarray[Any, Any], name: str, depth: int, found: list[Featu
 def _attributes(value: Any) -> dict[str, Any] | None:
     """The public attributes of a dataclass, a named tuple or a plain object."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value) if not field.name.startswith("_")}
+        return {name: part for name, part in field_values(value).items() if not name.startswith("_")}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return dict(zip(value._fields, value, strict=True))
     if isinstance(value, (Mapping, Sequence, set, frozenset, type)) or callable(value):

@@ -14,6 +14,7 @@ from dpselect.cli.options import AsJson, Decimal, Delimiter, Encoding, SkipRows,
 from dpselect.cli.terminal import warn
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
+from dpselect.holdout.block_medians import BlockMedianPlan
 from dpselect.holdout.files import read_columns, submitted
 from dpselect.holdout.planning import fresh_error, most_fresh_answers, rows_needed
 from dpselect.holdout.shared_record import name_of
@@ -243,7 +244,7 @@ def plan(
     }
     few = "" if chosen.answers == chosen.questions else f", at most {chosen.answers} of them answered by a score"
     lines = [f"{rows} rows, {chosen.questions} adaptive questions{few}: mechanism {chosen.mechanism}"]
-    if hasattr(chosen, "subsample_size"):
+    if isinstance(chosen, BlockMedianPlan):
         lines.append(f"quartiles of the {name} on {chosen.subsample_size} new rows")
     else:
         lines.append(f"certified error: {chosen.error:.4f} ({choice.reason})")

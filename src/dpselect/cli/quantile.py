@@ -36,6 +36,7 @@ from dpselect.ordered.order_statistics.cell_counts import CellCounts, CountedCel
 from dpselect.ordered.order_statistics.methods.method import CHOICES, METHODS
 from dpselect.ordered.order_statistics.private_range import PrivateRange
 from dpselect.ordered.order_statistics.several import QuantilesRelease
+from dpselect.ordered.sources.adapters import CategorySource, CountedSource, ZonedSource
 from dpselect.privacy import Guarantee, compose
 from dpselect.privacy.paying import Payment
 from dpselect.privacy.release import Receipt
@@ -173,12 +174,12 @@ def quantile(
         open_column(where, column, table=table, **read) as source,
     ):
         code = "" if category else source.dtype.kind  # raises for a type that needs categories
-        cells = in_zone(cells, getattr(source, "zone", None))
+        cells = in_zone(cells, source.zone if isinstance(source, ZonedSource) else None)
         if range_epsilon is not None and code not in ("i", "u", "f"):
             raise ArgumentError("--range-epsilon: only for numbers; timestamps need --lower and --upper")
         bounds = (bound_in("--lower", lower, code, cells), bound_in("--upper", upper, code, cells))
         step = _granularity(granularity, code, cells)
-        if counts is not None and not hasattr(source, "category_fates" if category else "fates"):
+        if counts is not None and not isinstance(source, CategorySource if category else CountedSource):
             raise ArgumentError("--no-count: needed, since this source of columns does not count its cells")
         if by is not None and grouped is not None:
             public = {"lower": bounds[0], "upper": bounds[1], "granularity": step, "categories": category or None}

@@ -108,5 +108,5 @@ def shown_warnings() -> Iterator[None]:
 
 def _for(stream: TextIO, text: str) -> str:
     """The text, as far as the stream can hold it."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
+    encoding = stream.encoding or "utf-8"
     return plain(text).encode(encoding, "backslashreplace").decode(encoding)

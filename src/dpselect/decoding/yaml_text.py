@@ -32,7 +32,7 @@ def yaml_of(content: bytes, what: str, *, limits: DecodingLimits = STUDY) -> Any
     # PyYAML's scanner is quadratic in brackets, the only nesting that needs no indentation
     if sum(content.count(sign) for sign in _OPEN) > limits.entries:
         raise LimitError(f"{what} has more than {limits.entries} entries")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     builder = _Builder(limits, what)
     try:
         text = content.decode("utf-8-sig")

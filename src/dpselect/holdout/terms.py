@@ -11,6 +11,7 @@ from typing import Any
 from dpselect.adaptive.blocks import BlockPlan
 from dpselect.adaptive.means import MeanPlan
 from dpselect.adaptive.search_noise import SearchNoise
+from dpselect.capabilities import field_values
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.holdout.block_medians import BlockMedianPlan, plan_block_medians
 from dpselect.holdout.claim_checks import CheckedPlan, plan_checked
@@ -116,7 +117,7 @@ class Terms:
             "mechanism": self.plan.mechanism,
             "plan": _fields(self.plan),
             "further": {name: [plan.mechanism, _fields(plan)] for name, plan in self.further.items()},
-            **{name: getattr(self, name) for name in _AS_THEY_ARE},
+            **field_values(self, _AS_THEY_ARE),
         }
 
     @staticmethod

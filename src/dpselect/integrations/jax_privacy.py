@@ -7,6 +7,7 @@ values of its own accountants do not enter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final
@@ -57,7 +58,7 @@ def event_guarantee(event: dp_event.DpEvent, *, neighboring_relation: Neighborin
 
 def _name(member: Any) -> Any:
     """The name of a member of an enumeration, or anything else as it is."""
-    return getattr(member, "name", member)
+    return member.name if isinstance(member, Enum) else member
 
 
 def plan_guarantee(config: Any) -> Guarantee:

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpselect.capabilities import ArrowInPandas, WithSchema
 from dpselect.errors import ArgumentError
-from dpselect.learners.containers import is_arrow_table, is_frame, is_pandas, numpy_kind
+from dpselect.learners.containers import is_arrow_table, is_pandas, numpy_kind
 from dpselect.tables.frames import refuse_engine
 
 __all__ = ["of_any_type", "refuse_other_types"]
@@ -83,7 +84,7 @@ def _types(X: Any) -> Iterator[tuple[Any, Any]]:
         yield from zip(X.columns, X.dtypes, strict=True)
     elif is_arrow_table(X):
         yield from zip(X.schema.names, X.schema.types, strict=True)
-    elif is_frame(X) and hasattr(X, "schema"):
+    elif isinstance(X, WithSchema):
         yield from X.schema.items()
     elif numpy_kind(X) is not None:
         yield None, X.dtype
@@ -91,7 +92,7 @@ def _types(X: Any) -> Iterator[tuple[Any, Any]]:
 
 def _held(kind: Any) -> str | None:
     """The contents of a column of this type, if they are neither numbers nor text nor any objects."""
-    kind = getattr(kind, "pyarrow_dtype", kind)  # a type of Arrow in pandas
+    kind = kind.pyarrow_dtype if isinstance(kind, ArrowInPandas) else kind
     module = type(kind).__module__.partition(".")[0]
     if isinstance(kind, np.dtype):
         return {"M": "moments", "m": "durations", "c": "complex numbers", "V": "records"}.get(kind.kind)

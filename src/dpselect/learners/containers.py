@@ -5,29 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpselect.capabilities import ArrowTable, Columnar, PandasRows, Sparse, dtype_of
 
 __all__ = ["is_arrow_table", "is_frame", "is_pandas", "is_sparse", "numpy_kind", "without_sparsity"]
 
 
 def is_frame(X: Any) -> bool:
     """Whether the table has columns: a frame of pandas or polars, or an Arrow table."""
-    return hasattr(X, "columns")
+    return isinstance(X, Columnar)
 
 
 def is_pandas(X: Any) -> bool:
     """Whether it is a frame of pandas, or one that is indexed alike."""
-    return hasattr(X, "iloc")
+    return isinstance(X, PandasRows)
 
 
 def is_arrow_table(X: Any) -> bool:
     """Whether it is an Arrow table, whose columns are not NumPy's."""
-    return hasattr(X, "column_names") and callable(getattr(X, "column", None))
+    return isinstance(X, ArrowTable)
 
 
 def is_sparse(X: Any) -> bool:
     """Whether it is a sparse container of SciPy."""
-    return hasattr(X, "toarray")
+    return isinstance(X, Sparse)
 
 
 def without_sparsity(X: Any) -> Any:
@@ -41,5 +42,5 @@ def numpy_kind(values: Any) -> str | None:
     >>> numpy_kind(np.zeros(2)), numpy_kind([0.0])
     ('f', None)
     """
-    dtype: NDArray[Any] | Any = getattr(values, "dtype", None)
+    dtype = dtype_of(values)
     return dtype.kind if isinstance(dtype, np.dtype) else None

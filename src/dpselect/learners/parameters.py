@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
+from dpselect.capabilities import field_values
 from dpselect.errors import ArgumentError
 
 __all__ = ["Parameterised"]
@@ -16,7 +17,7 @@ class Parameterised:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - there are no parts
         """The parameters by name."""
-        return {name: getattr(self, name) for name in sorted(each.name for each in fields(self))}
+        return dict(sorted(field_values(self).items()))
 
     def set_params(self, **parameters: Any) -> Self:
         """Set some of them. Raises `ArgumentError` for a name that is none."""

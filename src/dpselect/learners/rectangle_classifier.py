@@ -65,7 +65,7 @@ class PrivateRectangleClassifier(RuleClassifier):
         True
         """
         if columns is None:
-            columns = getattr(self, "n_features_in_", None)
+            columns = vars(self).get("n_features_in_")
         if columns is None:
             raise ArgumentError("columns must be given before a fit")
         axes = integer("columns", columns, at_least=1, at_most=1 << 1000)
@@ -75,7 +75,7 @@ class PrivateRectangleClassifier(RuleClassifier):
 
     def _options(self) -> dict[str, Any]:
         names = ("epsilon", "delta", "failure_probability", "slicing", "adjacency")
-        return {name: getattr(self, name) for name in names}
+        return {name: self.get_params()[name] for name in names}
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from contextlib import suppress
 from numbers import Number
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.capabilities import ArrowValues, NumPyArray
 from dpselect.errors import ArgumentError, levels_to_the_caller, number
 from dpselect.learners.column_types import refuse_other_types
 from dpselect.learners.containers import is_arrow_table, is_frame, is_sparse, numpy_kind
@@ -219,7 +220,7 @@ def public_weights(weights: Mapping[Any, float] | Sequence[float] | str | None, 
     what names no class, for another number of weights, and for a weight that is not positive.
     """
     found = np.ones(len(classes))
-    if isinstance(weights, (str, bytes)) or not (weights is None or hasattr(weights, "__len__")):
+    if isinstance(weights, (str, bytes)) or not (weights is None or isinstance(weights, Sized)):
         raise ArgumentError(
             f"class_weights must be numbers, public and not counted in y, such as {{label: 2.0}} or one for each of "
             f'the {len(classes)} classes in order, or "balanced" for learners by gradients, got {weights!r}'
@@ -242,10 +243,10 @@ def labels_of(y: Any, rows: int) -> NDArray[Any]:
         raise ArgumentError("This estimator requires y to be passed, but the target y is None; y must hold the labels")
     refuse_engine(y, "y")
     y = only_column(y, "y") if is_arrow_table(y) else y
-    y = cells_in(y) if hasattr(y, "drop_null") or hasattr(y, "iterchunks") else unmasked(y)
+    y = cells_in(y) if isinstance(y, ArrowValues) else unmasked(y)
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind != "c":
         labels = y
-    elif hasattr(y, "__array__"):
+    elif isinstance(y, NumPyArray):
         from sklearn.utils.validation import column_or_1d  # takes a second to import; a study needs none of it
 
         labels = np.asarray(column_or_1d(y, warn=True))

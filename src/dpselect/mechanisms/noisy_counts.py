@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from typing import SupportsIndex
 
 from dpselect.caching import CopiedByFields
+from dpselect.capabilities import field_values
 from dpselect.errors import ArgumentError, integer, number, rational
 from dpselect.mechanisms.mechanism import Mechanism, configured, released_value
 from dpselect.numerics.logs import fraction_up
@@ -58,7 +59,7 @@ class NoisyCount(CopiedByFields, Mechanism):
     def _parameter(self) -> Fraction:
         """The exact value, between 2**-60 and 2**60, so that the rational arithmetic stays short."""
         name = "epsilon" if self.noise_multiplier is None else "noise_multiplier"
-        given = getattr(self, name)
+        given = field_values(self)[name]
         number(name, given, at_least=2.0**-60, at_most=2.0**60)
         return rational(name, given)
 

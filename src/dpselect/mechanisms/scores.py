@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpselect.capabilities import ArrowNumbers, Chunked, ToArrow
 from dpselect.errors import ArgumentError, secret_number
 from dpselect.numerics.search import Array
 
@@ -140,7 +141,9 @@ def _tame(chunk: Array) -> Array:
 
 
 def _part(part: ArrayLike, name: str) -> NDArray[Any]:
-    if hasattr(part, "null_count") and hasattr(part, "fill_null"):
+    if isinstance(part, ToArrow):  # NumPy would make doubles of integers if one is missing
+        part = part.to_arrow()
+    if isinstance(part, ArrowNumbers):
         return _of_arrow(part, name)
     if isinstance(part, (list, tuple)):
         return _of_list(part, name)
@@ -193,10 +196,9 @@ def read_parts(numbers: ArrayLike | ScoreChunks, name: str) -> Callable[[], Iter
     chunked array, or `ScoreChunks`. Raises `TypeError` for another dtype and `ArgumentError` for another shape. For the
     parts of a stream it raises when they are read.
     """
-    iterchunks = getattr(numbers, "iterchunks", None)  # pyarrow.ChunkedArray has it too
-    if iterchunks:
-        return lambda: (_part(part, name) for part in iterchunks())
-    whole = _part(numbers, name)  # type: ignore[arg-type]
+    if isinstance(numbers, Chunked):
+        return lambda: (_part(part, name) for part in numbers.iterchunks())
+    whole = _part(numbers, name)
     return lambda: iter([whole])
 
 
@@ -225,7 +227,7 @@ def declared_scores(
         check(len(few))
         return lambda: _of_few(few)
     parts = read_parts(scores, name)
-    if not hasattr(scores, "iterchunks"):
+    if not isinstance(scores, Chunked):
         check(sum(map(len, parts())))
 
     def read() -> Scores:

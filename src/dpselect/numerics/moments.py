@@ -17,6 +17,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.capabilities import PandasMoment, PandasSpan
+
 __all__ = [
     "FIRST",
     "LAST",
@@ -108,7 +110,7 @@ def instant_of(value: Any) -> int | None:
     >>> instant_of("9999-12-31T23:30-01:00") == instant_of("10000-01-01T00:30")
     True
     """
-    if hasattr(value, "to_datetime64"):  # pandas, whose datetimes have nanoseconds
+    if isinstance(value, PandasMoment):  # pandas, whose datetimes have nanoseconds
         value = value.to_datetime64()
     if isinstance(value, np.datetime64):
         unit, count = np.datetime_data(value.dtype)
@@ -207,7 +209,7 @@ def span_in(value: Any, unit: str) -> int:
     >>> span_in(timedelta(hours=36), "m"), span_in(np.timedelta64(2, "Y"), "M")
     (2160, 24)
     """
-    if hasattr(value, "to_timedelta64"):
+    if isinstance(value, PandasSpan):
         value = value.to_timedelta64()
     if isinstance(value, timedelta):
         length, own, steps = value // timedelta(microseconds=1), "us", 1

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from dpselect.capabilities import Shaped
 from dpselect.numerics.digits import rounded_up
 
 __all__ = ["bound", "card", "grid", "text"]
@@ -49,7 +50,7 @@ def text(value: Any) -> str:
     elif isinstance(value, (str, int)):
         shown = str(value)
     else:
-        shown = str(value) if getattr(value, "shape", None) == () else f"a {type(value).__name__}"
+        shown = str(value) if isinstance(value, Shaped) and value.shape == () else f"a {type(value).__name__}"
     return shown if len(shown) <= _LONGEST else shown[:_LONGEST] + " ..."
 
 

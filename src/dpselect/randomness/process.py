@@ -78,7 +78,7 @@ def _renew() -> None:
 
 def in_each_child(renew: Callable[[], None]) -> None:
     """Call `renew` in every child that Python knows to be forked, before anything else runs there."""
-    if hasattr(os, "register_at_fork"):  # not on Windows
+    if sys.platform != "win32":
         os.register_at_fork(after_in_child=renew)
 
 

@@ -35,7 +35,7 @@ def refuse_while_starting(what: str) -> None:
 def _flagged() -> bool:
     """Whether multiprocessing (or loky, which shares its flag) says so. It asks itself so, before it starts a child."""
     process = sys.modules.get("multiprocessing.process")
-    return process is not None and getattr(process.current_process(), "_inheriting", False)
+    return process is not None and vars(process.current_process()).get("_inheriting", False)
 
 
 def _preloaded() -> bool:

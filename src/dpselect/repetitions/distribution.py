@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 import numpy as np
 
 from dpselect.caching import CopiedByFields
+from dpselect.capabilities import field_values
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics.search import first_true
 from dpselect.randomness import RandomSource, resolve
@@ -364,7 +365,7 @@ class Repetitions(CopiedByFields, metaclass=_LawType):
         >>> Poisson(mean=10).describe()
         {'law': 'poisson', 'mean': 10.0}
         """
-        parameters = {name: getattr(self, name) for name in self.parameters()}
+        parameters = field_values(self, self.parameters())  # type: ignore[arg-type]
         if "law" in parameters:  # a law made from another one; "law" already names the law itself
             parameters["base_law"] = parameters.pop("law").describe()
         return {"law": self.law_name, **parameters}

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from dpselect.capabilities import Trainable
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms import Mechanism, NoisyCount, discrete_laplace
 from dpselect.mechanisms.grid import grid_at_most, round_to_grid
@@ -152,8 +153,8 @@ def estimator_candidate(
     Raises `TypeError` if there is no guarantee or no `fit`. Raises `ArgumentError` if a parameter (early stopping, say)
     would pay for every run by itself, because its record would show the number of runs.
     """
-    if not hasattr(estimator, "fit"):
-        raise TypeError("estimator must have fit")
+    if not isinstance(estimator, Trainable):
+        raise TypeError("estimator must have fit and get_params")
     if any(
         isinstance(value, _Paying) and value.spender is not None for value in estimator.get_params(deep=True).values()
     ):

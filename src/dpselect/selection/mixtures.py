@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Any, SupportsIndex
 
 from dpselect.accounting import mixture
+from dpselect.capabilities import Indexable
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.randomness import RandomSource
 from dpselect.selection.candidates import Candidate, PrivateCandidate, check_candidate
@@ -116,7 +117,7 @@ def _indexed(candidates: Candidates, count: SupportsIndex | None) -> tuple[Calla
         if not callable(candidates):
             raise TypeError("candidates must be a function of an index when count is given")
         return candidates, integer("count", count, at_least=1)
-    if callable(candidates) or not hasattr(candidates, "__getitem__"):
+    if callable(candidates) or not isinstance(candidates, Indexable):
         raise TypeError("candidates must be a sequence, or a function of an index together with count")
     if not len(candidates):
         raise ArgumentError("candidates must hold at least one candidate")

@@ -126,8 +126,8 @@ def _function_of(called: Any) -> FunctionType | None:
         called = called.func
     if not isinstance(called, (FunctionType, MethodType)) and callable(called) and not isinstance(called, type):
         called = type(called).__call__
-    called = getattr(called, "__func__", called)
-    return called if isinstance(called, FunctionType) else None
+    function = called.__func__ if isinstance(called, MethodType) else called
+    return function if isinstance(function, FunctionType) else None
 
 
 def _missing_in(function: FunctionType, code: CodeType, cells: Mapping[str, CellType], walk: _Walk) -> Missing | None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpselect.accounting import calibrate
+from dpselect.learners.containers import numpy_kind
 from dpselect.mechanisms.grid import gaussian_integers
 from dpselect.numerics.logs import fraction_up
 from dpselect.numerics.search import Array
@@ -202,7 +203,7 @@ def with_bounds(counts: NDArray[np.int64], values: Array, column: Column) -> NDA
 
 def _number_counts(values: Array, limits: tuple[float, float], cells: Any, declared: Declared) -> NDArray[np.int64]:
     fates = number_fates(values, *limits)
-    kind = getattr(getattr(cells, "dtype", None), "kind", "O")
+    kind = numpy_kind(cells) or "O"
     # in an array of numbers or time stamps a cell without a value is missing; text tells
     return tally(lost_fates(fates, cells, declared.is_missing) if kind in "OTUS" else fates)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.capabilities import ArrowStream, NumPyArray, Query
 from dpselect.errors import ArgumentError, missing_extra
 from dpselect.learners.containers import is_arrow_table, is_frame, is_sparse
 from dpselect.tables.column_cells import cells_in, unmasked
@@ -47,12 +48,12 @@ def _named(X: Any) -> tuple[list[Any], Callable[[str], Any]] | None:
         raise ArgumentError(f"X must be a table, got the class {X.__name__}")
     if isinstance(X, Mapping):
         return list(X), X.__getitem__
-    if callable(getattr(X, "collect", None)):
+    if isinstance(X, Query):
         raise ArgumentError(f"X is a query of type {type(X).__name__} that has not run: call its collect() first")
     if is_arrow_table(X):
         return list(X.column_names), X.column
-    streams = hasattr(X, "__arrow_c_stream__")
-    if is_frame(X) and (hasattr(X, "__array__") or not streams):
+    streams = isinstance(X, ArrowStream)
+    if is_frame(X) and (isinstance(X, NumPyArray) or not streams):
         return list(X.columns), X.__getitem__
     if streams:
         try:
@@ -80,7 +81,7 @@ def _from_rows(X: Any, names: Sequence[str]) -> dict[str, Cells]:
     if is_sparse(X):
         raise ArgumentError("X is a sparse container: pass a dense array, X.toarray()")
     X = unmasked(X)
-    if hasattr(X, "__array__"):
+    if isinstance(X, NumPyArray):
         rows = np.asarray(X)
     elif isinstance(X, Sequence) and not isinstance(X, (str, bytes)):
         rows = np.array(X, dtype=object)

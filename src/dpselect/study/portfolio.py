@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpselect.capabilities import Linear, Weighted
 from dpselect.learners.dp_sgd import NoisyGradients
 from dpselect.learners.rows import public_weights
 from dpselect.mechanisms import ExponentialMechanism
@@ -54,10 +55,9 @@ def beginning(trial: Any, part: float) -> dict[str, Any]:
 
 def size(model: Any) -> int | None:
     """How many weights a model of this package has, or a linear one of scikit-learn's; None of others."""
-    fitted = getattr(model, "weights_", None)
-    if fitted is None and hasattr(model, "coef_"):
-        fitted = (model.coef_, getattr(model, "intercept_", 0.0))
-    return None if fitted is None else sum(np.size(each) for each in fitted)
+    if isinstance(model, Weighted):
+        return sum(np.size(each) for each in model.weights_)
+    return np.size(model.coef_) + np.size(getattr(model, "intercept_", 0.0)) if isinstance(model, Linear) else None
 
 
 def agreement(target: Target, class_weights: Sequence[float] | str | None = None) -> RowMetric:

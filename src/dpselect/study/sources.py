@@ -15,7 +15,7 @@ def __getattr__(name: str) -> Any:
     if name not in ("SOURCES", "Form", "Origin", "open_table", "source_name", "without_password"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     _warn(f"import {'Written' if name == 'Form' else name} from dpselect.tables")
-    return getattr(tables, "Written" if name == "Form" else name)
+    return tables.__getattr__("Written" if name == "Form" else name)
 
 
 def Table(

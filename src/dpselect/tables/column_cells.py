@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,6 +10,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.capabilities import (
+    ArrowDictionary,
+    MaskedType,
+    NumPyArray,
+    PandasCells,
+    ToArrow,
+    Typed,
+    array_of,
+    dtype_of,
+)
 from dpselect.errors import ArgumentError
 from dpselect.tables.text_cells import arrow_of, cells_of, is_arrow, is_chunked, text_type
 
@@ -44,7 +54,7 @@ def is_untyped(values: Any) -> bool:
         return True
     if isinstance(values, (range, memoryview, str, bytes, Mapping, AbstractSet)):
         return False
-    if hasattr(values, "dtype") or hasattr(values, "__array__"):
+    if isinstance(values, (Typed, NumPyArray)):
         return False
     with suppress(TypeError):
         memoryview(values)
@@ -66,8 +76,8 @@ def column_parts(values: Any, what: str = "values") -> list[TypedCells]:
         return [_arrow(chunk) for chunk in values.iterchunks()] or [_arrow(values.combine_chunks())]
     if is_arrow(values):
         return [_arrow(values)]
-    dtype = getattr(values, "dtype", None)
-    if hasattr(values, "isna") and not isinstance(dtype, np.dtype):
+    dtype = dtype_of(values)
+    if isinstance(values, PandasCells) and not isinstance(dtype, np.dtype):
         return [_pandas(values, dtype)]
     if isinstance(values, np.ma.MaskedArray):
         (cells,) = column_parts(values.data, what)
@@ -132,7 +142,7 @@ def unmasked(values: Any) -> Any:
 
 def _as_arrow(values: Any, what: str) -> Any:
     """The Arrow array that a column of polars is, or a column of pandas with a type of Arrow."""
-    if hasattr(values, "to_arrow"):
+    if isinstance(values, ToArrow):
         name = str(values.dtype)
         if name.startswith(("Int128", "UInt128", "Object", "Unknown")):  # not all can be handed over
             raise _unread(name, what)
@@ -174,7 +184,7 @@ def _arrow(values: Any) -> TypedCells:
 
 def _texts(values: Any) -> NDArray[Any]:
     """One Python text for equal cells. Text may hold bytes that are none, at which a conversion would fail."""
-    encoded = values if hasattr(values, "dictionary") else values.dictionary_encode()
+    encoded = values if isinstance(values, ArrowDictionary) else values.dictionary_encode()
     texts = _objects([*cells_of(encoded.dictionary), None])
     found: NDArray[Any] = texts[np.asarray(encoded.indices.cast("int64").fill_null(len(texts) - 1))]
     return found
@@ -182,11 +192,11 @@ def _texts(values: Any) -> NDArray[Any]:
 
 def _pandas(values: Any, dtype: Any) -> TypedCells:
     """An extension type of pandas."""
-    name = str(dtype)
-    array = getattr(values, "array", values)
-    if getattr(dtype, "tz", None) is not None:  # moments in UTC
-        return _array(np.asarray(getattr(values, "dt", values).tz_convert(None).to_numpy()))
-    if hasattr(dtype, "categories"):
+    name, array = str(dtype), array_of(values)
+    kind_of_type = type(dtype).__name__
+    if kind_of_type == "DatetimeTZDtype":  # moments in UTC
+        return _array(np.asarray(array.tz_convert(None).to_numpy()))
+    if kind_of_type == "CategoricalDtype":
         (named,), codes = column_parts(dtype.categories), np.asarray(array.codes)
         if not len(named.values):
             return TypedCells(np.full(len(codes), None, dtype=object), "categories", name)
@@ -196,15 +206,15 @@ def _pandas(values: Any, dtype: Any) -> TypedCells:
         # of two zeros, pandas keeps the sign of the first one in the column
         values = named.values + 0.0 if named.values.dtype.kind == "f" else named.values
         return TypedCells(values[codes], "categories", name, present)
-    if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
+    if kind_of_type == "SparseDtype":
         return _array(np.asarray(array.to_dense()))
-    held = getattr(dtype, "numpy_dtype", None)
+    held = dtype.numpy_dtype if isinstance(dtype, MaskedType) else None
     if isinstance(held, np.dtype) and held.kind in "iufb":
         present = np.asarray(~values.isna(), dtype=bool)
         return TypedCells(
             _native(np.asarray(values.to_numpy(dtype=held, na_value=held.type(0)))), "typed", name, present
         )
-    kind: Kind = "text" if getattr(dtype, "type", None) is str else "other"
+    kind: Kind = "text" if dtype is not None and dtype.type is str else "other"
     return TypedCells(np.asarray(values.to_numpy(dtype=object)), kind, name)
 
 
@@ -225,7 +235,7 @@ def _as_array(values: Any, what: str) -> NDArray[Any]:
     """What a library says of a column that it has no array for is not passed on."""
     with suppress(Exception):
         return np.asarray(values)
-    raise _unread(getattr(values, "dtype", type(values).__name__), what)
+    raise _unread(values.dtype if isinstance(values, Typed) else type(values).__name__, what)
 
 
 def _unread(name: Any, what: str) -> TypeError:
@@ -234,7 +244,7 @@ def _unread(name: Any, what: str) -> TypeError:
 
 def _objects(cells: Any) -> NDArray[Any]:
     """Not np.asarray: the text of one cell would turn all the others into text."""
-    held = cells if hasattr(cells, "__len__") else list(cells)
+    held = cells if isinstance(cells, Collection) else list(cells)
     found = np.empty(len(held), dtype=object)
     for place, cell in enumerate(held):
         found[place] = cell

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from dpselect.capabilities import ArrowTable, Columnar, NamedColumns, PandasColumn, PandasRows
 from dpselect.errors import ArgumentError
 
 __all__ = ["only_column", "refuse_engine"]
@@ -45,13 +46,16 @@ def only_column(values: Any, argument: str) -> Any:
 
     Raises `ArgumentError` for a frame of more columns, or of none.
     """
-    columns = getattr(values, "column_names", None)
-    if columns is None and getattr(values, "ndim", 2) == 2:
-        columns = getattr(values, "columns", None)
-    if columns is None or callable(columns):
+    if isinstance(values, NamedColumns):
+        columns = values.column_names
+    elif isinstance(values, Columnar) and not isinstance(values, PandasColumn):
+        columns = values.columns
+    else:
+        return values
+    if callable(columns):
         return values
     if len(columns) != 1:
         raise ArgumentError(f"{argument}: a frame must have one column here, got {len(columns)}. Give one of them")
-    if hasattr(values, "iloc"):  # names of pandas may be anything
+    if isinstance(values, PandasRows):  # names of pandas may be anything
         return values.iloc[:, 0]
-    return values.column(0) if hasattr(values, "column_names") else values.to_series(0)
+    return values.column(0) if isinstance(values, ArrowTable) else values.to_series(0)

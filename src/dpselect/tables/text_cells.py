@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dpselect.capabilities import ArrowInPandas, ArrowValues, Chunked, array_of, dtype_of
 from dpselect.errors import ArgumentError
 
 __all__ = ["arrow_of", "arrow_texts", "cells_of", "is_arrow", "is_chunked", "text_type"]
@@ -35,19 +36,19 @@ def arrow_texts(values: Any) -> list[Any]:
 
 def is_chunked(values: Any) -> bool:
     """Whether values are an Arrow array in chunks."""
-    return hasattr(values, "iterchunks")
+    return isinstance(values, Chunked)
 
 
 def is_arrow(values: Any) -> bool:
     """Whether values are an Arrow array, in chunks or not."""
-    return is_chunked(values) or hasattr(values, "drop_null")
+    return is_chunked(values) or isinstance(values, ArrowValues)
 
 
 def arrow_of(values: Any) -> Any:
     """The Arrow array of a pandas column with a type of Arrow; other values as they are."""
-    if not hasattr(getattr(values, "dtype", None), "pyarrow_dtype"):
+    if not isinstance(dtype_of(values), ArrowInPandas):
         return values
-    return getattr(values, "array", values).__arrow_array__()
+    return array_of(values).__arrow_array__()
 
 
 def cells_of(values: Any) -> list[Any]:

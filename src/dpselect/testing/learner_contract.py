@@ -210,7 +210,7 @@ def _winner(trained: list[Any], params: Mapping[str, Any]) -> Any:
     (found,) = [
         model
         for model in trained
-        if hasattr(model, "weights_") and all(model.get_params()[name] == value for name, value in params.items())
+        if "weights_" in vars(model) and all(model.get_params()[name] == value for name, value in params.items())
     ]
     return found
 

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,6 +48,7 @@ class Observation:
     score: float
 
 
+@runtime_checkable
 class Proposer(Protocol):
     """Weighs settings in the light of earlier runs. A pure function, fixed before the data are seen."""
 
@@ -95,8 +96,7 @@ class AdaptiveProposal:
     batch: int = 1
 
     def __post_init__(self) -> None:
-        described = callable(getattr(self.proposer, "describe", None))
-        if not callable(self.proposer) or isinstance(self.proposer, type) or not described:
+        if isinstance(self.proposer, type) or not isinstance(self.proposer, Proposer):
             raise TypeError(
                 "proposer must weigh candidates (a function of history and candidates with a method `describe`); one "
                 "that draws settings itself cannot be held to a density ratio"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from sklearn.base import clone
 
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, longest_within, score_epsilon
+from dpselect.capabilities import field_values
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer, number
 from dpselect.integrations.sklearn.designs import agreement_of, listed
 from dpselect.integrations.sklearn.distributions import spaces_of, with_params
@@ -230,7 +231,7 @@ def make_search_plan(request: Request, design: Design) -> SearchPlan:
             f"above the total {epsilon:g}: raise epsilon or lower score_epsilon"
         )
     return SearchPlan(
-        **{part.name: getattr(found, part.name) for part in fields(found)},
+        **field_values(found),
         guarantee=total,
         note=_note(request, found.search, delta) if simple else None,
         candidates=tuple(candidates),

@@ -45,7 +45,7 @@ _SHARED_BY_CLONES: Final = ("ledger", "executor", "release", "random")
 
 def _winner_has(name: str) -> Callable[[Any], bool]:
     def check(search: ReleasedEstimator) -> bool:
-        model = getattr(search, "best_estimator_", None)
+        model = vars(search).get("best_estimator_")
         getattr(search.estimator if model is None else model, name)
         return True
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.base import is_classifier, is_regressor
 
+from dpselect.capabilities import Shaped
 from dpselect.errors import ArgumentError, flag, integer, number
 from dpselect.integrations.sklearn.distributions import search_space
 from dpselect.integrations.sklearn.methods import has_method
@@ -28,14 +29,15 @@ def request_of(search: Any, columns: int | None) -> Request:
     if search.base is not None:
         promise_or_function("base", search.base, "from the estimator to one")
     scores = named_scores(search.scoring, search.refit)
-    for name in ("release_score", "constant_runs", "resume"):
-        flag(name, getattr(search, name))
+    flag("release_score", search.release_score)
+    flag("constant_runs", search.constant_runs)
+    flag("resume", search.resume)
     if scores is not None and not search.release_score:
         raise ArgumentError(
             "scoring names several scores: one decides, and the others are only figures of the run that wins, which "
             "have a part of score_epsilon. Add release_score=True to see them, or name one score"
         )
-    if not hasattr(search.rehearse, "shape"):
+    if not isinstance(search.rehearse, Shaped):
         flag("rehearse", search.rehearse)
     public = search.public_validation is not None
     folds = None

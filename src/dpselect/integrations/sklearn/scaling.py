@@ -6,7 +6,7 @@ Public facts alone decide, which are parameters, names and types of columns. No 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Final
@@ -20,6 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatu
 from dpselect.errors import ArgumentError, levels_to_the_caller, number
 from dpselect.integrations.sklearn.columns import chosen_places
 from dpselect.integrations.sklearn.declarations import is_declared
+from dpselect.integrations.sklearn.methods import has_method
 from dpselect.learners.learner import PrivateLearner
 from dpselect.learners.rows import column_names, table_shape
 from dpselect.preprocessing import CenteredScale
@@ -93,7 +94,7 @@ def with_declared_scale(estimator: Any, X: Any, bounds: Any, searched: Set[str])
 
 
 def _parameters(step: Any) -> list[str]:
-    return list(step.get_params()) if hasattr(step, "get_params") else []
+    return list(step.get_params()) if has_method(step, "get_params") else []
 
 
 @dataclass
@@ -189,7 +190,7 @@ def _declared(bounds: Any, X: Any, columns: int, needed: Set[int]) -> dict[int, 
             found[place] = _pair(f"bounds[{name!r}]", pair)
     elif isinstance(bounds, Sequence) and len(bounds) == 2 and all(isinstance(end, Real) for end in bounds):
         found = dict.fromkeys(range(columns), _pair("bounds", bounds))
-    elif hasattr(bounds, "__len__") and not isinstance(bounds, str) and len(bounds) == columns:
+    elif isinstance(bounds, Collection) and not isinstance(bounds, str) and len(bounds) == columns:
         found = {place: _pair(f"bounds[{place}]", pair) for place, pair in enumerate(bounds) if pair is not None}
     else:
         raise ArgumentError(

@@ -425,8 +425,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     def _fingerprint(self) -> str:
         if self.store is None:
             return ""
-        names = set(self.get_params(deep=False)) - _NOT_THE_STUDY
-        return str({name: describe_value(getattr(self, name)) for name in sorted(names)} | {"split": SPLIT})
+        given = {name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_THE_STUDY}
+        return str({name: describe_value(value) for name, value in sorted(given.items())} | {"split": SPLIT})
 
     def _set_outcome(self, plan: SearchPlan, request: Request, result: TuneResult) -> None:
         self.best_estimator_ = result.value

@@ -11,6 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
+from dpselect.capabilities import NamedColumns
 from dpselect.errors import ArgumentError, integer, missing_extra
 from dpselect.integrations.opacus import PrivateTraining
 from dpselect.integrations.transformers.token_rows import PackedModel, TextTask, TokenRows, row_loss
@@ -99,7 +100,7 @@ def fine_tune(
 
 def _columns(rows: Any) -> tuple[str, ...]:
     """The names of a dataset's columns, which are public."""
-    named = rows.column_names if hasattr(rows, "column_names") else list(rows[0]) if len(rows) else []
+    named = rows.column_names if isinstance(rows, NamedColumns) else list(rows[0]) if len(rows) else []
     return tuple(named)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpselect.capabilities import field_values
 from dpselect.errors import ArgumentError, integer, number
 
 __all__ = ["SHIFTS", "QueryMoves", "SparseVectorGame"]
@@ -73,8 +74,8 @@ class SparseVectorGame:
         number("release_epsilon", self.release_epsilon, at_least=0.0, rounding="up")
         if self.threshold_rate is not None:
             number("threshold_rate", self.threshold_rate, above=0.0)
-        for name in ("positives", "thresholds", "steps"):
-            integer(name, getattr(self, name), at_least=1)
+        for name, value in field_values(self, ("positives", "thresholds", "steps")).items():
+            integer(name, value, at_least=1)
         if self.queries is not None:
             integer("queries", self.queries, at_least=1)
         if self.noise not in ("laplace", "geometric"):

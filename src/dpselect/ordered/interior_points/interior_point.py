@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.capabilities import NumPyArray
 from dpselect.errors import ArgumentError, ContentError, integer, number
 from dpselect.mechanisms import Mechanism, NoisyCount, bounded_range, noisy_count
 from dpselect.ordered.domains import Codes, Domain, WholeNumbers
@@ -282,7 +283,7 @@ def _container(values: Any, domain: Domain) -> Any:
     if isinstance(values, (str, bytes, dict)):
         raise ContentError("values must be a one-dimensional array or sequence of real numbers")
     values = unmasked(values)
-    rows = np.asarray(values) if hasattr(values, "__array__") else list(values)
+    rows = np.asarray(values) if isinstance(values, NumPyArray) else list(values)
     if isinstance(rows, np.ndarray):
         kinds = "iuO" if isinstance(domain, WholeNumbers) else "fiubO"
         if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in kinds):

@@ -13,6 +13,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.capabilities import field_values
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import Mechanism, noisy_count
 from dpselect.ordered.domains import Domain
@@ -238,9 +239,9 @@ def _sides(
 
 def axis_domains(dtype: np.dtype[Any], axes: int, every: PublicDomain) -> tuple[Domain, ...]:
     """The domain of each axis, from one value for all or one for each."""
-    names = [field.name for field in fields(PublicDomain)]
-    each = zip(*(_for_each_axis(name, getattr(every, name), axes) for name in names), strict=True)
-    return tuple(PublicDomain(**dict(zip(names, values, strict=True))).of_type(dtype) for values in each)
+    given = field_values(every, [field.name for field in fields(PublicDomain)])
+    each = zip(*(_for_each_axis(name, value, axes) for name, value in given.items()), strict=True)
+    return tuple(PublicDomain(**dict(zip(given, values, strict=True))).of_type(dtype) for values in each)
 
 
 def _for_each_axis(name: str, value: Any, axes: int) -> list[Any]:

@@ -16,6 +16,7 @@ from typing import Any, Literal, SupportsFloat, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.capabilities import Typed
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import Mechanism, bounded_range
 from dpselect.ordered.domains import Domain, WholeNumbers
@@ -314,7 +315,7 @@ def coded(domain: Domain, values: NDArray[Any]) -> Codes:
 def numbers_of(values: Any, name: str, dimensions: int = 1) -> NDArray[Any]:
     """An array of numbers or timestamps. Raises `ArgumentError` and `TypeError` for its shape and its type."""
     found = np.asarray(unmasked(values))
-    if found.dtype.kind == "M" and not hasattr(values, "dtype"):  # NumPy has made one unit of those in a list
+    if found.dtype.kind == "M" and not isinstance(values, Typed):  # NumPy has made one unit of those in a list
         raise TypeError(f"{name}: give timestamps as an array of their type")
     if found.ndim != dimensions or (dimensions == 2 and not found.shape[1]):
         raise ArgumentError(

@@ -15,6 +15,7 @@ from typing import Any, Protocol, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.capabilities import Columnar
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, flag, integer, number
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.slices.price import SlicePrice, failed_slice, plain_slicing_guarantee, swap_of
@@ -214,7 +215,7 @@ class ReorderSliceCompute(Session):
         source = resolve(random)
         self._draws, self._replayable = SecretDraws(source), source.replayable
         # list() of a frame or of a mapping would be its column names or keys
-        if isinstance(rows, (str, bytes, Mapping)) or hasattr(rows, "columns"):
+        if isinstance(rows, (str, bytes, Mapping, Columnar)):
             raise TypeError("rows must be a list of rows or an array; of a frame, pass .to_numpy() or its row tuples")
         self._payment = Payment.open(self.guarantee, spender=spender, label=label)
         self._data: Rows = rows if isinstance(rows, np.ndarray) else list(rows)

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.capabilities import DuckRelation
 from dpselect.errors import ArgumentError
 from dpselect.numerics.moments import stamp_type
 from dpselect.ordered.domains import Categories, Domain, Ticks, WholeNumbers
@@ -56,6 +57,22 @@ class ColumnSource(Protocol):
 
     def ranked(self, domain: Domain) -> RankedColumn:
         """The column with its ranks, under a domain."""
+        ...
+
+
+@runtime_checkable
+class ZonedSource(Protocol):
+    """A column of time stamps, with the time zone of its type if there is one."""
+
+    zone: str | None
+
+
+@runtime_checkable
+class CountedSource(Protocol):
+    """A column whose cells are counted by what became of them."""
+
+    def fates(self, low: Any, high: Any) -> NDArray[np.int64]:
+        """How many cells have each of `FATES`, under these bounds."""
         ...
 
 
@@ -338,7 +355,7 @@ def _readable(chunks: Callable[[], Iterator[Any]]) -> DataColumn:
 
 def _is_relation(values: Any) -> bool:
     """Whether values are a relation of DuckDB."""
-    return hasattr(values, "fetchall") and hasattr(values, "query")
+    return isinstance(values, DuckRelation)
 
 
 def _relation(relation: Any) -> SqlTable:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.capabilities import ArrowValues, Zoned, dtype_of
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.ordered.domains import Categories
 from dpselect.ordered.sources.adapters import DataColumn, TextColumn
@@ -173,13 +174,13 @@ def _checked(empty: Any, where: str, request: ColumnRequest) -> np.dtype[Any] | 
 
 def _type_of(empty: Any) -> Any:
     """The type of a column of Arrow or NumPy."""
-    return getattr(empty, "type", getattr(empty, "dtype", None))
+    return empty.type if isinstance(empty, ArrowValues) else dtype_of(empty)
 
 
 def _zone(empty: Any) -> str | None:
     """The time zone in the type of an Arrow column."""
-    found = getattr(_type_of(empty), "tz", None)
-    return None if found is None else str(found)
+    kind = _type_of(empty)
+    return str(kind.tz) if isinstance(kind, Zoned) and kind.tz is not None else None
 
 
 def _look(table: Table, where: str, request: ColumnRequest) -> None:

@@ -6,7 +6,7 @@ A realised price is a type of its own, which nothing that asks for a promise acc
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, SupportsFloat
@@ -14,6 +14,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.capabilities import field_values
 from dpselect.errors import ArgumentError, PromiseError, expect, number
 from dpselect.privacy.adjacency import Adjacency, common_adjacency, parse_adjacency
 from dpselect.privacy.guarantee import Guarantee
@@ -174,7 +175,7 @@ class OutputGuarantee:
     def __reduce__(self) -> tuple[Any, ...]:  # copies: a value with a function that is found again by its name
         # a mapping proxy can be neither pickled nor copied
         prices = self.epsilons if callable(self.epsilons) else dict(self.epsilons)
-        made = {one.name: getattr(self, one.name) for one in fields(self)} | {"epsilons": prices}
+        made = field_values(self) | {"epsilons": prices}
         return partial(OutputGuarantee, **made), ()
 
     @property

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.capabilities import field_values
 from dpselect.errors import ArgumentError
 from dpselect.numerics.moments import stamp_type
 from dpselect.numerics.search import Array
@@ -132,8 +133,7 @@ class Declared:
     unicode: str | None = None
 
     def __post_init__(self) -> None:
-        for key in ("kind", "format", "time_zone", "unicode"):
-            value = getattr(self, key)
+        for key, value in field_values(self, ("kind", "format", "time_zone", "unicode")).items():
             if not isinstance(value, (str, type(None))):
                 raise ArgumentError(f"{key}: must be a text, got {value!r:.60}")
         self._refuse_other_keys()
@@ -153,10 +153,10 @@ class Declared:
 
     def _refuse_other_keys(self) -> None:
         taken = self.column_kind.keys | {"kind", "missing_values"}
-        for key in fields(self):
-            if key.name not in taken and getattr(self, key.name) is not None:
-                kinds = " or ".join(f'"{name}"' for name in KINDS if key.name in KINDS[name].keys)
-                raise ArgumentError(f'{key.name}: goes with kind = {kinds}, not with kind = "{self.kind}"')
+        for key, value in field_values(self).items():
+            if key not in taken and value is not None:
+                kinds = " or ".join(f'"{name}"' for name in KINDS if key in KINDS[name].keys)
+                raise ArgumentError(f'{key}: goes with kind = {kinds}, not with kind = "{self.kind}"')
 
     def _refuse_format(self) -> None:
         century = self.two_digit_years_from
@@ -178,7 +178,7 @@ class Declared:
             ) from None
 
     def _refuse_values(self, key: str) -> None:
-        values = getattr(self, key)
+        values = field_values(self)[key]
         if values is None:
             return
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
@@ -195,7 +195,8 @@ class Declared:
     @property
     def keys(self) -> list[str]:
         """Which of its attributes are declared."""
-        return [key.name for key in fields(self) if getattr(self, key.name) != key.default]
+        values = field_values(self)
+        return [key.name for key in fields(self) if values[key.name] != key.default]
 
     @property
     def unclear(self) -> str | None:

@@ -44,7 +44,7 @@ def open_bundled(origin: Origin) -> Table:
     def chunks(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[dict[str, Any]]:  # noqa: ARG001
         from sklearn import datasets
 
-        rows, labels = getattr(datasets, f"load_{known}")(return_X_y=True)
+        rows, labels = vars(datasets)[f"load_{known}"](return_X_y=True)
         tests = np.arange(len(labels)) % _TEST_EVERY == 0
         kept = {"": np.full_like(tests, True), "train": ~tests, "test": tests}[part]
         columns = {**{name: rows[kept, i] for i, name in enumerate(names)}, "target": labels[kept]}

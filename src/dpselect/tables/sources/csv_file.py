@@ -19,7 +19,7 @@ from dpselect.tables.written import CSV_ENDS, csv_form, has_tabs
 
 __all__ = ["open_csv"]
 
-_TEXT: Final[Any] = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else object
+_TEXT: Final[Any] = np.dtypes.StringDType() if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else object
 """As NumPy 2 holds text: in a quarter of the room that Python's take."""
 
 _LOOKED_AT: Final = 1000
