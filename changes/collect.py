@@ -1,6 +1,6 @@
-"""Put the fragments of this folder into CHANGELOG.md: see README.md here.
+"""Check the fragments of this folder, and make a release of them: see README.md here.
 
-python changes/collect.py [--release VERSION]
+python changes/collect.py [--archive VERSION | --release VERSION]
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def fragments(folder: Path) -> dict[str, list[str]]:
 
 
 def section(found: dict[str, list[str]], title: str) -> str:
-    """The section of a release in Markdown."""
+    """All fragments in Markdown."""
     parts = [f"## {title}"]
     for category, texts in found.items():
         if texts:
@@ -48,25 +48,40 @@ def section(found: dict[str, list[str]], title: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def archive(folder: Path, version: str) -> list[str]:
+    """Move the fragments to the record of a version, and return their names."""
+    fragments(folder)
+    record = folder / "archive" / version
+    record.mkdir(parents=True, exist_ok=True)
+    moved = sorted(folder.glob("*.*.md"))
+    for path in moved:
+        path.rename(record / path.name)
+    return [path.name for path in moved]
+
+
 def release(folder: Path, changelog: Path, version: str, day: datetime.date) -> None:
-    """Write the section above the last release, and remove the fragments."""
-    found = fragments(folder)
-    before, mark, after = changelog.read_text(encoding="utf-8").partition("\n## ")
-    new = section(found, f"{version} ({day.isoformat()})")
-    changelog.write_text(f"{before}\n{new}{mark}{after}", encoding="utf-8")
-    for path in folder.glob("*.*.md"):
-        path.unlink()
+    """Give the section of a version its day. Raises `FragmentError` if it is not written yet."""
+    if any(fragments(folder).values()):
+        raise FragmentError("there are fragments: write them into CHANGELOG.md, then run --archive")
+    text, waiting = changelog.read_text(encoding="utf-8"), f"\n## {version} (unreleased)\n"
+    if text.count(waiting) != 1:
+        raise FragmentError(f"CHANGELOG.md needs one section '## {version} (unreleased)'")
+    changelog.write_text(text.replace(waiting, f"\n## {version} ({day.isoformat()})\n"), encoding="utf-8")
 
 
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--release", metavar="VERSION")
-    version = parser.parse_args().release
-    if version is None:
-        print(section(fragments(FOLDER), "Unreleased"), end="")
+    step = parser.add_mutually_exclusive_group()
+    step.add_argument("--archive", metavar="VERSION")
+    step.add_argument("--release", metavar="VERSION")
+    options = parser.parse_args()
+    if options.archive:
+        print(*archive(FOLDER, options.archive), sep="\n")
+    elif options.release:
+        release(FOLDER, CHANGELOG, options.release, datetime.date.today())
     else:
-        release(FOLDER, CHANGELOG, version, datetime.date.today())
+        print(section(fragments(FOLDER), "Not in the changelog yet"), end="")
 
 
 if __name__ == "__main__":

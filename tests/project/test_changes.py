@@ -1,7 +1,8 @@
-"""Fragments of the changelog are as changes/README.md says, and a release puts them on top."""
+"""Fragments of the changelog are as changes/README.md says, and a release archives them."""
 
 import datetime
 import importlib.util
+import re
 
 import pytest
 
@@ -14,22 +15,45 @@ _spec.loader.exec_module(collect)
 
 
 def test_the_fragments_of_the_project_are_valid():
-    collect.section(collect.fragments(FOLDER), "Unreleased")
+    collect.section(collect.fragments(FOLDER), "Not in the changelog yet")
+    for record in (FOLDER / "archive").iterdir():
+        if record.is_dir():
+            assert any(collect.fragments(record).values())
 
 
-def test_a_release_has_privacy_first_and_removes_the_fragments(tmp_path):
+def test_a_version_has_few_lines_and_the_files_that_it_names():
+    text = collect.CHANGELOG.read_text(encoding="utf-8")
+    sections = text.split("\n## ")[1:]
+    assert max(section.count("\n") for section in sections) <= 150
+    for name in re.findall(r"`(changes/archive/[^`]*)`|\]\(([^)#:]+)\)", text):
+        assert (ROOT / "".join(name)).exists()
+
+
+def test_a_release_archives_its_fragments_and_dates_its_section(tmp_path):
     (tmp_path / "README.md").write_text("not a fragment")
     (tmp_path / "new-law.added.md").write_text("A law.\nWith two lines.\n")
     (tmp_path / "tighter.privacy.md").write_text("The bound of x is tighter.\nOld: epsilon 1.2; new: 1.1.\n")
     changelog = tmp_path / "CHANGELOG"
-    changelog.write_text("# Changelog\n\nWords.\n\n## 0.1.0\n\n- all\n")
-    collect.release(tmp_path, changelog, "0.2.0", datetime.date(2027, 1, 2))
-    assert changelog.read_text() == (
-        "# Changelog\n\nWords.\n\n## 0.2.0 (2027-01-02)\n\n"
-        "### Privacy\n\n- The bound of x is tighter.\n  Old: epsilon 1.2; new: 1.1.\n\n"
-        "### Added\n\n- A law.\n  With two lines.\n\n## 0.1.0\n\n- all\n"
-    )
+    changelog.write_text("# Changelog\n\n## 0.2.0 (unreleased)\n\n- all\n")
+    day = datetime.date(2027, 1, 2)
+    with pytest.raises(collect.FragmentError, match="--archive"):
+        collect.release(tmp_path, changelog, "0.2.0", day)
+    assert collect.archive(tmp_path, "0.2.0") == ["new-law.added.md", "tighter.privacy.md"]
+    assert (tmp_path / "archive/0.2.0/new-law.added.md").read_text() == "A law.\nWith two lines.\n"
     assert [path.name for path in tmp_path.glob("*.md")] == ["README.md"]
+    with pytest.raises(collect.FragmentError, match=r"0\.3\.0 \(unreleased\)"):
+        collect.release(tmp_path, changelog, "0.3.0", day)
+    collect.release(tmp_path, changelog, "0.2.0", day)
+    assert changelog.read_text() == "# Changelog\n\n## 0.2.0 (2027-01-02)\n\n- all\n"
+
+
+def test_fragments_are_shown_with_privacy_first(tmp_path):
+    (tmp_path / "new-law.added.md").write_text("A law.\nWith two lines.\n")
+    (tmp_path / "tighter.privacy.md").write_text("The bound of x is tighter.\nOld: epsilon 1.2; new: 1.1.\n")
+    assert collect.section(collect.fragments(tmp_path), "0.2.0") == (
+        "## 0.2.0\n\n### Privacy\n\n- The bound of x is tighter.\n  Old: epsilon 1.2; new: 1.1.\n\n"
+        "### Added\n\n- A law.\n  With two lines.\n"
+    )
 
 
 @pytest.mark.parametrize(
