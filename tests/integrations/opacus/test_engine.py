@@ -40,6 +40,22 @@ def test_an_engines_guarantee():
     assert engine_guarantee(*layers, steps=30, size_is_public=True).epsilon(1e-5) == found.epsilon(1e-5)
 
 
+def test_ghost_clipping_of_opacus_is_refused():
+    """A row of a text whose terms cancel adds ten times the clipping norm."""
+    module = torch.nn.Linear(1, 1, bias=False)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*rows(100)), batch_size=10)
+    ghost = {"criterion": torch.nn.MSELoss(), "grad_sample_mode": "ghost", "noise_multiplier": 1, "max_grad_norm": 1.0}
+    made = opacus.PrivacyEngine(accountant="rdp").make_private(
+        module=module, optimizer=descent(module.parameters()), data_loader=loader, **ghost
+    )
+    wrapped, optimizer, _, loader = made
+    with pytest.raises(ArgumentError, match="ghost clipping of Opacus is refused"):
+        engine_guarantee(optimizer, loader, steps=30, size_is_public=True)
+    (wrapped(torch.full((1, 2, 1), 1e6)) * torch.tensor([[[1.0], [-(1 - 1e-5)]]])).sum().backward()
+    clipped = float(module.weight.grad.abs()) * float(wrapped.get_clipping_coef())
+    assert clipped > 9.0
+
+
 ADAPTIVE = {
     "clipping": "adaptive",
     "target_unclipped_quantile": 0.5,

@@ -169,6 +169,7 @@ def test_a_model_file_runs_no_code_that_it_names(folder):
         ({"learner": {**LEARNER, "clip_norm": -1}}, "learner.clip_norm"),
         ({"learner": {**LEARNER, "map": "bins"}}, "learner.map: unknown key for torch"),
         ({"learner": {**LEARNER, "grad_sample_mode": "ew"}}, "learner.grad_sample_mode"),
+        ({"learner": {**LEARNER, "clipping": "adaptive"}}, "learner.clipping"),
         ({"space": {"steps": {"law": "categorical", "choices": [3]}}, "repetitions": TWO}, "space.steps: .*guarantee"),
         (
             {"space": {"module": {"law": "categorical", "choices": ["user_nets:build", "user_nets:Centred"]}},

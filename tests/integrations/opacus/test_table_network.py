@@ -21,6 +21,7 @@ SETTINGS = {
         "expected_batch_size": 20.0,
         "max_physical_batch_size": 64,
         "grad_sample_mode": "hooks",
+        "clipping": "automatic",
     },
     "optimizer": {"name": "adam", "learning_rate": 0.1, "momentum": 0.0, "weight_decay": 0.0},
 }

@@ -1,159 +1,208 @@
 """Sums of clipped gradients, one batch at a time: by each row's gradient, or by its norm alone (ghost clipping).
 
-Each row's gradient is scaled to an L2 norm of at most `max_grad_norm`, over all parameters together, and the rows are
-summed. A row whose gradient is not finite counts as zero.
+Each row's gradient is scaled, and the rows are summed. A row whose gradient is not finite counts as zero. One row adds
+an L2 norm of at most C, over all parameters together. Source: docs/theory/clipped-sums.md, Theorem 1.
 
-Ghost clipping never holds the rows' gradients: a first backward pass gives their norms, and a second one the gradient
-of the losses, each weighted by its factor (I. Goodfellow, arXiv 1510.01799, for linear layers). Opacus has the formulas
-of the other layers, and `refuse_other_norms` compares them on synthetic rows.
+- "flat" scales a gradient of norm g by min(1, C / g).
+- "per_layer" scales its part for each parameter tensor l by min(1, C_l / g_l), where the squares of all C_l add to C^2.
+- "automatic" scales it by C / (g + 0.01), which is below C / g.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
-from dpselect.errors import ArgumentError, missing_extra
+from dpselect.errors import ArgumentError, missing_extra, number
+from dpselect.integrations.opacus.row_gradients import GhostModule, HeldGradients, RowGradients
 from dpselect.integrations.opacus.synthetic_rows import SyntheticRows
 
 try:
     import torch
     from opacus.grad_sample import GradSampleModule
-    from opacus.grad_sample.grad_sample_module_fast_gradient_clipping import GradSampleModuleFastGradientClipping
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
-__all__ = ["MODES", "ClippedSums", "clipped_sums", "refuse_other_norms", "without_row_gradients"]
+__all__ = [
+    "CLIPPINGS",
+    "MODES",
+    "ClippedSums",
+    "Clipping",
+    "ClippingRule",
+    "clipping_rule",
+    "refuse_other_norms",
+    "without_row_gradients",
+]
 
+Clipping = Literal["flat", "per_layer", "automatic"]
+
+CLIPPINGS: Final[tuple[Clipping, ...]] = ("flat", "per_layer", "automatic")
+"""Names as in Opacus (`clipping`), which has no automatic clipping."""
 MODES: Final = ("hooks", "ghost")
 """Names as in Opacus (`grad_sample_mode`)."""
+LEAST_NORM: Final = 1e-6
+"""Far above what float32 loses of a norm when the squares of its parts are too small for it: 1e-23 for each."""
+LARGEST_NORM: Final = 1e9
+_STABILITY: Final = 0.01
+"""As Bu et al. recommend. It is public, and no data is behind it."""
+_LARGEST: Final = 1e28
+"""Beyond it a factor would be below float32's normal numbers, and round by more than norms are widened by."""
 _WIDER: Final = 1.0 + 2.0**-16
 """Covers the rounding of a norm in float32."""
 _WIDER_ON_DEVICES: Final = 1.0 + 2.0**-9
 """Covers products that a device rounds to ten bits (TF32), one of a gradient and one of its factor."""
 _AGREE: Final = 1e-4
 _PROBED: Final = 7
+_CLIPPED: Final = 1e-3
+_UNCLIPPED: Final = 1e9
+"""Norms for synthetic rows: of almost all gradients, and of none."""
 
 
-class ClippedSums(Protocol):
-    """A module in training that gives sums of clipped gradients."""
+@dataclass(frozen=True)
+class ClippingRule:
+    """How gradients are scaled.
+
+    Args:
+        clipping: one of `CLIPPINGS`.
+        norms: C, or for "per_layer" one C or every C_l.
+    """
+
+    clipping: Clipping
+    norms: tuple[float, ...]
+
+    @property
+    def sensitivity(self) -> float:
+        """C: at least the L2 norm of what one row adds to a sum."""
+        return self.norms[0] if len(self.norms) == 1 else math.hypot(*self.norms) * (1.0 + 2.0**-50)
+
+    def bounds(self, parameters: int) -> list[float]:
+        """C_l for each parameter tensor.
+
+        Raises:
+            ArgumentError: for another number of parameters than norms.
+        """
+        if len(self.norms) == 1:
+            return [self.norms[0] / math.sqrt(parameters) * (1.0 - 2.0**-50)] * parameters
+        if len(self.norms) != parameters:
+            raise ArgumentError(
+                f"max_grad_norm must be one norm, or one for each trained parameter tensor: the module has {parameters}"
+                f", got {len(self.norms)}"
+            )
+        return list(self.norms)
+
+    def factors(self, norms: Sequence[Any]) -> list[Any]:
+        """By what each row's gradient is scaled, for each parameter: shape (rows,), and 0 for a row that is left out.
+
+        Args:
+            norms: of each row's gradient for each parameter, shape (rows,).
+        """
+        wide = [each if each.device.type == "mps" else each.double() for each in norms]
+        whole = torch.linalg.vector_norm(torch.stack(wide), dim=0)
+        counted = whole <= _LARGEST  # which NaN is not
+        if self.clipping == "per_layer":
+            found = [self._scale(each, bound) for each, bound in zip(wide, self.bounds(len(wide)), strict=True)]
+        else:
+            found = [self._scale(whole, self.norms[0])] * len(wide)
+        return [torch.where(counted, each, torch.zeros_like(each)) for each in found]
+
+    def _scale(self, norms: Any, bound: float) -> Any:
+        wider = norms * (_WIDER if norms.device.type == "cpu" else _WIDER_ON_DEVICES)
+        if self.clipping == "automatic":
+            return bound / (wider + _STABILITY)
+        return (bound / wider).clamp(max=1.0)
+
+
+def clipping_rule(clipping: Clipping, max_grad_norm: float | Sequence[float]) -> ClippingRule:
+    """Return the rule of these settings.
+
+    Raises:
+        ArgumentError: for an unknown name, a norm out of range, or several norms for another rule than "per_layer".
+    """
+    if clipping not in CLIPPINGS:
+        raise ArgumentError(
+            f"clipping must be one of {', '.join(CLIPPINGS)}, got {clipping!r}. Adaptive clipping has no price here"
+        )
+    several = isinstance(max_grad_norm, (list, tuple))
+    given: Sequence[Any] = max_grad_norm if several else [max_grad_norm]  # type: ignore[assignment]
+    if several and clipping != "per_layer":
+        raise ArgumentError(f'max_grad_norm must be one number, got {len(given)}: give several with "per_layer" only')
+    if not given:
+        raise ArgumentError("max_grad_norm must be a number, or one for each trained parameter tensor, got none")
+    found = [number("max_grad_norm", each, at_least=LEAST_NORM, at_most=LARGEST_NORM) for each in given]
+    return ClippingRule(clipping, tuple(found))
+
+
+class ClippedSums:
+    """Hangs Opacus's hooks on a module in training, and gives sums of clipped gradients.
+
+    Args:
+        mode: one of `MODES`.
+        module: in training mode.
+        parameters: those that are trained.
+        loss: of outputs and targets, one for each row.
+        rule: how gradients are clipped.
+
+    Raises:
+        ArgumentError: for parameters of 16 bits, and another number of them than the rule has norms.
+    """
+
+    def __init__(
+        self, mode: str, module: Any, parameters: Sequence[Any], loss: Callable[..., Any], rule: ClippingRule
+    ) -> None:
+        for parameter in parameters:
+            if parameter.dtype not in (torch.float32, torch.float64):
+                raise ArgumentError(
+                    f"make_module: parameters of {parameter.dtype} are refused: sums of clipped gradients round there "
+                    "by more than the noise covers. Keep parameters in float32, and use torch.autocast in forward"
+                )
+        if rule.clipping == "per_layer":
+            rule.bounds(len(parameters))
+        self._module = GhostModule(module) if mode == "ghost" else GradSampleModule(module, loss_reduction="sum")
+        self._ghosts: dict[Any, RowGradients] = self._module.ghosts if mode == "ghost" else {}
+        self._parameters, self._loss, self._rule = parameters, loss, rule
 
     def __call__(self, inputs: Any, targets: Any) -> list[Any]:
         """For each parameter the sum over the batch's rows, of the parameter's shape."""
-        ...
-
-    def remove(self) -> None:
-        """Take off the module what was hung on it."""
-        ...
-
-
-def clipped_sums(
-    mode: str, module: Any, parameters: Sequence[Any], loss: Callable[..., Any], max_grad_norm: float
-) -> ClippedSums:
-    """Hang on a module what gives the sums.
-
-    Raises:
-        ArgumentError: for a module that Opacus cannot give per-sample gradients of, or parameters of 16 bits.
-    """
-    for parameter in parameters:
-        if parameter.dtype not in (torch.float32, torch.float64):
-            raise ArgumentError(
-                f"make_module: parameters of {parameter.dtype} are refused: sums of clipped gradients round there by "
-                "more than the noise covers. Keep parameters in float32, and use torch.autocast in forward"
-            )
-    kind = _RowNorms if mode == "ghost" else _RowGradients
-    return kind(module, parameters, loss, max_grad_norm)
-
-
-class _RowGradients:
-    """By the gradient of each row, which Opacus's hooks compute."""
-
-    def __init__(self, module: Any, parameters: Sequence[Any], loss: Callable[..., Any], max_grad_norm: float) -> None:
-        self._module = GradSampleModule(module, loss_reduction="sum")
-        self._parameters, self._loss, self._norm = parameters, loss, max_grad_norm
-
-    def __call__(self, inputs: Any, targets: Any) -> list[Any]:
         row_losses(self._loss, self._module(inputs), targets, len(inputs)).sum().backward()
-        gradients = [self._gradients(parameter, len(inputs)) for parameter in self._parameters]
-        norms = torch.stack([torch.linalg.vector_norm(each, dim=1) for each in gradients])
-        factors = clip_factors(torch.linalg.vector_norm(norms, dim=0), self._norm)
-        finite = factors > 0.0
-        if not bool(finite.all()):
-            gradients = [torch.where(finite[:, None], each, torch.zeros_like(each)) for each in gradients]
-        sums = [
-            (factors.to(each.dtype) @ each).view_as(parameter)
-            for parameter, each in zip(self._parameters, gradients, strict=True)
-        ]
+        with _full_products():
+            gradients = [self._gradients(parameter, len(inputs)) for parameter in self._parameters]
+            factors = self._rule.factors([each.norms() for each in gradients])
+            counted = factors[0] > 0.0
+            kept = None if bool(counted.all()) else counted
+            sums = [
+                each.weighted_sum(scale, kept).view_as(parameter)
+                for parameter, each, scale in zip(self._parameters, gradients, factors, strict=True)
+            ]
+        self._ghosts.clear()
         clear_gradients(self._module)
         return sums
 
-    def _gradients(self, parameter: Any, rows: int) -> Any:
+    def _gradients(self, parameter: Any, rows: int) -> RowGradients:
+        if parameter in self._ghosts:
+            return self._ghosts[parameter]
         found = getattr(parameter, "grad_sample", None)
         if not isinstance(found, torch.Tensor) or len(found) != rows:
             raise ArgumentError("make_module: a parameter has not one gradient for each row of a batch")
-        return found.reshape(rows, -1).to(parameter.dtype)
+        return HeldGradients(found.reshape(rows, -1).to(parameter.dtype))
 
     def remove(self) -> None:
+        """Take off the module what was hung on it."""
         self._module.remove_hooks()
 
 
-class _RowNorms:
-    """By the norm of each row's gradient, and a second backward pass (ghost clipping)."""
-
-    def __init__(self, module: Any, parameters: Sequence[Any], loss: Callable[..., Any], max_grad_norm: float) -> None:
-        self._module = GradSampleModuleFastGradientClipping(
-            module, loss_reduction="sum", max_grad_norm=max_grad_norm, use_ghost_clipping=True
-        )
-        self._parameters, self._loss, self._norm = parameters, loss, max_grad_norm
-        self._hooks = [layer.register_forward_hook(_refuse_16_bits) for layer in module.modules()]
-
-    def norms(self, inputs: Any, targets: Any) -> tuple[Any, Any]:
-        """Losses and the norms of their gradients, each of shape (rows,)."""
-        losses = row_losses(self._loss, self._module(inputs), targets, len(inputs))
-        losses.sum().backward(retain_graph=True)
-        norms = self._module.get_norm_sample().detach()
-        if norms.shape != losses.shape:
-            raise ArgumentError("make_module: a parameter has not one gradient for each row of a batch")
-        return losses, norms
-
-    def __call__(self, inputs: Any, targets: Any) -> list[Any]:
-        losses, norms = self.norms(inputs, targets)
-        factors = clip_factors(norms, self._norm)
-        clear_gradients(self._module)
-        finite = factors > 0.0
-        if not bool(finite.all()):  # zero times infinity is no zero
-            del losses
-            if not bool(finite.any()):
-                return [torch.zeros_like(parameter) for parameter in self._parameters]
-            return self(inputs[finite], targets[finite])
-        self._module.disable_hooks()
-        (factors.to(losses.dtype) * losses).sum().backward()
-        self._module.enable_hooks()
-        sums = [parameter.grad.detach().clone() for parameter in self._parameters]
-        clear_gradients(self._module)
-        return sums
-
-    def remove(self) -> None:
-        self._module.remove_hooks()
-        for hook in self._hooks:
-            hook.remove()
-
-
-def _refuse_16_bits(_layer: Any, _inputs: Any, outputs: Any) -> None:
-    """The second backward pass would sum other gradients than the first one measured, by its rounding."""
-    if isinstance(outputs, torch.Tensor) and outputs.dtype in (torch.bfloat16, torch.float16):
-        raise ArgumentError(
-            "make_module: ghost clipping needs layers in float32: leave torch.autocast out of forward, or use "
-            'grad_sample_mode="hooks"'
-        )
-
-
-def clip_factors(norms: Any, max_grad_norm: float) -> Any:
-    """By what each row's gradient is scaled, shape (rows,): at most 1, above 0, and 0 for a norm that is not finite."""
-    wider = _WIDER if norms.device.type == "cpu" else _WIDER_ON_DEVICES
-    factors = (max_grad_norm / (norms * wider)).clamp(max=1.0)
-    return torch.where(norms.isfinite(), factors, torch.zeros_like(factors))
+@contextmanager
+def _full_products() -> Iterator[None]:
+    """Products of float32 matrices in float32, no matter what was chosen for the training."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def row_losses(loss: Callable[..., Any], outputs: Any, targets: Any, rows: int) -> Any:
@@ -188,27 +237,30 @@ def without_row_gradients(module: Any) -> Any:
 
 
 def refuse_other_norms(module: Any, loss: Callable[..., Any], rows: SyntheticRows) -> None:
-    """Compare the norms of ghost clipping with those of the rows' gradients, and the sums, on synthetic rows.
+    """Compare ghost clipping with the gradients of rows, on synthetic rows: sums without clipping, and rows' norms.
 
     Raises:
-        ArgumentError: where they differ, so that the clipped sums would have another sensitivity.
+        ArgumentError: if they differ, so that the clipped sums may have another sensitivity.
     """
-    inputs, targets = rows.take(range(_PROBED))
-    found = {}
-    for mode in MODES:
-        plain = copy.deepcopy(module).train()
-        parameters = [parameter for parameter in plain.parameters() if parameter.requires_grad]
-        with torch.random.fork_rng():
-            torch.manual_seed(4)
-            try:
-                found[mode] = clipped_sums(mode, plain, parameters, loss, 1e-3)(inputs, targets)
-            except NotImplementedError as error:
-                raise ArgumentError(
-                    f'make_module: ghost clipping does not know this module: {error}. Use grad_sample_mode="hooks"'
-                ) from None
-    for one, other in zip(found["hooks"], found["ghost"], strict=True):
-        if not torch.allclose(one, other, rtol=_AGREE, atol=_AGREE * float(one.abs().max())):
-            raise ArgumentError(
-                "make_module: the norms of ghost clipping are not those of this module's gradients. Use "
-                'grad_sample_mode="hooks"'
-            )
+    everything = list(range(_PROBED))
+    plain, ghost = (_synthetic_sums(mode, module, loss, rows, everything, _UNCLIPPED) for mode in MODES)
+    agree = all(
+        torch.allclose(one, other, rtol=_AGREE, atol=_AGREE * float(one.abs().max()))
+        for one, other in zip(plain, ghost, strict=True)
+    )
+    for k in everything if agree else []:
+        alone = _synthetic_sums("ghost", module, loss, rows, [k], _CLIPPED)
+        agree &= math.hypot(*(float(each.norm()) for each in alone)) <= _CLIPPED * (1.0 + _AGREE)
+    if not agree:
+        raise ArgumentError(
+            "make_module: the norms of ghost clipping are not those of this module's gradients. Use "
+            'grad_sample_mode="hooks"'
+        )
+
+
+def _synthetic_sums(mode: str, module: Any, loss: Any, rows: SyntheticRows, places: list[int], norm: float) -> Any:
+    plain = copy.deepcopy(module).train()
+    parameters = [parameter for parameter in plain.parameters() if parameter.requires_grad]
+    with torch.random.fork_rng():
+        torch.manual_seed(4)
+        return ClippedSums(mode, plain, parameters, loss, ClippingRule("flat", (norm,)))(*rows.take(places))

@@ -13,7 +13,7 @@ from dpselect.privacy import Guarantee, dp_sgd
 try:
     from opacus.data_loader import DPDataLoader
     from opacus.optimizers import DPOptimizer, DPPerLayerOptimizer
-    from opacus.optimizers.optimizer_fast_gradient_clipping import DPOptimizerFastGradientClipping
+    from opacus.optimizers.optimizer_fast_gradient_clipping import DPOptimizerFastGradientClipping as DPOptimizerGhost
     from opacus.utils.batch_memory_manager import BatchSplittingSampler
     from torch.utils.data import DataLoader
 except ImportError:
@@ -24,7 +24,7 @@ from dpselect.integrations.opacus.row_batches import facts_of_example, facts_of_
 
 __all__ = ["engine_guarantee", "refuse_optimizer"]
 
-_KNOWN: Final = (DPOptimizer, DPPerLayerOptimizer, DPOptimizerFastGradientClipping)
+_KNOWN: Final = (DPOptimizer, DPPerLayerOptimizer)
 
 
 def engine_guarantee(
@@ -66,8 +66,8 @@ def engine_guarantee(
     Raises:
         ArgumentError: when batches are not Poisson samples (`poisson_sampling=False`), or the loader is that of a
             `BatchMemoryManager`. For adaptive clipping, whose clipping bound is updated with the true size of each
-            batch, and for distributed training. For noise of zero, without `size_is_public`, and for `loss` or
-            `example` without `module`. For a module or loss in which rows mix.
+            batch, for ghost clipping of Opacus, and for distributed training. For noise of zero, without
+            `size_is_public`, and for `loss` or `example` without `module`. For a module or loss in which rows mix.
         TypeError: for an optimizer that no engine made.
     """
     refuse_optimizer(optimizer)
@@ -99,6 +99,11 @@ def refuse_optimizer(optimizer: Any) -> None:
     """Raise for an optimizer whose steps are not Gaussian noise on Poisson samples, or that no engine made."""
     if not isinstance(optimizer, DPOptimizer):
         raise TypeError(f"optimizer must come from PrivacyEngine.make_private, got {type(optimizer).__name__}")
+    if type(optimizer) is DPOptimizerGhost:
+        raise ArgumentError(
+            "optimizer: ghost clipping of Opacus is refused. It takes a norm as 0 if terms of a gradient cancel in "
+            'float32, and then a row exceeds max_grad_norm. Use grad_sample_mode="hooks", or PrivateTraining'
+        )
     if type(optimizer) not in _KNOWN:
         raise ArgumentError(
             f"optimizer {type(optimizer).__name__} is refused: adaptive clipping updates its bound with the true size "

@@ -35,6 +35,7 @@ from dpselect.study.user_module import function_of
 __all__ = ["OPTIMIZERS", "NetworkClassification", "NetworkRegression"]
 
 OPTIMIZERS: Final = ("adam", "adamw", "sgd")
+CLIPPINGS: Final = ("flat", "per_layer", "automatic")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -51,6 +52,7 @@ class _Network(PrivateLearner):
     clip_norm: float = 1.0
     max_physical_batch_size: int = 512
     grad_sample_mode: Literal["hooks", "ghost"] = "hooks"
+    clipping: Literal["flat", "per_layer", "automatic"] = "flat"
     noise_multiplier: float = 1.0
     nominal_rows: float | None = None
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
@@ -107,6 +109,8 @@ class _Network(PrivateLearner):
             raise ArgumentError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, got {self.optimizer!r}")
         if self.grad_sample_mode not in ("hooks", "ghost"):
             raise ArgumentError(f"grad_sample_mode must be one of hooks, ghost, got {self.grad_sample_mode!r}")
+        if self.clipping not in CLIPPINGS:
+            raise ArgumentError(f"clipping must be one of {', '.join(CLIPPINGS)}, got {self.clipping!r}")
         rate = number("sampling_rate", self.sampling_rate, above=0.0, at_most=1.0)
         return {
             "training": {
@@ -117,6 +121,7 @@ class _Network(PrivateLearner):
                 "expected_batch_size": rate * rows,
                 "max_physical_batch_size": integer("max_physical_batch_size", self.max_physical_batch_size, at_least=1),
                 "grad_sample_mode": self.grad_sample_mode,
+                "clipping": self.clipping,
             },
             "optimizer": {
                 "name": self.optimizer,
@@ -163,6 +168,7 @@ class NetworkClassification(_Network, Classifier):
         clip_norm: the bound on one row's gradient norm.
         max_physical_batch_size: the number of rows that are held at once. A larger batch is cut into parts.
         grad_sample_mode: "hooks", or "ghost" for less memory with wide layers.
+        clipping: "flat", "per_layer", or "automatic", which needs no search of `clip_norm`.
         noise_multiplier: the standard deviation of a step's noise / `clip_norm`, at least 0.01.
         nominal_rows: a public guess of the number of rows.
         adjacency: "add_or_remove_one".
@@ -213,6 +219,7 @@ class NetworkRegression(_Network, Regressor):
         clip_norm: the bound on one row's gradient norm.
         max_physical_batch_size: the number of rows that are held at once. A larger batch is cut into parts.
         grad_sample_mode: "hooks", or "ghost" for less memory with wide layers.
+        clipping: "flat", "per_layer", or "automatic", which needs no search of `clip_norm`.
         noise_multiplier: the standard deviation of a step's noise / `clip_norm`, at least 0.01.
         nominal_rows: a public guess of the number of rows.
         adjacency: "add_or_remove_one".

@@ -60,7 +60,7 @@ class TableNetwork:
         """Try the network on synthetic rows. Raises `ArgumentError` for one in which rows mix, and the like."""
         _shapes(self)
         some = {"noise_multiplier": 1.0, "sampling_rate": 0.5, "steps": 1, "max_grad_norm": 1.0}
-        kept = {key: settings["training"][key] for key in ("max_physical_batch_size", "grad_sample_mode")}
+        kept = {key: settings["training"][key] for key in ("max_physical_batch_size", "grad_sample_mode", "clipping")}
         _tried(self, tuple({**some, **kept, "expected_batch_size": 1.0}.items()))
 
     def trained(

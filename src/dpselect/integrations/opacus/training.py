@@ -6,7 +6,7 @@ Opacus's per-row gradients, or with their norms alone (ghost clipping).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -30,7 +30,9 @@ from dpselect.integrations.opacus.checkpoints import Checkpoints
 from dpselect.integrations.opacus.clipping import (
     MODES,
     ClippedSums,
-    clipped_sums,
+    Clipping,
+    ClippingRule,
+    clipping_rule,
     refuse_other_norms,
     without_row_gradients,
 )
@@ -53,13 +55,17 @@ class PrivateTraining:
         noise_multiplier: the noise standard deviation / `max_grad_norm`, above 0.
         sampling_rate: the probability with which each row is in a batch, above 0 and at most 1.
         steps: the number of batches, at least 1.
-        max_grad_norm: the L2 norm to which each row's gradient is clipped, above 0.
+        max_grad_norm: the L2 norm C to which each row's gradient is clipped, from 1e-6 to 1e9. For "per_layer" it may
+            be a list as in Opacus: a norm for each trained parameter tensor. Then C is the root of the sum of squares.
         expected_batch_size: the number by which the noisy sum is divided, above 0. It is a public number, such as the
             sampling rate times a nominal number of rows.
         max_physical_batch_size: the number of rows that are held at once, at least 1. A larger batch is cut into parts,
             whose clipped gradients are summed, so memory does not grow with the batch. None cuts nothing.
-        grad_sample_mode: "hooks" computes the gradient of each row. "ghost" computes their norms, and the sum by a
-            second backward pass: less memory for wide layers.
+        grad_sample_mode: "hooks" computes the gradient of each row. "ghost" computes their norms and their sum only,
+            for linear layers and embeddings: less memory if these are wide.
+        clipping: "flat" clips the whole gradient. "per_layer" clips its part for each parameter tensor, to C / sqrt(the
+            number of tensors) or to the norms that you give. "automatic" scales each gradient g by C / (|g| + 0.01), so
+            that you need not search C (Bu et al. 2023). None changes the price.
         adjacency: the neighbours, add-or-remove-one unless given. Under replace-one a row that is replaced moves the
             sum by up to twice `max_grad_norm`, which the guarantee counts.
         sampling: how batches are drawn. "poisson" draws each row for each batch by itself. "random-allocation" draws
@@ -81,16 +87,19 @@ class PrivateTraining:
     noise_multiplier: float
     sampling_rate: float
     steps: int
-    max_grad_norm: float
+    max_grad_norm: float | Sequence[float]
     expected_batch_size: float
     max_physical_batch_size: int | None = None
     grad_sample_mode: Literal["hooks", "ghost"] = "hooks"
+    clipping: Clipping = "flat"
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
     sampling: Sampling = "poisson"
 
     def __post_init__(self) -> None:
-        for name in ("noise_multiplier", "max_grad_norm", "expected_batch_size"):
+        for name in ("noise_multiplier", "expected_batch_size"):
             object.__setattr__(self, name, number(name, getattr(self, name), above=0.0))
+        norms = clipping_rule(self.clipping, self.max_grad_norm).norms
+        object.__setattr__(self, "max_grad_norm", norms if isinstance(self.max_grad_norm, (list, tuple)) else norms[0])
         object.__setattr__(self, "sampling_rate", number("sampling_rate", self.sampling_rate, above=0.0, at_most=1.0))
         object.__setattr__(self, "steps", integer("steps", self.steps, at_least=1))
         if self.max_physical_batch_size is not None:
@@ -105,6 +114,11 @@ class PrivateTraining:
     def guarantee(self) -> Guarantee:
         """The guarantee of one training, under its adjacency. It needs no data."""
         return self.sampler.guarantee(self.noise_multiplier, str(self.adjacency))
+
+    @property
+    def _rule(self) -> ClippingRule:
+        """The rule by which gradients are clipped."""
+        return clipping_rule(self.clipping, self.max_grad_norm)
 
     @property
     def sampler(self) -> BatchSampler:
@@ -208,11 +222,6 @@ class _Fit:
                 f"max_physical_batch_size: {min(counts)} counts calls, and so the parts of the batches, whose number "
                 "depends on the rows. Leave the count out, or do not cut batches"
             )
-        if counts and self.plan.grad_sample_mode == "ghost":
-            raise ArgumentError(
-                f"grad_sample_mode: {min(counts)} counts calls, and ghost clipping calls the module once more for a "
-                'batch with a row whose gradient is not finite. Leave the count out, or use grad_sample_mode="hooks"'
-            )
         if self.plan.grad_sample_mode == "ghost":
             refuse_other_norms(self.module, self.loss, synthetic)
         self.spare = synthetic.take([0])
@@ -228,7 +237,8 @@ class _Fit:
                 "make_module, make_optimizer: a hook on a parameter sees gradients before they are clipped and noisy: "
                 "take it out"
             )
-        sums = clipped_sums(self.plan.grad_sample_mode, self.module, parameters, self.loss, self.plan.max_grad_norm)
+        rule = self.plan._rule
+        sums = ClippedSums(self.plan.grad_sample_mode, self.module, parameters, self.loss, rule)
         public = asdict(self.plan)
         moving = [self.module, optimizer, *([] if scheduler is None else [scheduler])]
         done = 0 if kept is None else _continue(moving, kept.load(public), self.device)
@@ -277,7 +287,7 @@ class _Step:
             self.total = [torch.zeros_like(each) for each in self.sums(*self.run.spare)]
         self.total = self.total or [torch.zeros_like(parameter) for parameter in self.parameters]
         sizes = [parameter.numel() for parameter in self.parameters]
-        deviation = plan.noise_multiplier * plan.max_grad_norm
+        deviation = plan.noise_multiplier * plan._rule.sensitivity
         drawn = torch.from_numpy(self.run.noise.spawn(number_of_step).normal(sum(sizes)) * deviation)
         for parameter, total, noise in zip(self.parameters, self.total, drawn.split(sizes), strict=True):
             noisy = total.double() + noise.view_as(parameter).to(parameter.device)

@@ -153,7 +153,7 @@ def _arguments(kind: Any, training: PrivateTraining, args: Any) -> Iterator[str]
         "per_device_train_batch_size": (size, f"expected_batch_size, {size:g}"),
         "max_steps": (training.steps, f"steps, {training.steps}"),
         "num_train_epochs": (args.num_train_epochs if steps == training.steps else None, f"{training.steps} steps"),
-        "max_grad_norm": (training.max_grad_norm, f"max_grad_norm, {training.max_grad_norm:g}, of each row's gradient"),
+        "max_grad_norm": (training.max_grad_norm, f"max_grad_norm, {training.max_grad_norm}, of each row's gradient"),
     }
     for field in fields(args):
         value = vars(args)[field.name]
