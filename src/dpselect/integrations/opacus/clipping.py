@@ -3,9 +3,8 @@
 Each row's gradient is scaled, and the rows are summed. A row whose gradient is not finite counts as zero. One row adds
 an L2 norm of at most C, over all parameters together. Source: docs/theory/clipped-sums.md, Theorem 1.
 
-- "flat" scales a gradient of norm g by min(1, C / g).
-- "per_layer" scales its part for each parameter tensor l by min(1, C_l / g_l), where the squares of all C_l add to C^2.
-- "automatic" scales it by C / (g + 0.01), which is below C / g.
+Flat clipping scales a gradient of norm g by min(1, C / g). Clipping by layer scales its part for each parameter tensor
+by min(1, C_l / g_l). The squares of all C_l add to C^2. Automatic clipping scales it by C / (g + 0.01), below C / g.
 """
 
 from __future__ import annotations

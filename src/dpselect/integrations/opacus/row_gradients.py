@@ -151,7 +151,7 @@ class GhostModule(GradSampleModule):  # type: ignore[misc]
     def capture_backprops_hook(
         self, module: Any, _forward_input: Any, forward_output: Any, loss_reduction: str, batch_first: bool
     ) -> None:
-        """What Opacus calls for a layer in the backward pass."""
+        """Take the gradients of a layer's outputs, in the backward pass."""
         outputs = forward_output[0].detach()
         if not self.hooks_enabled or not _has_ghost(module, outputs):
             super().capture_backprops_hook(module, _forward_input, forward_output, loss_reduction, batch_first)
