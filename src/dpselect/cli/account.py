@@ -108,10 +108,9 @@ def account(
     """
     if sweep is not None:
         others = (opacus, optuna, repetitions, bound, proposal_ratio, subset, noise_parameter, planned, rows)
-        if any(other is not None for other in others) or fixed_beforehand or only_winner_seen:
+        declared = fixed_beforehand or only_winner_seen
+        if any(other is not None for other in (*others, declared or None)):
             raise ArgumentError("--sweep goes with --base, --study-name and its own options alone")
-        if base is None and adjacency != Adjacency.ADD_OR_REMOVE_ONE:
-            raise ArgumentError("--sweep: DP-SGD is priced under add_or_remove_one")
         account_for_sweep(
             sweep,
             delta,
@@ -120,22 +119,19 @@ def account(
             columns=columns,
             settings=settings,
             untrained=untrained,
-            base=None if base is None else base_of(base, adjacency=adjacency),
+            base=base,
+            adjacency=adjacency,
             report=report,
             as_json=as_json,
         )
         return
-    if sweep_format or columns or settings or untrained or report is not None:
+    if any((sweep_format, columns, settings, untrained, report)):
         raise ArgumentError("--sweep-format, --columns, --settings, --untrained and --report go with --sweep")
     if (base is None) == (opacus is None):
         raise ArgumentError("give either --base or --opacus, or --sweep")
     if opacus is not None and noise_parameter is not None:
         raise ArgumentError("--noise-parameter needs --base, whose noise multiplier it gives")
-    rests_on: tuple[str, ...] = ()
-    if opacus is not None:
-        from dpselect.integrations.opacus.state import CALLER_ENSURES
-
-        rests_on = (f"must hold: {CALLER_ENSURES}",)
+    run, rests_on = _priced_run(opacus)
     kind: dict[str, Any] = {"ratio": parse_ratio(proposal_ratio), "subset": subset, "sampling_rate": sampling_rate}
     given = {name: value for name, value in kind.items() if value is not None}
     if repetitions is None and given:
@@ -170,8 +166,16 @@ def account(
         search = {"bound": bound_name, "repetitions": law, **given, **bought}
         _print_search(single, total, search, lines, rests_on, delta, as_json)
     else:
-        run = "one run" if opacus is None else "this training"
         _print_one(single, run, rests_on, delta, rows, as_json)
+
+
+def _priced_run(opacus: Path | None) -> tuple[str, tuple[str, ...]]:
+    """The name of a single run in messages, and the conditions of its price."""
+    if opacus is None:
+        return "one run", ()
+    from dpselect.integrations.opacus.state import CALLER_ENSURES
+
+    return "this training", (f"must hold: {CALLER_ENSURES}",)
 
 
 def _read_study(optuna: str, name: str | None) -> PastStudy:

@@ -120,10 +120,7 @@ def audit(
                     subject, draws = _command(command, data, neighbour, promised), draws or _RUNS
                 else:
                     subject = _subject(str(entry), data, neighbour, promised)
-                if isinstance(subject, OneRunAudit) and (quick or draws is not None):
-                    raise ArgumentError("--draws and --quick: a one-run audit trains once")
-                if isinstance(subject, FiniteSubject) and draws is not None:
-                    subject = sampled(subject)
+                subject = _sized(subject, draws, quick=quick)
                 wanted = _QUICK if quick else _DRAWS if draws is None else draws
                 found = _run(subject, wanted, how, low_bits=not ignore_low_bits)
     except KeyboardInterrupt:
@@ -132,6 +129,13 @@ def audit(
     print_result(found.describe(), as_json, *found.lines())
     if found.verdict != "not violated":
         raise typer.Exit(1 if found.violated else _CANNOT_TELL)
+
+
+def _sized(subject: Auditable, draws: int | None, *, quick: bool) -> Auditable:
+    """The subject, if so many draws of it make sense. A finite one is computed unless draws are asked for."""
+    if isinstance(subject, OneRunAudit) and (quick or draws is not None):
+        raise ArgumentError("--draws and --quick: a one-run audit trains once")
+    return sampled(subject) if isinstance(subject, FiniteSubject) and draws is not None else subject
 
 
 def _run(subject: Auditable, draws: int, how: dict[str, Any], *, low_bits: bool) -> Audit:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,7 +37,7 @@ from dpselect.ordered.order_statistics.cell_counts import CellCounts, CountedCel
 from dpselect.ordered.order_statistics.methods.method import CHOICES, METHODS
 from dpselect.ordered.order_statistics.private_range import PrivateRange
 from dpselect.ordered.order_statistics.several import QuantilesRelease
-from dpselect.ordered.sources.adapters import CategorySource, CountedSource, ZonedSource
+from dpselect.ordered.sources.adapters import CategorySource, ColumnSource, CountedSource, ZonedSource
 from dpselect.privacy import Guarantee, compose
 from dpselect.privacy.paying import Payment
 from dpselect.privacy.release import Receipt
@@ -150,117 +151,197 @@ def quantile(
     keys = {key: value for key, value in given.items() if value}
     cells = Declared(**keys)
     layout = Written(delimiter, encoding, decimal, thousands, skip_rows, None, sheet)
-    written = None if layout == Written() else layout
-    look = kind is None or (kind in ("date", "timestamp") and date_format is None)
-    read: dict[str, Any] = {"text": bool(category), "look": look, "form": written, "by": by, **keys}
+    read = {"text": bool(category), "look": _looked_at(kind, date_format), "by": by, **keys}
     for flag, bound in (("--lower", lower), ("--upper", upper)):
         refuse_grouped(flag, bound, layout)
     if like is not None:
         check_like(like, column, most=most_unreadable, categories=category or (), declared=cells, form=layout)
     part = count_epsilon(epsilon, adjacency) if count else 0.0
-    counts = CellCounts(epsilon=part, adjacency=adjacency) if count else None
     asked: dict[str, Any] = {"qs": q, "epsilon": epsilon - part, "adjacency": adjacency, "delta": delta}
-    asked |= {"method": method, "expected_rows": expected_rows}
-    plan = Quantiles(**asked)
-    grouped = None if by is None else GroupedQuantiles(names=group, quantiles=plan)
-    if plan.chosen == "tree" and range_epsilon is not None:
+    question = _Question(
+        column=column,
+        asked=asked | {"method": method, "expected_rows": expected_rows},
+        bounds=(lower, upper),
+        granularity=granularity,
+        category=category or None,
+        cells=cells,
+        counts=CellCounts(epsilon=part, adjacency=adjacency) if count else None,
+        range_epsilon=range_epsilon,
+        most_unreadable=most_unreadable,
+        budget=None if ledger is None or budget is None else (ledger, budget),
+    )
+    grouped = None if by is None else GroupedQuantiles(names=group, quantiles=question.plan)
+    if question.plan.chosen == "tree" and range_epsilon is not None:
         raise ArgumentError("--method tree needs --lower and --upper")
     if plot is not None:
         from dpselect.report.plots import check_plot_path  # Matplotlib takes a second to import
 
         check_plot_path("--plot", plot)
-    with (
-        computing(f"quantiles of {column}"),
-        open_column(where, column, table=table, **read) as source,
-    ):
-        code = "" if category else source.dtype.kind  # raises for a type that needs categories
-        cells = in_zone(cells, source.zone if isinstance(source, ZonedSource) else None)
-        if range_epsilon is not None and code not in ("i", "u", "f"):
-            raise ArgumentError("--range-epsilon: only for numbers; timestamps need --lower and --upper")
-        bounds = (bound_in("--lower", lower, code, cells), bound_in("--upper", upper, code, cells))
-        step = _granularity(granularity, code, cells)
-        if counts is not None and not isinstance(source, CategorySource if category else CountedSource):
-            raise ArgumentError("--no-count: needed, since this source of columns does not count its cells")
+    form = None if layout == Written() else layout
+    with computing(f"quantiles of {column}"), open_column(where, column, table=table, form=form, **read) as source:
         if by is not None and grouped is not None:
-            public = {"lower": bounds[0], "upper": bounds[1], "granularity": step, "categories": category or None}
-            label = f"quantiles of {column} by {by}"
-            answers = answer_groups(
-                grouped,
-                Column(source, **public),
-                counts,
-                most_unreadable,
-                lambda total: _paid(ledger, budget, total, label),
-            )
-            _print_groups(column, by, answers, lambda value: shown(value, cells, lower), as_json=as_json, delta=delta)
+            _print_groups(question, by, _answered_by_group(question, grouped, by, source), as_json=as_json, delta=delta)
             return
-        ends = None if range_epsilon is None else PrivateRange(epsilon=range_epsilon, adjacency=adjacency)
-        if ends is None:  # anything that can be wrong is found before anything is paid
-            declared = Column(source, lower=bounds[0], upper=bounds[1], granularity=step, categories=category or None)
-            plan, _ = plan.bind(declared)
-        total = compose(*(each.guarantee for each in (ends, counts, plan) if each is not None))
-        found: CountedCells | None = None
-        possible: tuple[bool, ...] = ()
-        release: QuantilesRelease | None = None
-        with _paid(ledger, budget, total, f"quantiles of {column}") as receipt:
-            if ends is not None:
-                bounds = ends.draw(source)
-            public = {"lower": bounds[0], "upper": bounds[1], "granularity": step, "categories": category}
-            if counts is not None:
-                counted = Column(source, **public)
-                possible, found = counted.possible, counts.draw(counted)
-            # an answer that is withheld is not drawn at all
-            if counts is None or found is None or not counts.mostly_lost(found, most_unreadable):
-                release = quantiles(source, **public, **asked | {"method": plan.chosen})
-    shown_counts = None if counts is None or found is None else described_cells(counts, found)
-    result: dict[str, Any] = {"column": column, "quantiles": [], "withheld": release is None, "cells": shown_counts}
-    if shown_counts is None:
+        answer = _answered(question, source)
+    csv = where.lower().endswith(CSV_ENDS)
+    values = _print_answer(question, answer, delta=delta, as_json=as_json, csv=csv)
+    if plot is not None:  # last: what was paid for is on the screen already
+        _draw(plot, column, values, category)
+
+
+def _looked_at(kind: str | None, date_format: str | None) -> bool:
+    """Whether rows tell how a column without a type is read."""
+    return kind is None or (kind in ("date", "timestamp") and date_format is None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Question:
+    """The question of one call, from the flags alone. `asked` are arguments of `quantiles`."""
+
+    column: str
+    asked: dict[str, Any]
+    bounds: tuple[str | None, str | None]
+    granularity: str | None
+    category: list[str] | None
+    cells: Declared
+    counts: CellCounts | None
+    range_epsilon: float | None
+    most_unreadable: float
+    budget: tuple[str, str] | None
+
+    @cached_property
+    def plan(self) -> Quantiles:
+        return Quantiles(**self.asked)
+
+    @cached_property
+    def ends(self) -> PrivateRange | None:
+        if self.range_epsilon is None:
+            return None
+        return PrivateRange(epsilon=self.range_epsilon, adjacency=self.asked["adjacency"])
+
+    def domain(self, source: ColumnSource) -> dict[str, Any]:
+        """The public domain of the values. Raises `ArgumentError` if the flags do not fit the column's type."""
+        code = "" if self.category else source.dtype.kind  # raises for a type that needs categories
+        if self.ends is not None and code not in ("i", "u", "f"):
+            raise ArgumentError("--range-epsilon: only for numbers; timestamps need --lower and --upper")
+        cells = self.cells_of(source)
+        lower, upper = self.bounds
+        public = {
+            "lower": bound_in("--lower", lower, code, cells),
+            "upper": bound_in("--upper", upper, code, cells),
+            "granularity": _granularity(self.granularity, code, cells),
+            "categories": self.category,
+        }
+        if self.counts is not None and not isinstance(source, CategorySource if self.category else CountedSource):
+            raise ArgumentError("--no-count: needed, since this source of columns does not count its cells")
+        return public
+
+    def cells_of(self, source: ColumnSource) -> Declared:
+        """How the column's cells are read and shown: time stamps in the zone of their type."""
+        return in_zone(self.cells, source.zone if isinstance(source, ZonedSource) else None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    """The draws of one call, their cost, and the public facts behind them."""
+
+    plan: Quantiles
+    guarantee: Guarantee
+    domain: dict[str, Any]
+    cells: Declared
+    counted: CountedCells | None
+    possible: tuple[bool, ...]
+    release: QuantilesRelease | None
+    receipt: Receipt | None
+
+
+def _answered(question: _Question, source: ColumnSource) -> _Answer:
+    public, plan, counts, ends = question.domain(source), question.plan, question.counts, question.ends
+    if ends is None:  # anything that can be wrong is found before anything is paid
+        plan, _ = plan.bind(Column(source, **public))
+    total = compose(*(each.guarantee for each in (ends, counts, plan) if each is not None))
+    found: CountedCells | None = None
+    possible: tuple[bool, ...] = ()
+    release: QuantilesRelease | None = None
+    with _paid(question.budget, total, f"quantiles of {question.column}") as receipt:
+        if ends is not None:
+            public["lower"], public["upper"] = ends.draw(source)
+        if counts is not None:
+            counted = Column(source, **public)
+            possible, found = counted.possible, counts.draw(counted)
+        # an answer that is withheld is not drawn at all
+        if counts is None or found is None or not counts.mostly_lost(found, question.most_unreadable):
+            release = quantiles(source, **public, **question.asked | {"method": plan.chosen})
+    return _Answer(
+        plan=plan,
+        guarantee=total,
+        domain=public,
+        cells=question.cells_of(source),
+        counted=found,
+        possible=possible,
+        release=release,
+        receipt=receipt,
+    )
+
+
+def _print_answer(
+    question: _Question, answer: _Answer, *, delta: float | None, as_json: bool, csv: bool
+) -> list[tuple[float, Any]]:
+    """Print the quantiles and return them. Exit with a status of its own if they are withheld."""
+    release, cells, lower = answer.release, answer.cells, question.bounds[0]
+    counts = None
+    if question.counts is not None and answer.counted is not None:
+        counts = described_cells(question.counts, answer.counted)
+    result: dict[str, Any] = {"column": question.column, "quantiles": [], "withheld": release is None, "cells": counts}
+    if counts is None:
         result["condition"] = UNCOUNTED
-    result["method"] = plan.chosen
+    result["method"] = answer.plan.chosen
     if release is not None:
-        result |= {"lower": shown(bounds[0], cells, lower), "upper": shown(bounds[1], cells, upper)}
-    result |= total.describe(delta=0.0 if delta is None else delta)
-    if receipt is not None:
-        result["receipt"] = _described(receipt)
+        result |= {end: shown(answer.domain[end], cells, lower) for end in ("lower", "upper")}
+    result |= answer.guarantee.describe(delta=0.0 if delta is None else delta)
+    if answer.receipt is not None:
+        result["receipt"] = _described(answer.receipt)
     spent = _spent(result, delta)
-    in_words = cells_in_words(shown_counts, possible=possible)
+    in_words = cells_in_words(counts, possible=answer.possible)
     if release is None:
         print_result(result, as_json, in_words, spent)
-        warn(
-            withheld_in_words(column, most_unreadable, categories=bool(category), csv=where.lower().endswith(CSV_ENDS))
-        )
+        categories = question.category is not None
+        warn(withheld_in_words(question.column, question.most_unreadable, categories=categories, csv=csv))
         raise typer.Exit(WITHHELD)
+    qs = [float(wanted) for wanted in answer.plan.qs]
     result["quantiles"] = [
-        {"q": float(wanted), "value": shown(value, cells, lower), "rank_error_95": error}
-        for wanted, value, error in zip(plan.qs, release.value, release.rank_errors(0.05), strict=True)
+        {"q": wanted, "value": shown(value, cells, lower), "rank_error_95": error}
+        for wanted, value, error in zip(qs, release.value, release.rank_errors(0.05), strict=True)
     ]
-    print_result(result, as_json, *_lines(result["quantiles"], plan, release), in_words, spent)
-    if plot is not None:  # last: what was paid for is on the screen already
-        points = [(float(q), value) for q, value in zip(plan.qs, release.value, strict=True)]
-        _draw(plot, column, points, category)
+    print_result(result, as_json, *_lines(result["quantiles"], answer.plan, release), in_words, spent)
+    return list(zip(qs, release.value, strict=True))
 
 
-def _print_groups(
-    column: str,
-    by: str,
-    answers: GroupAnswers,
-    show: Callable[[Any], Any],
-    *,
-    as_json: bool,
-    delta: float | None,
-) -> None:
-    """Print the table, and exit with a status of its own if a group has no answer."""
+def _answered_by_group(question: _Question, grouped: GroupedQuantiles, by: str, source: ColumnSource) -> GroupAnswers:
+    """The answer of each group. Its values are shown as text."""
+    column = Column(source, **question.domain(source))
+    label = f"quantiles of {question.column} by {by}"
+    found = answer_groups(
+        grouped, column, question.counts, question.most_unreadable, lambda total: _paid(question.budget, total, label)
+    )
+    cells, lower = question.cells_of(source), question.bounds[0]
     groups = [
-        {**each, "quantiles": [{**row, "value": show(row["value"])} for row in each["quantiles"]]}
-        for each in answers.groups
+        {**each, "quantiles": [{**row, "value": shown(row["value"], cells, lower)} for row in each["quantiles"]]}
+        for each in found.groups
     ]
-    printed = replace(answers, groups=groups)
+    return replace(found, groups=groups)
+
+
+def _print_groups(question: _Question, by: str, answers: GroupAnswers, *, as_json: bool, delta: float | None) -> None:
+    """Print the table, and exit with a status of its own if a group has no answer."""
+    column, groups = question.column, answers.groups
     result: dict[str, Any] = {"column": column, "by": by, "groups": groups, "withheld": bool(answers.withheld)}
     result |= {"method": answers.method} | answers.guarantee.describe(delta=0.0 if delta is None else delta)
     if groups[0]["cells"] is None:
         result["condition"] = UNCOUNTED
     if answers.receipt is not None:
         result["receipt"] = _described(answers.receipt)
-    print_result(result, as_json, *group_table(by, printed), _spent(result, delta))
+    print_result(result, as_json, *group_table(by, answers), _spent(result, delta))
     if answers.withheld:
         names = ", ".join(map(str, answers.withheld))
         warn(
@@ -333,11 +414,12 @@ def _granularity(text: str | None, kind: str, cells: Declared) -> Any:
 
 
 @contextmanager
-def _paid(ledger: str | None, budget: str | None, guarantee: Guarantee, label: str) -> Iterator[Receipt | None]:
+def _paid(account: tuple[str, str] | None, guarantee: Guarantee, label: str) -> Iterator[Receipt | None]:
     """Reserve before the first row is read. A failure in between leaves the charge where it is."""
-    if ledger is None or budget is None:
+    if account is None:
         yield None
         return
+    ledger, budget = account
     with Ledger.open(ledger, create=False) as record:
         payment = Payment.open(guarantee, spender=record.budget(budget), label=label)
         yield payment.receipt

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dpselect.cli.computing import computing
+from dpselect.cli.described import base_of
 from dpselect.cli.options import print_result
 from dpselect.cli.terminal import warn
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics.digits import rounded_up
-from dpselect.privacy import Guarantee
+from dpselect.privacy import Adjacency
 from dpselect.version import __version__
 
 if TYPE_CHECKING:
@@ -42,11 +43,15 @@ def account_for_sweep(
     columns: str | None,
     settings: str | None,
     untrained: str | None,
-    base: Guarantee | None,
+    base: str | None,
+    adjacency: str,
     report: Path | None,
     as_json: bool,
 ) -> None:
     """Read a sweep, price it, print the verdict and write the page."""
+    if base is None and adjacency != Adjacency.ADD_OR_REMOVE_ONE:
+        raise ArgumentError("--sweep: DP-SGD is priced under add_or_remove_one")
+    one_run = None if base is None else base_of(base, adjacency=adjacency)
     from dpselect.integrations.sweeps.price import price_sweep
     from dpselect.integrations.sweeps.roles import parse_columns
 
@@ -54,7 +59,7 @@ def account_for_sweep(
     names = frozenset(name.strip() for name in (untrained or "").split(",") if name.strip())
     sweep = _read(source, part, form)
     with computing("the price"):
-        price = price_sweep(sweep, delta=delta, columns=given, known=known, untrained=names, base=base)
+        price = price_sweep(sweep, delta=delta, columns=given, known=known, untrained=names, base=one_run)
     if report is not None:
         _write(report, sweep_page(price))
     print_result(_described(price), as_json, *_lines(price))

@@ -37,37 +37,44 @@ def task_clashes(study: Study) -> Iterator[tuple[str, str]]:
 
 def design_clashes(study: Study) -> Iterator[tuple[str, str]]:
     """What does not go with one run, or with a search, key by key as `task_clashes` has it."""
-    kind, compared = study.search.kind, study.validation.data
+    kind = study.search.kind
     searched = [key for key, table in (("space", study.space), ("repetitions", study.repetitions)) if table]
-    chosen, refit = study.search.design != "auto", "refit" in study.model_fields_set
-    follows = refit or kind.follows
+    chosen, follows = study.search.design != "auto", kind.follows or "refit" in study.model_fields_set
     if "learner" in study.space and (follows or (kind.draws if chosen else "repetitions" in searched)):
         yield "space.learner", 'only a portfolio chooses among learners: take search.design = "portfolio"'
         return
-    if refit and chosen and not kind.follows:
-        yield "refit", 'goes with a search in two stages: leave it out, or take search.design = "two-stage"'
     if follows:
         yield from _followed(study)
     if kind.tries or (kind.draws and "learner" in study.space):
-        if "repetitions" in searched:
-            yield "repetitions", "a portfolio tries each candidate once: leave it out"
-        if compared in ("public", "training"):
-            yield "validation.data", 'a portfolio chooses by the rows that train it: "private" or "none"'
-        if study.privacy.noise_multiplier is not None:
-            yield "privacy.noise_multiplier", "a portfolio has a noise for each candidate: give epsilon"
+        yield from _tried(study)
         return
     if not kind.draws:
         for key in searched:
             yield key, 'goes with a search: leave it out, or take search.design = "one-stage"'
     elif not follows and (chosen or "repetitions" in searched) and "space" not in study.model_fields_set:
         yield "space", "needed for a search: the parameters that a run draws; without [repetitions] it is one run"
-    if "space" in searched and compared == "none":
+    yield from _compared(study, one_run=not searched and not (chosen and kind.draws))
+
+
+def _compared(study: Study, *, one_run: bool) -> Iterator[tuple[str, str]]:
+    if study.space and study.validation.data == "none":
         yield "validation.data", "a search compares runs: private, training or public"
-    if compared == "training" and not searched and not (chosen and kind.draws):
+    if one_run and study.validation.data == "training":
         yield "validation.data", 'of one run nothing is compared, and a figure needs rows aside: "private"'
 
 
+def _tried(study: Study) -> Iterator[tuple[str, str]]:
+    if study.repetitions:
+        yield "repetitions", "a portfolio tries each candidate once: leave it out"
+    if study.validation.data in ("public", "training"):
+        yield "validation.data", 'a portfolio chooses by the rows that train it: "private" or "none"'
+    if study.privacy.noise_multiplier is not None:
+        yield "privacy.noise_multiplier", "a portfolio has a noise for each candidate: give epsilon"
+
+
 def _followed(study: Study) -> Iterator[tuple[str, str]]:
+    if study.search.design != "auto" and not study.search.kind.follows:
+        yield "refit", 'goes with a search in two stages: leave it out, or take search.design = "two-stage"'
     if not study.space:
         yield "space", "needed for a search: the parameters that a run draws"
     if study.validation.release_score and "release_score" in study.validation.model_fields_set:

@@ -175,32 +175,49 @@ def _missing(
     only_winner_seen: bool,
 ) -> Iterator[str]:
     """Each condition for the best of a fixed number of independent runs that does not hold or is not shown."""
-    if not fixed_beforehand:
-        yield "no one declares that the number of runs was fixed before the first one (--fixed-beforehand)"
-    if not only_winner_seen:
-        yield "no one declares that nothing but the winner was seen (--only-winner-seen)"
-    if not all(trial.marked for trial in runs):
-        yield (
+    marked = all(trial.marked for trial in runs)
+    spaces = {tuple(sorted(trial.distributions.items())) for trial in runs}
+    problems = (
+        (
+            not fixed_beforehand,
+            "no one declares that the number of runs was fixed before the first one (--fixed-beforehand)",
+        ),
+        (not only_winner_seen, "no one declares that nothing but the winner was seen (--only-winner-seen)"),
+        (
+            not marked,
             "the storage does not show independent sampling without a pruner: Optuna records neither; "
-            "dpselect.integrations.optuna.IndependentSampler leaves a record"
-        )
-    elif any(trial.not_drawn for trial in runs):
-        yield "some parameters were not drawn by the independent sampler (enqueued or fixed)"
-    if any(trial.copied(study.name) for trial in runs):
-        yield "some runs were copied from another study: which others there were cannot be seen"
-    if any(trial.enqueued for trial in runs):
-        yield "some runs were enqueued with parameters that someone chose"
-    if any(trial.retried for trial in study.trials):
-        yield "runs were tried again after a failure, so their number depends on failures"
-    if any(trial.requeued for trial in study.trials):
-        yield "runs that had begun were put back into the queue, so their number depends on what became of them"
-    if any(trial.state != "COMPLETE" for trial in study.trials):
-        yield "not every run is complete: pruned, failed, unfinished or waiting runs make the number depend on outcomes"
-    if len({tuple(sorted(trial.distributions.items())) for trial in runs}) > 1:
-        yield "the search space is not the same in all runs: whether the data changed it cannot be seen"
-    if study.directions != 1:
-        yield "the study has several objectives, so more than one run can win"
-    if not equal:
-        yield "runs have, or could have had, different guarantees: their law is not known from those that occurred"
-    if planned is not None and planned != len(runs):
-        yield f"{planned} runs were planned and {len(runs)} began"
+            "dpselect.integrations.optuna.IndependentSampler leaves a record",
+        ),
+        (
+            marked and any(trial.not_drawn for trial in runs),
+            "some parameters were not drawn by the independent sampler (enqueued or fixed)",
+        ),
+        (
+            any(trial.copied(study.name) for trial in runs),
+            "some runs were copied from another study: which others there were cannot be seen",
+        ),
+        (any(trial.enqueued for trial in runs), "some runs were enqueued with parameters that someone chose"),
+        (
+            any(trial.retried for trial in study.trials),
+            "runs were tried again after a failure, so their number depends on failures",
+        ),
+        (
+            any(trial.requeued for trial in study.trials),
+            "runs that had begun were put back into the queue, so their number depends on what became of them",
+        ),
+        (
+            any(trial.state != "COMPLETE" for trial in study.trials),
+            "not every run is complete: pruned, failed, unfinished or waiting runs make the number depend on outcomes",
+        ),
+        (
+            len(spaces) > 1,
+            "the search space is not the same in all runs: whether the data changed it cannot be seen",
+        ),
+        (study.directions != 1, "the study has several objectives, so more than one run can win"),
+        (
+            not equal,
+            "runs have, or could have had, different guarantees: their law is not known from those that occurred",
+        ),
+        (planned not in (None, len(runs)), f"{planned} runs were planned and {len(runs)} began"),
+    )
+    return (problem for found, problem in problems if found)

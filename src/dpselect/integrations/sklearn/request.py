@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sklearn.base import is_classifier, is_regressor
@@ -18,7 +19,13 @@ from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.promises import promise_or_function
 from dpselect.searching.design import DESIGNS, design_names
 
-__all__ = ["request_of"]
+__all__ = ["expect_estimator", "request_of"]
+
+
+def expect_estimator(estimator: Any) -> None:
+    """Raise `ArgumentError` for a class and for anything without `fit`."""
+    if isinstance(estimator, type) or not has_method(estimator, "fit"):
+        raise ArgumentError("estimator must be an estimator object, as in PrivateSearchCV(DPSGDClassifier(), ...)")
 
 
 def request_of(search: Any, columns: int | None) -> Request:
@@ -28,28 +35,10 @@ def request_of(search: Any, columns: int | None) -> Request:
         raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(search.estimator).__name__}")
     if search.base is not None:
         promise_or_function("base", search.base, "from the estimator to one")
-    scores = named_scores(search.scoring, search.refit)
-    flag("release_score", search.release_score)
-    flag("constant_runs", search.constant_runs)
-    flag("resume", search.resume)
-    if scores is not None and not search.release_score:
-        raise ArgumentError(
-            "scoring names several scores: one decides, and the others are only figures of the run that wins, which "
-            "have a part of score_epsilon. Add release_score=True to see them, or name one score"
-        )
-    if not isinstance(search.rehearse, Shaped):
-        flag("rehearse", search.rehearse)
+    _check_flags(search)
+    scores = _several_scores(search)
     public = search.public_validation is not None
-    folds = None
-    if search.cv is not None:
-        if has_method(search.cv, "split"):
-            raise ArgumentError(
-                "cv must be a number of folds: a splitter that permutes, sorts or stratifies the rows puts a row "
-                "where other rows say, so that one row would move many"
-            )
-        folds = integer("cv", search.cv, at_least=2)
-        if public:
-            raise ArgumentError("cv and public_validation exclude each other: public rows score, no fold is needed")
+    folds = None if search.cv is None else _folds(search.cv, public=public)
     rows = 1
     if search.rows_per_group is not None:
         rows = integer("rows_per_group", search.rows_per_group, at_least=1, at_most=10_000)
@@ -62,11 +51,7 @@ def request_of(search: Any, columns: int | None) -> Request:
     if own_scores and search.release_score:
         raise ArgumentError("release_score: with validation_fraction=None it is of rows that trained, and too good")
     trained = 1.0 if public or one else 1.0 - share if folds is None else (folds - 1) / folds
-    nominal = search.nominal_rows
-    if nominal is not None:
-        nominal = number("nominal_rows", nominal, at_least=1.0)
-        if not number("delta", search.delta, rounding="down") < 1.0 / nominal:
-            raise ArgumentError(f"delta must be below one over nominal_rows, got {search.delta!r}")
+    nominal = None if search.nominal_rows is None else _nominal(search.nominal_rows, search.delta)
     return Request(
         estimator=search.estimator,
         space=search_space(search.param_distributions),
@@ -93,6 +78,43 @@ def request_of(search: Any, columns: int | None) -> Request:
         rows=rows,
         grouped=search.rows_per_group is not None,
     )
+
+
+def _check_flags(search: Any) -> None:
+    flag("release_score", search.release_score)
+    flag("constant_runs", search.constant_runs)
+    flag("resume", search.resume)
+    if not isinstance(search.rehearse, Shaped):
+        flag("rehearse", search.rehearse)
+
+
+def _several_scores(search: Any) -> Mapping[str, Any] | None:
+    scores = named_scores(search.scoring, search.refit)
+    if scores is not None and not search.release_score:
+        raise ArgumentError(
+            "scoring names several scores: one decides, and the others are only figures of the run that wins, which "
+            "have a part of score_epsilon. Add release_score=True to see them, or name one score"
+        )
+    return scores
+
+
+def _folds(cv: Any, *, public: bool) -> int:
+    if has_method(cv, "split"):
+        raise ArgumentError(
+            "cv must be a number of folds: a splitter that permutes, sorts or stratifies the rows puts a row "
+            "where other rows say, so that one row would move many"
+        )
+    folds = integer("cv", cv, at_least=2)
+    if public:
+        raise ArgumentError("cv and public_validation exclude each other: public rows score, no fold is needed")
+    return folds
+
+
+def _nominal(rows: Any, delta: Any) -> float:
+    nominal = number("nominal_rows", rows, at_least=1.0)
+    if not number("delta", delta, rounding="down") < 1.0 / nominal:
+        raise ArgumentError(f"delta must be below one over nominal_rows, got {delta!r}")
+    return nominal
 
 
 def _refuse_clashes(search: Any) -> None:

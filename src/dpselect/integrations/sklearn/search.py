@@ -23,11 +23,10 @@ from dpselect.integrations.sklearn.executors import executor_of
 from dpselect.integrations.sklearn.free_steps import refuse_too_many_rows, usable_rows
 from dpselect.integrations.sklearn.groups import GroupedRows, expect_groups, grouped_rows
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
-from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan, summary
 from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse, stand_ins
 from dpselect.integrations.sklearn.released_estimator import ReleasedEstimator
-from dpselect.integrations.sklearn.request import request_of
+from dpselect.integrations.sklearn.request import expect_estimator, request_of
 from dpselect.integrations.sklearn.rows import (
     nominal_rows,
     public_rows,
@@ -40,7 +39,7 @@ from dpselect.integrations.sklearn.scaling import refuse_unused_bounds, warn_if_
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring
 from dpselect.integrations.sklearn.several_scores import SeveralScores, scorings_of
 from dpselect.integrations.sklearn.spending import whole_price
-from dpselect.integrations.sklearn.split import parts_by, rows_to_parts
+from dpselect.integrations.sklearn.split import Part, parts_by, rows_to_parts
 from dpselect.integrations.sklearn.trial import SearchRun, TrialRows
 from dpselect.learners.rows import column_names, table_shape
 from dpselect.privacy import Adjacency, Guarantee, Spender
@@ -237,8 +236,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         does. Nothing is raised because of what the rows hold: a run that fails counts as the worst.
         """
         refuse_while_starting("PrivateSearchCV.fit")
-        if isinstance(self.estimator, type) or not has_method(self.estimator, "fit"):
-            raise ArgumentError("estimator must be an estimator object, as in PrivateSearchCV(DPSGDClassifier(), ...)")
+        expect_estimator(self.estimator)
         refuse_unused_bounds(self.scale, self.bounds)
         expect_groups(groups, self.rows_per_group)
         refuse_engines(X, y, groups, self.public_validation)
@@ -270,18 +268,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         tables = rehearsal_rows(X, classes, self.estimator, beside, public_like)
         own_entropy = draws_by_itself(self.estimator, request.space, settings, tables)
         settings = replace(settings, own_entropy=own_entropy)
-        scoring: Scoring | SeveralScores | PublicScores | None = None
-        if plan.portfolio is not None:
-            scoring = agreement_of(self.estimator, self.scoring, classes)
-        elif DESIGNS[self.design].draws:
-            scoring = scorings_of(
-                self.estimator,
-                request.scoring,
-                public=public,
-                noise=request.score_noise(plan.score_epsilon, adjacency),
-                rows=max(1.0, nominal * (1.0 if request.models is not None else self.validation_fraction or 1.0)),
-                classes=classes,
-            )
+        scoring = self._scoring_of(plan, request, nominal, public, classes)
         size = None
         if self.rehearse is not False:
             space = one_by_one(plan.candidates) if plan.candidates else request.space
@@ -298,21 +285,11 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         if plan.portfolio is not None and isinstance(scoring, Scoring):
             run = PortfolioRun(self.estimator, plan.candidates, settings, plan.portfolio, rows, scoring)
         else:
-            split: dict[str, Any] = {
-                "adjacency": adjacency,
-                "salt": self.name,
-                "fraction": None if request.public_scoring else self.validation_fraction,
-                "own_scores": request.own_scores,
-                "folds": request.folds,
-            }
             run = SearchRun(
                 estimator=self.estimator,
                 settings=settings,
                 rows=rows,
-                parts=parts_by(persons, **split)
-                if persons is not None
-                # what goes with a row may tell it apart
-                else rows_to_parts(X, labels.places, y=None if beside else y, **split),
+                parts=self._parts_of(given, request, adjacency),
                 scoring=scoring,
                 shows_sums=not public and self.release_score and (proved or isinstance(scoring, SeveralScores)),
             )
@@ -325,6 +302,37 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         elif isinstance(scoring, PublicScores) and self.multimetric_ and result.value is not None:
             self.best_scores_ = scoring.all(result.value)
         return self
+
+    def _scoring_of(
+        self, plan: SearchPlan, request: Request, nominal: float, public: Any, classes: NDArray[Any] | None
+    ) -> Scoring | SeveralScores | PublicScores | None:
+        """The score of a run: of rows with noise, of public rows, or the agreement of a portfolio."""
+        if plan.portfolio is not None:
+            return agreement_of(self.estimator, self.scoring, classes)
+        if not DESIGNS[self.design].draws:
+            return None
+        return scorings_of(
+            self.estimator,
+            request.scoring,
+            public=public,
+            noise=request.score_noise(plan.score_epsilon, plan.guarantee.adjacency),
+            rows=max(1.0, nominal * (1.0 if request.models is not None else self.validation_fraction or 1.0)),
+            classes=classes,
+        )
+
+    def _parts_of(self, given: GroupedRows, request: Request, adjacency: Adjacency) -> Sequence[Part]:
+        """The rows that train and those that score: by person, or by the content of each row."""
+        split: dict[str, Any] = {
+            "adjacency": adjacency,
+            "salt": self.name,
+            "fraction": None if request.public_scoring else self.validation_fraction,
+            "own_scores": request.own_scores,
+            "folds": request.folds,
+        }
+        if given.persons is not None:
+            return parts_by(given.persons, **split)
+        # what goes with a row may tell it apart
+        return rows_to_parts(given.X, given.labels.places, y=None if given.beside else given.y, **split)
 
     def _fit_scaled(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
         """Search with the declared scale in front of the learner, and take over what was found."""

@@ -90,14 +90,18 @@ class Column(CellKeys):
             raise ValueError('kind = "category" goes with categories')
         if (self.bounds is None) == (self.categories is None):
             raise ValueError('give exactly one of bounds and categories, or kind = "text"')
-        if self.categories is not None:
-            if not differ(self.categories, self.declared):
-                raise ValueError("categories must differ; 1, 1.0, '1' and true are the same")
-            if self.kind not in ("number", "category") or (self.scale, self.within) != ("linear", None):
-                raise ValueError('kind (but for "category"), scale and within go with bounds')
-            if self.missing is not None and self.missing != INDICATOR and self._filled is None:
-                raise ValueError(f'missing must be one of the categories or "{INDICATOR}"')
-            return self
+        return self._consistent_numbers() if self.categories is None else self._consistent_categories(self.categories)
+
+    def _consistent_categories(self, categories: tuple[Scalar, ...]) -> Column:
+        if not differ(categories, self.declared):
+            raise ValueError("categories must differ; 1, 1.0, '1' and true are the same")
+        if self.kind not in ("number", "category") or (self.scale, self.within) != ("linear", None):
+            raise ValueError('kind (but for "category"), scale and within go with bounds')
+        if self.missing is not None and self.missing != INDICATOR and self._filled is None:
+            raise ValueError(f'missing must be one of the categories or "{INDICATOR}"')
+        return self
+
+    def _consistent_numbers(self) -> Column:
         if self.other:
             raise ValueError("other goes with categories")
         if self.within is not None and not self.private:

@@ -40,13 +40,18 @@ def _rows(found: Any) -> list[dict[str, Scalar]] | None:
     for name in ("runs", "data"):
         if set(found) == {name}:
             return _rows(found[name])
-    columns = list(found.values())
-    if columns and all(isinstance(column, list) for column in columns) and len({len(c) for c in columns}) == 1:
-        return [
-            dict(flat_values({name: column[at] for name, column in found.items()})) for at in range(len(columns[0]))
-        ]
-    if columns and all(isinstance(column, Mapping) for column in columns):
-        keys = dict.fromkeys(key for column in columns for key in column)
-        if all(list(column) == list(keys) for column in columns):
-            return [dict(flat_values({name: column[key] for name, column in found.items()})) for key in keys]
-    return None
+    keys = _row_keys(list(found.values()))
+    if keys is None:
+        return None
+    return [dict(flat_values({name: column[key] for name, column in found.items()})) for key in keys]
+
+
+def _row_keys(columns: list[Any]) -> list[Any] | None:
+    """The positions or keys of the rows in columns that all have the same ones, or None if these are no columns."""
+    if columns and all(isinstance(column, list) for column in columns):
+        every = [list(range(len(column))) for column in columns]
+    elif columns and all(isinstance(column, Mapping) for column in columns):
+        every = [list(column) for column in columns]
+    else:
+        return None
+    return every[0] if all(keys == every[0] for keys in every) else None
