@@ -18,7 +18,7 @@ from dpselect.testing.executor_contract import (
     one_trial_of,
     tuned,
 )
-from dpselect.tuning import InlineExecutor
+from dpselect.tuning import InlineExecutor, ProcessExecutor
 
 ORDER = "test_every_trial_comes_back_once_and_is_what_its_key_makes_of_it"
 
@@ -67,6 +67,10 @@ def loses_one(session, trials):
 
 def test_the_executor_of_this_process_keeps_the_order():
     getattr(ExecutorContract(), ORDER)(InlineExecutor())
+
+
+def test_draws_from_other_states_are_seeded_in_a_process_of_their_own():
+    ExecutorContract().test_draws_from_other_states_are_those_of_this_process(ProcessExecutor(workers=1))
 
 
 @pytest.mark.parametrize("spoil", [forgets_those_added_later, answers_twice, draws_with_another_key, loses_one])

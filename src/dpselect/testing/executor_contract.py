@@ -13,12 +13,15 @@ With pytest, subclass and give an executor whose workers share this machine's fi
 from __future__ import annotations
 
 import os
+import random as stdlib_random
 import sys
 import warnings
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dpselect.errors import StudyError
 from dpselect.privacy import pure_dp
@@ -50,6 +53,11 @@ def talkative(params: Mapping[str, Any], random: RandomSource) -> tuple[float, f
     if params["x"] < 0.3:
         raise ValueError("secret")
     return noisy(params, random)
+
+
+def drawing(params: Mapping[str, Any], random: RandomSource) -> tuple[float, tuple[float, float]]:
+    """A trial that draws from the states of NumPy and Python as well, as a network's function may."""
+    return noisy(params, random)[0], (float(np.random.rand()), stdlib_random.random())  # noqa: NPY002
 
 
 def surroundings(params: Mapping[str, Any], random: RandomSource) -> tuple[float, str]:
@@ -158,6 +166,11 @@ class ExecutorContract:
         for index, candidate in found.items():
             assert candidate == perform(job, index, keys[index])
         assert [outcome.candidate for outcome in again] == [found[0]]
+
+    def test_draws_from_other_states_are_those_of_this_process(self, executor: Executor) -> None:
+        """NumPy's and Python's: a trial seeds them, and leaves them as they were."""
+        expected, other = (tuned(drawing, InlineExecutor(), key).value for key in (7, 8))
+        assert tuned(drawing, executor, 7).value == expected != other
 
     def test_a_trial_whose_worker_dies_is_run_again(self, executor: Executor, tmp_path: Path) -> None:
         """With its own key, so that it can still win. The others do not notice."""

@@ -32,6 +32,7 @@ from dpselect.searching.stages import SHARE, FirstStage, TwoStages
 from dpselect.selection.rehearsal import Rehearsal, check_function
 from dpselect.tuning.limits import Limits, counting
 from dpselect.tuning.options import Execution, SearchRequest, SearchStore, TuneResult
+from dpselect.tuning.other_draws import seeded_draws
 from dpselect.tuning.rehearsal import rehearse_objective
 from dpselect.tuning.space import Categorical, Space
 from dpselect.tuning.trial import Objective, SharedRelease, TrialOutput, TwoStageObjective, decode_value, encode_value
@@ -305,7 +306,9 @@ def _at(objective: NoisyRun, noise: float, stream: str | None, params: dict[str,
 
 def _last_run(last: NoisyRun, scored: bool, noise: float, params: Mapping[str, Any], key: bytes) -> Any:
     """The value that these parameters and this key give, the same at every call."""
-    found = last(dict(params), keyed_source(key), noise)
+    source = keyed_source(key)
+    with seeded_draws(source):
+        found = last(dict(params), source, noise)
     if scored:
         _, found = found
     return found

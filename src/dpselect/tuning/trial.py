@@ -20,6 +20,7 @@ from dpselect.privacy.promises import hold_promises
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning.limits import Limits, counting
 from dpselect.tuning.machine import Candidate
+from dpselect.tuning.other_draws import seeded_draws
 from dpselect.tuning.space import Space
 
 if TYPE_CHECKING:  # a type checker has it, whether it is installed or not
@@ -165,7 +166,7 @@ def attempt(job: Job, index: int, key: bytes) -> Candidate | None:
     tag = source.spawn("tie").bytes(TAG_BYTES)
 
     def run() -> Candidate | None:
-        with counting(job.limits):
+        with counting(job.limits), seeded_draws(source):
             score, value = job.objective(params, source.spawn("objective"))
         if isinstance(score, (str, bytes, bytearray)):
             return None
