@@ -1,8 +1,8 @@
 """The random states of NumPy and Python within a trial: seeded from the trial's key, and restored afterwards.
 
-A network's function may draw its first weights from `numpy.random`. An estimator without `random_state` draws its splits
-there. A trial that is run again, anywhere, then gives the same release. These generators can be predicted. No noise may
-come from them, and no guarantee rests on them.
+A network's function may draw its first weights from `numpy.random`. An estimator without `random_state` may draw its
+splits there. A trial that is run again, anywhere, then gives the same release. These generators can be predicted. No
+noise may come from them, and no guarantee rests on them.
 """
 
 from __future__ import annotations
