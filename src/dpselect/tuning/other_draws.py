@@ -14,6 +14,7 @@ from functools import cache
 from typing import Final
 
 import numpy as np
+from numpy.random.mtrand import get_bit_generator, set_bit_generator
 
 from dpselect.privacy.boundary import SharedPatch
 from dpselect.randomness import RandomSource
@@ -28,11 +29,11 @@ def _generator() -> np.random.BitGenerator:
 
 
 def _keep() -> Callable[[], None]:
-    numpys, pythons = np.random.get_bit_generator(), random.getstate()
-    np.random.set_bit_generator(_generator())
+    numpys, pythons = get_bit_generator(), random.getstate()
+    set_bit_generator(_generator())
 
     def restore() -> None:
-        np.random.set_bit_generator(numpys)
+        set_bit_generator(numpys)
         random.setstate(pythons)
 
     return restore
