@@ -39,6 +39,8 @@ html_theme = "furo"
 html_title = f"dpselect {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
+html_theme_options = {"top_of_page_buttons": []}
 templates_path = ["templates"]
 html_sidebars = {
     "**": [

@@ -1,6 +1,12 @@
-"""Pages in Chromium without a window: what they say on the console, how wide they are, how they look."""
+"""Pages in Chromium without a window: what they say on the console, how wide they are, how they look, what axe finds.
 
+DPSELECT_TEST_AXE names the file axe.min.js of the package axe-core, which lists barriers for people with disabilities.
+"""
+
+import html
 import http.server
+import json
+import os
 import re
 import shutil
 import struct
@@ -8,6 +14,7 @@ import subprocess
 import threading
 import zlib
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +33,30 @@ frame.onload = () => {
 frame.src = location.search.slice(1) + ".html";
 </script>"""
 """As narrow as no window without a screen is: /phone.html?NAME shows NAME.html."""
+
+AXE = os.environ.get("DPSELECT_TEST_AXE")
+needs_axe = pytest.mark.skipif(not AXE, reason="needs DPSELECT_TEST_AXE, the file axe.min.js")
+MEDIA = ("light", "dark", "phone", "print")
+AUDIT = """<script src="/axe.min.js"></script><script>
+addEventListener("load", async () => {
+  const media = location.search.slice("?axe=".length);
+  if (media === "print") for (const sheet of document.styleSheets) for (const each of [sheet, ...sheet.cssRules]) {
+    const list = each.media && each.media.mediaText;
+    if (list && /print/.test(list)) each.media.mediaText = "all";
+    else if (list && /screen/.test(list)) each.media.mediaText = "not all";
+  }
+  const found = await axe.run(document, {resultTypes: ["violations"]});
+  const lines = found.violations.flatMap(({id, nodes}) => nodes.map((node) => `${id}: ${node.target} ${node.html}`));
+  const shown = parent.document.body.appendChild(parent.document.createElement("pre"));
+  shown.id = "axe-found";
+  shown.textContent = JSON.stringify(lines);
+});
+</script>"""
+"""Runs axe on the page that it stands in, on paper as the print styles have it, and writes what it found."""
+FRAME = """<!doctype html><title>frame</title><body style="margin: 0">
+<iframe style="width: 375px; height: 800px; border: 0"></iframe><script>
+document.querySelector("iframe").src = location.search.slice(1);
+</script>"""
 
 
 def browse(tmp_path, *arguments):
@@ -51,6 +82,26 @@ def served(folder):
         def __init__(self, *arguments):
             super().__init__(*arguments, directory=str(folder))
 
+        def do_GET(self):
+            path, _, query = self.path.partition("?")
+            if path == "/axe.min.js":
+                self.reply(Path(AXE).read_bytes(), "text/javascript")
+            elif path == "/axe-frame.html":
+                self.reply(FRAME.encode(), "text/html")
+            elif query.startswith("axe="):
+                text = Path(self.translate_path(path)).read_text(encoding="utf-8")
+                text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+                self.reply(text.replace("</body>", f"{AUDIT}</body>").encode(), "text/html; charset=utf-8")
+            else:
+                super().do_GET()
+
+        def reply(self, body, kind):
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
         def end_headers(self):
             if self.path.endswith("?sandbox"):
                 self.send_header("Content-Security-Policy", "sandbox")
@@ -72,6 +123,17 @@ def fits_a_phone(tmp_path, where, name):
     assert found is not None
     assert int(found[2]) == 375
     return int(found[1]) <= 375
+
+
+def barriers(tmp_path, where, name, media):
+    """What axe finds on a page of a served folder, one line for each element; `media` is one of `MEDIA`."""
+    page = f"/{name}.html?axe={media}"
+    address = f"{where}/axe-frame.html?{page}" if media == "phone" else f"{where}{page}"
+    scheme = f"--blink-settings=preferredColorScheme={0 if media == 'dark' else 1}"
+    text, _ = browse(tmp_path, scheme, "--window-size=1280,1600", "--virtual-time-budget=60000", "--dump-dom", address)
+    found = re.search(r'<pre id="axe-found">(.*?)</pre>', text, flags=re.S)
+    assert found is not None, text[-2000:]
+    return json.loads(html.unescape(found[1]))
 
 
 def pixels(path):

@@ -11,13 +11,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.browsing import NEEDS_CHROMIUM, PHONE, browse, corner, fits_a_phone, pixels, served
+from tests.browsing import (
+    MEDIA,
+    NEEDS_CHROMIUM,
+    PHONE,
+    barriers,
+    browse,
+    corner,
+    fits_a_phone,
+    needs_axe,
+    pixels,
+    served,
+)
 
 SITE = os.environ.get("DPSELECT_TEST_SITE")
 pytestmark = [*NEEDS_CHROMIUM, pytest.mark.skipif(not SITE, reason="needs DPSELECT_TEST_SITE, a built documentation")]
 PAGES = (
     "index", "tutorials/tutorial", "how-to/gallery", "reference/study-file", "reference/glossary", "reference/theorems",
     "evidence/better-models", "api/tuning", "theory/optimal-selection", "theory/sparse-vector",
+)  # fmt: skip
+
+AUDITED = (
+    "index", "tutorials/quickstart", "how-to/gallery", "reference/study-file", "evidence/better-models", "api/tuning",
 )  # fmt: skip
 
 
@@ -43,6 +58,14 @@ def test_a_page_is_drawn_in_silence_and_fits_a_phone(site, tmp_path, name):
     assert all(path.startswith("/") for path in asked)
     assert fits_a_phone(tmp_path, where, name)
     browse(tmp_path, "--window-size=375,800", f"--screenshot={tmp_path / 'phone.png'}", f"{where}/phone.html?{name}")
+
+
+@needs_axe
+@pytest.mark.parametrize("media", MEDIA)
+@pytest.mark.parametrize("name", AUDITED)
+def test_axe_finds_no_barrier(site, tmp_path, name, media):
+    where, _ = site
+    assert barriers(tmp_path, where, name, media) == []
 
 
 def test_a_dark_screen_gets_a_dark_site(site, tmp_path):

@@ -7,7 +7,18 @@ import re
 
 import pytest
 
-from tests.browsing import NEEDS_CHROMIUM, PHONE, browse, corner, fits_a_phone, pixels, served
+from tests.browsing import (
+    MEDIA,
+    NEEDS_CHROMIUM,
+    PHONE,
+    barriers,
+    browse,
+    corner,
+    fits_a_phone,
+    needs_axe,
+    pixels,
+    served,
+)
 from tests.report.pages import BUDGET, FACTS, page, released
 
 pytestmark = NEEDS_CHROMIUM
@@ -40,6 +51,7 @@ def server(tmp_path_factory):
     loud = (
         '<script>console.error("LOUD"); document.title = "ran"; document.write("written")</script><img src="/more.png">'
     )
+    (folder / "pale.html").write_text("<!doctype html><p style='color: #bbb'>pale</body>")
     (folder / "loud.html").write_text(f"<!doctype html><title>quiet</title>{loud}")
     with served(folder) as running:
         yield running
@@ -107,3 +119,18 @@ def test_a_dark_screen_gets_a_dark_page(server, tmp_path):
         shades.append(corner(shot))
     assert min(shades[0]) > 200
     assert max(shades[1]) < 60
+
+
+@needs_axe
+@pytest.mark.parametrize("media", MEDIA)
+@pytest.mark.parametrize("name", ["report", "full"])
+def test_axe_finds_no_barrier(server, tmp_path, name, media):
+    where, _ = server
+    assert barriers(tmp_path, where, name, media) == []
+
+
+@needs_axe
+@pytest.mark.parametrize("media", ["light", "phone"])
+def test_axe_would_find_one(server, tmp_path, media):
+    where, _ = server
+    assert any(line.startswith("color-contrast") for line in barriers(tmp_path, where, "pale", media))

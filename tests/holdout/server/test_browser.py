@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.browsing import NEEDS_CHROMIUM, browse, pixels
+from tests.browsing import MEDIA, NEEDS_CHROMIUM, barriers, browse, needs_axe, pixels, served as site_of
 from tests.holdout.server.serving import invited, make_gate, make_holdout, served
 
 pytest.importorskip("starlette")
@@ -73,3 +73,21 @@ def test_the_page_is_drawn_by_the_server_alone(world, tmp_path):
     asked = server.lines.read_text().splitlines()[before:]
     assert {" ".join(line.split()[3:]) for line in asked} <= {"GET /boards/{board} 200", "GET - 404"}  # the icon
     assert pixels(shot)[0] == 500
+
+
+@pytest.fixture(scope="module")
+def copies(world, tmp_path_factory):
+    """The pages as files, so that axe can be added to them."""
+    server, gate = world
+    folder = tmp_path_factory.mktemp("copies")
+    for name, path in {"index": "/", "pets": "/boards/pets", "gate": f"/boards/{gate}"}.items():
+        (folder / f"{name}.html").write_bytes(server.ask("GET", path)[2])
+    with site_of(folder) as (where, _):
+        yield where
+
+
+@needs_axe
+@pytest.mark.parametrize("media", MEDIA)
+@pytest.mark.parametrize("name", ["index", "pets", "gate"])
+def test_axe_finds_no_barrier(copies, tmp_path, name, media):
+    assert barriers(tmp_path, copies, name, media) == []
