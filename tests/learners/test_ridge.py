@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 
@@ -11,7 +12,10 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from dpselect.errors import ArgumentError
 from dpselect.learners import PrivateRidge, PrivateRidgeClassifier
+from dpselect.learners.fixed_point import STEP
+from dpselect.learners.rows import targets_of, unit_rows
 from dpselect.learners.scikit_learn_checks import EXPECTED_FAILED_CHECKS, EXPECTED_FAILED_REGRESSOR_CHECKS
+from dpselect.learners.sufficient_statistics import RowSums
 from dpselect.privacy import gaussian
 from dpselect.randomness import keyed_source
 
@@ -108,3 +112,50 @@ def test_only_the_listed_conventions_of_scikit_learn_are_broken(model, expected)
         results = check_estimator(model, expected_failed_checks=expected, on_fail=None, on_skip=None)
     assert [r["check_name"] for r in results if r["status"] == "failed"] == []
     assert sum(r["status"] == "passed" for r in results) > 35
+
+
+# sums over rows in place of the rows
+
+
+def sums_of(X, t, row_norm, step=STEP):
+    z = (unit_rows(X, row_norm, intercept=0.0) / STEP).astype(np.int64)
+    t = np.rint(t / step).astype(np.int64)
+    return RowSums(row_norm, len(z), z.sum(axis=0), z.T @ z, t.sum(axis=0), z.T @ t)
+
+
+@pytest.mark.parametrize("intercept", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("adjacency", ["add_or_remove_one", "replace_one"])
+def test_sums_give_the_weights_of_their_rows_to_the_bit(intercept, adjacency):
+    random = np.random.default_rng(4)
+    X, y = random.normal(size=(300, 4)), random.normal(size=300)
+    shared = {"noise_multiplier": 2.0, "intercept_scale": intercept, "row_norm": 2.0, "adjacency": adjacency}
+    model = PrivateRidge(label_bounds=(-1, 3), **shared)
+    parts = [sums_of(X[p], targets_of(y[p], len(y[p]), (-1, 3))[:, None], 2.0) for p in (slice(0, 99), slice(99, None))]
+    of_rows = model.set_params(random=keyed_source(5)).fit(X, y)
+    wanted, guarantee = of_rows.weights_[0], of_rows.guarantee_
+    of_sums = model.set_params(random=keyed_source(5)).fit_sums(parts[0] + parts[1])
+    assert np.array_equal(of_sums.weights_[0], wanted)
+    assert of_sums.guarantee_.epsilon(delta=1e-6) == guarantee.epsilon(delta=1e-6)
+    assert np.array_equal(
+        of_sums.predict(X), PrivateRidge(label_bounds=(-1, 3), random=keyed_source(5), **shared).fit(X, y).predict(X)
+    )
+
+    labels = np.where(y > 0, "b", np.where(y > -1, "a", "c"))
+    classifier = PrivateRidgeClassifier(classes=["a", "b", "c"], **shared)
+    wanted = classifier.set_params(random=keyed_source(5)).fit(X, labels).weights_[0]
+    targets = 3.0 * (labels[:, None] == ["a", "b", "c"]) - 1.0
+    found = classifier.set_params(random=keyed_source(5)).fit_sums(sums_of(X, targets, 2.0, 1.0))
+    assert np.array_equal(found.weights_[0], wanted)
+    assert set(found.predict(X)) <= {"a", "b", "c"}
+
+
+def test_sums_that_do_not_fit_are_refused():
+    sums = sums_of(np.ones((3, 2)), np.zeros((3, 2)), 1.0, 1.0)
+    with pytest.raises(ArgumentError, match=r"row_norm must be 1\.0"):
+        PrivateRidgeClassifier(classes=[0, 1], row_norm=2.0).fit_sums(sums)
+    with pytest.raises(ArgumentError, match="classes must be given"):
+        PrivateRidgeClassifier().fit_sums(sums)
+    with pytest.raises(ArgumentError, match="a target for each"):
+        PrivateRidgeClassifier(classes=[0, 1, 2]).fit_sums(sums)
+    with pytest.raises(ArgumentError, match="at most"):
+        PrivateRidgeClassifier(classes=[0, 1]).fit_sums(dataclasses.replace(sums, count=2**28))

@@ -14,6 +14,7 @@ from dpselect.errors import ArgumentError, number
 from dpselect.learners.fixed_point import STEP, truncate
 from dpselect.learners.learner import Classifier, OneGaussian, Regressor
 from dpselect.learners.rows import (
+    MOST_ROWS,
     class_numbers,
     labels_of,
     public_bounds,
@@ -22,7 +23,7 @@ from dpselect.learners.rows import (
     targets_of,
     unit_rows,
 )
-from dpselect.learners.sufficient_statistics import SufficientStatistics, solve
+from dpselect.learners.sufficient_statistics import RowSums, SufficientStatistics, solve
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency
 from dpselect.privacy.adjacency import parse_adjacency
@@ -66,9 +67,20 @@ class _Ridge(OneGaussian):
         return count, columns
 
     def _weights(self, release: SufficientStatistics, rows: Array, targets: Array, random: RandomSource) -> Array:
-        columns = rows.shape[1]
-        gram, moments = release.release(rows, targets, random)
-        return solve(gram, moments, float(self.floor) * release.gram_deviation * math.sqrt(2.0 * columns))
+        return self._solved(release, *release.release(rows, targets, random))
+
+    def _weights_of_sums(self, release: SufficientStatistics, sums: RowSums, random: RandomSource) -> Array:
+        """The weights that `fit` gives for the rows of these sums. Raises `ArgumentError` for another `row_norm`."""
+        if sums.row_norm != float(self.row_norm):
+            raise ArgumentError(f"row_norm must be {sums.row_norm}, by which the rows of the sums were divided")
+        if sums.count > MOST_ROWS:
+            raise ArgumentError(f"the sums must be of at most {MOST_ROWS} rows")
+        self._prepare(np.zeros((0, len(sums.totals))))
+        gram, moments = sums.with_constant(int(truncate(np.array(self._intercept)) / STEP))
+        return self._solved(release, *release.release_sums(gram, moments, random))
+
+    def _solved(self, release: SufficientStatistics, gram: Array, moments: Array) -> Array:
+        return solve(gram, moments, float(self.floor) * release.gram_deviation * math.sqrt(2.0 * len(gram)))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -122,6 +134,14 @@ class RidgeRegression(_Ridge, Regressor):
         known = ~np.isnan(targets)
         rows = unit_rows(X, float(self.row_norm), intercept=self._intercept)[known]
         self.weights_ = (self._weights(release, rows, targets[known, None], random),)
+        self._bounds, self.guarantee_ = bounds, guarantee
+        return self
+
+    def fit_sums(self, sums: RowSums) -> Self:
+        """The same from the exact sums over the rows and their targets, to the bit for the same source."""
+        guarantee, release = self.guarantee(), self._release(1.0, STEP)
+        bounds, random = public_bounds(self.label_bounds), resolve(self.random)
+        self.weights_ = (self._weights_of_sums(release, sums, random),)
         self._bounds, self.guarantee_ = bounds, guarantee
         return self
 
@@ -190,7 +210,25 @@ class RidgeClassification(_Ridge, Classifier):
             roots = np.sqrt(weights[numbers[known], None])
             step = STEP * 2.0 ** max(0, math.ceil(math.log2(len(classes) / _EXACT_CLASSES)))
             rows, targets = truncate(rows * roots), truncate(targets * roots, step)
-        release = self._release(math.sqrt(max(len(classes) * (len(classes) - 1), 1)), step)
-        self.weights_ = (self._weights(release, rows, targets, random),)
+        self.weights_ = (self._weights(self._release_for(classes, step), rows, targets, random),)
         self.classes_, self.guarantee_ = classes, guarantee
         return self
+
+    def fit_sums(self, sums: RowSums) -> Self:
+        """The same from the exact sums over the rows and their targets, to the bit for the same source.
+
+        A target is the number of classes less 1 for the class of a row and -1 for others. There must be `classes`, and
+        no `class_weights`. Raises `ArgumentError` otherwise.
+        """
+        guarantee, random = self.guarantee(), resolve(self.random)
+        if self.classes is None or self.class_weights is not None:
+            raise ArgumentError("classes must be given, and class_weights not, for sums over rows")
+        classes = public_classes(self.classes, None)
+        if sums.moments.shape[1:] != classes.shape or len(classes) > _MOST_CLASSES:
+            raise ArgumentError(f"the sums must have a target for each of at most {_MOST_CLASSES} classes")
+        self.weights_ = (self._weights_of_sums(self._release_for(classes, 1.0), sums, random),)
+        self.classes_, self.guarantee_ = classes, guarantee
+        return self
+
+    def _release_for(self, classes: NDArray[Any], step: float) -> SufficientStatistics:
+        return self._release(math.sqrt(max(len(classes) * (len(classes) - 1), 1)), step)

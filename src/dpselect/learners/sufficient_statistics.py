@@ -38,11 +38,54 @@ from dpselect.mechanisms.grid import gaussian_steps
 from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
 
-__all__ = ["SufficientStatistics", "gram_deviation", "joint_share", "noisy_gram", "solve"]
+__all__ = ["RowSums", "SufficientStatistics", "gram_deviation", "joint_share", "noisy_gram", "solve"]
 
 _CHUNK: Final = 2**15
 _UP: Final = 1.0 + 2.0**-48
 _GRAM_STEP: Final = STEP * STEP
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RowSums:
+    """The exact sums over some rows z without their constant, and their targets t, as integers of grid steps.
+
+    A database may compute them, since no rounding depends on the order of the rows.
+
+    Attributes:
+        row_norm: rows were divided by it and scaled into the unit ball.
+        count: the number of rows.
+        totals: sum of z in `STEP`, shape (columns,).
+        gram: sum of z z' in squares of `STEP`, shape (columns, columns).
+        targets: sum of t in target steps, shape (targets,).
+        moments: sum of z t' in products of both steps, shape (columns, targets).
+    """
+
+    row_norm: float
+    count: int
+    totals: Integers
+    gram: Integers
+    targets: Integers
+    moments: Integers
+
+    def __add__(self, other: RowSums) -> RowSums:
+        """The sums over the rows of both, divided by the same norm."""
+        return RowSums(
+            self.row_norm,
+            self.count + other.count,
+            self.totals + other.totals,
+            self.gram + other.gram,
+            self.targets + other.targets,
+            self.moments + other.moments,
+        )
+
+    def with_constant(self, steps: int) -> tuple[Integers, Integers]:
+        """The gram and the moments of the rows with a constant of so many steps appended, none if it is 0."""
+        if not steps:
+            return self.gram, self.moments
+        side = steps * self.totals[:, None]
+        corner = np.array([[steps * steps * self.count]], dtype=np.int64)
+        return np.block([[self.gram, side], [side.T, corner]]), np.vstack([self.moments, steps * self.targets])
 
 
 @dataclass(frozen=True)
@@ -89,15 +132,20 @@ class SufficientStatistics:
         (rows, targets), all within their norms: you must ensure this.
         """
         columns, outputs = rows.shape[1], targets.shape[1]
-        # the noise of T must be many steps wide: where its terms are coarse, the grid is finer than they are
-        moment_step = STEP * self.target_step * (2.0**-12 if self.target_step == 1.0 else 1.0)
-        gram = noisy_gram(rows, self.gram_deviation, random)
-        moments = np.zeros((columns, outputs), dtype=np.int64)
+        moments, step = np.zeros((columns, outputs), dtype=np.int64), STEP * self.target_step
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
-            moments += ((rows[part].T @ targets[part]) / moment_step).astype(np.int64)
-        moments += gaussian_steps(self.moment_deviation / moment_step, moments.shape, random)
-        return gram, np.asarray(moments * moment_step)
+            moments += ((rows[part].T @ targets[part]) / step).astype(np.int64)
+        return self.release_sums(_exact_gram(rows), moments, random)
+
+    def release_sums(self, gram: Integers, moments: Integers, random: RandomSource) -> tuple[Array, Array]:
+        """The same from the exact sums over such rows, in steps of the grids (see `RowSums`)."""
+        # the noise of T must be many steps wide: where its terms are coarse, the grid is finer than they are
+        finer = 2**12 if self.target_step == 1.0 else 1
+        step = STEP * self.target_step / finer
+        noisy = _noisy(gram, self.gram_deviation, random)
+        noise = gaussian_steps(self.moment_deviation / step, moments.shape, random)
+        return noisy, np.asarray((moments * finer + noise) * step)
 
 
 def joint_share(share: float) -> float:
@@ -129,11 +177,19 @@ def noisy_gram(rows: NDArray[np.floating], deviation: float, random: RandomSourc
 
     `rows`, shape (rows, columns), are multiples of `STEP`, in any precision. The result has shape (columns, columns).
     """
-    columns = rows.shape[1]
-    gram = np.zeros((columns, columns), dtype=np.int64)
+    return _noisy(_exact_gram(rows), deviation, random)
+
+
+def _exact_gram(rows: NDArray[np.floating]) -> Integers:
+    gram = np.zeros((rows.shape[1], rows.shape[1]), dtype=np.int64)
     for start in range(0, len(rows), _CHUNK):
         part = rows[start : start + _CHUNK].astype(np.float64, copy=False)
         gram += ((part.T @ part) / _GRAM_STEP).astype(np.int64)
+    return gram
+
+
+def _noisy(gram: Integers, deviation: float, random: RandomSource) -> Array:
+    columns = len(gram)
     above = np.triu_indices(columns, 1)
     noise = np.zeros_like(gram)
     noise[above] = gaussian_steps(deviation / math.sqrt(2.0) * _UP / _GRAM_STEP, len(above[0]), random)

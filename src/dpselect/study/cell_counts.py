@@ -42,6 +42,8 @@ _FAILURE: Final = 0.05
 _LEAST: Final = 2.0**-20
 _MOST: Final = 2**40
 """Rows: with more noise than that there is nothing to learn from a count."""
+Rows = NDArray[np.int64] | None
+"""How many rows have each cell. None for one each."""
 
 
 @dataclass(frozen=True)
@@ -165,8 +167,8 @@ def _moved(columns: int, adjacency: Adjacency) -> int:
     return columns * (1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2)
 
 
-def column_fates(name: str, column: Column, cells: Any) -> NDArray[np.int64]:
-    """The counts of a feature, each cell's fate by itself.
+def column_fates(name: str, column: Column, cells: Any, rows: Rows = None) -> NDArray[np.int64]:
+    """The counts of a feature, each cell's fate by itself. Of categories a cell may be in so many `rows`.
 
     If a column's bounds are private, the counts are those of the range that holds the bounds: see `with_bounds`. Raises
     what `Column.encode` does.
@@ -175,7 +177,7 @@ def column_fates(name: str, column: Column, cells: Any) -> NDArray[np.int64]:
     if column.kind == TEXT:
         return tally(text_fates(cells, np.array([-declared.is_missing(cell) for cell in cells]), lambda _: True))
     if column.categories is not None:
-        counts = _category_counts(cells, column.categories, declared)
+        counts = _category_counts(cells, column.categories, declared, rows)
         if column.other:  # for anything that is none of them
             counts[INSIDE] += counts[UNREADABLE]
             counts[UNREADABLE] = 0
@@ -183,13 +185,13 @@ def column_fates(name: str, column: Column, cells: Any) -> NDArray[np.int64]:
     return _number_counts(column.numbers(name, cells), column.limits, cells, declared)
 
 
-def label_fates(target: Target, cells: Any) -> NDArray[np.int64]:
+def label_fates(target: Target, cells: Any, rows: Rows = None) -> NDArray[np.int64]:
     """The counts of the label, likewise."""
     declared = target.declared
     if target.bounds is not None:
         return _number_counts(declared.read(cells), target.bounds, cells, declared)
     if declared.kind == "category":
-        return _category_counts(cells, target.classes, declared)
+        return _category_counts(cells, target.classes, declared, rows)
     places = positions(declared.read(cells), tuple(declared.read(target.classes)))
     return tally(text_fates(cells, places, declared.is_missing))
 
@@ -208,5 +210,6 @@ def _number_counts(values: Array, limits: tuple[float, float], cells: Any, decla
     return tally(lost_fates(fates, cells, declared.is_missing) if kind in "OTUS" else fates)
 
 
-def _category_counts(cells: Any, categories: tuple[Any, ...], declared: Declared) -> NDArray[np.int64]:
-    return tally(text_fates(cells, positions(cells, categories, declared.category), declared.is_missing))
+def _category_counts(cells: Any, categories: tuple[Any, ...], declared: Declared, rows: Rows) -> NDArray[np.int64]:
+    fates = text_fates(cells, positions(cells, categories, declared.category), declared.is_missing)
+    return tally(fates) if rows is None else np.bincount(fates, rows, len(FATES)).astype(np.int64)

@@ -10,6 +10,7 @@ from dpselect.numerics.digits import rounded_up
 from dpselect.storage.keys import key_place
 from dpselect.study.expected import expected_figure, figure_warning
 from dpselect.study.forecast import search_loss_warning, unsearched_warning
+from dpselect.study.in_database.reasons import rows_note
 from dpselect.study.price import Price, check_budget, price
 from dpselect.study.render import accuracy_warning, class_weights_warning
 from dpselect.study.schema import Study
@@ -53,6 +54,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         _pays(settled, found),
         search_loss_warning(settled),
         _unmeasured(settled),
+        rows_note(priced),
         figure_warning(settled.study, settled.metric, priced.score_noise, law.mean) if settled.shows_score else None,
     )
     return {

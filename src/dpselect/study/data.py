@@ -22,7 +22,8 @@ from dpselect.numerics.search import Array
 from dpselect.study.cell_counts import column_fates, label_fates
 from dpselect.study.columns.column import Column
 from dpselect.study.person_rows import rows_of_persons
-from dpselect.study.row_parts import Digests, content_digests, key_digests, plain_digests
+from dpselect.study.row_parts import Digests, content_digests, key_digests, plain_digests, validation_mask
+from dpselect.study.schema import Study
 from dpselect.study.schema_data import Data
 from dpselect.tables import Table
 from dpselect.tables.header import absent
@@ -37,7 +38,9 @@ __all__ = [
     "of_numbers",
     "plain_numbers",
     "plan_columns",
+    "refuse_one_class",
     "refuse_other_separators",
+    "rows_of_part",
     "study_table",
 ]
 
@@ -60,6 +63,23 @@ class Rows:
     digests: Digests
     numbers: Mapping[str, Array] = field(default_factory=dict)
     cells: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def all(self) -> tuple[Array, NDArray[Any]]:
+        """The features and labels of all rows, for training."""
+        return self.features, self.labels
+
+    def parts(self, study: Study) -> tuple[tuple[Array, NDArray[Any]], tuple[Array, NDArray[Any]] | None]:
+        """The training rows, and the features and labels of the validation rows if some private ones are held out."""
+        if study.validation.data != "private":
+            return self.all, None
+        adjacency, fraction = study.privacy.adjacency, study.validation.fraction
+        held_out = validation_mask(self.digests, fraction=fraction, adjacency=adjacency, salt=study.name)
+        training = (self.features[~held_out], self.labels[~held_out])
+        return training, (self.features[held_out], self.labels[held_out])
 
     def digest(self) -> bytes:
         """A digest of all that a search takes from the rows, private like them."""
@@ -151,11 +171,8 @@ def load(
         if np.shape(columns[name]) != (length,):
             raise ContentError(f"column {name!r} does not have one cell for each row")
     labels = data.target.read(data.label, columns[data.label])
-    if data.target.bounds is None and len(set(labels.tolist()) - {-1}) < 2:
-        declared = ", ".join(map(repr, data.target.classes))
-        raise ContentError(
-            f"column {data.label!r} must hold at least two of the declared classes, {declared}: write them as it does"
-        )
+    if data.target.bounds is None:
+        refuse_one_class(data, labels)
     chosen = None
     if person is not None and most is not None:
         contents = plain_digests(_encoded(facts, dict(columns), length)[2], labels)
@@ -171,6 +188,26 @@ def load(
     else:
         digests = content_digests(told_apart, labels) if keys is None else key_digests(keys)
     return Rows(features, labels, digests, numbers, cells)
+
+
+def refuse_one_class(data: Data, labels: NDArray[Any]) -> None:
+    """Raise `ContentError` unless at least two of the declared classes are among the labels."""
+    if len(set(labels.tolist()) - {-1}) < 2:
+        declared = ", ".join(map(repr, data.target.classes))
+        raise ContentError(
+            f"column {data.label!r} must hold at least two of the declared classes, {declared}: write them as it does"
+        )
+
+
+def rows_of_part(data: Data, table: Table, facts: Mapping[str, Column]) -> Rows:
+    """The rows of a part of a table whose cells were counted before, so that no content is refused."""
+    columns = cells_of(table, (data.label, *facts))
+    labels = data.target.read(data.label, columns[data.label])
+    parts = (
+        fact.encode(name, columns[name]) if fact.categories else fact.features(fact.declared.read(columns[name]))
+        for name, fact in facts.items()
+    )
+    return Rows(_joined(parts, facts, len(labels)), labels, Digests(b""))
 
 
 def _encoded(

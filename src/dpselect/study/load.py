@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from dpselect.errors import StudyError
 from dpselect.privacy import Adjacency
 from dpselect.study.data import Rows, cells_of, load, of_numbers
+from dpselect.study.in_database.reasons import reason_to_read, rows_note
+from dpselect.study.in_database.rows import SummedRows, sum_rows
 from dpselect.study.price import Priced
 from dpselect.study.render import PublicTest
 from dpselect.tables.table import source_name
@@ -23,7 +25,7 @@ class Opened:
     """The rows of a priced study. `validation` and `test` are public rows, None where the study names none."""
 
     priced: Priced
-    rows: Rows
+    rows: Rows | SummedRows
     validation: Rows | None
     test: PublicTest | None
 
@@ -33,9 +35,8 @@ def open_rows(priced: Priced) -> Opened:
     settled, purchase = priced.settled, priced.price.purchase
     data, privacy, facts = settled.study.data, settled.study.privacy, settled.columns
     _LOG.info("reading the rows of study %r", settled.study.name)
-    counted, most = priced.price.cells is not None, privacy.rows_per_person
-    rows = load(data, settled.table, facts, counted=counted, most=most, salt=settled.study.name)
-    if privacy.nominal_rows is None and privacy.delta >= 1.0 / len(rows.labels):
+    rows = _private_rows(priced)
+    if privacy.nominal_rows is None and privacy.delta >= 1.0 / len(rows):
         raise StudyError("privacy.delta must be below one over the number of rows, which is public under replace_one")
     public = None if settled.public_table is None else load(data, settled.public_table, facts)
     test = None
@@ -44,8 +45,19 @@ def open_rows(priced: Priced) -> Opened:
         cells = cells_of(settled.test_table, list(facts), of_numbers(facts))
         test = PublicTest(source_name(settled.study.test.source, data.table), cells, labels, data.target)
     # the number of rows is a declared figure, or public by the adjacency; nothing was drawn or charged
-    known = len(rows.labels) if privacy.adjacency is Adjacency.REPLACE_ONE else privacy.nominal_rows
+    known = len(rows) if privacy.adjacency is Adjacency.REPLACE_ONE else privacy.nominal_rows
     said = None if purchase is None else purchase.too_few_rows_warning(known)
     if said is not None:
         _LOG.warning("warning: %s", said)
     return Opened(priced, rows, public, test)
+
+
+def _private_rows(priced: Priced) -> Rows | SummedRows:
+    settled, counted = priced.settled, priced.price.cells is not None
+    study = settled.study
+    if (note := rows_note(priced)) is not None:
+        _LOG.info("study %r: %s", study.name, note)
+    if reason_to_read(priced) is None:
+        return sum_rows(priced, counted=counted)
+    most = study.privacy.rows_per_person
+    return load(study.data, settled.table, settled.columns, counted=counted, most=most, salt=study.name)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpselect.study.bounds import known_columns
 from dpselect.study.candidates import PortfolioCandidate
+from dpselect.study.data import Rows
 from dpselect.study.load import Opened
 from dpselect.study.model_file import model_bytes
 from dpselect.study.price import Priced
@@ -59,9 +60,9 @@ def _last_run(opened: Opened, params: Mapping[str, Any], value: Any) -> tuple[An
     key, *beside = value
     settled = _with_bounds(opened.priced, beside)
     stage = _second(opened.priced, settled)
-    rows = opened.rows.with_columns(settled.columns)
+    rows = opened.rows.with_columns(settled.columns) if isinstance(opened.rows, Rows) else opened.rows
     settings = stage.carried(PortfolioCandidate(params, settled.recipe).parameters)
-    weights = stage.trained(settings, (rows.features, rows.labels), key.tobytes())
+    weights = stage.trained(settings, rows.all, key.tobytes())
     if weights is None:
         raise RuntimeError("the run on all rows failed")
     return (*weights, *beside)

@@ -32,6 +32,8 @@ __all__ = [
     "numbered",
     "plain_digests",
     "row_digest",
+    "split_key",
+    "split_limit",
     "split_words",
     "validation_mask",
 ]
@@ -109,13 +111,23 @@ def key_digests(keys: Any) -> Digests:
 
 def split_words(digests: Sequence[bytes], *, adjacency: Adjacency, salt: str) -> NDArray[np.uint64]:
     """A 64-bit word for each row, by which it is put into a part: a hash of the row, or of its position."""
-    key = hashlib.sha256(b"dpselect split " + salt.encode()).digest()
+    key = split_key(salt)
     by_position = adjacency is Adjacency.REPLACE_ONE
     identities = (i.to_bytes(8, "little") for i in range(len(digests))) if by_position else iter(digests)
     words = (int.from_bytes(hmac.digest(key, identity, "sha256")[:8], "little") for identity in identities)
     return np.fromiter(words, dtype=np.uint64, count=len(digests))
 
 
+def split_key(salt: str) -> bytes:
+    """The public key of the hash that puts rows into parts."""
+    return hashlib.sha256(b"dpselect split " + salt.encode()).digest()
+
+
+def split_limit(fraction: float) -> int:
+    """Rows whose word is less validate."""
+    return int(fraction * 2.0**64)
+
+
 def validation_mask(digests: Sequence[bytes], *, fraction: float, adjacency: Adjacency, salt: str) -> NDArray[np.bool_]:
     """True for the rows that validate; each with probability `fraction` over the salt (public)."""
-    return split_words(digests, adjacency=adjacency, salt=salt) < np.uint64(int(fraction * 2.0**64))
+    return split_words(digests, adjacency=adjacency, salt=salt) < np.uint64(split_limit(fraction))

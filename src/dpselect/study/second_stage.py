@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dpselect.numerics.search import Array
@@ -15,7 +14,7 @@ from dpselect.privacy import Guarantee
 from dpselect.privacy.boundary import run_confined
 from dpselect.randomness import keyed_source
 from dpselect.study.learners import LEARNERS
-from dpselect.study.learners.recipe import Recipe
+from dpselect.study.learners.recipe import Recipe, Training, trained
 
 __all__ = ["SecondStage"]
 
@@ -42,7 +41,7 @@ class SecondStage:
         before = self.searched.estimator(self.first, drawn, None)
         return carry(dict(drawn), before.get_params(), self.recipe.estimator(self.noise, drawn, None).get_params())
 
-    def trained(self, settings: Mapping[str, Any], rows: tuple[Array, NDArray[Any]], key: bytes) -> list[Array] | None:
+    def trained(self, settings: Mapping[str, Any], rows: Training, key: bytes) -> list[Array] | None:
         """The weights that these rows and this key give, the same at every call; None where training fails.
 
         That it fails is part of the private output.
@@ -50,7 +49,7 @@ class SecondStage:
 
         def run() -> list[Array]:
             with threadpool_limits(1):
-                model = self.recipe.estimator(self.noise, settings, keyed_source(key)).fit(*rows)
+                model = trained(self.recipe.estimator(self.noise, settings, keyed_source(key)), rows)
                 return [np.asarray(weights) for weights in model.weights_]
 
         return run_confined(run, None)

@@ -19,12 +19,13 @@ from dpselect.searching.portfolio import CandidateTrials
 from dpselect.searching.stages import FirstStage
 from dpselect.study.bounds import buy, known_columns
 from dpselect.study.cell_counts import with_bounds
-from dpselect.study.learners.recipe import Recipe
+from dpselect.study.data import Rows
+from dpselect.study.in_database.rows import SummedRows
+from dpselect.study.learners.recipe import Recipe, Training, trained
 from dpselect.study.load import Opened
 from dpselect.study.metrics import Metric, ScoreNoise
 from dpselect.study.portfolio import agreement, fitted, size
 from dpselect.study.price import Priced
-from dpselect.study.row_parts import validation_mask
 from dpselect.study.schema import Study
 from dpselect.tuning import SharedRelease
 from dpselect.tuning.trial import Objective, TrialOutput
@@ -42,10 +43,10 @@ class OneModel:
     noise: float
 
     def __call__(
-        self, params: Mapping[str, Any], random: RandomSource, rows: tuple[Array, Array]
+        self, params: Mapping[str, Any], random: RandomSource, rows: Training
     ) -> tuple[Any, tuple[Array, ...]]:
         """The model; there is nothing to tell of it."""
-        return self.recipe.estimator(self.noise, params, random.spawn("train")).fit(*rows), ()
+        return trained(self.recipe.estimator(self.noise, params, random.spawn("train")), rows), ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +60,7 @@ class StudyObjective:
     """
 
     train: OneModel | CandidateTrials
-    training: tuple[Array, Array]
+    training: Training
     validation: tuple[Array, Array] | None
     score_rows: float
     score_noise: ScoreNoise | None
@@ -121,7 +122,7 @@ def _cells(opened: Opened) -> NDArray[np.int64]:
     assert rows.cells is not None
     cells = rows.cells.copy()
     for place, (name, column) in enumerate(columns.items()):
-        if name in rows.numbers:
+        if not isinstance(rows, SummedRows) and name in rows.numbers:
             cells[place] = with_bounds(cells[place], rows.numbers[name], column)
     return cells
 
@@ -131,12 +132,14 @@ def _with_bounds(opened: Opened, random: RandomSource) -> tuple[Opened, tuple[Ar
     settled, purchase = opened.priced.settled, opened.priced.price.purchase
     if purchase is None:
         return opened, ()
-    limits = buy(purchase, settled.columns, opened.rows.numbers, random)
+    rows = opened.rows
+    assert isinstance(rows, Rows), "bounds that are private are a reason to read"
+    limits = buy(purchase, settled.columns, rows.numbers, random)
     columns = known_columns(purchase, settled.columns, limits)
     known = replace(
         opened,
         priced=replace(opened.priced, settled=settled.with_columns(columns)),
-        rows=opened.rows.with_columns(columns),
+        rows=rows.with_columns(columns),
         validation=None if opened.validation is None else opened.validation.with_columns(columns),
     )
     return known, (limits,)
@@ -146,18 +149,15 @@ def split(opened: Opened, beside: tuple[Array, ...] = ()) -> StudyObjective | Fi
     """One run: on the parts of the private rows; or on all of them, scored by these, by public rows or not at all."""
     settled, rows = opened.priced.settled, opened.rows
     study = settled.study
-    training, validation, score_rows = (rows.features, rows.labels), None, 1.0
+    training, validation = rows.parts(study)
+    score_rows = 1.0
     if opened.validation is not None:
         validation = (opened.validation.features, opened.validation.labels)
         score_rows = float(len(opened.validation.labels))
-    elif study.validation.data == "private":
-        adjacency, fraction = study.privacy.adjacency, study.validation.fraction
-        held_out = validation_mask(rows.digests, fraction=fraction, adjacency=adjacency, salt=study.name)
-        training = (rows.features[~held_out], rows.labels[~held_out])
-        validation = (rows.features[held_out], rows.labels[held_out])
-        score_rows = _public_rows(study, validation[1], fraction)
-    elif study.validation.data == "training":
-        validation, score_rows = (rows.features, rows.labels), _public_rows(study, rows.labels, 1.0)
+    elif validation is not None:
+        score_rows = _public_rows(study, validation[1], study.validation.fraction)
+    elif isinstance(rows, Rows) and study.validation.data == "training":
+        validation, score_rows = rows.all, _public_rows(study, rows.labels, 1.0)
     run = StudyObjective(
         train=_training(opened.priced),
         training=training,

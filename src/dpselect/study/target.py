@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,11 +57,15 @@ class Target:
         if self.bounds is None:
             return positions(numbers, tuple(declared.read(self.classes)))
         if np.isnan(numbers).any():
-            raise ContentError(
-                f"column {name!r} has a label that is missing or no {declared.kind}: leave such rows out of the "
-                f"source, since nothing can be learnt from them{declared.column_kind.hint}"
-            )
+            self.refuse_lost(name)
         return np.clip(numbers, *self.bounds)
+
+    def refuse_lost(self, name: str) -> NoReturn:
+        """Raise `ContentError` for a label of a regression without a number."""
+        raise ContentError(
+            f"column {name!r} has a label that is missing or no {self.declared.kind}: leave such rows out of the "
+            f"source, since nothing can be learnt from them{self.declared.column_kind.hint}"
+        )
 
     def shares(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """The position of each label between the bounds, from 0 to 1, in the shape of `labels`."""

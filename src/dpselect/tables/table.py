@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,9 +21,21 @@ from dpselect.tables.header import absent
 from dpselect.tables.kinds.each_cell import column_of
 from dpselect.tables.written import Written
 
-__all__ = ["SOURCES", "Opener", "Origin", "Table", "open_table", "source_name", "without_password"]
+__all__ = [
+    "SOURCES",
+    "Opener",
+    "Origin",
+    "Table",
+    "TableEngine",
+    "TableSession",
+    "open_table",
+    "source_name",
+    "without_password",
+]
 
 Columns = dict[str, Any]
+Function = Callable[[Any], Any]
+"""A function of a cell, for an engine that lacks it."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,7 @@ class Table:
         header: whether the names stand apart from the rows. Otherwise one row can add a name.
         even: the same as `chunks`, but raises `ContentError` for a row that has not as many cells as the header has
             names. None for a source that has no such rows.
+        engine: the database that holds the table and computes over it. None for other sources.
     """
 
     columns: tuple[str, ...]
@@ -56,6 +70,7 @@ class Table:
     where: str = "the table"
     header: bool = True
     even: Callable[[Sequence[str], Collection[str]], Iterator[Columns]] | None = None
+    engine: TableEngine | None = None
 
     def check(self, names: Collection[str], key: str = "column") -> None:
         """Raise `ArgumentError` unless each of these columns is there once."""
@@ -84,6 +99,37 @@ class Table:
                 part = chunk[name]
                 cells.append(part if isinstance(part, np.ndarray) else cells_in(part, doubles=name in numbers))
         return parts
+
+
+@dataclass(frozen=True, repr=False)
+class TableSession:
+    """A transaction. All its statements see the same rows.
+
+    Attributes:
+        ask: runs a statement with :p0, :p1, ... bound to the parameters, and returns its rows. Raises `ContentError`
+            that quotes nothing.
+        part: the table of the rows that a condition keeps, with its parameters. Read it within the session.
+    """
+
+    ask: Callable[[str, Sequence[Any]], list[Any]]
+    part: Callable[[str, Sequence[Any]], Table]
+
+
+@dataclass(frozen=True, repr=False)
+class TableEngine:
+    """A database that holds a table and computes over its rows.
+
+    Attributes:
+        name: "sqlite", "duckdb" or "postgresql".
+        rows: the table's name in statements.
+        types: the engine's own name of each column's type.
+        session: opens a transaction. It takes functions of a cell by name, for SQLite, which lacks some.
+    """
+
+    name: str
+    rows: str
+    types: Mapping[str, str]
+    session: Callable[[Mapping[str, Function]], AbstractContextManager[TableSession]]
 
 
 def _release_unused() -> None:

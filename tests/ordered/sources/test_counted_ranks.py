@@ -22,7 +22,8 @@ from dpselect.ordered.order_statistics.intervals import SortedColumn
 from dpselect.ordered.sources import counted_ranks
 from dpselect.ordered.sources.adapters import SqlTable
 from dpselect.ordered.sources.counted_ranks import CountedRanks
-from dpselect.ordered.sources.sql_counts import SqlCounts, with_parameters
+from dpselect.ordered.sources.sql_counts import SqlCounts
+from dpselect.tables.statements import with_parameters
 from tests.ordered.sources import column_laws as laws
 
 FLOAT_DOMAIN, WHOLE_DOMAIN = Grid(-40, 80, Fraction(1, 8)), WholeNumbers(0, 2**40)

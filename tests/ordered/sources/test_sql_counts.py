@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dpselect.errors import ContentError
-from dpselect.ordered.sources.sql_counts import SqlCounts, ask, with_parameters
+from dpselect.ordered.sources.sql_counts import SqlCounts, ask
+from dpselect.tables.statements import with_parameters
 
 
 def of_cells(cells):

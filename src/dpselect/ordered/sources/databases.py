@@ -13,10 +13,11 @@ from dpselect.ordered.sources.adapters import SqlTable, grouped_table, typed_tab
 from dpselect.ordered.sources.declared_missing import refuse_for_typed, sql_without
 from dpselect.ordered.sources.opening import column_source
 from dpselect.ordered.sources.request import ColumnRequest
-from dpselect.ordered.sources.sql_counts import Query, ask, quoted, with_parameters
+from dpselect.ordered.sources.sql_counts import Query, ask, quoted
 from dpselect.ordered.sources.sql_types import ENGINES
 from dpselect.tables import Written
 from dpselect.tables.sources.database import why_not
+from dpselect.tables.statements import with_parameters
 from dpselect.tables.table import open_table
 
 __all__ = ["open_duckdb", "open_sql"]

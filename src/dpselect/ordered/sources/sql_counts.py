@@ -5,7 +5,6 @@ A statement compares and counts. It does not sort, and it does no arithmetic tha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.ordered.sources.counted_ranks import Range
+from dpselect.tables.statements import with_parameters
 
-__all__ = ["Query", "SqlCounts", "ask", "duckdb_query", "quoted", "with_parameters"]
+__all__ = ["Query", "SqlCounts", "ask", "duckdb_query", "quoted"]
 
 Query = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 """Runs a statement with :p0, :p1, ... bound to the parameters, and returns its rows."""
@@ -36,17 +36,6 @@ def quoted(name: str) -> str:
     if not name or "\0" in name:
         raise ArgumentError("table and column must be names that are not empty")
     return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
-
-
-def with_parameters(statement: str, marker: Callable[[int], str], name: Callable[[str], str] = str) -> str:
-    """The statement with another marker for each parameter :p0, :p1, ..., and another form of the quoted names.
-
-    >>> with_parameters('SELECT ":p0" < :p0', lambda place: f"${place + 1}")
-    'SELECT ":p0" < $1'
-    """
-    return re.sub(
-        r'("(?:[^"]|"")*")|:p(\d+)', lambda found: name(found[1]) if found[1] else marker(int(found[2])), statement
-    )
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,7 +17,7 @@ from dpselect.ordered.domains import Categories
 from dpselect.ordered.sources.sql_counts import Query, ask, quoted
 from dpselect.tables.kinds.each_cell import text_of
 
-__all__ = ["SqlGroups"]
+__all__ = ["SqlGroups", "among", "as_parameter", "travels"]
 
 _AMONG: Final = {
     "sqlite": "({cell}) IN (SELECT value FROM json_each({given}))",
@@ -25,6 +25,25 @@ _AMONG: Final = {
     "duckdb": "list_contains(CAST({given} AS BLOB[]), {cell})",
 }
 """A condition that the cell is one of the given ones."""
+
+
+def among(engine: str, cell: str, given: str) -> str:
+    """A condition that a cell is one of those that the parameter `given` holds (`as_parameter`)."""
+    return _AMONG[engine].format(cell=cell, given=given)
+
+
+def as_parameter(engine: str, cells: list[Any]) -> Any:
+    """Cells as one parameter, since their number may depend on the rows, and an engine limits that of parameters."""
+    if engine == "sqlite":
+        return json.dumps(cells)
+    return [str(each) for each in cells] if engine == "postgresql" else cells
+
+
+def travels(engine: str, cell: Any) -> bool:
+    """Whether a cell can be such a parameter: no null, and in SQLite no blob, fraction or text with a zero."""
+    if engine == "duckdb":
+        return isinstance(cell, bytes)
+    return isinstance(cell, int) or (isinstance(cell, str) and "\0" not in cell)
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,7 +76,7 @@ class SqlGroups:
         return rows, query
 
     def _rows(self, given: str) -> str:
-        condition = _AMONG[self.engine].format(cell=self._expression(), given=given)
+        condition = among(self.engine, self._expression(), given)
         return f"(SELECT * FROM {quoted(self.table)} WHERE {condition}) AS part"
 
     def _expression(self) -> str:
@@ -69,20 +88,8 @@ class SqlGroups:
             cell = self._expression()
             kind = f", typeof({quoted(self.column)})" if self.engine == "sqlite" else ""
             found = ask(self.query, f"SELECT DISTINCT {cell}{kind} FROM {quoted(self.table)}", ())
-            cells = [row[0] for row in found if _travels(row[0], self.engine)]
+            cells = [row[0] for row in found if travels(self.engine, row[0])]
             places = named.places([text_of(each) for each in cells]).tolist()
             parts = [[each for each, place in zip(cells, places, strict=True) if place == g] for g in range(named.size)]
-            self._known[named] = [self._parameter(part) for part in parts]
+            self._known[named] = [as_parameter(self.engine, part) for part in parts]
         return self._known[named]
-
-    def _parameter(self, cells: list[Any]) -> Any:
-        if self.engine == "sqlite":
-            return json.dumps(cells)
-        return [str(each) for each in cells] if self.engine == "postgresql" else cells
-
-
-def _travels(cell: Any, engine: str) -> bool:
-    """Whether a cell names a group. Nulls, and in SQLite blobs, numbers with a fraction and text with a zero do not."""
-    if engine == "duckdb":
-        return isinstance(cell, bytes)
-    return isinstance(cell, int) or (isinstance(cell, str) and "\0" not in cell)

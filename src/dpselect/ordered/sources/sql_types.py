@@ -110,12 +110,12 @@ def _postgresql() -> dict[str, SqlType]:
     return {
         **_named(SqlType("{0}", whole=True, text=text), "SMALLINT", "INTEGER", "BIGINT"),
         **_named(SqlType("CAST({0} AS INTEGER)", whole=True), "BOOLEAN"),
-        **_named(SqlType("NULLIF({0}, 'NaN')"), "DOUBLE_PRECISION"),
+        **_named(SqlType("NULLIF({0}, 'NaN')"), "DOUBLE_PRECISION", "DOUBLE PRECISION"),
         **_named(SqlType("CAST(NULLIF({0}, 'NaN') AS DOUBLE PRECISION)"), "REAL"),
         **_named(SqlType(double, fence=" OFFSET 0"), "NUMERIC"),
         **_named(SqlType(ticks, whole=True, unit="us"), "DATE", "TIMESTAMP"),
         **_named(SqlType(ticks, whole=True, unit="us", zoned=True), "TIMESTAMP WITH TIME ZONE"),
-        **_named(SqlType(None, text=text), "TEXT", "VARCHAR", "CHAR", "ENUM"),
+        **_named(SqlType(None, text=text), "TEXT", "VARCHAR", "CHAR", "ENUM", "CHARACTER VARYING", "CHARACTER"),
     }
 
 

@@ -219,7 +219,6 @@ class Column(CellKeys):
 
     def numbers(self, name: str, cells: Any, *, empty: bool = False) -> Array:
         """The cells as numbers, NaN where one is missing, shape (cells,). Raises `ContentError` as `encode` does."""
-        hint = self.declared.column_kind.hint
         try:
             values = self.declared.read(cells)
         except TypeError as error:
@@ -231,30 +230,44 @@ class Column(CellKeys):
                 f"column {name!r} holds dates in another form than declared: say format, such as "
                 '"%d/%m/%Y" or "%m/%d/%Y", with two_digit_years_from for %y'
             )
-        if self.missing is None and lost.any():
+        every = bool(len(values) and lost.all())
+        if every and empty:
+            every = sum(self.declared.category(cell) != "" for cell in cells) >= _TELLING
+        self.refuse_lost(name, some=bool(lost.any()), every=every)
+        return values
+
+    def refuse_lost(self, name: str, *, some: bool, every: bool) -> None:
+        """Raise `ContentError` if `some` cells have no number and nothing is declared for them, or if `every` is so."""
+        hint = self.declared.column_kind.hint
+        if self.missing is None and some:
             raise ContentError(
                 f"column {name!r} has a cell that is missing or no {self.kind}, and the study declares nothing for it: "
                 f'missing = a value within the bounds, or "{INDICATOR}"; or categories in place of bounds{hint}'
             )
-        if (
-            len(values)
-            and lost.all()
-            and not (empty and sum(self.declared.category(cell) != "" for cell in cells) < _TELLING)
-        ):
+        if every:
             raise ContentError(f"column {name!r} has no cell that can be read as a {self.kind}{hint}")
-        return values
 
     def features(self, values: Array) -> Array:
         """The features that `encode` makes of numbers."""
         low, high = self.limits
         lost = np.isnan(values)
-        indicated = self.missing in (None, INDICATOR)
-        filled = np.where(lost, low / 2 + high / 2 if indicated else self._number(self.missing), values)
+        filled = np.where(lost, self.fill, values)
         scale, size = self._scale
         features = scale.features(np.clip(filled, low, high), low, high, size)
         if self.missing != INDICATOR:
             return features
         return np.column_stack([np.where(lost[:, None], 0.0, features), lost])
+
+    @property
+    def fill(self) -> float:
+        """The number that stands for a missing one."""
+        low, high = self.limits
+        return low / 2 + high / 2 if self.missing in (None, INDICATOR) else self._number(self.missing)
+
+    @property
+    def bins(self) -> int:
+        """How many intervals its scale has, 0 for another scale."""
+        return self._scale[1]
 
     @property
     def _filled(self) -> int | None:

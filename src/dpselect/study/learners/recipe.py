@@ -13,6 +13,7 @@ from dpselect.errors import AdjacencyError, ArgumentError, StudyError
 from dpselect.learners.balanced_weights import BALANCED, is_balanced
 from dpselect.learners.company import ROWS
 from dpselect.learners.learner import PrivateLearner
+from dpselect.learners.sufficient_statistics import RowSums
 from dpselect.preprocessing import MAPS
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource, keyed_source
@@ -24,7 +25,10 @@ from dpselect.study.target import Target
 from dpselect.tables.categories import positions
 from dpselect.tuning.space import LAW_NAMES, parse_space
 
-__all__ = ["BALANCING", "Recipe", "learner_keys", "recipe_of"]
+__all__ = ["BALANCING", "Recipe", "Training", "learner_keys", "recipe_of", "trained"]
+
+Training = tuple[Any, Any]
+"""Features and labels; or the sums over both that a learner takes in their place (`RowSums`), and None."""
 
 BALANCING: Final = frozenset({"boosted-trees", "dp-sgd"})
 """Learners that can pay for the numbers of rows by class."""
@@ -142,6 +146,11 @@ class Recipe:
     def empty_fit(self, noise: float, drawn: Mapping[str, Any]) -> Any:
         """An estimator fitted to no rows: the shape of what a run returns, made without data."""
         return _fit_to_nothing(self.estimator(noise, drawn, None), self.features)
+
+
+def trained(estimator: Any, rows: Training) -> Any:
+    """The estimator, fitted to these rows or to the sums over them."""
+    return estimator.fit_sums(rows[0]) if isinstance(rows[0], RowSums) else estimator.fit(*rows)
 
 
 def _fit_to_nothing(learner: Any, features: int) -> Any:

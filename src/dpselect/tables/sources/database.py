@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import replace
 from itertools import count
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from dpselect.errors import ArgumentError, missing_extra
-from dpselect.tables.table import SOURCES, Origin, Table
+from dpselect.errors import ArgumentError, ContentError, missing_extra
+from dpselect.tables.statements import with_parameters
+from dpselect.tables.table import SOURCES, Origin, Table, TableEngine, TableSession
 
 __all__ = ["open_database", "why_not"]
 
-Query = Callable[[str], Any]
-"""Runs a statement and returns its cursor."""
+Query = Callable[[str, Sequence[Any]], Any]
+"""Runs a statement with its parameters (`with_parameters`) and returns its cursor."""
 _Step = TypeVar("_Step")
 _ROWS: Final = 1 << 14
 _TYPES: Final = {
@@ -70,20 +72,18 @@ def open_database(origin: Origin) -> Table:
     of_types = _TYPES[engine].format(table=table, text=_text(table), name=_text(origin.form.table))
 
     def described() -> Iterator[tuple[list[str], Any]]:
-        with connected(origin) as query:
-            names = [column[0] for column in query(f"SELECT * FROM {table} LIMIT 0").description]
-            yield names, query(of_types).fetchall()
+        with connected(origin, {}) as query:
+            names = [column[0] for column in query(f"SELECT * FROM {table} LIMIT 0", ()).description]
+            yield names, query(of_types, ()).fetchall()
 
     def blocks(columns: str) -> Iterator[Any]:
-        with connected(origin) as query:
-            cursor = query(f"SELECT {columns} FROM {table}")
-            while rows := cursor.fetchmany(_ROWS):
-                yield rows
+        with connected(origin, {}) as query:
+            yield from _blocks(query(f"SELECT {columns} FROM {table}", ()))
 
-    def chunks(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[dict[str, Any]]:  # noqa: ARG001
+    def chunks(read: Callable[[str], Iterator[Any]], wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
         yield {name: np.empty(0, dtype=np.float32 if name in singles else object) for name in wanted}
         selected = ((_quoted(name) if name in singles else cell.format(_quoted(name))) for name in wanted)
-        for rows in _quiet(origin, blocks(", ".join(selected))):
+        for rows in _quiet(origin, read(", ".join(selected))):
             cells = np.empty((len(rows), len(wanted)), dtype=object)
             for place, row in enumerate(rows):
                 cells[place] = row
@@ -91,16 +91,50 @@ def open_database(origin: Origin) -> Table:
             columns = {name: cells[:, place] for place, name in enumerate(wanted)}
             yield {name: found.astype(np.float32) if name in singles else found for name, found in columns.items()}
 
+    @contextmanager
+    def session(functions: Mapping[str, Callable[[Any], Any]]) -> Iterator[TableSession]:
+        with _opened(origin, connected(origin, functions)) as query:
+
+            def ask(statement: str, parameters: Sequence[Any]) -> list[Any]:
+                with suppress(Exception):  # and raised outside, so that no traceback shows the driver's error either
+                    return list(query(statement, parameters).fetchall())
+                raise ContentError("the database did not answer. Its message is not shown, as it may quote the data")
+
+            def part(condition: str, parameters: Sequence[Any]) -> Table:
+                def read(columns: str) -> Iterator[Any]:
+                    return _blocks(query(f"SELECT {columns} FROM {table} WHERE {condition}", parameters))
+
+                return replace(found, chunks=lambda wanted, _: chunks(read, wanted), engine=None)
+
+            yield TableSession(ask, part)
+
     ((names, types),) = _quiet(origin, described())
     singles = {name for name, declared, *_ in types if engine != "sqlite" and _SINGLES.fullmatch(str(declared).lower())}
+    kinds = {name: _kind(str(declared)) for name, declared, *_ in types}
+    computes = TableEngine(engine, table, {name: str(declared) for name, declared, *_ in types}, session)
+    found = Table(tuple(names), lambda wanted, _: chunks(blocks, wanted), kinds, engine=computes)
+    return found
 
-    return Table(tuple(names), chunks, {name: _kind(str(declared)) for name, declared, *_ in types})
+
+def _blocks(cursor: Any) -> Iterator[Any]:
+    while rows := cursor.fetchmany(_ROWS):
+        yield rows
+
+
+@contextmanager
+def _opened(origin: Origin, connection: AbstractContextManager[Query]) -> Iterator[Query]:
+    """The connection, whose errors while it is opened are as quiet as those of reading."""
+    ((query, end),) = _quiet(origin, ((connection.__enter__(), connection.__exit__) for _ in range(1)))
+    try:
+        yield query
+    finally:
+        end(None, None, None)
 
 
 def _there(origin: Origin, engine: str) -> str:
     """The tables that are there, for an error: the schema is public. Empty if they cannot be listed."""
-    with suppress(Exception), _ENGINES[engine][0](origin) as query:
-        names = [str(name) for (name,) in query(_LISTED[engine]).fetchmany(_SHOWN)]
+    with suppress(Exception), _ENGINES[engine][0](origin, {}) as query:
+        names = [str(name) for (name,) in query(_LISTED[engine], ()).fetchmany(_SHOWN)]
         return f"; there are {', '.join(map(repr, names))}" if names else "; it has no tables"
     return ""
 
@@ -138,16 +172,24 @@ def _quiet(origin: Origin, steps: Iterator[_Step]) -> Iterator[_Step]:
 
 
 @contextmanager
-def _sqlite(origin: Origin) -> Iterator[Query]:
+def _sqlite(origin: Origin, functions: Mapping[str, Callable[[Any], Any]]) -> Iterator[Query]:
     path = origin.folder / origin.source.removeprefix(_PREFIXES["sqlite"])
     path.stat()  # SQLite would make one
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as connection:
         connection.text_factory = lambda cell: cell.decode("utf-8", "replace")
-        yield connection.execute
+        for name, function in functions.items():
+            connection.create_function(name, 1, function, deterministic=True)
+        connection.execute("BEGIN")  # all statements see the same rows
+
+        def query(statement: str, parameters: Sequence[Any]) -> Any:
+            return connection.execute(with_parameters(statement, lambda at: f"?{at + 1}"), parameters)
+
+        yield query
 
 
 @contextmanager
-def _duckdb(origin: Origin) -> Iterator[Query]:
+def _duckdb(origin: Origin, functions: Mapping[str, Callable[[Any], Any]]) -> Iterator[Query]:  # noqa: ARG001
     try:
         import duckdb
     except ImportError:
@@ -155,28 +197,38 @@ def _duckdb(origin: Origin) -> Iterator[Query]:
     path = origin.folder / origin.source.removeprefix(_PREFIXES["duckdb"])
     path.stat()  # for an error that names it
     with closing(duckdb.connect(str(path), read_only=True)) as connection:
-        yield connection.execute
+        connection.execute("BEGIN TRANSACTION")
+
+        def query(statement: str, parameters: Sequence[Any]) -> Any:
+            return connection.execute(with_parameters(statement, lambda at: f"${at + 1}"), list(parameters))
+
+        yield query
 
 
 @contextmanager
-def _postgresql(origin: Origin) -> Iterator[Query]:
+def _postgresql(origin: Origin, functions: Mapping[str, Callable[[Any], Any]]) -> Iterator[Query]:  # noqa: ARG001
     try:
         import psycopg
     except ImportError:
         raise missing_extra("postgres", "reading a PostgreSQL database") from None
     with psycopg.connect(origin.source) as connection:
         connection.read_only = True
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
 
         names = map("dpselect_{}".format, count())
 
-        def query(statement: str) -> Any:
+        def query(statement: str, parameters: Sequence[Any]) -> Any:
             # the rows of a cursor with a name stay in the server until they are asked for
-            return connection.cursor(next(names)).execute(statement.encode())
+            cursor = connection.cursor(next(names))
+            if not parameters:
+                return cursor.execute(statement.encode())
+            bound = with_parameters(statement.replace("%", "%%"), lambda at: f"%(p{at})s", lambda name: name)
+            return cursor.execute(bound.encode(), {f"p{at}": value for at, value in enumerate(parameters)})
 
         yield query
 
 
-_ENGINES: Final[dict[str, tuple[Callable[[Origin], AbstractContextManager[Query]], str]]] = {
+_ENGINES: Final[dict[str, tuple[Callable[..., AbstractContextManager[Query]], str]]] = {
     "sqlite": (_sqlite, "{}"),
     "duckdb": (_duckdb, "CAST({} AS VARCHAR)"),
     "postgresql": (_postgresql, "CAST({} AS TEXT)"),
