@@ -309,3 +309,11 @@ def test_the_evidence_names_commands_that_exist():
             assert (DOCS.parent / file).exists(), file
         # what measures time or accuracy is no test
         assert (run == "by hand") == command.startswith(("python benchmarks", "python -m benchmarks", "dpselect tune"))
+
+
+def test_the_picture_of_the_report_is_made_of_the_quickstart_and_small():
+    """Its maker takes the first blocks of Python and TOML, and a package index shows no large picture at once."""
+    page = (DOCS / "tutorials/quickstart.md").read_text(encoding="utf-8")
+    assert re.search(r"^```python\n(.*?)^```$", page, flags=re.M | re.S)[1].startswith("import csv")
+    assert re.search(r"^```toml\n(.*?)^```$", page, flags=re.M | re.S)[1].startswith("[data]")
+    assert (DOCS / "images/report.png").stat().st_size < 200_000
