@@ -15,7 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpselect.adaptive import choice_error, integer_grid, plan_blocks, required_samples
+from dpselect.adaptive import integer_grid, plan_blocks
+from dpselect.adaptive.blocks import required_samples
+from dpselect.adaptive.choosing import choice_error
 from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
 from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.randomness import keyed_source

@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 from scipy.stats import binom
 
-from dpselect.adaptive import uniform_grid
 from dpselect.adaptive.blocks import BlockPlan
+from dpselect.adaptive.grids import uniform_grid
 from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
 from dpselect.numerics.search import Array
 from dpselect.ordered.domains import Domain

@@ -10,9 +10,9 @@ from typing import Final, Literal
 
 import numpy as np
 
-from dpselect.adaptive import break_even, plan_blocks
+from dpselect.adaptive import plan_blocks
 from dpselect.adaptive.block_plan import Mechanism
-from dpselect.adaptive.blocks import BlockPlan
+from dpselect.adaptive.blocks import BlockPlan, break_even
 from dpselect.adaptive.generalisation import paper_blocks
 from papers.adaptive_analysts import block_grid, certified_answer, random_walk, sign_aggregation
 from papers.stable_median_attacks import adaptive_attacks

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from scipy.special import ndtr
 
-from dpselect.adaptive import uniform_grid
+from dpselect.adaptive.grids import uniform_grid
 from papers.adaptive_analysts import (
     Answer,
     Claimed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpselect.adaptive import error_from_mean_deviation, error_from_standard_deviation, plan_blocks, plan_verification
+from dpselect.adaptive import plan_blocks, plan_verification
 from dpselect.adaptive.generalisation import (
     concentrated_blocks,
     mean_generalisation_blocks,
@@ -19,6 +19,7 @@ from dpselect.adaptive.median_bounds import (
     least_exponential_blocks,
     search_median_blocks,
 )
+from dpselect.adaptive.spread import error_from_mean_deviation, error_from_standard_deviation
 from dpselect.privacy import compose, pure_dp
 from papers.table import Context, Known, Part, Row
 

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from dpselect.accounting import best_of, conditional_sampling
-from dpselect.accounting.candidates.conditional import corollary_16
+from dpselect.accounting import best_of
+from dpselect.accounting.candidates.conditional import conditional_sampling, corollary_16
 from dpselect.numerics.search import Array
 from dpselect.privacy import pure_dp, zcdp
 from dpselect.privacy.renyi import epsilon_from_renyi

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dpselect.adaptive import explicit_grid, integer_grid, logarithmic_grid, uniform_grid
-from dpselect.adaptive.grids import float_grid
+from dpselect.adaptive import explicit_grid, integer_grid, logarithmic_grid
+from dpselect.adaptive.grids import float_grid, uniform_grid
 
 GRIDS = {
     "uniform": uniform_grid(-1, 1, 0.1),

@@ -8,11 +8,8 @@ import math
 import numpy as np
 from scipy.integrate import quad
 
-from dpselect.adaptive import (
-    splitting_blocks,
-)
 from dpselect.adaptive.block_plan import exponential_loss, log_bad_odds
-from dpselect.adaptive.blocks import normal_loss
+from dpselect.adaptive.blocks import normal_loss, splitting_blocks
 from tests.adaptive.adaptive_laws import badness, data_sets, exponential_law
 
 

@@ -8,12 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpselect.adaptive import (
-    break_even,
-    plan_blocks,
-    plan_verification,
-    required_samples,
-)
+from dpselect.adaptive import plan_blocks, plan_verification
+from dpselect.adaptive.blocks import break_even, required_samples
 from dpselect.adaptive.transfer import (
     largest_mu,
     largest_rho,

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 import dpselect.ordered.order_statistics.intervals as intervals
-from dpselect.adaptive import choice_error, integer_grid, plan_blocks
-from dpselect.adaptive.choosing import choice_epsilon, choice_guarantee, summed_ranks
+from dpselect.adaptive import integer_grid, plan_blocks
+from dpselect.adaptive.choosing import choice_epsilon, choice_error, choice_guarantee, summed_ranks
 from dpselect.adaptive.grids import float_grid
 from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
 from dpselect.adaptive.search_noise import SearchNoise

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import beta, binom
 
-from dpselect.adaptive import plan_blocks, splitting_blocks, uniform_grid
-from dpselect.adaptive.blocks import BlockPlan
+from dpselect.adaptive import plan_blocks
+from dpselect.adaptive.blocks import BlockPlan, splitting_blocks
+from dpselect.adaptive.grids import uniform_grid
 from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
 from dpselect.randomness import RandomSource, keyed_source
 from tests.adaptive.adaptive_analysts import Answer, Outcome, expected_claim, holdout, random_walk, sign_aggregation

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpselect.adaptive import explicit_grid, integer_grid, logarithmic_grid, uniform_grid
-from dpselect.adaptive.grids import float_grid
+from dpselect.adaptive import explicit_grid, integer_grid, logarithmic_grid
+from dpselect.adaptive.grids import float_grid, uniform_grid
 from tests.adaptive.adaptive_sessions import analysis, normal_rows
 from tests.adaptive.medians_cases import GRIDS
 

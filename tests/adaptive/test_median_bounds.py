@@ -16,8 +16,9 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from dpselect.adaptive import plan_blocks, uniform_grid
+from dpselect.adaptive import plan_blocks
 from dpselect.adaptive.generalisation import paper_blocks, transfer_blocks
+from dpselect.adaptive.grids import uniform_grid
 from dpselect.adaptive.median_bounds import advanced_composition, exponential_median_blocks
 from dpselect.adaptive.medians import ExponentialMedian
 from dpselect.adaptive.spread import hoeffding_subsample

@@ -11,8 +11,8 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import chisquare
 
-from dpselect.adaptive import explicit_grid, integer_grid, uniform_grid
-from dpselect.adaptive.grids import float_grid, read_grid
+from dpselect.adaptive import explicit_grid, integer_grid
+from dpselect.adaptive.grids import float_grid, read_grid, uniform_grid
 from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
 from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.errors import ArgumentError

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpselect.adaptive import (
-    trade_off_bound,
-)
 from dpselect.adaptive.runs import response_trade_off, runs_guarantee, runs_trade_off, runs_trade_off_inverse
+from dpselect.adaptive.transfer import trade_off_bound
 from dpselect.privacy import compose, pure_dp
 from tests.mechanisms.sparse_vector_adversaries import (
     laplace_nodes,

@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpselect.adaptive import certifies
 from dpselect.adaptive.median_bounds import exact_exponential_failure, exponential_median_blocks
 from dpselect.adaptive.transfer import (
+    certifies,
     certifies_interval,
     gaussian_mu_of_range,
     largest_mu,

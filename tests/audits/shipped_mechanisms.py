@@ -59,7 +59,6 @@ EXEMPT: dict[str, str] = {
     "integrations.sklearn.PrivateSearchCV": "seconds a draw; `tuning.tune` with priced scores, which is audited",
     "learners.PublicValidation": "sees public rows only",
     "mechanisms.Mechanism": _ABSTRACT,
-    "mechanisms.NoiseReduction": _ABSTRACT,
     "ordered.Column": "values and what is public of them: draws only where ties are, for what is audited",
     "ordered.median": "`ordered.quantile` at one half, and audited there",
     "randomness.RandomSource": _PRIMITIVE,

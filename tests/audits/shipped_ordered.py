@@ -14,7 +14,6 @@ from dpselect.audit import Subject
 from dpselect.mechanisms import noisy_count
 from dpselect.ordered import (
     Ordered,
-    QuasiConcaveByInteriorPoint,
     ReorderSliceCompute,
     ScoreRuns,
     count_cells,
@@ -29,6 +28,7 @@ from dpselect.ordered import (
     quantiles_by_group,
 )
 from dpselect.ordered.interior_points.interior_point import CumulativeInteriorPoint
+from dpselect.ordered.interior_points.optimisation_reduction import QuasiConcaveByInteriorPoint
 from dpselect.ordered.interior_points.tree_log_tuning import tuned_cumulative
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource

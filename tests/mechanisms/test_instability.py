@@ -16,9 +16,9 @@ import pytest
 
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.ledger import AlreadySettledError, InsufficientBudget, Ledger
-from dpselect.mechanisms import Cascade, InterquantileRange, ProposeTestRelease, TrimmedMean, dwork_lei_delta
+from dpselect.mechanisms import Cascade, InterquantileRange, ProposeTestRelease, TrimmedMean
 from dpselect.mechanisms.instability import sorted_units
-from dpselect.mechanisms.propose_test_release import answered
+from dpselect.mechanisms.propose_test_release import answered, dwork_lei_delta
 from dpselect.privacy import OutputGuarantee
 from dpselect.privacy.output.calculus import coarsen, first_answer
 from dpselect.privacy.output.oracle import output_delta

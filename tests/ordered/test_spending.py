@@ -16,7 +16,6 @@ from dpselect.learners import PrivateRectangleClassifier, PrivateThresholdClassi
 from dpselect.ledger import Ledger
 from dpselect.ordered import (
     Ordered,
-    QuasiConcaveByInteriorPoint,
     ReorderSliceCompute,
     RisingAndFalling,
     ScoreRuns,
@@ -25,6 +24,7 @@ from dpselect.ordered import (
     learn_threshold,
     maximize_quasi_concave,
 )
+from dpselect.ordered.interior_points.optimisation_reduction import QuasiConcaveByInteriorPoint
 from dpselect.privacy import pure_dp
 from dpselect.privacy.release import Receipt
 from dpselect.randomness import keyed_source

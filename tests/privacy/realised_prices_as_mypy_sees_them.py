@@ -9,7 +9,8 @@ from typing import Any
 from dpselect.accounting import adaptive_best_of, best_of, calibrate, gated, iterative, plan, threshold_stopping
 from dpselect.learners import GatedRelease
 from dpselect.ledger import Budget
-from dpselect.privacy import Guarantee, RealisedPrice, Release, Spender, compose, worst_of
+from dpselect.privacy import Guarantee, Release, Spender, compose, worst_of
+from dpselect.privacy.output.guarantee import RealisedPrice
 from dpselect.repetitions import Repetitions
 from dpselect.selection import PrivateCandidate, SelectIncreasing, select_best
 from dpselect.tuning import tune

@@ -12,7 +12,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpselect.accounting import best_of, conditional_sampling, threshold_stopping
+from dpselect.accounting import best_of, threshold_stopping
+from dpselect.accounting.candidates.conditional import conditional_sampling
 from dpselect.errors import BoundUnavailableError, BracketError
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.privacy import (

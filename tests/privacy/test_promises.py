@@ -16,16 +16,18 @@ import pytest
 
 import dpselect
 from dpselect.accounting import best_of, gated, iterative
+from dpselect.accounting.candidates.conditional import conditional_sampling
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds
-from dpselect.adaptive.transfer import certifies_interval
+from dpselect.adaptive.transfer import certifies, certifies_interval, trade_off_bound, transfer_bound
 from dpselect.errors import AdjacencyError, ArgumentError, PromiseError
 from dpselect.learners import GatedRelease
 from dpselect.ledger import Ledger
 from dpselect.mechanisms import LaplaceReduction
 from dpselect.ordered.order_statistics.one import QuantileRelease
 from dpselect.ordered.order_statistics.several import QuantilesRelease
-from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, RealisedPrice, compose, pure_dp
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, compose, pure_dp
 from dpselect.privacy.output.filter import OutputFilter, additive
+from dpselect.privacy.output.guarantee import RealisedPrice
 from dpselect.privacy.paying import Payment
 from dpselect.repetitions import Fixed, Logarithmic
 from dpselect.report.facts import search_facts
@@ -84,7 +86,6 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
     """Every public name with a parameter that takes a guarantee: how to call it, and the arguments beside that one."""
     from dpselect import (
         accounting as a,
-        adaptive,
         audit,
         learners,
         mechanisms,
@@ -117,7 +118,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         ),
         "accounting.best_of": (best_of, {"repetitions": LAW}),
         "accounting.calibrate": (a.calibrate, {"epsilon": 1.0, "delta": 1e-6}),
-        "accounting.conditional_sampling": (a.conditional_sampling, {"floor": 0.1}),
+        "accounting.conditional_sampling": (conditional_sampling, {"floor": 0.1}),
         "accounting.gated": (gated, {"test_epsilon": 0.1, "test_shift": 0.01, "train_shift": 0.005}),
         "accounting.iterative": (iterative, {"steps": [BASE] * 2, "stops": [1, 2], "delta": 1e-5, "check": None}),
         "accounting.mixture": (a.mixture, {}),
@@ -125,10 +126,10 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         "accounting.plan_subset": (a.plan_subset, {**by_function, "sampling_rates": (0.2,)}),
         "accounting.threshold_stopping": (a.threshold_stopping, {"stop_probability": 0.1}),
         "accounting.tune_on_subset": (a.tune_on_subset, {"search": BASE, "final": BASE, "sampling_rate": 0.1}),
-        "adaptive.certifies": (adaptive.certifies, {**ranks, "failure_probability": 0.05}),
+        "adaptive.certifies": (certifies, {**ranks, "failure_probability": 0.05}),
         "adaptive.certifies_interval": (certifies_interval, intervals),
-        "adaptive.trade_off_bound": (adaptive.trade_off_bound, {"probability": 0.5}),
-        "adaptive.transfer_bound": (adaptive.transfer_bound, ranks),
+        "adaptive.trade_off_bound": (trade_off_bound, {"probability": 0.5}),
+        "adaptive.transfer_bound": (transfer_bound, ranks),
         "audit.FiniteSubject": (audit.FiniteSubject, {"name": "s", "data": {0: 1.0}, "neighbour": {0: 1.0}}),
         "audit.OneRunAudit": (audit.OneRunAudit, {**one_run, "name": "s", "inside": 1, "outside": 1}),
         "audit.Subject": (audit.Subject, {"name": "s", "draw": never}),

@@ -13,12 +13,8 @@ SAMPLES: dict[str, str] = {
     "adaptive.MultiplicativeWeights": (
         "MultiplicativeWeights(np.arange(80000) % 2, universe=2, queries=3, grid_size=2, failure_probability=0.9)"
     ),
-    "adaptive.certifies": (
-        f"certifies({_SWAP}, sample_rank=0.375, rank=0.25, failure_probability=0.05, accuracy_failure=1e-4)"
-    ),
     "adaptive.explicit_grid": "explicit_grid([1.0, 2.0, 4.0])",
     "adaptive.integer_grid": "integer_grid(0, 7)",
-    "adaptive.splitting_blocks": "splitting_blocks(10, 0.05)",
     "audit.audit_guesses": f"audit_guesses([1, 0, 1], [True, True, False], {_PURE})",
     "integrations.sklearn.PublicTransformer.fit": (
         "from sklearn.preprocessing import StandardScaler\n"
@@ -118,9 +114,7 @@ _ESTIMATOR = "a scikit-learn estimator: held to scikit-learn's own checks"
 EXEMPT: dict[str, str] = {
     **dict.fromkeys(
         (
-            "ledger.Amounts",
             "privacy.Guarantee",
-            "privacy.RealisedPrice",
             "privacy.Release",
             "tuning.TuneResult",
         ),
@@ -174,7 +168,6 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys(
         (
             "integrations.optuna.IndependentSampler",
-            "integrations.sklearn.stated_epsilon",
             "privacy.from_dp_event",
             "audit.label_scores",
             "integrations.optuna.rehearse",
@@ -186,15 +179,12 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys(("ordered.EachRow", "ordered.Kept", "ordered.Steps"), "holds functions of the caller as they are"),
     **dict.fromkeys(("tuning.InlineExecutor", "tuning.ProcessExecutor", "tuning.JoblibExecutor"), "starts processes"),
     "selection.SelectWithoutThreshold.by_theorem": "asks for more runs than anyone can make, in its example too",
-    "adaptive.break_even": "half a minute; `plan_blocks` for many grids, which is tried",
     "privacy.Adjacency": "an enumeration",
     **dict.fromkeys(
         ("accounting.search_bound", "ordered.column_source", "privacy.base_mechanism", "repetitions.repetition_law"),
         "a decorator: tests/test_registry.py",
     ),
     "repetitions.Repetitions.quantile": "the laws' own tests",
-    "privacy.GaussianBound": "the result of Guarantee.gaussian_mu_bound",
-    "privacy.RenyiTable": "the result of Guarantee.to_renyi",
     "preprocessing.PublicMap": "an interface: its maps are tried",
     **dict.fromkeys(
         ("preprocessing.PublicMap.fit", "preprocessing.PublicMap.transform"),
@@ -213,7 +203,6 @@ DEAR: set[str] = {
     "adaptive.AdaptiveMeans.mean",
     "adaptive.EffectiveRounds",
     "adaptive.MultiplicativeWeights",
-    "adaptive.choice_error",
     "adaptive.plan_analysis",
     "adaptive.plan_concentrated",
     "holdout.HoldoutRequest.plan",
@@ -257,7 +246,6 @@ PUBLIC_HERE: dict[str, str] = {
     "tuning.PortfolioDesign:weights": "how many a released model would have",
     "adaptive.plan_analysis:rows": "their number",
     "holdout.HoldoutRequest.plan:rows": "their number",
-    "mechanisms.dwork_lei_delta:rows": "their number",
     "selection.weighted_mixture:weights": "public proportions",
     "selection.SelectIncreasing:weights": "public proportions",
     "selection.log_odds:passing": "a probability that the caller computed: a wrong one is his mistake, not a row's",

@@ -112,7 +112,7 @@ UNPAID: dict[str, str] = {
     r"(caching|randomness|repetitions|accounting|numerics)\..*": _NOTHING,
     r"adaptive\.(AdaptiveAnalysis|MultiplicativeWeights|Verification|AdaptiveMeans)\.\w+": _SESSION,
     r"adaptive\.EffectiveRounds.*": "promises nothing to a row",
-    r"adaptive\.(plan_\w+|required_samples|splitting_blocks|[cC]hoice\w+|\w+Plan|SearchNoise\.draw)": _PUBLIC,
+    r"adaptive\.(plan_\w+|[cC]hoice\w+|\w+Plan|SearchNoise\.draw)": _PUBLIC,
     r"\w+\.(Verified|Score|Terms|Tuned|\w*Release|SparseAnswers|TrialOutput|TuneResult|Adjacency)": _RECORD,
     r"audit\..*": "an audit runs on planted data",
     r"holdout\.HoldoutLabels": "kept until `Holdout.create` seals them, which pays",
@@ -159,7 +159,11 @@ SESSIONS_ALREADY_PAID_EACH_ANSWER = re.compile(
 def takers() -> dict[str, bool]:
     """Every public callable that takes private data or draws: whether it takes `spender` and `label`."""
     found, seen = {}, set()
-    rooms = [x.name for x in pkgutil.iter_modules(dpselect.__path__) if x.name not in ("testing", "cli", "errors")]
+    rooms = [
+        x.name
+        for x in pkgutil.iter_modules(dpselect.__path__)
+        if x.name not in ("testing", "cli", "errors", "capabilities")
+    ]
     for room in rooms:
         module = importlib.import_module(f"dpselect.{room}")
         for name in getattr(module, "__all__", ()):
@@ -184,7 +188,7 @@ def takers() -> dict[str, bool]:
 
 
 TAKERS = takers()
-BASES = ("mechanisms.Mechanism", "mechanisms.NoiseReduction.open")
+BASES = ("mechanisms.Mechanism",)
 PUBLIC = {found.name: found for found in public()}
 CALLS = calls(TAKERS)
 

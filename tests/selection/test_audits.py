@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from dpselect.accounting import best_of, conditional_sampling
+from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.feasible_region import PureTradeOff
+from dpselect.accounting.candidates.conditional import conditional_sampling
 from dpselect.accounting.candidates.dummies import select_among_dummies
 from dpselect.accounting.candidates.percentile_sparse_vector import log_odds_sensitivity, percentile_sparse_vector
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds, far_apart_probability

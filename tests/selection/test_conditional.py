@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpselect.accounting import conditional_sampling
+from dpselect.accounting.candidates.conditional import conditional_sampling
 from dpselect.errors import ArgumentError
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source

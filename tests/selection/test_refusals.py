@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from dpselect.accounting import conditional_sampling
+from dpselect.accounting.candidates.conditional import conditional_sampling
 from dpselect.accounting.candidates.dummies import select_among_dummies
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds
 from dpselect.accounting.candidates.sampled_search import smoothed_count, smoothed_odds

@@ -3,7 +3,6 @@ from .best_of_k.best_of import best_of as best_of
 from .best_of_k.mixture import mixture as mixture
 from .best_of_k.search_bound import search_bound as search_bound
 from .best_of_k.subset_tuning import tune_on_subset as tune_on_subset
-from .candidates.conditional import conditional_sampling as conditional_sampling
 from .candidates.threshold import threshold_stopping as threshold_stopping
 from .planning.calibrate import calibrate as calibrate
 from .planning.plan import plan as plan

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.ordered import PublicDomain
 from dpselect.ordered.domains import Domain, Doubles, Grid
+from dpselect.ordered.public_domain import PublicDomain
 
 __all__ = [
     "ExplicitGrid",

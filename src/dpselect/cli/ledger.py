@@ -14,7 +14,8 @@ from dpselect.decoding.files import lines_of
 from dpselect.decoding.json_text import json_file
 from dpselect.decoding.limits import DOCUMENT, EXPORT
 from dpselect.errors import ArgumentError
-from dpselect.ledger import Amounts, Budget, Ledger
+from dpselect.ledger import Budget, Ledger
+from dpselect.ledger.accounting import Amounts
 from dpselect.ledger.transfer import export_lines, import_lines
 from dpselect.numerics.digits import rounded_down, rounded_up
 from dpselect.privacy.release import Receipt

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import SupportsFloat
 
-from dpselect.adaptive import plan_blocks, uniform_grid
+from dpselect.adaptive import plan_blocks
 from dpselect.adaptive.blocks import BlockPlan
+from dpselect.adaptive.grids import uniform_grid
 from dpselect.adaptive.medians import SearchMedian
 from dpselect.errors import ArgumentError, integer
 from dpselect.holdout.draws import Draws

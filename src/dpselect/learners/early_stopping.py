@@ -19,7 +19,8 @@ from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyErr
 from dpselect.learners.containers import is_sparse
 from dpselect.learners.rows import labels_of
 from dpselect.mechanisms import NoisyCount
-from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, RealisedPrice, Spender
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Spender
+from dpselect.privacy.output.guarantee import RealisedPrice
 from dpselect.privacy.paying import Payment
 from dpselect.privacy.promises import output_promise
 from dpselect.privacy.release import Receipt

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer
 from dpselect.learners.rule_classifier import RuleClassifier
-from dpselect.ordered import PublicDomain, RectangleLearner, learn_rectangle
+from dpselect.ordered import RectangleLearner, learn_rectangle
 from dpselect.ordered.labelled_rows.rectangle_plan import Slicing
 from dpselect.ordered.labelled_rows.rectangles import axis_domains
+from dpselect.ordered.public_domain import PublicDomain
 from dpselect.privacy import Guarantee
 
 __all__ = ["PrivateRectangleClassifier"]

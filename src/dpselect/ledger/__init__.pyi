@@ -1,4 +1,3 @@
-from .accounting import Amounts as Amounts
 from .budget import Budget as Budget
 from .ledger import Ledger as Ledger
 from .refusals import (

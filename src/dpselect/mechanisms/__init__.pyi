@@ -10,7 +10,6 @@ from .mechanism import Mechanism as Mechanism
 from .noise_reduction import (
     GradualRelease as GradualRelease,
     LaplaceReduction as LaplaceReduction,
-    NoiseReduction as NoiseReduction,
     ReleaseUntilAbove as ReleaseUntilAbove,
 )
 from .noisy_counts import (
@@ -24,7 +23,6 @@ from .peeling import TopK as TopK
 from .propose_test_release import (
     Cascade as Cascade,
     ProposeTestRelease as ProposeTestRelease,
-    dwork_lei_delta as dwork_lei_delta,
 )
 from .scores import ScoreChunks as ScoreChunks
 from .smooth_sensitivity import SmoothSensitivityMechanism as SmoothSensitivityMechanism

@@ -1,5 +1,4 @@
 from .interior_points.interior_point import InteriorPoint as InteriorPoint, interior_point as interior_point
-from .interior_points.optimisation_reduction import QuasiConcaveByInteriorPoint as QuasiConcaveByInteriorPoint
 from .interior_points.quasi_concave import (
     RisingAndFalling as RisingAndFalling,
     ScoreRuns as ScoreRuns,
@@ -16,7 +15,6 @@ from .order_statistics.cell_counts import count_cells as count_cells
 from .order_statistics.one import Quantile as Quantile, median as median, quantile as quantile
 from .order_statistics.private_range import private_range as private_range, quantile_interval as quantile_interval
 from .order_statistics.several import Quantiles as Quantiles, quantiles as quantiles
-from .public_domain import PublicDomain as PublicDomain
 from .slices.price import SlicePrice as SlicePrice
 from .slices.price_comparison import noise_pays_from as noise_pays_from
 from .slices.reorder_slice_compute import (

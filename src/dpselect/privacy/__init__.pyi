@@ -3,8 +3,6 @@ from .as_guarantee import as_guarantee as as_guarantee
 from .bases import base_mechanism as base_mechanism
 from .composition import compose as compose, worst_of as worst_of
 from .events import from_dp_event as from_dp_event
-from .exports.gaussian_bound import GaussianBound as GaussianBound
-from .exports.renyi_table import RenyiTable as RenyiTable
 from .guarantee import Guarantee as Guarantee
 from .mechanisms.fixed_batches import fixed_batches as fixed_batches
 from .mechanisms.gaussian import gaussian as gaussian
@@ -13,6 +11,6 @@ from .mechanisms.laplace import laplace as laplace
 from .mechanisms.poisson_samples import dp_sgd as dp_sgd
 from .mechanisms.pure import approximate_dp as approximate_dp, pure_dp as pure_dp
 from .mechanisms.random_allocation import random_allocation as random_allocation
-from .output.guarantee import OutputGuarantee as OutputGuarantee, RealisedPrice as RealisedPrice
+from .output.guarantee import OutputGuarantee as OutputGuarantee
 from .paying import paid as paid
 from .release import ClaimSpender as ClaimSpender, Release as Release, Spender as Spender

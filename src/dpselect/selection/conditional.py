@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpselect.accounting import conditional_sampling
+from dpselect.accounting.candidates.conditional import conditional_sampling
 from dpselect.errors import number
 from dpselect.privacy import Guarantee
 from dpselect.privacy.boundary import run_confined, silence

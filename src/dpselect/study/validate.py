@@ -16,7 +16,8 @@ import numpy as np
 
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.learners.company import depends_on_company, sum_depends_on_company
-from dpselect.ledger import Amounts, Budget, Ledger
+from dpselect.ledger import Budget, Ledger
+from dpselect.ledger.accounting import Amounts
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import law_named
 from dpselect.storage.keys import key_place

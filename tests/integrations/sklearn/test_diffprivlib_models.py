@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline
 
 from dpselect.accounting import best_of
 from dpselect.errors import AdjacencyError, ArgumentError, MissingExtraError
-from dpselect.integrations.sklearn import PrivateSearchCV, stated_epsilon
-from dpselect.integrations.sklearn.diffprivlib_models import KnownClasses, fresh_accountant
+from dpselect.integrations.sklearn import PrivateSearchCV
+from dpselect.integrations.sklearn.diffprivlib_models import KnownClasses, fresh_accountant, stated_epsilon
 from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic

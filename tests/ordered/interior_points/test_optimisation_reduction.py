@@ -10,14 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpselect.errors import ArgumentError
-from dpselect.ordered import (
-    QuasiConcaveByInteriorPoint,
-    ScoreRuns,
-    maximize_quasi_concave,
-    quasi_concave_hull,
-)
+from dpselect.ordered import ScoreRuns, maximize_quasi_concave, quasi_concave_hull
 from dpselect.ordered.interior_points.draws import SecretDraws
-from dpselect.ordered.interior_points.optimisation_reduction import interior_point_instance
+from dpselect.ordered.interior_points.optimisation_reduction import QuasiConcaveByInteriorPoint, interior_point_instance
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from tests.ordered.interior_points.quasi_concave_cases import (

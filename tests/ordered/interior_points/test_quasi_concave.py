@@ -14,13 +14,8 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from dpselect.errors import ArgumentError
-from dpselect.ordered import (
-    QuasiConcaveByInteriorPoint,
-    RisingAndFalling,
-    ScoreRuns,
-    maximize_quasi_concave,
-    quasi_concave_hull,
-)
+from dpselect.ordered import RisingAndFalling, ScoreRuns, maximize_quasi_concave, quasi_concave_hull
+from dpselect.ordered.interior_points.optimisation_reduction import QuasiConcaveByInteriorPoint
 from dpselect.ordered.interior_points.quasi_concave import QuasiConcave
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
