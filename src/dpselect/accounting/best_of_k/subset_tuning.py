@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final, Literal, SupportsFloat
 
 import numpy as np
@@ -24,13 +24,14 @@ from scipy.special import gammaln, logsumexp
 
 from dpselect.accounting.best_of_k.bounds.renyi import renyi_curve_of
 from dpselect.accounting.best_of_k.mixture import mixture
-from dpselect.caching import CopiedByFields
+from dpselect.caching import CopiedByFields, kept_while_alive
 from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency, Guarantee, compose
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.losses.discretise import DominatingPair
+from dpselect.privacy.losses.pairs import PairSource
 from dpselect.privacy.lower_ends import sampled_below
 from dpselect.privacy.profile import TwoSidedProfile
 from dpselect.privacy.promises import promise
@@ -45,7 +46,7 @@ _LARGEST_SUM: Final = 128
 """Orders up to which moments are summed term by term; beyond them Minkowski's inequality serves."""
 
 _SUMMING: Final = 1e-9
-"""More than the relative error of a running sum over the atoms of a product, 1.1e-16 times their number."""
+"""More than the relative errors of the sums over the atoms of a product, 1.1e-16 times their number."""
 
 
 @dataclass(frozen=True)
@@ -60,36 +61,75 @@ class SubsetProfile(CopiedByFields, TwoSidedProfile):
     theorem: str = "worst case of tuning on a subset (after Koskela, Kulkarni 2023)"
 
     @cached_property
-    def _pairs(self) -> tuple[DominatingPair, DominatingPair]:
-        search, final = self.search.pair_source()(self.atoms), self.final.pair_source()(self.atoms)
-        forward = self._together(search[0].pessimistic, final[0].pessimistic)
-        backward = self._together(search[1].pessimistic.swapped(), final[1].pessimistic.swapped())
-        return _rounded_up(*forward), _rounded_up(*backward[::-1])
-
-    def _together(self, search: DominatingPair, final: DominatingPair) -> tuple[Array, Array]:
-        """The masses of all pairs of atoms with and without the row."""
-        q = self.sampling_rate
-        neither = np.outer(search.lower, final.lower)
-        if self.final_rows == "rest":
-            with_row = q * np.outer(search.upper, final.lower) + (1.0 - q) * np.outer(search.lower, final.upper)
-        else:
-            with_row = np.outer(q * search.upper + (1.0 - q) * search.lower, final.upper)
-        return with_row.ravel(), neither.ravel()
+    def _products(self) -> tuple[_Product, _Product]:
+        search, final = _pairs_of(self.search)(self.atoms), _pairs_of(self.final)(self.atoms)
+        q, rows = self.sampling_rate, self.final_rows
+        return (
+            _Product.of(search[0].pessimistic, final[0].pessimistic, q, rows),
+            _Product.of(search[1].pessimistic.swapped(), final[1].pessimistic.swapped(), q, rows),
+        )
 
     def at(self, direction: int, epsilons: Array) -> Array:
         """The divergence at epsilon >= 0."""
-        return self._pairs[direction].hockey_stick(epsilons)
+        return self._products[direction].divergence(np.asarray(epsilons, dtype=np.float64), with_row=direction == 0)
 
 
-def _rounded_up(upper: Array, lower: Array) -> DominatingPair:
-    """The pair sorted by ratio, its masses moved by more than the sums over them can be wrong."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        losses = np.log(upper) - np.log(lower)
-    losses = np.where(np.isnan(losses), 0.0, losses)  # no mass on either side
-    order = np.argsort(losses, kind="stable")
-    return DominatingPair(
-        losses=losses[order], upper=upper[order] * (1.0 + _SUMMING), lower=lower[order] * (1.0 - _SUMMING)
-    )
+@kept_while_alive
+def _pairs_of(guarantee: Guarantee) -> PairSource:
+    """Its recipe for pairs, which keeps them: a plan asks for those of one search at several sampling rates."""
+    return cache(guarantee.pair_source())
+
+
+@dataclass(frozen=True, eq=False)
+class _Product:
+    """The masses of all pairs of atoms of search and final run, with and without the row, without a table of them.
+
+    Atom i of the search and j of the final run have the mass alone[i] m[j] without the row, and with it
+    first[i] m[j] + second[i] v[j], where v and m are the final run's masses with and without the row. The ratio of both
+    grows with v / m. So the pairs above a threshold are for each i a tail of the j, whose masses are summed once.
+    """
+
+    alone: Array
+    first: Array
+    second: Array
+    ratios: Array
+    sums: tuple[Array, Array]
+    infinite: float
+
+    @classmethod
+    def of(cls, search: DominatingPair, final: DominatingPair, q: float, final_rows: FinalRows) -> _Product:
+        """Of pairs with the row (upper) and without it (lower)."""
+        if final_rows == "rest":
+            first, second = q * search.upper, (1.0 - q) * search.lower
+        else:
+            second = q * search.upper + (1.0 - q) * search.lower
+            first = np.zeros_like(second)
+        i, j = search.lower > 0.0, final.lower > 0.0
+        order = np.argsort(final.upper[j] / final.lower[j], kind="stable")
+        v, m = final.upper[j][order], final.lower[j][order]
+        # what has no mass without the row
+        infinite = float(np.sum(first[~i])) * float(np.sum(final.lower))
+        infinite += float(np.sum(second[~i])) * float(np.sum(final.upper))
+        infinite += float(np.sum(second[i])) * float(np.sum(final.upper[~j]))
+        sums = np.append(0.0, np.cumsum(v)), np.append(0.0, np.cumsum(m))
+        return cls(search.lower[i], first[i], second[i], v / m, sums, infinite)
+
+    def divergence(self, epsilons: Array, *, with_row: bool) -> Array:
+        """The hockey-stick divergence from with the row to without it, or the other way. Rounded up."""
+        return np.array([self._divergence(math.exp(min(e, 700.0)), with_row) for e in epsilons.ravel()]).reshape(
+            epsilons.shape
+        )
+
+    def _divergence(self, a: float, with_row: bool) -> float:
+        with np.errstate(divide="ignore", over="ignore"):
+            bounds = ((a if with_row else 1.0 / a) * self.alone - self.first) / self.second
+        k = np.searchsorted(self.ratios, bounds, side="right" if with_row else "left")
+        v, m = (each[-1] - each[k] if with_row else each[k] for each in self.sums)
+        more = float(np.dot(self.first, m) + np.dot(self.second, v)) + (self.infinite if with_row else 0.0)
+        less = float(np.dot(self.alone, m))
+        # what the sums may be wrong by
+        found = more * (1.0 + _SUMMING) - a * less if with_row else less * (1.0 + _SUMMING) - a * more
+        return max(found, 0.0)
 
 
 @dataclass(frozen=True)
