@@ -298,3 +298,14 @@ class TestRefusals:
         before = priced.epsilon(1e-6)
         assert len(pickle.dumps(priced)) < 20_000
         assert pickle.loads(pickle.dumps(priced)).epsilon(1e-6) == before
+
+
+def test_the_smallest_deltas_are_sums_of_tails():
+    run = gaussian(noise_multiplier=4.0)
+    search = best_of(run, Harmonic(limit=50), bound="profile")
+    both = tune_on_subset(search=search, final=run, sampling_rate=0.1).profile
+    assert both is not None
+    for epsilon in (1.0, 1.5, 2.0, 2.3):
+        # the final run's output alone: a Gaussian on a Poisson sample of rate .9 (Zhu, Dong, Wang 2022, Theorem 11)
+        alone = 0.9 * run.delta(math.log1p(math.expm1(epsilon) / 0.9))
+        assert 0.99 * alone <= float(both.remove(np.array([epsilon]))[0])

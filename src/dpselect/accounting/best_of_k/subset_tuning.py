@@ -93,7 +93,8 @@ class _Product:
     first: Array
     second: Array
     ratios: Array
-    sums: tuple[Array, Array]
+    heads: tuple[Array, Array]
+    tails: tuple[Array, Array]
     infinite: float
 
     @classmethod
@@ -111,20 +112,21 @@ class _Product:
         infinite = float(np.sum(first[~i])) * float(np.sum(final.lower))
         infinite += float(np.sum(second[~i])) * float(np.sum(final.upper))
         infinite += float(np.sum(second[i])) * float(np.sum(final.upper[~j]))
-        sums = np.append(0.0, np.cumsum(v)), np.append(0.0, np.cumsum(m))
-        return cls(search.lower[i], first[i], second[i], v / m, sums, infinite)
+        heads = np.append(0.0, np.cumsum(v)), np.append(0.0, np.cumsum(m))
+        tails = np.append(np.cumsum(v[::-1])[::-1], 0.0), np.append(np.cumsum(m[::-1])[::-1], 0.0)
+        return cls(search.lower[i], first[i], second[i], v / m, heads, tails, infinite)
 
     def divergence(self, epsilons: Array, *, with_row: bool) -> Array:
         """The hockey-stick divergence from with the row to without it, or the other way. Rounded up."""
-        return np.array([self._divergence(math.exp(min(e, 700.0)), with_row) for e in epsilons.ravel()]).reshape(
-            epsilons.shape
-        )
+        # a little smaller than exp(epsilon), by more than the rounding of a ratio
+        factors = np.exp(np.minimum(epsilons, 700.0)) * (1.0 - 1e-14)
+        return np.array([self._divergence(a, with_row) for a in factors.ravel().tolist()]).reshape(epsilons.shape)
 
     def _divergence(self, a: float, with_row: bool) -> float:
         with np.errstate(divide="ignore", over="ignore"):
             bounds = ((a if with_row else 1.0 / a) * self.alone - self.first) / self.second
         k = np.searchsorted(self.ratios, bounds, side="right" if with_row else "left")
-        v, m = (each[-1] - each[k] if with_row else each[k] for each in self.sums)
+        v, m = (each[k] for each in (self.tails if with_row else self.heads))
         more = float(np.dot(self.first, m) + np.dot(self.second, v)) + (self.infinite if with_row else 0.0)
         less = float(np.dot(self.alone, m))
         # what the sums may be wrong by
