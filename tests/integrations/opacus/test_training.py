@@ -16,7 +16,7 @@ from scipy import stats
 opacus = pytest.importorskip("opacus")
 
 from dpselect.errors import AdjacencyError, ArgumentError
-from dpselect.privacy import dp_sgd
+from dpselect.privacy import dp_sgd, random_allocation
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 from tests.integrations.opacus.training_cases import (
@@ -270,8 +270,9 @@ def test_replacement_is_priced_and_other_neighbours_of_a_sampler_are_refused():
     replaced = plan(sampling_rate=0.1, steps=10, adjacency="replace_one").guarantee
     one = dp_sgd(noise_multiplier=2, sampling_rate=0.1, steps=10, adjacency="replace_one")
     assert replaced.epsilon(1e-6) == one.epsilon(1e-6)
-    with pytest.raises(AdjacencyError, match="replace_one"):
-        plan(sampling="random-allocation", sampling_rate=0.5, steps=2, adjacency="replace_one")
+    allocated = plan(sampling="random-allocation", sampling_rate=0.5, steps=2, adjacency="replace_one").guarantee
+    again = random_allocation(noise_multiplier=2, steps_per_epoch=2, adjacency="replace_one")
+    assert allocated.epsilon(1e-6) == again.epsilon(1e-6)
     with pytest.raises(AdjacencyError, match="replace_one"):
         plan(sampling="fixed-batches", sampling_rate=0.5)
 

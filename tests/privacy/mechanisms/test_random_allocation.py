@@ -46,9 +46,30 @@ def test_it_composes_and_is_searched_and_calibrated():
     assert base.epsilon(delta=1e-6) < with_sampling.epsilon(delta=1e-6) < 2.0 * base.epsilon(delta=1e-6)
 
 
-def test_replacement_and_bad_numbers_are_refused():
-    with pytest.raises(AdjacencyError, match="add_or_remove_one"):
-        random_allocation(noise_multiplier=1, steps_per_epoch=10, adjacency="replace_one")
+@pytest.mark.full
+def test_under_replacement():
+    """At most what taking part in each step costs, and more than adding a row does."""
+    found = random_allocation(noise_multiplier=1, steps_per_epoch=100, adjacency="replace_one")
+    assert 1.0045 <= found.epsilon(delta=1e-6) <= 1.0075
+    assert found.terms["mechanism"] == "random-allocation"
+    for noise in (0.1, 0.3, 0.6, 30.0, 1e6):
+        few = random_allocation(noise_multiplier=noise, steps_per_epoch=3, epochs=2, adjacency="replace_one")
+        most = gaussian(noise_multiplier=noise / 2**1.5, adjacency="replace_one").epsilon(delta=1e-6)
+        least = random_allocation(noise_multiplier=noise, steps_per_epoch=3, epochs=2).epsilon(delta=1e-6)
+        assert few.epsilon(delta=1e-6) <= most * (1 + 1e-3)
+        assert noise < 0.5 or least < few.epsilon(delta=1e-6) < 2.5 * least + 1e-3
+
+
+@pytest.mark.parametrize(("noise", "steps"), [(4.0, 1), (0.2, 5)])
+def test_under_replacement_a_row_that_is_in_each_step_moves_it_twice(noise, steps):
+    found = random_allocation(noise_multiplier=noise, steps_per_epoch=steps, epochs=4, adjacency="replace_one")
+    # two rows of full length in opposite directions, in an epoch of one step
+    assert found.epsilon(delta=1e-6) >= gaussian(noise_multiplier=noise / 4).epsilon(delta=1e-6) * (1 - 1e-9)
+
+
+def test_bad_numbers_are_refused():
+    with pytest.raises(AdjacencyError, match="adjacency"):
+        random_allocation(noise_multiplier=1, steps_per_epoch=10, adjacency="neighbours")
     for name, value in (("noise_multiplier", 0), ("steps_per_epoch", 0), ("steps_per_epoch", 10**6), ("epochs", 0)):
         with pytest.raises(ArgumentError, match=name):
             random_allocation(**{"noise_multiplier": 1, "steps_per_epoch": 10, name: value})

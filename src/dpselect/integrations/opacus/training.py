@@ -69,7 +69,7 @@ class PrivateTraining:
         adjacency: the neighbours, add-or-remove-one unless given. Under replace-one a row that is replaced moves the
             sum by up to twice `max_grad_norm`, which the guarantee counts.
         sampling: how batches are drawn. "poisson" draws each row for each batch by itself. "random-allocation" draws
-            one batch of every epoch for each row, under add-or-remove-one. An epoch has 1 / `sampling_rate` steps.
+            one batch of every epoch for each row. An epoch has 1 / `sampling_rate` steps.
             "fixed-batches" draws batches of `expected_batch_size` rows without replacement, under replace-one. The data
             must have `expected_batch_size` / `sampling_rate` rows, and that number is public.
 

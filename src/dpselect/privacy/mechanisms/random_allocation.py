@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import SupportsFloat
 
-from dpselect.errors import AdjacencyError, integer, number
+from dpselect.errors import integer, number
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.bases import base_mechanism
@@ -18,6 +18,12 @@ from dpselect.privacy.losses.random_allocation import (
     allocation_mesh,
     random_allocation_loss,
 )
+from dpselect.privacy.losses.replaced_allocation import (
+    LEAST_REPLACED,
+    MOST_REPLACED,
+    replaced_allocation_loss,
+    replaced_allocation_mesh,
+)
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.renyi import LinearRenyi
 
@@ -25,6 +31,7 @@ __all__ = ["random_allocation"]
 
 _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
 _LOSSES = "privacy-loss distribution of random allocation (docs/theory/random-allocation.md, Theorems 1 and 2)"
+_REPLACED = "privacy-loss distribution of random allocation (docs/theory/random-allocation.md, Theorems 3 and 4)"
 
 
 @base_mechanism("random-allocation", noise="noise_multiplier")
@@ -45,17 +52,18 @@ def random_allocation(
             row took part in every step, and above 1e6 as 1e6.
         steps_per_epoch: the number of steps of an epoch, from 1 to 100,000. Many take seconds.
         epochs: the number of epochs, from 1 to 1,000,000. You must ensure that steps are drawn again for each.
-        adjacency: add-or-remove-one, the default, as an `Adjacency` or its text.
+        adjacency: the neighbours, an `Adjacency` or its text; add-or-remove-one unless given. Under replace-one
+            noise below 0.4 is priced as if the row took part in every step, and above 1e4 as 1e4.
 
     Returns:
         The guarantee of all epochs.
 
     Raises:
-        AdjacencyError: if `adjacency` is unknown, or replace-one, for which no bound is computed here.
+        AdjacencyError: if `adjacency` is unknown.
         ArgumentError: if a number is out of range.
         TypeError: if an argument that must be a number is not.
 
-    Source: docs/theory/random-allocation.md, Theorems 1 and 2.
+    Source: docs/theory/random-allocation.md, Theorems 1 to 4.
 
     >>> from dpselect.privacy import dp_sgd
     >>> print(round(random_allocation(noise_multiplier=1, steps_per_epoch=100).epsilon(delta=1e-6), 2))
@@ -67,10 +75,6 @@ def random_allocation(
     steps_per_epoch = integer("steps_per_epoch", steps_per_epoch, at_least=1, at_most=100_000)
     epochs = integer("epochs", epochs, at_least=1, at_most=1_000_000)
     adjacency = parse_adjacency(adjacency)
-    if adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
-        raise AdjacencyError(
-            "random_allocation is proved for add_or_remove_one. Under replace_one use dp_sgd with Poisson samples"
-        )
     terms = {
         "mechanism": "random-allocation",
         "noise_multiplier": noise_multiplier,
@@ -78,23 +82,28 @@ def random_allocation(
         "epochs": epochs,
     }
     # a row that takes part in every step costs more: one step of an epoch moves as if it were the whole epoch
-    whole = replace(gaussian(noise_multiplier=noise_multiplier / math.sqrt(epochs), adjacency=adjacency), terms=terms)
+    replaced = adjacency is Adjacency.REPLACE_ONE
+    moved = 2.0 if replaced else 1.0  # norms of a row that a neighbour moves a step's sum by
+    one = noise_multiplier / (moved * math.sqrt(epochs))
+    whole = replace(gaussian(noise_multiplier=one, adjacency=adjacency), terms=terms)
     if steps_per_epoch == 1:
         return whole
     bound = replace(whole, lower_profile=None)
-    if noise_multiplier < LEAST_NOISE:
+    if noise_multiplier < (LEAST_REPLACED if replaced else LEAST_NOISE):
         return bound
-    noise = min(noise_multiplier, MOST_NOISE)  # more noise costs no more
-    curve = LinearRenyi(0.5 * epochs / (noise * noise) * ROUND_UP)
-    interval = suitable_interval(curve, finest=allocation_mesh(noise, steps_per_epoch))
+    noise = min(noise_multiplier, MOST_REPLACED if replaced else MOST_NOISE)  # more noise costs no more
+    curve = LinearRenyi(0.5 * epochs * (moved / noise) ** 2 * ROUND_UP)
+    finest = (replaced_allocation_mesh if replaced else allocation_mesh)(noise, steps_per_epoch)
+    interval = suitable_interval(curve, finest=finest)
     if interval is None:
         return bound
-    loss = random_allocation_loss(noise, steps_per_epoch, epochs)
+    loss = (replaced_allocation_loss if replaced else random_allocation_loss)(noise, steps_per_epoch, epochs)
+    pair = "Theorem 3" if replaced else "Theorem 1"
     return Guarantee(
         adjacency=adjacency,
-        theorem="random allocation (docs/theory/random-allocation.md, Theorem 1)",
+        theorem=f"random allocation (docs/theory/random-allocation.md, {pair})",
         terms=terms,
         renyi_curve=curve,
-        profile=LossProfile(loss, interval, _LOSSES),
+        profile=LossProfile(loss, interval, _REPLACED if replaced else _LOSSES),
         loss=loss,
     )
