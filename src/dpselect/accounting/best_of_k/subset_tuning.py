@@ -84,9 +84,9 @@ def _pairs_of(guarantee: Guarantee) -> PairSource:
 class _Product:
     """The masses of all pairs of atoms of search and final run, with and without the row, without a table of them.
 
-    Atom i of the search and j of the final run have the mass alone[i] m[j] without the row, and with it
-    first[i] m[j] + second[i] v[j], where v and m are the final run's masses with and without the row. The ratio of both
-    grows with v / m. So the pairs above a threshold are for each i a tail of the j, whose masses are summed once.
+    Let v and m be the final run's masses with and without the row. The pair of atom i of the search and j of the final
+    run has the mass alone[i] m[j] without the row. With the row it has first[i] m[j] + second[i] v[j]. The ratio of
+    both grows with v / m. So for each i the pairs above a threshold are a tail of the j. Tails are summed once.
     """
 
     alone: Array

@@ -196,4 +196,5 @@ def _wider(losses: Losses, stride: int) -> Losses:
     later = above / stride
     masses = np.bincount(places - first, losses.masses * (1.0 - later), int(places[-1]) - first + 2)
     masses += np.bincount(places - first + 1, losses.masses * later, masses.size)
-    return Losses(losses.width * stride, first, masses * (1.0 + 1e-13), losses.infinite)
+    raised = np.asarray(masses * (1.0 + 1e-13), dtype=np.float64)
+    return Losses(losses.width * stride, first, raised, losses.infinite)

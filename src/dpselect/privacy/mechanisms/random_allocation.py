@@ -53,7 +53,7 @@ def random_allocation(
         steps_per_epoch: the number of steps of an epoch, from 1 to 100,000. Many take seconds.
         epochs: the number of epochs, from 1 to 1,000,000. You must ensure that steps are drawn again for each.
         adjacency: the neighbours, an `Adjacency` or its text; add-or-remove-one unless given. Under replace-one
-            noise below 0.4 is priced as if the row took part in every step, and above 1e4 as 1e4.
+            noise below 0.4 or above 1e4 is priced as if the row took part in every step.
 
     Returns:
         The guarantee of all epochs.
@@ -89,9 +89,10 @@ def random_allocation(
     if steps_per_epoch == 1:
         return whole
     bound = replace(whole, lower_profile=None)
-    if noise_multiplier < (LEAST_REPLACED if replaced else LEAST_NOISE):
+    inside = LEAST_REPLACED <= noise_multiplier <= MOST_REPLACED if replaced else noise_multiplier >= LEAST_NOISE
+    if not inside:
         return bound
-    noise = min(noise_multiplier, MOST_REPLACED if replaced else MOST_NOISE)  # more noise costs no more
+    noise = min(noise_multiplier, MOST_NOISE)  # more noise costs no more
     curve = LinearRenyi(0.5 * epochs * (moved / noise) ** 2 * ROUND_UP)
     finest = (replaced_allocation_mesh if replaced else allocation_mesh)(noise, steps_per_epoch)
     interval = suitable_interval(curve, finest=finest)
