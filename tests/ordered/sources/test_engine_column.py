@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.ordered import Column, median, quantiles
+from dpselect.ordered import Column, median, quantiles, quantiles_by_group
 from dpselect.ordered.domains import Grid, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import SortedColumn
 from dpselect.ordered.sources import counted_ranks
-from dpselect.ordered.sources.engine_column import EngineColumn, bisected, one_of
+from dpselect.ordered.sources.engine_column import EngineColumn, bisected, engine_column, one_of, refuse_groups
+from dpselect.ordered.sources.groups import columns_by_group, parse_names
 from dpselect.randomness import keyed_source
 from tests.ordered.sources.columns_cases import same_ranks
 
@@ -143,3 +144,64 @@ def test_one_column_is_asked_for():
     assert one_of(["x"]) == "x"
     with pytest.raises(ArgumentError, match="one column, got 2"):
         one_of(["x", "y"])
+
+
+# groups
+
+REGIONS = ["north", " north ", "South", "south", "é", "e\u0301", "1", "1.0", "TRUE", "o'hara", "", None]
+SPLIT = [
+    (float(value), REGIONS[place], int(code))
+    for value, place, code in zip(
+        RNG.integers(0, 1000, 900), RNG.integers(0, len(REGIONS), 900), RNG.integers(0, 4, 900), strict=True
+    )
+]
+SPLIT[:3] = [(math.nan, "north", 0), (None, "north", 1), (math.inf, "south", 2)]
+
+
+def ibis_frame():
+    ibis = pytest.importorskip("ibis")
+    pytest.importorskip("duckdb")
+    pa = pytest.importorskip("pyarrow")
+    base = ibis.duckdb.connect()
+    base.con.register("given", pa.table(dict(zip("xrc", zip(*SPLIT, strict=True), strict=True))))
+    return base.table("given")
+
+
+def polars_frame():
+    pl = pytest.importorskip("polars")
+    return pl.LazyFrame(dict(zip("xrc", map(list, zip(*SPLIT, strict=True)), strict=True)))
+
+
+@pytest.mark.parametrize("frame", [ibis_frame, polars_frame])
+def test_groups_of_a_frame_are_those_of_the_array(frame, monkeypatch):
+    monkeypatch.setattr(counted_ranks, "_FEW", (10, 10))
+    table, (values, regions, codes) = frame(), zip(*SPLIT, strict=True)
+    values = [math.nan if value is None else value for value in values]
+    terms = {"qs": [0.1, 0.5, 0.9], "lower": 0.0, "upper": 1000.0, "granularity": 1, "epsilon": 3.0}
+    for by, cells, names in (("r", regions, ["north", "south", "é", 1, "o'hara", "nobody"]), ("c", codes, [3, "0", 7])):
+        expected = quantiles_by_group(values, list(cells), names=names, random=keyed_source(8), **terms)
+        found = quantiles_by_group(table.select("x", by), by, names=names, random=keyed_source(8), **terms)
+        assert found.value == expected.value
+        named = parse_names(names)
+        parts = columns_by_group(Column(engine_column(table.select("x", by), by), lower=100, upper=700), None, named)
+        arrays = columns_by_group(Column(values, lower=100, upper=700), list(cells), named)
+        assert [part.fates().tolist() for part in parts] == [part.fates().tolist() for part in arrays]
+
+
+@pytest.mark.parametrize("frame", [ibis_frame, polars_frame])
+def test_frames_that_are_not_split_say_why(frame):
+    table, terms = frame(), {"names": ["north"], "qs": [0.5], "lower": 0, "upper": 9, "epsilon": 1.0}
+    with pytest.raises(ArgumentError, match="no column 'nowhere'; there are 'x', 'r'"):
+        quantiles_by_group(table.select("x", "r"), "nowhere", **terms)
+    with pytest.raises(ArgumentError, match="one column beside 'r', got 2"):
+        quantiles_by_group(table, "r", **terms)
+    with pytest.raises(ArgumentError, match="'x' holds neither text nor integers"):
+        quantiles_by_group(table.select("x", "c"), "x", **terms)
+    with pytest.raises(ArgumentError, match="of which groups names one"):
+        quantiles_by_group(table.select("x"), ["north"], **terms)
+
+
+def test_a_package_without_groups_refuses_them_by_name():
+    refuse_groups(None, "Spark")
+    with pytest.raises(ArgumentError, match="a frame of Spark is not split"):
+        refuse_groups("region", "Spark")

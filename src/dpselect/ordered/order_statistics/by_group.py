@@ -13,6 +13,7 @@ from dpselect.ordered.order_statistics.methods.method import DrawnCodes
 from dpselect.ordered.order_statistics.recursive import equal_share
 from dpselect.ordered.order_statistics.several import Quantiles, QuantilesRelease
 from dpselect.ordered.sources.declared import Column
+from dpselect.ordered.sources.engine_column import engine_column
 from dpselect.ordered.sources.groups import columns_by_group, parse_names
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.public_api import options_of
@@ -151,7 +152,8 @@ def quantiles_by_group(
     Args:
         values: a `Column`, or the values that one takes, private: in memory, or of a file by `open_column`.
         groups: the group of each row, private: text, numbers or booleans. None for a column that
-            `open_column(file or URL, column, by=...)` opened with its groups.
+            `open_column(file or URL, column, by=...)` opened with its groups. For a frame of Ibis or a lazy one of
+            polars with two columns: the name of the column that holds the groups.
         names: the names of the groups that are answered, public. Rows of other groups take no part.
         qs: the quantiles, each from 0 to 1, in any order and with repeats, public.
         epsilon: the privacy cost of all answers together, from 2**-30 to 2**20. Under "replace_one" it is at least
@@ -179,6 +181,8 @@ def quantiles_by_group(
     >>> release.value, release.guarantee.epsilon(delta=0)
     ({'low': [2500.0], 'high': [7500.0]}, 1.0)
     """
+    if isinstance(groups, str) and (split := engine_column(values, groups)) is not None:
+        values, groups = split, None
     column = Column.of(values, options)
     asked = GroupedQuantiles(names=names, quantiles=Quantiles(qs=qs, epsilon=cast("Any", epsilon), **options))
     found = asked(column, groups, spender=spender, label=label, random=random)

@@ -24,7 +24,16 @@ from dpselect.registry import Registry
 from dpselect.tables.fates import FATES, MISSING, text_fates
 from dpselect.tables.kinds.each_cell import text_of
 
-__all__ = ["READERS", "EngineColumn", "bisected", "engine_column", "one_of", "type_refused"]
+__all__ = [
+    "READERS",
+    "EngineColumn",
+    "bisected",
+    "engine_column",
+    "no_groups",
+    "one_of",
+    "refuse_groups",
+    "type_refused",
+]
 
 Answer = TypeVar("Answer")
 _TYPES: Final = {"f": np.float64, "i": np.int64}
@@ -40,6 +49,8 @@ class EngineColumn(ABC):
 
     kind: str
     typed = True
+    grouping = False
+    """Whether it has a column of groups too."""
 
     @abstractmethod
     def grouped(self, edges: Sequence[Any] | None, ranges: Sequence[Range]) -> list[tuple[Any, int]]:
@@ -56,6 +67,26 @@ class EngineColumn(ABC):
     @abstractmethod
     def rows(self) -> int:
         """How many rows there are, missing ones included."""
+
+    def group_cells(self) -> list[Any]:
+        """The different cells of the column of groups."""
+        raise NotImplementedError
+
+    def among(self, cells: list[Any]) -> EngineColumn:
+        """The column of the rows whose cell of the column of groups is one of these."""
+        raise NotImplementedError
+
+    def by_group(self, named: Categories) -> list[EngineColumn]:
+        """The column of each group's rows. A row's group depends on its own cell alone.
+
+        One query reads the different cells of the column of groups, and `named` says which of them name a group.
+        """
+        cells = _answer(self.group_cells)
+        places = named.places([text_of(cell) for cell in cells]).tolist()
+        return [
+            self.among([cell for cell, place in zip(cells, places, strict=True) if place == group])
+            for group in range(named.size)
+        ]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -124,21 +155,40 @@ class EngineColumn(ABC):
         return [text_of(cell) for cell, _ in found], np.array([int(rows) for _, rows in found], dtype=np.int64)
 
 
-READERS = Registry[Callable[[Any], EngineColumn | None]]("engine", room="dpselect.ordered.sources.engines")
-"""What makes a column of an object of a package, by the package's name; None for one that it does not read."""
+READERS = Registry[Callable[[Any, str | None], EngineColumn | None]]("engine", room="dpselect.ordered.sources.engines")
+"""What makes a column of an object of a package, by the package's name; None for one that it does not read.
+
+It also takes the name of the frame's column that holds the groups, or None.
+"""
 
 
-def engine_column(values: Any) -> EngineColumn | None:
-    """The column, if the values are of a package with a reader."""
+def engine_column(values: Any, by: str | None = None) -> EngineColumn | None:
+    """The column, if the values are of a package with a reader. `by` names the frame's column of groups."""
     package = type(values).__module__.partition(".")[0]
-    return READERS[package](values) if package in READERS else None
+    return READERS[package](values, by) if package in READERS else None
 
 
-def one_of(columns: Sequence[str]) -> str:
-    """The name of the only column of a frame. Raises `ArgumentError` for more, or for none."""
-    if len(columns) != 1:
-        raise ArgumentError(f"values: a frame must have one column, got {len(columns)}: select it first")
-    return columns[0]
+def one_of(columns: Sequence[str], by: str | None = None) -> str:
+    """The name of the only column of a frame beside that of groups. Raises `ArgumentError` for more, or for none."""
+    if by is not None and by not in columns:
+        listed = ", ".join(map(repr, columns))
+        raise ArgumentError(f"groups: the frame has no column {by!r}; there are {listed}")
+    others = [name for name in columns if name != by]
+    if len(others) != 1:
+        beside = "" if by is None else f" beside {by!r}"
+        raise ArgumentError(f"values: a frame must have one column{beside}, got {len(others)}: select it first")
+    return others[0]
+
+
+def refuse_groups(by: str | None, package: str) -> None:
+    """Raise `ArgumentError` if a column of groups is named, for a package whose frames are not split."""
+    if by is not None:
+        raise ArgumentError(f"groups: a frame of {package} is not split by groups: use Ibis, or a file or database")
+
+
+def no_groups(by: str) -> ArgumentError:
+    """The error for a column that names no groups."""
+    return ArgumentError(f"groups: column {by!r} holds neither text nor integers, so it names no groups")
 
 
 def type_refused(name: str) -> ArgumentError:

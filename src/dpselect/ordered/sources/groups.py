@@ -14,6 +14,7 @@ from dpselect.errors import ArgumentError
 from dpselect.ordered.domains import Categories
 from dpselect.ordered.sources.adapters import DataColumn, SqlTable, TextColumn
 from dpselect.ordered.sources.declared import Column
+from dpselect.ordered.sources.engine_column import EngineColumn
 from dpselect.tables.categories import category
 from dpselect.tables.column_cells import text_chunks
 from dpselect.tables.frames import only_column, refuse_engine
@@ -22,8 +23,8 @@ from dpselect.tables.number_blocks import Block
 __all__ = ["columns_by_group", "parse_names"]
 
 _STREAM: Final = (
-    "groups: need values in memory, or a column from open_column(file or URL, column, by=...). Columns of engines and "
-    "chunks are not split"
+    "groups: need values in memory, a column from open_column(file or URL, column, by=...), or a frame of Ibis or a "
+    "lazy one of polars with two columns, of which groups names one. Chunks are not split"
 )
 
 
@@ -57,7 +58,9 @@ def columns_by_group(column: Column, groups: Any, named: Categories) -> list[Col
         if groups is not None:
             raise ArgumentError("groups: the column was opened with by=..., so give no groups")
         parts: Sequence[Any] = values.by_group(named)
-    elif isinstance(values, SqlTable) and values.groups is not None:
+    elif (isinstance(values, SqlTable) and values.groups is not None) or (
+        isinstance(values, EngineColumn) and values.grouping
+    ):
         if groups is not None:
             raise ArgumentError("groups: the column was opened with by=..., so give no groups")
         parts = values.by_group(named)

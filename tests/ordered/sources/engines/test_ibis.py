@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dpselect.errors import ArgumentError
+from dpselect.ordered.domains import Categories
 from dpselect.ordered.sources.engine_column import engine_column
+from dpselect.ordered.sources.engines import ibis as module
 
 ibis = pytest.importorskip("ibis")
 
@@ -35,3 +37,28 @@ def test_types():
     with pytest.raises(ArgumentError, match="one column, got 6"):
         engine_column(table)
     assert engine_column(ibis.literal(1)) is None
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
+def test_text_is_compared_by_its_bytes_in_every_collation(engine, tmp_path):
+    """Of cells that a collation takes for one, one row would decide which of them is counted."""
+    pytest.importorskip("duckdb")
+    base = getattr(ibis, engine).connect(tmp_path / "d.db")
+    run = base.con.execute
+    run("CREATE TABLE t (x TEXT COLLATE NOCASE, y INTEGER)")
+    run("INSERT INTO t VALUES ('NORTH', 1), ('north', 2), ('north', 3), ('North', 4)")
+    table = base.table("t")
+    named = Categories(("north", "South"))
+    assert engine_column(table.x).counted(named)().tolist() == [2, 0]
+    north, south = engine_column(table, "x").by_group(named)
+    assert (north.rows(), south.rows()) == (2, 0)
+    assert sorted(value for value, _ in north.values(())) == [2, 3]
+
+
+def test_text_of_engines_without_case_is_refused(monkeypatch):
+    monkeypatch.setattr(module, "_engine", lambda _: "mysql")
+    table = ibis.table({"x": "string", "y": "int64"})
+    assert engine_column(table.y).kind == "i"
+    for values, by in ((table.x, None), (table, "x")):
+        with pytest.raises(ArgumentError, match="text of mysql may be compared without case"):
+            engine_column(values, by)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.ordered.sources.counted_ranks import Range
-from dpselect.ordered.sources.engine_column import READERS, EngineColumn, one_of, type_refused
+from dpselect.ordered.sources.engine_column import READERS, EngineColumn, one_of, refuse_groups, type_refused
 
 __all__ = ["DaskColumn"]
 
@@ -19,9 +19,11 @@ _TYPES: Final = {"f": np.float64, "i": np.int64}
 
 
 @READERS.register("dask")
-def read(values: Any) -> DaskColumn | None:
+def read(values: Any, by: str | None = None) -> DaskColumn | None:
     """Reads a series or a data frame with one column. Raises `ArgumentError` for a type that is not read."""
     import dask.dataframe as dd
+
+    refuse_groups(by, "Dask")
 
     if isinstance(values, dd.DataFrame):
         values = values[one_of(list(values.columns))]

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from dpselect.ordered.sources.counted_ranks import Range
-from dpselect.ordered.sources.engine_column import READERS, EngineColumn, bisected, one_of, type_refused
+from dpselect.ordered.sources.engine_column import READERS, EngineColumn, bisected, one_of, refuse_groups, type_refused
 
 __all__ = ["SparkColumn"]
 
@@ -15,9 +15,11 @@ _WHOLE = ("boolean", "tinyint", "smallint", "int", "bigint")
 
 
 @READERS.register("pyspark")
-def read(values: Any) -> SparkColumn | None:
+def read(values: Any, by: str | None = None) -> SparkColumn | None:
     """Reads a data frame with one column. Raises `ArgumentError` for a type that is not read."""
     from pyspark.sql.dataframe import DataFrame
+
+    refuse_groups(by, "Spark")
 
     return SparkColumn(values) if isinstance(values, DataFrame) else None
 
