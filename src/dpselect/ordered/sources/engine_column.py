@@ -172,7 +172,7 @@ def one_of(columns: Sequence[str], by: str | None = None) -> str:
     """The name of the only column of a frame beside that of groups. Raises `ArgumentError` for more, or for none."""
     if by is not None and by not in columns:
         listed = ", ".join(map(repr, columns))
-        raise ArgumentError(f"groups: the frame has no column {by!r}; there are {listed}")
+        raise ArgumentError(f"groups: the frame has no column {by!r}. There are {listed}")
     others = [name for name in columns if name != by]
     if len(others) != 1:
         beside = "" if by is None else f" beside {by!r}"
