@@ -6,12 +6,14 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 from dpselect.errors import BudgetError, StudyError
 from dpselect.ledger import Budget, Ledger, LedgerMissingError
 from dpselect.privacy import Spender
 from dpselect.privacy.output.amounts import charged_amount
 from dpselect.randomness import RandomSource
+from dpselect.storage.durable import erase
 from dpselect.study.price import Priced
 from dpselect.study.user_module import importable
 from dpselect.study.validate import budget_of
@@ -44,6 +46,8 @@ def search(
         place.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StudyError(f"output.folder {str(place.folder)!r} cannot be made: {error.strerror}") from None
+    if settled.modules:
+        place.checkpoints.mkdir(mode=0o700, exist_ok=True)
     request = priced.request
     _LOG.info("study %r: the search begins", study.name)
     code = importable(place.base) if settled.modules else nullcontext()  # for the workers
@@ -62,8 +66,17 @@ def search(
             random=random,
             release=write,
         )
+    if settled.modules:
+        _erase(place.checkpoints)
     _LOG.info("study %r: released", study.name)
     return result
+
+
+def _erase(folder: Path) -> None:
+    """Erase the folder of checkpoints. A training that is done has none, but its worker may have died in the end."""
+    for path in folder.iterdir():
+        erase(path)
+    folder.rmdir()
 
 
 @contextmanager

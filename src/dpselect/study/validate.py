@@ -65,6 +65,11 @@ class StudyPaths:
         """The sealed store of the search."""
         return self.folder / "search.sealed"
 
+    @property
+    def checkpoints(self) -> Path:
+        """The folder for trainings that a kill interrupts, while the search runs."""
+        return self.folder / "checkpoints"
+
 
 @dataclass(frozen=True, repr=False)
 class Settled:
@@ -197,6 +202,8 @@ def _checked(study: Study, place: StudyPaths, check: Problems) -> Settled | None
         or metric is None
     ):
         return None
+    kept = str(place.checkpoints.absolute())
+    candidates = tuple(replace(each, recipe=replace(each.recipe, checkpoints=kept)) for each in candidates)
     recipe = candidates[0].recipe
     check.of(lambda: _check_company(study, recipe, metric), "learner.name", "validation.metric")
     design = study.search.kind

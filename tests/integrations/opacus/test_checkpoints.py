@@ -1,6 +1,10 @@
 """Checkpoints: a training that stops anywhere goes on to the same bytes, and a file of another training is refused."""
 # ruff: noqa: E402
 
+import contextlib
+import subprocess
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -122,6 +126,61 @@ def test_a_checkpoint_holds_no_key(tmp_path):
     source = keyed_source(1)
     for each in (source, source.spawn("noise"), source.spawn("batches"), source.spawn("checkpoint seal")):
         assert each._key not in content
+
+
+OTHER = """
+import sys
+from dpselect.integrations.opacus.checkpoints import Checkpoints
+from dpselect.randomness import keyed_source
+with Checkpoints(sys.argv[1], keyed_source(1)) as kept:
+    print(kept.held, flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def held_elsewhere(folder):
+    command = [sys.executable, "-c", OTHER, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "True\n"
+        yield process
+        process.stdin.close()
+
+
+@pytest.mark.full
+def test_two_processes_with_one_key_leave_each_other_alone(tmp_path):
+    """The second neither reads nor erases what the first has, and gives the same bytes."""
+    whole = fit(None)[0]
+    with pytest.raises(StoppedError):
+        fit(tmp_path, stop=4)
+    (file,) = tmp_path.iterdir()
+    content = file.read_bytes()
+    with held_elsewhere(tmp_path) as process:
+        with pytest.warns(UserWarning, match="another training with this key"):
+            again, steps = fit(tmp_path)
+        assert torch.equal(again, whole)
+        assert len(steps) == STEPS
+        assert file.read_bytes() == content
+        fit(tmp_path, key=2)  # of another key
+        process.kill()
+    assert len(fit(tmp_path)[1]) == STEPS - 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_trainings_of_one_process_leave_each_other_alone(tmp_path):
+    with checkpoints.Checkpoints(tmp_path, keyed_source(1)) as first:
+        with pytest.warns(UserWarning, match="another training"):
+            second = checkpoints.Checkpoints(tmp_path, keyed_source(1))
+        with second as two:
+            assert not two.held
+            two.save({}, lambda: {"done": 2})
+            assert two.load({}) is None
+            two.erase()
+        first.save({}, lambda: {"done": 1})
+        assert first.load({})["done"] == 1
+    with checkpoints.Checkpoints(tmp_path, keyed_source(1)) as later:
+        assert later.held
+        assert later.load({})["done"] == 1
 
 
 def test_it_waits_between_two_checkpoints(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 # ruff: noqa: E402
 
 import csv
+import os
+import signal
 import sys
 
 import numpy as np
@@ -12,7 +14,7 @@ pytest.importorskip("opacus")
 
 import dpselect
 from dpselect.errors import AdjacencyError, ArgumentError, StudyError
-from dpselect.integrations.opacus import PrivateTraining, table_network
+from dpselect.integrations.opacus import PrivateTraining, checkpoints, table_network
 from dpselect.integrations.opacus.learner import NetworkClassification, NetworkRegression
 from dpselect.privacy import dp_sgd
 from dpselect.randomness import keyed_source
@@ -122,6 +124,49 @@ def test_networks_are_searched_in_processes_that_find_the_code(folder):
     with importable(folder):
         model = dpselect.load_model(folder / "out" / "model.npz", module=won)
     assert model.predict({"a": [0.0, 1.0], "b": [1.0, 0.0]}).tolist() == ["out", "in"]
+
+
+class Killing(checkpoints.Checkpoints):
+    """Kills the process in a step, if there is one of that number. Counts steps in a file."""
+
+    at = None
+
+    def save(self, public, state):
+        with open("steps", "a") as file:
+            file.write("x")
+        super().save(public, state)
+        if os.path.getsize("steps") == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.full
+@pytest.mark.skipif(os.name == "nt", reason="needs fork and SIGKILL")
+@pytest.mark.parametrize("at", [7, 47])
+def test_a_killed_study_goes_on_within_its_trial(folder, monkeypatch, at):
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    monkeypatch.setattr("dpselect.integrations.opacus.training.Checkpoints", Killing)
+    fixed = {key: value for key, value in LEARNER.items() if key != "learning_rate"}
+    space = {"learning_rate": {"law": "log_uniform", "low": 0.01, "high": 0.1}}
+    asked = study(space=space, repetitions=TWO, learner=fixed)
+    with unpriced():
+        whole = run_study(asked, base_folder=folder, folder=folder / "whole", random=keyed_source(1)).release
+    assert not (folder / "whole" / "checkpoints").exists()
+    (folder / "steps").unlink()
+    child = os.fork()
+    if child == 0:
+        Killing.at = at
+        try:
+            run(asked, folder)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert oct((folder / "out" / "checkpoints").stat().st_mode & 0o777) == "0o700"
+    again = run(asked, folder, resume=True)
+    assert (folder / "steps").stat().st_size == 2 * LEARNER["steps"]  # no step is taken again
+    assert not (folder / "out" / "checkpoints").exists()
+    assert again["parameters"] == whole["parameters"]
+    weights = [np.load(folder / name / "model.npz") for name in ("whole", "out")]
+    assert all(np.array_equal(weights[0][key], weights[1][key]) for key in weights[0].files if key != "description")
 
 
 @pytest.mark.full

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -57,6 +58,7 @@ class _Network(PrivateLearner):
     nominal_rows: float | None = None
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
     random: RandomSource | None = None
+    checkpoints: str | None = None
 
     _alone = False
     """Whether rows are answered one at a time, as scores need it."""
@@ -80,7 +82,8 @@ class _Network(PrivateLearner):
         count, features = number_table(X)
         rows, targets = self._known_rows(np.nan_to_num(doubles(X), posinf=0.0, neginf=0.0), y, count)
         training = self._training(public_row_count(nominal, count, guarantee.adjacency))
-        self.weights_ = self._table_network(features).trained(training, rows, targets, random)
+        kept = self.checkpoints if self.checkpoints is not None and Path(self.checkpoints).is_dir() else None
+        self.weights_ = self._table_network(features).trained(training, rows, targets, random, kept)
         self.guarantee_, self._features, self._alone = guarantee, features, True
         return self
 
@@ -173,6 +176,7 @@ class NetworkClassification(_Network, Classifier):
         nominal_rows: a public guess of the number of rows.
         adjacency: "add_or_remove_one".
         random: a `RandomSource`, or None for the system's entropy.
+        checkpoints: the folder in which a study keeps trainings that a kill interrupts. None keeps nothing.
         classes: the class labels, public.
 
     >>> model = NetworkClassification(classes=[0, 1], noise_multiplier=2.0, steps=100, sampling_rate=0.1)
@@ -224,6 +228,7 @@ class NetworkRegression(_Network, Regressor):
         nominal_rows: a public guess of the number of rows.
         adjacency: "add_or_remove_one".
         random: a `RandomSource`, or None for the system's entropy.
+        checkpoints: the folder in which a study keeps trainings that a kill interrupts. None keeps nothing.
         label_bounds: the least and the largest label, public; labels beyond are clipped, and so are answers.
 
     >>> model = NetworkRegression(label_bounds=(0, 10), noise_multiplier=2.0, steps=100, sampling_rate=0.1)

@@ -64,7 +64,12 @@ class TableNetwork:
         _tried(self, tuple({**some, **kept, "expected_batch_size": 1.0}.items()))
 
     def trained(
-        self, settings: Mapping[str, Mapping[str, Any]], rows: Array, targets: NDArray[Any], random: RandomSource
+        self,
+        settings: Mapping[str, Mapping[str, Any]],
+        rows: Array,
+        targets: NDArray[Any],
+        random: RandomSource,
+        checkpoints: str | None = None,
     ) -> tuple[Array, ...]:
         """The state of the network that these rows train, as arrays."""
         _shapes(self)
@@ -78,6 +83,7 @@ class TableNetwork:
                 torch.from_numpy(_float32(rows)),
                 torch.from_numpy(np.asarray(targets)).to(kind),
                 random=random,
+                checkpoints=checkpoints,
             )
         return tuple(part.detach().numpy().astype(np.float64) for part in module.state_dict().values())
 

@@ -7,6 +7,7 @@ Opacus's per-row gradients, or with their norms alone (ghost clipping).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -160,7 +161,8 @@ class PrivateTraining:
             random: draws batches and noise.
             checkpoints: a folder. A training that is killed continues from there when it is called again with the same
                 source, and gives the same bytes. It is for a source of a trial, or of `keyed_source`. Several trainings
-                may share the folder. Give a training that continues the same rows.
+                may share the folder. Give a training that continues the same rows. If two processes train with one
+                source at a time, the second keeps no checkpoint.
 
         Before anything is drawn for the training, module and loss are tried on synthetic rows of the shape and type of
         yours: each row's loss and gradient alone must equal those in company, twice, in batches of several sizes. This
@@ -179,8 +181,10 @@ class PrivateTraining:
         source = resolve(random)
         rows = read_rows(inputs, targets, example)
         self.sampler.check(rows.count)
-        kept = None if checkpoints is None else Checkpoints(checkpoints, source)
-        with torch.random.fork_rng():
+        with (
+            torch.random.fork_rng(),
+            nullcontext() if checkpoints is None else Checkpoints(checkpoints, source) as kept,
+        ):
             torch.manual_seed(source.bits(63))
             module = make_module()
             if ModuleValidator.validate(module, strict=False):
@@ -189,13 +193,13 @@ class PrivateTraining:
             counts = run.refuse_mistakes(rows, example)
             before = untrained_state(module, counts)
             run.train(rows, kept)
-        if untrained_state(module, counts) != before:
-            raise ArgumentError(
-                "make_module: training changes a buffer, a frozen parameter or other state of this module, which no "
-                "noise covers"
-            )
-        if kept is not None:
-            kept.erase()
+            if untrained_state(module, counts) != before:
+                raise ArgumentError(
+                    "make_module: training changes a buffer, a frozen parameter or other state of this module, which "
+                    "no noise covers"
+                )
+            if kept is not None:
+                kept.erase()
         return without_row_gradients(module).eval()
 
 

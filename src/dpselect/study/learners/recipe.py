@@ -35,7 +35,7 @@ BALANCING: Final = frozenset({"boosted-trees", "dp-sgd"})
 # set by the study itself, not by the learner's table
 _RESERVED: Final = frozenset(
     {"classes", "label_bounds", "nominal_rows", "adjacency", "random", "early_stopping", "bounds", "indicators"}
-    | {"monotonic_cst"}
+    | {"monotonic_cst", "checkpoints"}
 )
 
 
@@ -44,7 +44,8 @@ class Recipe:
     """How a study's runs are trained: an estimator from noise, drawn parameters and public numbers.
 
     `nominal_rows` is the public number of training rows, None when it is the (public) true one. `columns` are needed
-    where there is a map, and for `features`. Guarantees are for persons with `per_person` rows each.
+    where there is a map, and for `features`. Guarantees are for persons with `per_person` rows each. Trainings that a
+    kill interrupts are kept in `checkpoints`, if the search has made that folder.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Recipe:
     adjacency: Adjacency
     columns: Mapping[str, Column] = field(default_factory=dict)
     per_person: int = 1
+    checkpoints: str | None = None
 
     @property
     def features(self) -> int:
@@ -77,6 +79,7 @@ class Recipe:
         settings = {name: value for name, value in asked.items() if name not in of_maps}
         make = kind.for_task(self.target.task)
         public: dict[str, Any] = {"adjacency": self.adjacency.value, "nominal_rows": self.nominal_rows}
+        public["checkpoints"] = self.checkpoints
         if "map" not in asked:
             public["indicators"] = indicators_of(self.columns)
         settings |= {name: value for name, value in public.items() if name in make().get_params()}
@@ -139,7 +142,7 @@ class Recipe:
             else bounds[0] + share * (bounds[1] - bounds[0])
         )
         few = {name: 5 for name in ("steps", "n_estimators") if name in learner.get_params()}
-        learner.set_params(**few)
+        learner.set_params(**few, **({"checkpoints": None} if "checkpoints" in learner.get_params() else {}))
         learner.fit(rows, labels)
         return learner, rows, np.where(np.arange(ROWS) % 3 == 0, labels[::-1], labels)
 
