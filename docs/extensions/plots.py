@@ -1,5 +1,6 @@
 """A fenced block `{plot}` holds Python that draws with matplotlib; the site shows the figure, other readers the code.
 
+It runs in the folder of the project. The option `code` adds the code below the figure, folded.
 The first argument is the text that stands for the figure where it cannot be seen. Figures are SVG, the same in every
 build, and readable on a light and on a dark page: no background, and text in a grey between the two.
 """
@@ -11,13 +12,16 @@ import hashlib
 import io
 from html import escape
 from pathlib import Path
+from typing import ClassVar
 
 import matplotlib as mpl
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
+ROOT = Path(__file__).parents[2]
 GREY = "#7a7a7a"
 STYLE = {
     "svg.hashsalt": "dpselect",
@@ -77,13 +81,24 @@ class Plot(SphinxDirective):
     has_content = True
     required_arguments = 1
     final_argument_whitespace = True
+    option_spec: ClassVar = {"code": directives.flag}
 
     def run(self) -> list[nodes.Node]:
         """The figure, or an error that names the block."""
+        code = "\n".join(self.content)
         try:
-            return [drawn(self.env, "\n".join(self.content), self.env.docname, self.arguments[0])]
+            with contextlib.chdir(ROOT):
+                figure = drawn(self.env, code, self.env.docname, self.arguments[0])
         except Exception as error:
             return [self.state.document.reporter.error(f"this plot cannot be drawn: {error!r}", line=self.lineno)]
+        return [figure, *folded(code)] if "code" in self.options else [figure]
+
+
+def folded(code: str) -> list[nodes.Node]:
+    """Code that is shown on demand."""
+    begin, end = "<details><summary>The code</summary>", "</details>"
+    block = nodes.literal_block(code, code, language="python")
+    return [nodes.raw("", begin, format="html"), block, nodes.raw("", end, format="html")]
 
 
 def copy(app: Sphinx, error: Exception | None) -> None:

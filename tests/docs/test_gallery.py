@@ -1,6 +1,7 @@
-"""Every example has a picture in the gallery of the documentation, which can be drawn and says what it shows."""
+"""Every picture of the examples, and the eight of a page, can be drawn and says what it shows."""
 
 import ast
+import re
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -42,5 +43,36 @@ def test_pictures_are_drawn(name, monkeypatch):
         assert axes.get_xlabel() or axes.get_xticklabels()
         assert len(axes.lines) + len(axes.collections) + len(axes.patches) > 0
         assert all("nan" not in str(line.get_ydata()) for line in axes.lines)
+    finally:
+        plt.close("all")
+
+
+EIGHT = re.findall(
+    r"^## ([^\n]*)\n\n([^#`]+)\n\n```{plot} ([^\n]*)\n:code:\n(.*?)^```$",
+    (ROOT / "docs/how-to/pictures.md").read_text(encoding="utf-8"),
+    flags=re.M | re.S,
+)
+
+
+def test_there_are_eight_with_words():
+    assert len(EIGHT) == 8
+    for _, sentences, words, _ in EIGHT:
+        assert 50 < len(sentences) < 260
+        assert 60 < len(words) < 260
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("title", "code"), [(title, code) for title, _, _, code in EIGHT])
+def test_each_of_the_eight_is_drawn(title, code, monkeypatch):
+    """Only what is true may be on the page, so the picture of agents says what the gate accepts."""
+    mpl.use("Agg")
+    monkeypatch.chdir(ROOT)
+    try:
+        exec(compile(code, title, "exec"), {"__name__": "plot"})
+        axes = plt.gca()
+        assert axes.get_xlabel()
+        assert len(axes.lines) + len(axes.patches) > 0
+        if "agents" in title:
+            assert axes.get_title() == "the gate accepts 0 of 300 ideas, the useful one: yes"
     finally:
         plt.close("all")
