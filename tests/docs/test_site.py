@@ -317,3 +317,15 @@ def test_the_picture_of_the_report_is_made_of_the_quickstart_and_small():
     assert re.search(r"^```python\n(.*?)^```$", page, flags=re.M | re.S)[1].startswith("import csv")
     assert re.search(r"^```toml\n(.*?)^```$", page, flags=re.M | re.S)[1].startswith("[data]")
     assert (DOCS / "images/report.png").stat().st_size < 200_000
+
+
+def test_the_claims_of_the_evidence_name_commands_that_exist():
+    """Each row has a command whose files are there, and says who runs it."""
+    text = (DOCS / "evidence/index.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| claim |")]
+    assert len(rows) > 25
+    for row in rows:
+        command = re.search(r"`((?:pytest|python|dpselect|\.ci/run)[^`]*)`", row)
+        assert command, row
+        assert re.search(r"\| (each commit|each week|by hand) \|$", row), row
+        assert all((DOCS.parent / name).exists() for name in re.findall(r"[\w.]+/[\w/.]+", command[1])), row
