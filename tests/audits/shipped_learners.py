@@ -22,6 +22,7 @@ from dpselect.learners import (
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivateLeastSquares,
+    PrivateNaiveBayes,
     PrivateRectangleClassifier,
     PrivateRidge,
     PrivateRidgeClassifier,
@@ -96,6 +97,13 @@ def least_squares() -> Subject:
     return trained(
         "least squares", partial(PrivateLeastSquares, noise_multiplier=0.5, steps=2, **public), only_weight, ONE_MORE
     )
+
+
+@audited("learners.PrivateNaiveBayes", draws=300, many=6_000, planted=0.25)
+def naive_bayes() -> Subject:
+    """`PrivateNaiveBayes`, one row more."""
+    make = partial(PrivateNaiveBayes, classes=[0, 1], noise_multiplier=0.5)
+    return trained("naive Bayes", make, moved, ONE_MORE)
 
 
 @audited("learners.PrivateRidgeClassifier", draws=300, many=6_000, planted=0.25)

@@ -76,6 +76,7 @@ FITTED: dict[str, dict[str, Any]] = {
     "PrivateBoostingRegressor": {"label_bounds": (0, 1), "nominal_rows": 60, "n_estimators": 3, "linear_share": 0.5},
     "PrivateLeastSquares": {"label_bounds": (0, 1), "nominal_rows": 60, "steps": 3},
     "PrivateRectangleClassifier": {**CLASSES, "lower": 0, "upper": 7, "granularity": 1, "epsilon": 50.0, "delta": 1e-6},
+    "PrivateNaiveBayes": CLASSES,
     "PrivateRidge": {"label_bounds": (0, 1)},
     "PrivateRidgeClassifier": CLASSES,
     "PrivateThresholdClassifier": {**CLASSES, "upper": 7, "epsilon": 5.0},

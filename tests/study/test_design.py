@@ -177,6 +177,39 @@ def test_classes_of_many_rows_are_learnt_by_trees_if_the_rule_may_choose(tables,
     assert designed(once) == once
 
 
+TEXTS = {"source": "rows.csv", "label": "y", "classes": [0, 1], "columns": {"title": {"kind": "text"}}}
+MIXED = {**TEXTS, "columns": {"title": {"kind": "text"}, "length": {"bounds": [0, 9]}}}
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        ({"data": TEXTS}, ("naive-bayes", None, 2048)),
+        (
+            {"data": TEXTS, "privacy": {"epsilon": 1.0, "delta": 1e-6, "adjacency": "replace_one"}},
+            ("naive-bayes", None, 2048),
+        ),
+        ({"data": TEXTS, "validation": {"metric": "balanced-accuracy"}}, ("naive-bayes", None, 2048)),
+        ({"data": TEXTS, "learner": {"name": "dp-sgd"}}, ("dp-sgd", "joint", 2048)),
+        ({"data": TEXTS, "learner": {"steps": 5}}, ("dp-sgd", None, 2048)),
+        ({"data": {**TEXTS, "columns": {"title": {"kind": "text", "n_features": 64}}}}, ("naive-bayes", None, 64)),
+        ({"data": MIXED, **MANY}, ("boosted-trees", None, 1024)),
+        ({"data": MIXED, "learner": {"name": "naive-bayes"}}, ("naive-bayes", "bins", 1024)),
+        ({"data": {**TEXTS, "bounds": [0, 1]}, **MANY}, ("boosted-trees", None, 2048)),
+        (
+            {"data": {**NUMBERS["data"], "bounds": None, "columns": TEXTS["columns"]}, **MANY},
+            ("boosted-trees", None, 1024),
+        ),
+    ],
+)
+def test_classes_of_texts_alone_are_learnt_by_naive_bayes(tables, expected):
+    study = designed(parsed(**tables))
+    learner = study.learner
+    assert (learner.name, learner.parameters.get("map"), study.data.columns["title"].n_features) == expected
+    if "validation" in tables:
+        assert learner.parameters["class_weights"] == "balanced"
+
+
 def test_a_number_of_many_rows_has_ridge_beside_least_squares():
     many = {**MANY["privacy"], "nominal_rows": 30_000}
     found = designed(parsed(**NUMBERS, privacy=many, search={"design": "portfolio"}))

@@ -137,7 +137,7 @@ def test_their_names_are_in_the_schema_and_in_messages():
         (
             "learner",
             {"name": "deep"},
-            "learner.name: .*unknown learner 'deep'.*dp-sgd, least-squares, output-perturbation, ridge, test-halved",
+            "learner.name: .*unknown learner 'deep'.*naive-bayes, output-perturbation, ridge, test-halved",
         ),
         (
             "validation",

@@ -12,6 +12,7 @@ from .estimators import (
     PrivateBoostingClassifier as PrivateBoostingClassifier,
     PrivateBoostingRegressor as PrivateBoostingRegressor,
     PrivateLeastSquares as PrivateLeastSquares,
+    PrivateNaiveBayes as PrivateNaiveBayes,
     PrivateRidge as PrivateRidge,
     PrivateRidgeClassifier as PrivateRidgeClassifier,
 )

@@ -18,6 +18,7 @@ from dpselect.learners.boosted_trees import BoostedTreesClassification, BoostedT
 from dpselect.learners.dp_sgd import DPSGDClassification
 from dpselect.learners.dp_sgd_regressor import DPSGDRegression
 from dpselect.learners.least_squares import LeastSquares
+from dpselect.learners.naive_bayes import NaiveBayes
 from dpselect.learners.output_perturbation import OutputPerturbation
 from dpselect.learners.ridge import RidgeClassification, RidgeRegression
 from dpselect.learners.rows import number_table
@@ -29,6 +30,7 @@ __all__ = [
     "PrivateBoostingClassifier",
     "PrivateBoostingRegressor",
     "PrivateLeastSquares",
+    "PrivateNaiveBayes",
     "PrivateRidge",
     "PrivateRidgeClassifier",
 ]
@@ -81,6 +83,15 @@ class PrivateBoostingRegressor(RegressorMixin, _Estimator, BoostedTreesRegressio
 
 class PrivateLeastSquares(RegressorMixin, _Estimator, LeastSquares):  # type: ignore[misc]
     __doc__ = LeastSquares.__doc__
+
+
+class PrivateNaiveBayes(ClassifierMixin, _Estimator, NaiveBayes):  # type: ignore[misc]
+    __doc__ = NaiveBayes.__doc__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on columns of both signs, as `MultinomialNB` says
+        return tags
 
 
 class PrivateRidge(RegressorMixin, _Estimator, RidgeRegression):  # type: ignore[misc]

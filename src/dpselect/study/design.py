@@ -19,6 +19,7 @@ from dpselect.privacy import Adjacency, gaussian
 from dpselect.repetitions import Fixed
 from dpselect.searching.design import DESIGNS, listed
 from dpselect.searching.stages import FIRST_STAGE
+from dpselect.study.columns.column import TEXT
 from dpselect.study.learners.recipe import BALANCING
 from dpselect.study.schema import DEFAULT_FIGURES, Study, Validation
 from dpselect.study.task import declared_shares
@@ -38,7 +39,7 @@ _ALIKE: Final = frozenset({"direction", "cos4", "joint"})
 """Maps for smooth functions of the columns: a choice among them alone decides little."""
 _ALONE: Final = frozenset({"class_weights"})
 """Keys of the learner's table that go with the default of all others."""
-_WITH_WEIGHTS: Final = frozenset({"boosted-trees", "dp-sgd", "ridge"})
+_WITH_WEIGHTS: Final = frozenset({"boosted-trees", "dp-sgd", "naive-bayes", "ridge"})
 """Learners that take class weights."""
 _IMAGES: Final = frozenset({"image_shape", "cell", "orientations"})
 """Keys that say that rows are images, and how their gradients are counted."""
@@ -95,6 +96,8 @@ def default_map(study: Study, *, several: bool = False) -> dict[str, str]:
         return {"map": _smooth_map(study)}
     if study.learner.name == "dp-sgd" and told <= _ALONE | _IMAGES:
         return {"map": "oriented-gradients" if "image_shape" in told else _smooth_map(study)}
+    if study.learner.name == "naive-bayes" and told <= _ALONE and not _all_text(study):
+        return {"map": "bins"}  # which makes indicators of numbers
     return {"map": "bins"} if several and study.learner.name == "ridge" and told <= _ALONE else {}
 
 
@@ -156,20 +159,29 @@ def _planned(study: Study) -> tuple[str, Study]:
 def _with_learner(study: Study) -> Study:
     """The study with the learner that the rule chooses, if it names none, and no key of another one.
 
-    With enough signals that is `boosted-trees` for one run, which needs no map. With fewer it is `least-squares` for a
-    label that is a number, and `dp-sgd` for classes, or for few signals at all.
+    For one run on columns of free text alone, with classes, that is `naive-bayes`. With enough signals it is
+    `boosted-trees` for one run, which needs no map. With fewer it is `least-squares` for a label that is a number, and
+    `dp-sgd` for classes, or for few signals at all.
     """
     keys, size, task = {*study.learner.parameters, *study.space}, signals(study), study.data.task
     if "name" in study.learner.model_fields_set or study.privacy.epsilon is None:
         return study
     added = study.privacy.adjacency is Adjacency.ADD_OR_REMOVE_ONE
-    if added and size is not None and size >= _SIGNALS_OF_TREES[task] and keys <= _ALONE and _is_one_run(study):
+    if task == "classification" and keys <= _ALONE and _is_one_run(study) and _all_text(study):
+        name = "naive-bayes"
+    elif added and size is not None and size >= _SIGNALS_OF_TREES[task] and keys <= _ALONE and _is_one_run(study):
         name = "boosted-trees"
     elif task == "regression" and keys <= _OF_LEAST_SQUARES and not (size or math.inf) < _SIGNALS_OF_LEAST_SQUARES:
         name = "least-squares"
     else:
         return study
     return study.model_copy(update={"learner": study.learner.model_copy(update={"name": name})})
+
+
+def _all_text(study: Study) -> bool:
+    """Whether every feature comes from a column of free text."""
+    columns = study.data.columns.values()
+    return study.data.bounds is None and all(column.kind == TEXT for column in columns)
 
 
 def _is_one_run(study: Study) -> bool:

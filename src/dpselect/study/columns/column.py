@@ -64,7 +64,8 @@ class Column(CellKeys):
     other: bool = False
     """A further indicator column for anything that is none of the categories."""
     n_features: Annotated[int, Field(ge=2, le=MOST_FEATURES)] | None = None
-    """Of text: how many features its terms are hashed to, 1024 by default."""
+    """Of text: how many features its terms are hashed to. The default is 1024, or 2048 if a class is predicted from
+    texts alone."""
     analyzer: Analyzer | None = None
     """Of text, its terms: "word" (default), or runs of letters, "char_wb" within words or "char" across them."""
     ngram_range: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(le=10)]] | None = None

@@ -30,8 +30,8 @@ __all__ = ["BALANCING", "Recipe", "Training", "learner_keys", "recipe_of", "trai
 Training = tuple[Any, Any]
 """Features and labels; or the sums over both that a learner takes in their place (`RowSums`), and None."""
 
-BALANCING: Final = frozenset({"boosted-trees", "dp-sgd"})
-"""Learners that can pay for the numbers of rows by class."""
+BALANCING: Final = frozenset({"boosted-trees", "dp-sgd", "naive-bayes"})
+"""Learners that know the numbers of rows by class, or can pay for them."""
 # set by the study itself, not by the learner's table
 _RESERVED: Final = frozenset(
     {"classes", "label_bounds", "nominal_rows", "adjacency", "random", "early_stopping", "bounds", "indicators"}

@@ -15,6 +15,7 @@ from dpselect.learners.dp_sgd import DPSGDClassification
 from dpselect.learners.dp_sgd_regressor import DPSGDRegression
 from dpselect.learners.fixed_point import round_weights
 from dpselect.learners.least_squares import LeastSquares
+from dpselect.learners.naive_bayes import NaiveBayes
 from dpselect.learners.output_perturbation import OutputPerturbation
 from dpselect.learners.random_trees import unpack_trees
 from dpselect.learners.ridge import RidgeClassification, RidgeRegression
@@ -26,7 +27,7 @@ from dpselect.study.to_onnx.rows import Fields, clipped, encoded, first_set, tru
 
 __all__ = ["answers", "refuse_other_learners"]
 
-_CLASSIFIERS: Final = (DPSGDClassification, RidgeClassification, OutputPerturbation)
+_CLASSIFIERS: Final = (DPSGDClassification, NaiveBayes, OutputPerturbation, RidgeClassification)
 _REGRESSORS: Final = (DPSGDRegression, RidgeRegression, LeastSquares)
 _TREES: Final = (BoostedTreesClassification, BoostedTreesRegression)
 
@@ -64,6 +65,8 @@ def answers(graph: Graph, features: Value, width: int, estimator: Any) -> Value:
 def _linear(graph: Graph, features: Value, learner: Any) -> Value:
     """`_scores` of a classifier, or `predict` of a regression, of rows in the unit ball."""
     rows = unit_rows(graph, features, learner._row_norm, intercept=learner._intercept)
+    if isinstance(learner, NaiveBayes):
+        rows = graph.add("Relu", rows)
     found = _products(graph, rows, learner.weights_[0])
     if isinstance(learner, _REGRESSORS):
         return _in_units(graph, found, learner)

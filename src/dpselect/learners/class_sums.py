@@ -1,0 +1,95 @@
+"""Noisy sums of the rows of each class: all that naive Bayes needs of a table, released once by the Gaussian mechanism.
+
+Claim. Let every row have a vector z without negative entries, of norm at most R, and one class. For each class the sum
+of its rows' vectors is released. Independent Gaussian noise of standard deviation D sigma is added to each number. That
+is a Gaussian mechanism of noise multiplier sigma if D = R for a row that is added or removed, and D = sqrt(2) R for a
+row that is replaced.
+
+Proof. Write all sums as one vector. A row adds z at the places of its class and 0 elsewhere, a vector of norm |z| <= R.
+A row with (z, c) in the place of one with (z', c') moves the vector by the difference of two such vectors. If c and c'
+differ, their places do too, and the squared norm is |z|^2 + |z'|^2. Otherwise it is |z|^2 + |z'|^2 - 2 <z, z'>, and no
+entry is negative, so that <z, z'> >= 0. Both are at most 2 R^2. QED
+
+A row of class 0 replaced by an orthogonal row attains sqrt(2) R, so that no smaller D will do. With entries of both
+signs, D = 2 R would be needed.
+
+Rounding. Entries are multiples of `STEP`, so that sums are exact. The noise is a rounded Gaussian on a finer grid. D is
+rounded upwards.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.learners.fixed_point import STEP
+from dpselect.mechanisms.grid import gaussian_steps
+from dpselect.numerics.search import Array
+from dpselect.randomness import RandomSource
+
+__all__ = ["ClassSums", "log_ratios"]
+
+_UP: Final = 1.0 + 2.0**-48
+_GRID: Final = STEP * 2.0**-14
+"""The grid of the noise, which must be many steps wide."""
+_SPREAD: Final = 0.5
+"""By how much, in parts of itself, the sum of a term in one class is expected to differ from its sum in all."""
+_LEAST_RATIO: Final = 0.05
+"""No term makes a class less probable by a larger factor."""
+
+
+@dataclass(frozen=True)
+class ClassSums:
+    """The public numbers of one release. The theorem is that of the module.
+
+    Attributes:
+        noise_multiplier: sigma.
+        row_norm: R.
+        replace: a neighbour has one row replaced, not added or removed.
+    """
+
+    noise_multiplier: float
+    row_norm: float
+    replace: bool
+
+    @property
+    def deviation(self) -> float:
+        """D sigma, the standard deviation of the noise on each number. Rounded up."""
+        return self.row_norm * (math.sqrt(2.0) if self.replace else 1.0) * self.noise_multiplier * _UP
+
+    def exact(self, rows: Array, classes: NDArray[np.integer[Any]], count: int) -> NDArray[np.int64]:
+        """The sums without noise in units of `_GRID`, shape (columns, count). Private.
+
+        `rows`, shape (rows, columns), are multiples of `STEP` of norm at most R without negative entries: you must
+        ensure this. `classes` are from 0 to `count` - 1, or -1 for a row that counts nowhere.
+        """
+        members = (classes[:, None] == np.arange(count)).astype(np.float64)
+        return ((rows.T @ members) / _GRID).astype(np.int64)
+
+    def release(self, sums: NDArray[np.int64], random: RandomSource) -> Array:
+        """The sums with noise, shape of `sums`."""
+        return np.asarray((sums + gaussian_steps(self.deviation / _GRID, sums.shape, random)) * _GRID)
+
+
+def log_ratios(sums: Array, deviation: float, entries: float) -> Array:
+    """How much more a term occurs in a class than in all classes: a logarithm for each, shape of `sums`.
+
+    A ratio is shrunk towards 1 by its noise: by the noise of standard deviation `deviation`, and by the chance of the
+    rows, whose entries sum to `entries` on average. Of released numbers, so it costs nothing.
+
+    >>> log_ratios(np.array([[90.0, 10.0], [10.0, 90.0], [1.0, -1.0]]), 1.0, 3.0).round(1)
+    array([[ 0.5, -1.2],
+           [-1.2,  0.5],
+           [ 0. , -0. ]])
+    """
+    columns, classes = sums.shape
+    of_classes = np.maximum(sums.sum(axis=0), deviation * math.sqrt(columns))
+    of_terms = np.maximum(sums.sum(axis=1), deviation * math.sqrt(classes))
+    expected = of_terms[:, None] * (of_classes / of_classes.sum())
+    signal = (_SPREAD * expected) ** 2
+    shrunk = (sums - expected) * signal / (signal + deviation**2 + expected / entries)
+    return np.asarray(np.log(np.maximum(1.0 + shrunk / expected, _LEAST_RATIO)))
