@@ -2,8 +2,8 @@
 
 Claim. Let every row have a vector z without negative entries, of norm at most R, and one class. For each class the sum
 of its rows' vectors is released. Independent Gaussian noise of standard deviation D sigma is added to each number. That
-is a Gaussian mechanism of noise multiplier sigma if D = R for a row that is added or removed, and D = sqrt(2) R for a
-row that is replaced.
+is a Gaussian mechanism of noise multiplier sigma. If rows are added or removed, D = R is enough. If rows are replaced,
+D = sqrt(2) R is enough.
 
 Proof. Write all sums as one vector. A row adds z at the places of its class and 0 elsewhere, a vector of norm |z| <= R.
 A row with (z, c) in the place of one with (z', c') moves the vector by the difference of two such vectors. If c and c'
@@ -78,8 +78,8 @@ class ClassSums:
 def log_ratios(sums: Array, deviation: float, entries: float) -> Array:
     """How much more a term occurs in a class than in all classes: a logarithm for each, shape of `sums`.
 
-    A ratio is shrunk towards 1 by its noise: by the noise of standard deviation `deviation`, and by the chance of the
-    rows, whose entries sum to `entries` on average. Of released numbers, so it costs nothing.
+    A ratio is shrunk towards 1 by the noise of standard deviation `deviation`. The chance of the rows shrinks it too.
+    The entries of a row sum to `entries` on average. The sums are released, so this costs nothing.
 
     >>> log_ratios(np.array([[90.0, 10.0], [10.0, 90.0], [1.0, -1.0]]), 1.0, 3.0).round(1)
     array([[ 0.5, -1.2],

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError, number
 from dpselect.learners.balanced_weights import is_balanced
 from dpselect.learners.class_sums import ClassSums, log_ratios
+from dpselect.learners.containers import is_sparse
 from dpselect.learners.learner import Classifier, OneGaussian
 from dpselect.learners.rows import (
     class_numbers,
     doubles,
-    is_sparse,
     labels_of,
     public_classes,
     public_weights,
@@ -56,7 +56,7 @@ class NaiveBayes(OneGaussian, Classifier):
         row_norm: a public bound on the rows' L2 norm; longer rows are scaled down.
         classes: the class labels, public, 2 to 128. None takes them from y, with a `DataDependentClassesWarning`.
         class_weights: what rows of a class count, for classes that are to count more or less than 1; public. With
-            "balanced" all classes count alike, whatever their numbers of rows. Neither changes the guarantee.
+            "balanced" all classes count alike. Neither changes the guarantee.
         adjacency: "add_or_remove_one" or "replace_one".
         random: a `RandomSource`, or None for the system's entropy. Each fit draws from it again.
 
@@ -114,7 +114,7 @@ class NaiveBayes(OneGaussian, Classifier):
 
 
 def _weights(sums: Array, deviation: float, class_weights: Array | None) -> Array:
-    """The weights of noisy sums, the last row of which are those of the constant. None: all classes count alike."""
+    """The weights of noisy sums, whose last row belongs to the constant. None: all classes count alike."""
     terms, constants = sums[:-1], sums[-1]
     numbers = np.maximum(constants, deviation) / _CONSTANT
     entries = min(max(terms.sum() / numbers.sum(), 1.0), math.sqrt(len(terms)))
