@@ -28,7 +28,9 @@ def test_settings_that_a_base_does_not_take_are_named():
 def test_usage_and_noise_of_every_base():
     assert base_usage()["laplace"] == "scale="
     assert base_usage()["dp-sgd"] == "noise_multiplier=,sampling_rate=,steps="
-    trained = dict.fromkeys(("gaussian", "dp-sgd", "fixed-batches", "random-allocation"), "noise_multiplier")
+    trained = dict.fromkeys(
+        ("gaussian", "correlated-noise", "dp-sgd", "fixed-batches", "random-allocation"), "noise_multiplier"
+    )
     assert with_noise() == {"laplace": "scale", **trained}
     assert noise_of("pure") is None
     assert noise_of("nonsense") is None

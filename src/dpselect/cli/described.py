@@ -14,7 +14,8 @@ from dpselect.repetitions.by_name import law_named
 __all__ = ["BASE_HELP", "LAW_HELP", "base_of", "law_of", "parse_settings"]
 
 BASE_HELP: Final = (
-    "One run: approximate:epsilon=,delta=, dp-sgd:noise_multiplier=,sampling_rate=,steps=, "
+    "One run: approximate:epsilon=,delta=, correlated-noise:noise_multiplier=,coefficients=,steps=,"
+    "min_separation=,max_participations=,sampling_rate=, dp-sgd:noise_multiplier=,sampling_rate=,steps=, "
     "fixed-batches:noise_multiplier=,dataset_size=,batch_size=,steps=, gaussian:noise_multiplier=, laplace:scale=, "
     "pure:epsilon=, random-allocation:noise_multiplier=,steps_per_epoch=,epochs=, zcdp:rho="
 )

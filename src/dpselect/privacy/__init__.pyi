@@ -4,6 +4,7 @@ from .bases import base_mechanism as base_mechanism
 from .composition import compose as compose, worst_of as worst_of
 from .events import from_dp_event as from_dp_event
 from .guarantee import Guarantee as Guarantee
+from .mechanisms.correlated_noise import correlated_noise as correlated_noise
 from .mechanisms.fixed_batches import fixed_batches as fixed_batches
 from .mechanisms.gaussian import gaussian as gaussian
 from .mechanisms.known_curves import from_profile as from_profile, renyi_dp as renyi_dp, zcdp as zcdp

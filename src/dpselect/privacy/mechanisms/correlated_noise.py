@@ -1,0 +1,143 @@
+"""Training with noise that is correlated over the steps: DP-FTRL and banded matrix factorisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, SupportsFloat
+
+import numpy as np
+
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.numerics.logs import ROUND_UP
+from dpselect.numerics.search import Array
+from dpselect.privacy.adjacency import Adjacency, parse_adjacency
+from dpselect.privacy.bases import base_mechanism
+from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.mechanisms.gaussian import gaussian
+from dpselect.privacy.mechanisms.poisson_samples import dp_sgd
+
+__all__ = ["correlated_noise", "toeplitz_sensitivity"]
+
+_MOST_STEPS: Final = 10_000_000
+_SUMMING: Final = 1e-9
+"""More than the relative error of sums of ten million terms that are not negative."""
+
+
+@base_mechanism("correlated-noise", noise="noise_multiplier")
+def correlated_noise(
+    *,
+    noise_multiplier: SupportsFloat,
+    coefficients: Sequence[SupportsFloat] | int,
+    steps: int,
+    min_separation: int = 1,
+    max_participations: int | None = None,
+    sampling_rate: SupportsFloat | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+) -> Guarantee:
+    """Return the guarantee of training with noise that is correlated over the steps by a Toeplitz strategy matrix.
+
+    This is DP-FTRL by matrix factorisation: step t adds row t of C^-1 Z to the sum of clipped gradients. Z has
+    independent Gaussian rows, and C is lower triangular with the same coefficients c_0, c_1, ... in each column. With
+    `sampling_rate` it is the amplified banded mechanism: rows are split into `min_separation` groups by a rule without
+    data, the groups take turns, and each row of the group is in the step's sample by a coin.
+
+    Args:
+        noise_multiplier: standard deviation of Z / clipping norm, at least 1e-150. Under replace-one, too, it is
+            relative to the norm of one row.
+        coefficients: c_0, c_1, ..., the first above 0. Others are 0. An integer b stands for the first b coefficients
+            of the square root of the matrix of ones below the diagonal: 1, 1/2, 3/8, ...
+        steps: the number of steps, from 1 to 10**7.
+        min_separation: at least so many steps are from one participation of a row to the next. You must ensure this.
+            A row that replaces another one takes part in the same steps.
+        max_participations: at most so many steps have a row. None means as many as `min_separation` leaves.
+        sampling_rate: the probability that a row of the group whose turn it is takes part, in (0, 1]. None, the
+            default, claims nothing about samples.
+        adjacency: the neighbours, an `Adjacency` or its text; add-or-remove-one unless given.
+
+    Returns:
+        The guarantee of the whole training.
+
+    Raises:
+        AdjacencyError: if `adjacency` is unknown.
+        ArgumentError: if a number is out of range. Also if there are more coefficients than `min_separation`, and they
+            are negative or grow, or `sampling_rate` is given. Also if you give both `sampling_rate` and
+            `max_participations`.
+        TypeError: if an argument that must be a number is not.
+
+    Source: docs/theory/correlated-noise.md, Theorems 1 and 2.
+
+    >>> plain = correlated_noise(noise_multiplier=8, coefficients=4, steps=1000, min_separation=100)
+    >>> sampled = correlated_noise(noise_multiplier=8, coefficients=4, steps=1000, min_separation=4, sampling_rate=0.04)
+    >>> print(round(plain.epsilon(delta=1e-6), 2), round(sampled.epsilon(delta=1e-6), 2))
+    2.17 0.39
+    """
+    noise_multiplier = number("noise_multiplier", noise_multiplier, at_least=1e-150, rounding="down")
+    steps = integer("steps", steps, at_least=1, at_most=_MOST_STEPS)
+    column = _column(coefficients, steps)
+    separation = integer("min_separation", min_separation, at_least=1)
+    adjacency = parse_adjacency(adjacency)
+    terms = {
+        "mechanism": "correlated-noise",
+        "noise_multiplier": noise_multiplier,
+        "coefficients": column.tolist() if isinstance(coefficients, (Sequence, np.ndarray)) else int(coefficients),
+        "steps": steps,
+        "min_separation": separation,
+    }
+    if sampling_rate is None:
+        most = -(-steps // separation)
+        if max_participations is not None:
+            most = min(most, integer("max_participations", max_participations, at_least=1))
+        moved = 2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0
+        noise = noise_multiplier / (moved * toeplitz_sensitivity(column, steps, separation, most))
+        found = gaussian(noise_multiplier=noise, adjacency=adjacency)
+        return replace(found, terms={**terms, "max_participations": most})
+    if max_participations is not None:
+        raise ArgumentError("max_participations cannot be given with sampling_rate: coins decide how often a row is in")
+    if column.size > separation:
+        raise ArgumentError("coefficients must be at most min_separation many with sampling_rate, one for each group")
+    found = dp_sgd(
+        noise_multiplier=noise_multiplier / _norm(column),
+        sampling_rate=sampling_rate,
+        steps=-(-steps // separation),
+        adjacency=adjacency,
+    )
+    return replace(found, terms={**terms, "sampling_rate": found.terms["sampling_rate"]})
+
+
+def toeplitz_sensitivity(column: Array, steps: int, separation: int, most: int) -> float:
+    """How far one row of norm 1 moves C G in Euclidean norm, if it takes part at most so often. Rounded up.
+
+    Raises `ArgumentError` if columns overlap and the coefficients are negative or grow.
+    """
+    if column.size <= separation:
+        return _norm(column) * math.sqrt(most) * ROUND_UP
+    if np.any(column < 0.0) or np.any(np.diff(column) > 0.0):
+        raise ArgumentError(
+            "coefficients must not be negative or grow, if they are more than min_separation: no bound is known"
+        )
+    rows = -(-steps // separation)
+    padded = np.zeros(rows * separation)
+    padded[: column.size] = column
+    blocks = padded.reshape(rows, separation)
+    sums = np.cumsum(blocks, axis=0)
+    if most < rows:
+        sums[most:] = [blocks[i - most + 1 : i + 1].sum(axis=0) for i in range(most, rows)]
+    return _norm(sums.ravel()[:steps])
+
+
+def _norm(values: Array) -> float:
+    return math.sqrt(float(np.sum(np.square(values)))) * (1.0 + _SUMMING)
+
+
+def _column(coefficients: Sequence[SupportsFloat] | int, steps: int) -> Array:
+    """The coefficients that fall on the steps, without zeros at the end."""
+    if not isinstance(coefficients, (Sequence, np.ndarray)):
+        bands = min(integer("coefficients", coefficients, at_least=1), steps)
+        later = np.arange(1, bands, dtype=np.float64)
+        return np.cumprod(np.append(1.0, (2.0 * later - 1.0) / (2.0 * later)))
+    given = np.array([number("coefficients", each) for each in coefficients], dtype=np.float64)[:steps]
+    if not given.size or not given[0] > 0.0:
+        raise ArgumentError("coefficients must begin with a number above 0: C has an inverse then")
+    return np.trim_zeros(given, "b")
