@@ -40,8 +40,8 @@ def correlated_noise(
 
     This is DP-FTRL by matrix factorisation: step t adds row t of C^-1 Z to the sum of clipped gradients. Z has
     independent Gaussian rows, and C is lower triangular with the same coefficients c_0, c_1, ... in each column. With
-    `sampling_rate` it is the amplified banded mechanism: rows are split into `min_separation` groups by a rule without
-    data, the groups take turns, and each row of the group is in the step's sample by a coin.
+    `sampling_rate` it is the amplified banded mechanism. A rule without data splits rows into `min_separation` groups,
+    which take turns. Each row of a group is in the step's sample by a coin.
 
     Args:
         noise_multiplier: standard deviation of Z / clipping norm, at least 1e-150. Under replace-one, too, it is
