@@ -63,6 +63,14 @@ class Source:
         return {line for line in exceptions if any(start <= line <= end for start, end in near)}
 
 
+def called(node: ast.AST) -> str:
+    """The last name of the function that a call names, or nothing for any other node."""
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name
+    return ""
+
+
 def library() -> Iterator[Source]:
     """Every Python file of the library, in the order of their names."""
     for path in sorted(LIBRARY.rglob("*.py")):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from lints.rule import WholeRule
-from lints.source import Source
+from lints.source import Source, called
 
 
 def laws(sources: list[Source]) -> set[str]:
@@ -23,7 +23,7 @@ def told_apart(source: Source, laws: set[str]) -> Iterator[ast.AST]:
     """`isinstance`, `register` of a dispatch, and patterns that name one of the laws."""
     for node in source.nodes:
         named = []
-        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("isinstance", "register"):
+        if isinstance(node, ast.Call) and called(node) in ("isinstance", "register"):
             named = [inner.id for part in node.args for inner in ast.walk(part) if isinstance(inner, ast.Name)]
         elif isinstance(node, ast.MatchClass):
             named = [ast.unparse(node.cls)]

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from lints.rule import WholeRule
-from lints.source import Source, library
+from lints.source import Source, called, library
 
 MOST = {"long": 151, "clause": 59, "semicolon": 300, "word": 35}
 """Sentences of over 30 words, sentences that open with a clause, semicolons, and words to leave."""
@@ -57,6 +57,7 @@ LEAVE = {
     r"one's own|of your own": "your",
 }
 _LEAVE = [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), instead) for pattern, instead in LEAVE.items()]
+_ANY = re.compile(rf"\b(?:{'|'.join(LEAVE)})\b", re.IGNORECASE)
 _OPENING = re.compile(r"\W*(What|Who|Whoever|Whatever|Where|Which)\b(?!.*\?$)")
 _END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z*\"'(`])")
 _CODE = re.compile(r"(^ *(>>>|\.\.\. ).*\n(.+\n)*)|``?[^`]*``?|^    .*\n", re.MULTILINE)
@@ -68,7 +69,7 @@ def texts(source: Source) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if text := ast.get_docstring(node):
                 yield node.body[0].lineno, text
-        elif isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("warn")):
+        elif isinstance(node, ast.Raise) or called(node).endswith("warn"):
             parts = [part for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
             yield from ((part.lineno, part.value) for part in parts if " " in part.value)
 
@@ -76,7 +77,7 @@ def texts(source: Source) -> Iterator[tuple[int, str]]:
 def places(source: Source) -> Iterator[tuple[int, str, str]]:
     """(line, measure, what is found) of all that is to be written in another way."""
     for line, text in texts(source):
-        for pattern, instead in _LEAVE:
+        for pattern, instead in _LEAVE if _ANY.search(text) else ():
             yield from ((line, "word", f"{found[0]}: {instead}") for found in pattern.finditer(text))
         prose = _CODE.sub(" X ", text)
         for block in re.split(r"\n\s*\n", prose):

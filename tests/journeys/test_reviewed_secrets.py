@@ -21,7 +21,7 @@ from dpselect.selection import (
     SelectIncreasing,
     select_best,
 )
-from tests.journeys.test_reviewed import SECRET, STEP, named, text_of
+from tests.journeys.reviewed_cases import SECRET, STEP, named, text_of
 
 
 def table_of(path, kind, cells):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import json
 import random
 from datetime import timedelta, timezone
 from fractions import Fraction
@@ -19,30 +18,10 @@ from dpselect.numerics import moments
 from dpselect.ordered import median, open_column, quantile_interval, quantiles
 from dpselect.ordered.public_domain import PublicDomain
 from dpselect.randomness import keyed_source
-from dpselect.tables import SOURCES, Declared
-from dpselect.tables.table import Origin
+from tests.numerics.moments_cases import EPOCH, LAST, LENGTHS, NAT, UNITS, begin, of_arrow, spark_file, stamps
 from tests.ordered.sources import column_laws as laws
 
-UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 SECOND = 10**18
-LENGTHS = {"W": 604_800, "D": 86_400, "h": 3600, "m": 60} | {u: Fraction(1, 1000**k) for k, u in enumerate(UNITS[6:])}
-NAT = -(1 << 63)
-LAST = (1 << 63) - 1
-EPOCH = datetime.date(1970, 1, 1).toordinal()
-
-
-def days_to(months):
-    """From 1970 to a month counted from January 1970, by Python's calendar, which repeats after 400 years."""
-    cycles, rest = divmod(months + 23_628, 4800)  # from the year 1
-    day = datetime.date(rest // 12 + 1, rest % 12 + 1, 1).toordinal()
-    return cycles * 146_097 + day - EPOCH
-
-
-def begin(tick, unit):
-    """Seconds from 1970, exactly."""
-    if unit in ("Y", "M"):
-        return Fraction(days_to(tick * (12 if unit == "Y" else 1)) * 86_400)
-    return tick * Fraction(LENGTHS[unit])
 
 
 def last_tick(seconds, unit):
@@ -60,10 +39,6 @@ def last_tick(seconds, unit):
 
 def held(tick):
     return min(max(tick, -LAST), LAST)
-
-
-def stamps(ticks, unit):
-    return np.array(ticks, dtype=np.int64).view(f"M8[{unit}]")
 
 
 def some_ticks(unit, seed=0):
@@ -193,12 +168,6 @@ def of_pandas(ticks, unit, zone=None, arrow=False):
     return found if zone is None else found.dt.tz_localize("UTC").dt.tz_convert(zone)
 
 
-def of_arrow(ticks, unit, zone=None):
-    pa = pytest.importorskip("pyarrow")
-    plain = pa.array([None if tick == NAT else tick for tick in ticks], pa.int64())
-    return plain.view(pa.timestamp(unit, tz=zone))
-
-
 def of_polars(ticks, unit):
     pl = pytest.importorskip("polars")
     return pl.Series([None if tick == NAT else tick for tick in ticks], dtype=pl.Int64).cast(pl.Datetime(unit))
@@ -287,75 +256,6 @@ def test_chunks_of_a_coarser_unit(fine, coarse):
     assert median(iter(chunks), **public).value == np.datetime64("1950-01-01", fine)
 
 
-def spark_file(path, days):
-    """Time stamps of 96 bits."""
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
-    column = pa.array([None if day is None else day * 86_400 * 10**6 for day in days], pa.int64()).view(
-        pa.timestamp("us")
-    )
-    table = pa.table({"x": column})
-    pyarrow.parquet.write_table(table, path, use_deprecated_int96_timestamps=True)
-    return path
-
-
-def test_time_stamps_of_96_bits(tmp_path):
-    days = [10_957] * 100 + [2_932_896] * 300  # 2000-01-01 and 9999-12-31
-    path = spark_file(tmp_path / "spark.parquet", days)
-    asked = ["quantile", str(path), "--column", "x", "--q", "0.5", "--epsilon", "9", "--json"]
-    shown = CliRunner().invoke(app, [*asked, "--lower", "1900-01-01", "--upper", "2100-01-01"])
-    assert shown.exit_code == 0, shown.output
-    assert json.loads(shown.stdout)["quantiles"][0]["value"].startswith("2100-01-01T00:00:00")
-    with open_column(str(path), "x") as column:
-        domain, found, _ = laws.ranks(column, lower="1900-01-01", upper="2100-01-01")
-    assert (domain.unit, found) == ("us", {domain.size - 1: 300, 36_524 * 86_400 * 10**6: 100})
-
-
-def test_96_bits_hold_more_than_microseconds(tmp_path):
-    """Julian days of 32 bits reach the year 5,000,000; the bytes of the days are found in the file and replaced."""
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
-    column = pa.array([0, 86_400 * 10**6, None, 10**6], pa.int64()).view(pa.timestamp("us"))
-    path = tmp_path / "far.parquet"
-    plain = {"compression": "NONE", "use_dictionary": False, "write_statistics": False}
-    pyarrow.parquet.write_table(pa.table({"x": column}), path, use_deprecated_int96_timestamps=True, **plain)
-    written, day = path.read_bytes(), (2_440_589).to_bytes(4, "little")  # 1970-01-02
-    assert written.count(day) == 1
-    for julian, code in (((1 << 31) - 1, -1), (2_440_588 + 2_932_896, -1), (0, 0), (2_440_589, 86_400 * 10**6)):
-        path.write_bytes(written.replace(day, julian.to_bytes(4, "little")))
-        with open_column(str(path), "x") as source:
-            domain, found, _ = laws.ranks(source, lower="1970-01-01", upper="2000-01-01")
-        wanted = {0: 1, 10**6: 1}
-        wanted[code % domain.size] = wanted.get(code % domain.size, 0) + 1
-        assert found == wanted, julian
-
-
-def test_files_of_a_folder_in_several_units(tmp_path):
-    """Arrow's own conversion to the first file's type raises for a nanosecond that microseconds do not hold."""
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
-    for name, unit in (("a", "us"), ("b", "ns"), ("c", "ms")):
-        table = pa.table({"x": of_arrow([1_001, NAT, 5 * 10**6], unit)})
-        pyarrow.parquet.write_table(table, tmp_path / f"{name}.parquet")
-    spark_file(tmp_path / "d.parquet", [20_000, None])
-    pyarrow.parquet.write_table(pa.table({"other": [1]}), tmp_path / "e.parquet")
-    pyarrow.parquet.write_table(pa.table({"x": [1.5]}), tmp_path / "f.parquet")
-    with open_column(str(tmp_path), "x") as source:
-        _, found, _ = laws.ranks(source, lower="1970-01-01", upper="1970-01-03")
-    end = 2 * 86_400 * 10**6
-    assert found == {1_001: 1, 5 * 10**6: 1, 1: 1, 5_000: 1, 1_001_000: 1, 5 * 10**9: 1, end: 1}
-
-
-def test_moments_of_a_csv_file(tmp_path):
-    laws.csv_file(tmp_path / "x.csv", ["9999-12-31T23:00-14:00", "0001-01-01T00:00+14:00", "2000-01-01", "x", ""])
-    with open_column(str(tmp_path / "x.csv"), "x", dates=True) as source:
-        domain, found, _ = laws.ranks(source, lower="1500-01-01", upper="2100-01-01")
-    assert sorted(found) == [0, 15_778_454_400 * 10**6, domain.size - 1]
-
-
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -392,43 +292,6 @@ def test_the_command_refuses_moments_by_the_name_of_the_flag(flag, tmp_path):
     asked = ["quantile", str(path), "--column", "x", "--q", "0.5", "--epsilon", "9", "--upper", "2100-01-01"]
     with pytest.raises(ArgumentError, match=flag[0]):
         CliRunner().invoke(app, [*asked, "--lower", "1900-01-01", *flag], catch_exceptions=False)
-
-
-def test_dates_of_a_study():
-    read = Declared(kind="date").read
-    for unit in UNITS[2:10]:
-        assert read(stamps([NAT, 0], unit)).tolist()[1] == 0.0
-    far = {unit: stamps([LAST], unit) for unit in UNITS[:10]}
-    for unit, cells in far.items():
-        exact = float(begin(LAST, unit))
-        assert read(cells)[0] == pytest.approx(exact, rel=1e-15)
-        column = np.empty(1, dtype=object)
-        column[0] = cells[0]
-        assert read(column)[0] == read(cells)[0]
-
-
-def test_durations_of_a_study():
-    read = Declared(kind="duration").read
-    for unit in UNITS[2:]:
-        ticks = [LAST, -LAST, 1, NAT]
-        cells = np.array(ticks, dtype=np.int64).view(f"m8[{unit}]")
-        found = read(cells)
-        assert found[:3].tolist() == pytest.approx([float(begin(tick, unit)) for tick in ticks[:3]], rel=1e-15)
-        assert np.isnan(found[3])
-        column = np.empty(1, dtype=object)
-        column[0] = cells[0]
-        assert read(column)[0] == found[0]
-    with pytest.raises(TypeError, match="no fixed length"):
-        read(np.array([1], dtype="m8[M]"))
-    column = np.array([np.timedelta64(1, "Y"), None], dtype=object)
-    assert np.isnan(read(column)).all()
-
-
-def test_a_study_reads_time_stamps_of_96_bits(tmp_path):
-    origin = Origin(str(spark_file(tmp_path / "x.parquet", [10_957, 2_932_896, None])), tmp_path, "data")
-    found = Declared(kind="date").read(SOURCES[".parquet"](origin).read(["x"])["x"])
-    assert found[:2].tolist() == [946_684_800.0, 253_402_214_400.0]
-    assert np.isnan(found[2])
 
 
 WHOLE = {"i1": 8, "i8": 64, "u1": 8, "u8": 64}

@@ -7,24 +7,19 @@ import json
 import shutil
 import subprocess
 import sys
-import warnings
 
 import pytest
 
 from dpselect.errors import ClaimError, StudyError, UnwitnessedSearchWarning
-from dpselect.ledger import AlreadySettledError, Ledger
-from dpselect.ledger.schema import schema_version
-from dpselect.ledger.transfer import export_lines, import_lines
+from dpselect.ledger import Ledger
 from dpselect.privacy import paying, pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.records.claims import ClaimFile
 from dpselect.repetitions import Harmonic
 from dpselect.storage import durable
 from dpselect.tuning import SearchFinishedError, SearchStore, TwoStageDesign, Uniform, sealed_store, tune
 from dpselect.tuning.supervised import perform
 from tests.budgets import budget_at, charges
 from tests.ledger.test_contract import POSTGRES, empty_schema
-from tests.ledger.test_schema import made_from
 from tests.storage import kill_copies
 
 MODES = ("ledger", "folder", "plain", "none")
@@ -363,49 +358,6 @@ def reservation(budget, tmp_path) -> dict:
         return next(body for _, _, body in ledger.entries() if body["kind"] == "reserve")
 
 
-def bound(budget, **changes):
-    terms = {"label": "s", "identifier": "i", "binding": "draws", "claim": "first"} | changes
-    return budget.reserve(pure_dp(epsilon=1), **terms)
-
-
-def test_other_draws_and_other_reservations_are_refused(path):
-    budget = budget_at(path)
-    bound(budget)
-    for refused in (
-        lambda: bound(budget, binding="other"),
-        lambda: budget.claim("i", binding="other", claim="c"),
-        lambda: budget.claim("unknown", binding="draws", claim="c"),
-    ):
-        with pytest.raises(ClaimError):
-            refused()
-    budget.reserve(pure_dp(epsilon=1), label="s", identifier="free")
-    with pytest.raises(ClaimError):
-        budget.claim("free", binding="draws", claim="c")
-    with pytest.raises(ClaimError):
-        budget.settle("free", claim="c", release="h")
-    with pytest.raises(ValueError, match="claim"):
-        bound(budget, identifier="j", claim=None)
-    budget.settle("i")
-    assert budget.claim("i", binding="draws", claim="c") == ""
-    with pytest.raises(AlreadySettledError):
-        budget.settle("i", claim="first", release="h")
-
-
-def test_claims_are_verified_exported_and_imported(path, tmp_path):
-    budget = budget_at(path)
-    bound(budget)
-    bound(budget, claim="second")
-    with Ledger.open(path, witness=False) as ledger:
-        assert ledger.verify()
-        lines = list(export_lines(ledger))
-    with import_lines(lines, tmp_path / "there.db", witness=False) as moved:
-        assert moved.verify()
-        with pytest.raises(ClaimError):
-            moved.budget("b").settle("i", claim="first", release="h")
-        moved.budget("b").settle("i", claim="second", release="h")
-        assert moved.verify()
-
-
 def test_nothing_of_the_draws_can_be_read_from_the_ledger(tmp_path, drawn, kept_key):
     """Two searches with the same draws look as unlike as any."""
     drawn(1)
@@ -422,19 +374,6 @@ def test_nothing_of_the_draws_can_be_read_from_the_ledger(tmp_path, drawn, kept_
         assert all(len(bytes.fromhex(one[name])) in (16, 32) for name in of)
 
 
-def test_an_older_ledger_is_read_as_it_is_and_claimed_in_after_the_first_write(path):
-    made_from(path, "ledger-v2.sql")
-    with Ledger.open(path, witness=False) as ledger:
-        assert ledger.verify()
-        with ledger._store.read() as transaction:
-            assert schema_version(transaction.database) == 2
-    with Ledger.open(path, witness=False) as ledger:
-        (budget, *_) = ledger.budgets()
-        receipt = budget.reserve(pure_dp(epsilon=1e-6), label="s", identifier="i", binding="b", claim="c")
-        budget.claim("i", binding="b", claim="d")
-        assert ledger.verify(receipt)
-
-
 def test_a_state_folder_that_cannot_be_written_is_told(tmp_path, drawn, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
@@ -442,14 +381,3 @@ def test_a_state_folder_that_cannot_be_written_is_told(tmp_path, drawn, monkeypa
     drawn(1)
     with pytest.warns(UnwitnessedSearchWarning, match="could again"):
         search(tmp_path / "out")
-
-
-def test_a_damaged_file_of_claims_is_refused(tmp_path):
-    file = ClaimFile("s", tmp_path)
-    file.claim("b", "c")
-    (tmp_path / "s.head").write_bytes(b"x" * 6000)
-    with pytest.raises(StudyError, match="damaged"):
-        file.claim("b", "d")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ClaimFile("t", tmp_path).claim("b", "c")

@@ -19,9 +19,8 @@ from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.best_of_k.feasible_region import GaussianTradeOff, PureTradeOff
 from dpselect.accounting.best_of_k.theorems import best_records, supremum
 from dpselect.errors import ArgumentError, BoundUnavailableError
-from dpselect.privacy import approximate_dp, compose, from_profile, gaussian, pure_dp, zcdp
+from dpselect.privacy import approximate_dp, compose, gaussian, pure_dp, zcdp
 from dpselect.repetitions import (
-    Binomial,
     Fixed,
     Geometric,
     Harmonic,
@@ -31,10 +30,8 @@ from dpselect.repetitions import (
     Uniform,
 )
 from dpselect.repetitions.negative_binomial_theorems import theorem_2
+from tests.accounting.best_of_k.adaptive_proposals_cases import EPSILONS, LAWS, Instance
 
-LAWS = [Harmonic(limit=4), Uniform(limit=4), Fixed(count=3), Binomial(trials=4, probability=0.6)]
-LAWS += [Geometric(gamma=0.3).at_most(4), Fixed(count=1)]
-EPSILONS = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 1.6, 2.5, 4.0])
 ORDERS = np.array([1.2, 2.0, 5.0, 20.0])
 
 
@@ -53,25 +50,6 @@ def boxed(weights, prior, ratio):
     return density
 
 
-def law_of_best(law, prior, outputs, rank, policy):
-    """P(best has rank r) for each rank, and P(none), by going through every history.
-
-    `outputs[i, o]` is the chance of output o of candidate i, `rank[i, o]` its place in the order. `policy[k]` has a row
-    of densities for each history of k runs, histories numbered as digits of (candidate, output) pairs.
-    """
-    candidate = np.repeat(np.arange(len(prior)), outputs.shape[1])
-    chance, places = outputs.ravel(), rank.ravel()
-    mass, best = np.ones(1), np.full(1, -1)
-    total = np.zeros(places.size)
-    for k in range(1, law.limit + 1):
-        step = (prior * policy[k - 1])[:, candidate] * chance
-        mass = (mass[:, None] * step).ravel()
-        best = np.maximum(best[:, None], places).ravel()
-        total += float(law.pmf(k)) * np.bincount(best, mass, places.size)
-    assert total.sum() + law.zero_probability == pytest.approx(1.0, abs=1e-8)
-    return np.append(total, law.zero_probability)
-
-
 def hockey_stick(one, other):
     return np.array([np.maximum(one - math.exp(e) * other, 0).sum() for e in EPSILONS])
 
@@ -79,41 +57,6 @@ def hockey_stick(one, other):
 def renyi(one, other):
     seen = one > 0
     return np.array([math.log(np.sum(one[seen] ** a * other[seen] ** (1 - a))) / (a - 1) for a in ORDERS])
-
-
-class Instance:
-    """Random candidates whose log ratios are at most `epsilon`, most of them exactly that."""
-
-    def __init__(self, generator, *, epsilon, candidates=2, outputs=2):
-        self.prior = generator.dirichlet(np.ones(candidates))
-        sign = generator.choice([-1.0, 1.0], size=(candidates, outputs))
-        sign[:, 0], sign[:, 1] = -1.0, 1.0
-        laws = []
-        for row in sign:
-            up, down = row > 0, row < 0
-            one, two = np.zeros(outputs), np.zeros(outputs)
-            share = generator.dirichlet(np.ones(up.sum())), generator.dirichlet(np.ones(down.sum()))
-            likely = math.exp(epsilon) / (1 + math.exp(epsilon))
-            one[up], one[down] = likely * share[0], (1 - likely) * share[1]
-            two[up], two[down] = (1 - likely) * share[0], likely * share[1]
-            laws.append((one, two))
-        self.one, self.two = (np.array([pair[i] for pair in laws]) for i in (0, 1))
-        self.rank = generator.permutation(candidates * outputs).reshape(candidates, outputs)
-        self.epsilon = epsilon
-
-    def searches(self, law, policy):
-        return (law_of_best(law, self.prior, data, self.rank, policy) for data in (self.one, self.two))
-
-    @property
-    def guarantee(self):
-        """The exact profile of one run with a candidate from the prior: a mixture whose index is seen."""
-        one, two = ((self.prior[:, None] * data).ravel() for data in (self.one, self.two))
-        grid = np.linspace(0.0, self.epsilon, 40)
-        deltas = [
-            max(np.maximum(a - math.exp(e) * b, 0).sum() for a, b in ((one, two), (two, one))) * (e < self.epsilon)
-            for e in grid
-        ]
-        return from_profile(list(grid), list(deltas))
 
 
 def random_policy(generator, instance, ratio, runs):
@@ -425,63 +368,3 @@ class TestInterface:
             tilted = TiltedTradeOff(trade_off, ratio)(v)
             assert np.all(np.diff(tilted) >= -1e-12)
             assert np.all(np.diff(tilted, 2) <= 1e-9)
-
-
-def most_on(law, instance, data, ratio, chosen, sign):
-    """The most (sign 1) or least (sign -1) that a search puts on ranks `chosen`, over all proposers in the box.
-
-    Such a proposer may know everything: the data, the number of runs, the best so far, which is all that matters; so
-    going backwards over the best so far finds the optimum, a corner of the box for each.
-    """
-    value = sign * np.append(chosen, 0.0)  # by the best rank so far, the last entry for none
-    places = np.maximum(np.append(np.arange(chosen.size), -1)[:, None, None], instance.rank)
-    total = 0.0
-    for k in range(1, law.limit + 1):
-        worth = (value[places] * data).sum(axis=2)
-        order = np.argsort(-worth, axis=1)
-        spare, best = np.full(len(worth), 1.0 - ratio.lower), ratio.lower * worth @ instance.prior
-        for column in order.T:
-            taken = np.minimum(spare, (ratio.upper - ratio.lower) * instance.prior[column])
-            best, spare = best + taken * worth[np.arange(len(worth)), column], spare - taken
-        value = best
-        total += float(law.pmf(k)) * value[-1]
-    return sign * total
-
-
-class TestProposersThatSeeTheData:
-    def worst(self, law, instance, ratio):
-        """H_e of the search in its worst direction, over all proposers, which may differ between the data sets."""
-        ranks = instance.rank.size
-        found = np.zeros(EPSILONS.size)
-        for number in range(1, 2**ranks - 1):
-            chosen = np.array([number >> place & 1 for place in range(ranks)], dtype=float)
-            for one, two in ((instance.one, instance.two), (instance.two, instance.one)):
-                most = most_on(law, instance, one, ratio, chosen, 1)
-                found = np.maximum(found, most - np.exp(EPSILONS) * most_on(law, instance, two, ratio, chosen, -1))
-        return found
-
-    @pytest.mark.full
-    def test_the_profile_bound_covers_them(self):
-        generator = np.random.default_rng(11)
-        for law in LAWS:
-            instance = Instance(generator, epsilon=generator.choice([0.1, 0.5, 1.5]), candidates=3)
-            for ratio in (Ratio(0.9, 1.1), Ratio(0.3, 3.0)):
-                priced = adaptive_best_of(
-                    instance.guarantee, law, lower_ratio=ratio.lower, upper_ratio=ratio.upper, bound="profile"
-                )
-                bound = np.array([priced.delta(e) for e in EPSILONS])
-                assert np.all(self.worst(law, instance, ratio) <= bound * (1 + 1e-9) + 1e-12)
-
-    def test_bounds_that_compose_do_not(self):
-        instance, ratio = Instance(np.random.default_rng(1), epsilon=0.02), Ratio(0.3, 3.0)
-        priced = adaptive_best_of(pure_dp(epsilon=0.02), Fixed(count=2), lower_ratio=0.3, upper_ratio=3.0, bound="pure")
-        assert self.worst(Fixed(count=2), instance, ratio)[0] > 2 * priced.delta(0.0)
-
-
-def test_the_named_bound_is_used_where_nothing_adapts():
-    base, law = pure_dp(epsilon=1.0), Harmonic(limit=50)
-    found = adaptive_best_of(base, law, lower_ratio=1.0, upper_ratio=1.0, bound="pure")
-    assert found.theorem == "the smallest of the bounds for adaptive proposals"
-    assert found.terms["bound"] == "pure"
-    assert found.pure_epsilon == adaptive_pure(law=law, epsilon=1.0, ratio=Ratio(1.0, 1.0))
-    assert found.pure_epsilon == pytest.approx(best_of(base, law, bound="pure").pure_epsilon)
