@@ -23,7 +23,7 @@ import sqlite3
 
 import numpy as np
 
-from dpselect.ordered import RisingAndFalling, maximize_quasi_concave
+from dpselect.ordered.interior_points import RisingAndFalling, maximize_quasi_concave
 from dpselect.privacy import Release
 from dpselect.randomness import RandomSource
 

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.stats import binom, laplace
 
 from dpselect.numerics.search import Array
-from dpselect.ordered import SlicePrice, noise_pays_from
 from dpselect.ordered.interior_points.stable_choice import StableChoice, laplace_tail_steps
+from dpselect.ordered.slices import SlicePrice, noise_pays_from
 from dpselect.ordered.slices.price import swap_of
 from dpselect.ordered.slices.price_comparison import slice_prices
 from dpselect.ordered.slices.synchronisation import synchronisation

@@ -63,12 +63,18 @@ def attach_public(package: str, file: str) -> tuple[Callable[[str], Any], Callab
 
 
 def _module_of(package: str, folder: Path, name: str) -> str | None:
-    """Return the module in `folder` whose `__all__` has `name`: until 0.2 such a name may have been public."""
+    """Return the module in `folder` whose `__all__` has `name`, or its package if `name` is public there.
+
+    Until 0.2 such a name may have been public in `package`.
+    """
     if name.startswith("_") or package == _PACKAGE or any(path.stem == name for path in folder.iterdir()):
         return None  # a private name, one that the root never had, or a module, which the import system loads
     for path in sorted(folder.rglob("*.py"), key=lambda path: len(path.parts)):
         if f'"{name}"' in path.read_text(encoding="utf-8").partition("__all__ = [")[2].partition("]")[0]:
-            return ".".join((package, *path.relative_to(folder).with_suffix("").parts))
+            stub = path.parent / "__init__.pyi"
+            again = path.parent != folder and stub.exists() and f" as {name}" in stub.read_text(encoding="utf-8")
+            where = path.parent if again else path.with_suffix("")
+            return ".".join((package, *where.relative_to(folder).parts))
     return None
 
 

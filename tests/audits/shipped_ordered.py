@@ -41,7 +41,7 @@ QUANTILE = ("ordered.quantile", "ordered.Quantile")
 QUANTILES = ("ordered.quantiles", "ordered.Quantiles")
 THRESHOLD = ("ordered.learn_threshold", "ordered.ThresholdLearner")
 RECTANGLE = ("ordered.learn_rectangle", "ordered.RectangleLearner")
-MAXIMUM = ("ordered.maximize_quasi_concave", "ordered.QuasiConcave")
+MAXIMUM = ("ordered.interior_points.maximize_quasi_concave", "ordered.QuasiConcave")
 BY_POINT = ("ordered.QuasiConcaveByInteriorPoint",)
 
 MOVED = (np.array([0, 0, 0, 7, 7, 7]), np.array([0, 0, 7, 7, 7, 7]))
@@ -237,7 +237,7 @@ def quasi_concave() -> Subject:
     return released("maximum of a quasi-concave score", run, (lambda z: float(z == 0), lambda z: float(z > 0)))
 
 
-@audited("ordered.ReorderSliceCompute", draws=200, many=5_000, planted=0.1)
+@audited("ordered.slices.ReorderSliceCompute", draws=200, many=5_000, planted=0.1)
 def slices() -> Subject:
     """`ReorderSliceCompute`: the sizes of two noisy slices."""
 

@@ -14,17 +14,10 @@ from sklearn.model_selection import cross_val_score
 from dpselect.errors import BudgetError, ContentError
 from dpselect.learners import PrivateRectangleClassifier, PrivateThresholdClassifier
 from dpselect.ledger import Ledger
-from dpselect.ordered import (
-    Ordered,
-    ReorderSliceCompute,
-    RisingAndFalling,
-    ScoreRuns,
-    interior_point,
-    learn_rectangle,
-    learn_threshold,
-    maximize_quasi_concave,
-)
+from dpselect.ordered import interior_point, learn_rectangle, learn_threshold
+from dpselect.ordered.interior_points import RisingAndFalling, ScoreRuns, maximize_quasi_concave
 from dpselect.ordered.interior_points.optimisation_reduction import QuasiConcaveByInteriorPoint
+from dpselect.ordered.slices import Ordered, ReorderSliceCompute
 from dpselect.privacy import pure_dp
 from dpselect.privacy.release import Receipt
 from dpselect.randomness import keyed_source

@@ -25,6 +25,7 @@ from dpselect.ledger import Ledger
 from dpselect.mechanisms import LaplaceReduction
 from dpselect.ordered.order_statistics.one import QuantileRelease
 from dpselect.ordered.order_statistics.several import QuantilesRelease
+from dpselect.ordered.slices import ReorderSliceCompute, SlicePrice
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, compose, pure_dp
 from dpselect.privacy.output.filter import OutputFilter, additive
 from dpselect.privacy.output.guarantee import RealisedPrice
@@ -165,11 +166,14 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         "ordered.QuantileRelease": (QuantileRelease, quantile),
         "ordered.QuantilesRelease": (QuantilesRelease, {"value": [], "plan": None, "domain_size": 4}),
         "ordered.RectanglePlan": (ordered.RectanglePlan, box),
-        "ordered.ReorderSliceCompute": (
-            ordered.ReorderSliceCompute,
+        "ordered.slices.ReorderSliceCompute": (
+            ReorderSliceCompute,
             {"rows": [1, 2], "slice_epsilon": 0.05, "computation": BASE, "swap": None, "spender": Unspent()},
         ),
-        "ordered.SlicePrice": (ordered.SlicePrice, {"slice_epsilon": 0.05, "insertion": BASE, "slices": 4}),
+        "ordered.slices.SlicePrice": (
+            SlicePrice,
+            {"slice_epsilon": 0.05, "insertion": BASE, "slices": 4},
+        ),
         "privacy.OutputGuarantee": (privacy.OutputGuarantee, {"cell": never, "epsilons": {True: 1.0}}),
         "privacy.Payment": (Payment, {"spender": Unspent(), "identifier": "i"}),
         "privacy.Payment.open": (Payment.open, {"spender": Unspent(), "label": "x"}),

@@ -19,8 +19,8 @@ CONFINED: set[str] = {
 """The code sees the data inside of a private run: nothing of what it raises, prints or warns leaves."""
 
 PASSES: set[str] = {
-    "ordered.ReorderSliceCompute.compute:mechanism",
-    "ordered.maximize_quasi_concave:score",
+    "ordered.slices.ReorderSliceCompute.compute:mechanism",
+    "ordered.interior_points.maximize_quasi_concave:score",
     "privacy.paid:run",
 }
 """The code sees the data, and its exception continues as the docstring says; what was reserved stays charged."""
@@ -61,9 +61,9 @@ ELSEWHERE: dict[str, str] = {
             "learners.EarlyStopping:rule",
             "learners.EarlyStopping:score",
             "mechanisms.GradualRelease:level",
-            "ordered.ReorderSliceCompute.slice:order",
-            "ordered.ReorderSliceCompute.slice_and_compute:mechanism",
-            "ordered.ReorderSliceCompute.slice_and_compute:order",
+            "ordered.slices.ReorderSliceCompute.slice:order",
+            "ordered.slices.ReorderSliceCompute.slice_and_compute:mechanism",
+            "ordered.slices.ReorderSliceCompute.slice_and_compute:order",
             "selection.SampledSparseVector.above:candidate",
         ),
         _SESSION,
@@ -89,12 +89,12 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(
         (
             "mechanisms.ScoreChunks:read",
-            "ordered.EachRow:function",
-            "ordered.Kept:test",
-            "ordered.Ordered:key",
-            "ordered.RisingAndFalling:falling",
-            "ordered.RisingAndFalling:rising",
-            "ordered.Steps:maps",
+            "ordered.slices.EachRow:function",
+            "ordered.slices.Kept:test",
+            "ordered.slices.Ordered:key",
+            "ordered.interior_points.RisingAndFalling:falling",
+            "ordered.interior_points.RisingAndFalling:rising",
+            "ordered.slices.Steps:maps",
             "privacy.OutputGuarantee:cell",
             "privacy.OutputGuarantee:epsilons",
             "privacy.OutputGuarantee:used",

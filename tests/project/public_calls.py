@@ -29,6 +29,8 @@ ROOMS = (
     "ledger",
     "mechanisms",
     "ordered",
+    "ordered.interior_points",
+    "ordered.slices",
     "preprocessing",
     "privacy",
     "randomness",
@@ -55,7 +57,8 @@ class Public:
 
     @property
     def is_method(self) -> bool:
-        return self.name.count(".") - self.name.startswith("integrations.") == 2
+        room = max((room for room in ROOMS if self.name.startswith(f"{room}.")), key=len)
+        return "." in self.name.removeprefix(f"{room}.")
 
 
 def public() -> Iterator[Public]:

@@ -123,9 +123,9 @@ UNPAID: dict[str, str] = {
     r"learners\.PrivateBoosting(Classifier|Regressor).*": _LEARNER,
     r"learners\.\w+\.(predict|predict_proba|score|decision_function|fit|__call__)": _LEARNER,
     r"learners\.(EarlyStopping\.open|PrivateValidation|PublicValidation)": "paid by `EarlyStopping`",
-    r"ordered\.(Column\w*|Column\.\w+|ScoreRuns|CumulativeInteriorPoint)": _PART,
-    r"ordered\.(Ordered|Rectangle\.predict|open_column|\w+\.__call__|quasi_concave_hull)": _PART,
-    r"ordered\.ReorderSliceCompute\.\w+": _SESSION,
+    r"ordered\.(Column\w*|Column\.\w+|interior_points\.ScoreRuns|CumulativeInteriorPoint)": _PART,
+    r"ordered\.(slices\.Ordered|Rectangle\.predict|open_column|\w+\.__call__|\w+\.quasi_concave_hull)": _PART,
+    r"ordered\.slices\.ReorderSliceCompute\.\w+": _SESSION,
     r"preprocessing\..*": "learns nothing; what leaves it is as private as what came in",
     r"ordered\.median": "hands all options on to `quantile`",
     r"selection\.\w+\.(above|first|__call__)": _SESSION,
@@ -151,7 +151,7 @@ MORE = {
 SESSIONS_ALREADY_PAID_EACH_ANSWER = re.compile(
     r"adaptive\.(AdaptiveAnalysis|AdaptiveMeans|MultiplicativeWeights|Verification)$"
     r"|holdout\..*|learners\.(Private\w+Classifier|GatedLogisticRegression)$"
-    r"|ordered\.(ReorderSliceCompute|\w*InteriorPoint|interior_point|learn_\w+|\w+Learner|maximize_\w+|QuasiConcave)$"
+    r"|ordered\.(slices\.\w+|\w*InteriorPoint|interior_point|learn_\w+|\w+Learner|\w+\.maximize_\w+|QuasiConcave)$"
     r"|selection\.Selector$"
 )
 """With a spender, and held to it in tests of their own."""
@@ -165,7 +165,7 @@ def takers() -> dict[str, bool]:
         for x in pkgutil.iter_modules(dpselect.__path__)
         if x.name not in ("testing", "cli", "errors", "capabilities")
     ]
-    for room in rooms:
+    for room in [*rooms, "ordered.interior_points", "ordered.slices"]:
         module = importlib.import_module(f"dpselect.{room}")
         for name in getattr(module, "__all__", ()):
             thing = getattr(module, name)

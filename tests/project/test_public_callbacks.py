@@ -148,7 +148,7 @@ class Purse:
         self.done.append("settled")
 
 
-MORE = {"ordered.maximize_quasi_concave:score": {"lower": 0, "upper": 9}}
+MORE = {"ordered.interior_points.maximize_quasi_concave:score": {"lower": 0, "upper": 9}}
 
 
 @each(PASSES)

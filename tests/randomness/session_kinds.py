@@ -16,7 +16,7 @@ from dpselect.holdout import Gate, GateRules, SavedAnalysis
 from dpselect.learners import EarlyStopping, PublicValidation
 from dpselect.learners.early_stopping import Run
 from dpselect.mechanisms import BrownianReduction, LaplaceReduction, ScoreChunks, SparseVector
-from dpselect.ordered import Ordered, ReorderSliceCompute
+from dpselect.ordered.slices import Ordered, ReorderSliceCompute
 from dpselect.privacy import OutputGuarantee, gaussian, pure_dp
 from dpselect.privacy.output.filter import OutputFilter, additive
 from dpselect.randomness.session import Session

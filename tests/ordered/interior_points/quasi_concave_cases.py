@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from dpselect.ordered import (
-    quasi_concave_hull,
-)
+from dpselect.ordered.interior_points import quasi_concave_hull
 
 
 def depth(points, z):

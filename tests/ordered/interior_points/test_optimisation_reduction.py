@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpselect.errors import ArgumentError
-from dpselect.ordered import ScoreRuns, maximize_quasi_concave, quasi_concave_hull
+from dpselect.ordered.interior_points import ScoreRuns, maximize_quasi_concave, quasi_concave_hull
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.optimisation_reduction import QuasiConcaveByInteriorPoint, interior_point_instance
 from dpselect.privacy import Adjacency

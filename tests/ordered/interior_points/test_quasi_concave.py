@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from dpselect.errors import ArgumentError
-from dpselect.ordered import RisingAndFalling, ScoreRuns, maximize_quasi_concave, quasi_concave_hull
+from dpselect.ordered.interior_points import RisingAndFalling, ScoreRuns, maximize_quasi_concave, quasi_concave_hull
 from dpselect.ordered.interior_points.optimisation_reduction import QuasiConcaveByInteriorPoint
 from dpselect.ordered.interior_points.quasi_concave import QuasiConcave
 from dpselect.privacy import Adjacency

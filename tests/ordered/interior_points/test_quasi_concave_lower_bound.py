@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpselect.ordered import RisingAndFalling, maximize_quasi_concave
+from dpselect.ordered.interior_points import RisingAndFalling, maximize_quasi_concave
 from dpselect.randomness import RandomSource, keyed_source
 
 

@@ -191,7 +191,7 @@ def test_groups_of_a_frame_are_those_of_the_array(frame, monkeypatch):
 @pytest.mark.parametrize("frame", [ibis_frame, polars_frame])
 def test_frames_that_are_not_split_say_why(frame):
     table, terms = frame(), {"names": ["north"], "qs": [0.5], "lower": 0, "upper": 9, "epsilon": 1.0}
-    with pytest.raises(ArgumentError, match=r"no column 'nowhere'. There are 'x', 'r'"):
+    with pytest.raises(ArgumentError, match=r"no column 'nowhere'\. There are 'x', 'r'"):
         quantiles_by_group(table.select("x", "r"), "nowhere", **terms)
     with pytest.raises(ArgumentError, match="one column beside 'r', got 2"):
         quantiles_by_group(table, "r", **terms)
