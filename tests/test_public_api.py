@@ -20,6 +20,7 @@ REFERENCE = Path(__file__).parent.parent / "docs" / "api"
         ("adaptive", "BlockPlan", "adaptive.block_plan"),
         ("numerics", "rounded_up", "numerics.digits"),
         ("ordered", "QuantileRelease", "ordered.order_statistics.one"),
+        ("ordered", "EachRow", "ordered.slices"),
         ("tables", "open_table", "tables.table"),
     ],
 )

@@ -13,23 +13,21 @@ import numpy as np
 from dpselect.audit import Subject
 from dpselect.mechanisms import noisy_count
 from dpselect.ordered import (
-    Ordered,
-    ReorderSliceCompute,
-    ScoreRuns,
     count_cells,
     interior_point as point_inside,
     learn_rectangle,
     learn_threshold,
-    maximize_quasi_concave,
     private_range,
     quantile,
     quantile_interval,
     quantiles,
     quantiles_by_group,
 )
+from dpselect.ordered.interior_points import ScoreRuns, maximize_quasi_concave
 from dpselect.ordered.interior_points.interior_point import CumulativeInteriorPoint
 from dpselect.ordered.interior_points.optimisation_reduction import QuasiConcaveByInteriorPoint
 from dpselect.ordered.interior_points.tree_log_tuning import tuned_cumulative
+from dpselect.ordered.slices import Ordered, ReorderSliceCompute
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource
 from tests.audits.shipped import audited, label, released

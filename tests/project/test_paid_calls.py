@@ -124,7 +124,7 @@ UNPAID: dict[str, str] = {
     r"learners\.\w+\.(predict|predict_proba|score|decision_function|fit|__call__)": _LEARNER,
     r"learners\.(EarlyStopping\.open|PrivateValidation|PublicValidation)": "paid by `EarlyStopping`",
     r"ordered\.(Column\w*|Column\.\w+|interior_points\.ScoreRuns|CumulativeInteriorPoint)": _PART,
-    r"ordered\.(slices\.Ordered|Rectangle\.predict|open_column|\w+\.__call__|\w+\.quasi_concave_hull)": _PART,
+    r"ordered\.(slices\.Ordered|Rectangle\.predict|open_column|[\w.]+\.__call__|\w+\.quasi_concave_hull)": _PART,
     r"ordered\.slices\.ReorderSliceCompute\.\w+": _SESSION,
     r"preprocessing\..*": "learns nothing; what leaves it is as private as what came in",
     r"ordered\.median": "hands all options on to `quantile`",
