@@ -77,7 +77,7 @@ def test_the_loss_of_one_row_is_that_of_the_gaussian_mechanism_which_is_claimed(
     one, other = (
         np.array([np.sum(release.release(sums, random) * along) for _ in range(draws)]) for sums in (first, second)
     )
-    delta = np.mean(one > 0.5) - math.exp(1.0) * np.mean(other > 0.5)
+    delta = np.mean(one > math.sqrt(2.0)) - math.exp(1.0) * np.mean(other > math.sqrt(2.0))
     assert delta < gaussian(noise_multiplier=1.0).delta(epsilon=1.0) + 4.0 / math.sqrt(draws)
     assert delta > 0.5 * gaussian(noise_multiplier=1.0).delta(epsilon=1.0)  # the test sees the mechanism
 
