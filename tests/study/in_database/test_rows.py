@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from dpselect.learners.rows import targets_of, unit_rows
 from dpselect.randomness import keyed_source
 from dpselect.study import load as loading, parse_study, run_study
 from dpselect.study.data import load
+from dpselect.study.in_database import rows as summing
 from dpselect.study.in_database.reasons import reason_to_read
 from dpselect.study.in_database.rows import sum_rows
 from tests.study.in_database.cases import CLASSES, COLUMNS, ENGINES, NUMBERS, database, document, priced, rows
@@ -60,6 +63,38 @@ def test_sums_cells_and_held_out_rows_are_those_of_the_array(engine, label, tmp_
     assert np.array_equal(found.held_out.labels, answers)
     assert np.array_equal(found.cells, read.cells)
     assert len(found) == len(read) - (2 if label is CLASSES else 0)
+
+
+@pytest.mark.parametrize("label", [CLASSES, NUMBERS], ids=["classes", "numbers"])
+def test_sums_of_several_statements_are_those_of_one(label, tmp_path, monkeypatch):
+    """PostgreSQL and SQLite have a limit on the results of a statement."""
+    with database("sqlite", tmp_path, rows(30)) as url:
+        one = priced(document(url, label), tmp_path)
+        whole = sum_rows(one, counted=False)
+        monkeypatch.setattr(summing, "_EXPRESSIONS", 7)
+        parts = sum_rows(one, counted=False)
+    assert whole.digest() == parts.digest()
+
+
+def test_cells_of_sqlite_that_are_not_of_their_columns_type_are_read_alike(tmp_path):
+    """A fraction in a column of integers, numbers in text, keys that are not UTF-8, a category that is a blob."""
+    table = rows(20)
+    table[3:6] = [
+        (30, "x", None, b"Oslo", 1.0, "yes"),
+        (b"\xff\xfe", 7.5, "4.25", 1, 2, "no"),
+        ("k", 8, 1, "Oslo", 1, 1),
+    ]
+    types = ("TEXT", "INTEGER", "INTEGER", "TEXT", "REAL", "TEXT")
+    with database("sqlite", tmp_path, table, types) as url:
+        with closing(sqlite3.connect(tmp_path / "d.db")) as base, base:
+            base.execute("UPDATE people SET key = CAST(X'ff41' AS TEXT) WHERE age = 8")
+        wanted = document(url)
+        wanted["data"]["columns"] = {**COLUMNS, "age": {"bounds": [0, 100], "missing": 50}}
+        found, read = both(priced(wanted, tmp_path))
+    study = parse_study(wanted)
+    (features, labels), (held_out, _) = read.parts(study)
+    assert np.array_equal(found.sums.gram, summed(features, labels, study.data.target)[2])
+    assert np.array_equal(found.held_out.features, held_out)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -32,7 +32,8 @@ class Split:
     salt: str
 
     def held_out(self, cell: Any) -> int:
-        """1 for a row with this key that is held out, else 0."""
+        """1 for a row with this key that is held out, else 0. Bytes are text in UTF-8, of which none makes it fail."""
+        cell = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
         adjacency = Adjacency.ADD_OR_REMOVE_ONE
         mask = validation_mask(key_digests([cell]), fraction=self.fraction, adjacency=adjacency, salt=self.salt)
         return int(mask[0])
@@ -73,7 +74,8 @@ def _pads(split: Split) -> tuple[bytes, bytes]:
 
 
 def _sqlite(column: str, split: Split, bound: Bound) -> str:  # noqa: ARG001
-    return f"dpselect_held_out({column}) = 1"
+    # the driver fails for text that is not UTF-8
+    return f"dpselect_held_out(CASE typeof({column}) WHEN 'text' THEN CAST({column} AS BLOB) ELSE {column} END) = 1"
 
 
 def _duckdb(column: str, split: Split, bound: Bound) -> str:

@@ -144,7 +144,11 @@ class _Adding:
         return str(sql_type(self.engine.name, self.engine.types[name], name).text).replace("{0}", _quoted(name))
 
     def _number(self, name: str) -> str:
-        number = str(sql_type(self.engine.name, self.engine.types[name], name).number)
+        """The number of a cell as a float64. In SQLite a column of integers may hold others."""
+        column = self.priced.settled.columns.get(name)
+        declared = self.priced.settled.study.data.target.declared if column is None else column.declared
+        others = self.engine.name == "sqlite" and declared.kind == "number"
+        number = str(sql_type(self.engine.name, "REAL" if others else self.engine.types[name], name).number)
         return f"CAST({number.replace('{0}', _quoted(name))} AS DOUBLE PRECISION)"
 
     def _cells(self) -> NDArray[np.int64]:
