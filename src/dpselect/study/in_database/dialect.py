@@ -32,7 +32,7 @@ class Split:
     salt: str
 
     def held_out(self, cell: Any) -> int:
-        """1 for a row with this key that is held out, else 0. Bytes are text in UTF-8, of which none makes it fail."""
+        """1 for a row with this key that is held out, else 0. Bytes are read as UTF-8."""
         cell = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
         adjacency = Adjacency.ADD_OR_REMOVE_ONE
         mask = validation_mask(key_digests([cell]), fraction=self.fraction, adjacency=adjacency, salt=self.salt)
