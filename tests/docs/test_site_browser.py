@@ -7,6 +7,7 @@ leaves the screenshots in the folder `shots`. Needs Chromium from the distributi
 """
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,8 @@ PAGES = (
 )  # fmt: skip
 
 AUDITED = (
-    "index", "tutorials/quickstart", "how-to/gallery", "reference/study-file", "evidence/better-models", "api/tuning",
+    "index", "tutorials/quickstart", "how-to/pictures", "how-to/gallery", "reference/study-file",
+    "evidence/better-models", "api/tuning",
 )  # fmt: skip
 
 
@@ -84,3 +86,13 @@ def test_the_search_finds_a_page(site, tmp_path):
     where, _ = site
     found, _ = browse(tmp_path, "--virtual-time-budget=20000", "--dump-dom", f"{where}/search.html?q=sparse+vector")
     assert 'href="how-to/sparse-vector.html' in found
+
+
+def test_programs_find_the_source_of_each_page_and_all_names_in_one_file():
+    folder = Path(SITE)
+    links = re.findall(r"\]\((.*?)\)", (folder / "llms.txt").read_text(encoding="utf-8"))
+    assert len(links) > 100
+    assert [link for link in links if not (folder / link).exists()] == []
+    whole = (folder / "llms-full.txt").read_text(encoding="utf-8")
+    assert len(whole) < 250_000
+    assert all(name in whole for name in ("dpselect tune study.toml", "`best_of(", "`PrivateSearchCV(", "`Ledger("))
