@@ -18,6 +18,8 @@ ROOMS = (
         "learners",
         "mechanisms",
         "ordered",
+        "ordered.interior_points",
+        "ordered.slices",
         "preprocessing",
         "privacy",
         "privacy.output",
