@@ -6,6 +6,7 @@ Opacus's per-row gradients, or with their norms alone (ghost clipping).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError, integer, missing_extra, number
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 
 try:
     import torch
@@ -39,6 +40,7 @@ from dpselect.integrations.opacus.clipping import (
 )
 from dpselect.integrations.opacus.kept_state import untrained_state
 from dpselect.integrations.opacus.probe import refuse_mixed_rows
+from dpselect.integrations.opacus.processes import ALONE, Processes, join_processes
 from dpselect.integrations.opacus.row_batches import TrainingRows, on_device, read_rows
 
 __all__ = ["PrivateTraining"]
@@ -73,6 +75,9 @@ class PrivateTraining:
             one batch of every epoch for each row. An epoch has 1 / `sampling_rate` steps.
             "fixed-batches" draws batches of `expected_batch_size` rows without replacement, under replace-one. The data
             must have `expected_batch_size` / `sampling_rate` rows, and that number is public.
+        distributed: whether every process of torch.distributed's group calls `fit`, each with all rows. They share the
+            parts of a batch, whose size you must give (`max_physical_batch_size`). Each returns the module that one
+            process would return, to the bit, at the same price. If a process ends, the others raise an exception.
 
     Raises:
         AdjacencyError: if `adjacency` is unknown, or has no price for `sampling`.
@@ -95,6 +100,7 @@ class PrivateTraining:
     clipping: Clipping = "flat"
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
     sampling: Sampling = "poisson"
+    distributed: bool = False
 
     def __post_init__(self) -> None:
         for name in ("noise_multiplier", "expected_batch_size"):
@@ -106,6 +112,10 @@ class PrivateTraining:
         if self.max_physical_batch_size is not None:
             size = integer("max_physical_batch_size", self.max_physical_batch_size, at_least=1)
             object.__setattr__(self, "max_physical_batch_size", size)
+        elif self.distributed:
+            raise ArgumentError(
+                "max_physical_batch_size is missing: the processes of a distributed training share the parts of a batch"
+            )
         if self.grad_sample_mode not in MODES:
             raise ArgumentError(f"grad_sample_mode must be one of {', '.join(MODES)}, got {self.grad_sample_mode!r}")
         object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency).value)
@@ -115,6 +125,11 @@ class PrivateTraining:
     def guarantee(self) -> Guarantee:
         """The guarantee of one training, under its adjacency. It needs no data."""
         return self.sampler.guarantee(self.noise_multiplier, str(self.adjacency))
+
+    @property
+    def _public(self) -> dict[str, Any]:
+        """The settings that decide the released bytes."""
+        return {name: value for name, value in asdict(self).items() if name != "distributed"}
 
     @property
     def _rule(self) -> ClippingRule:
@@ -178,18 +193,20 @@ class PrivateTraining:
         one) and for a module or loss in which rows mix. The same goes for one that keeps what it saw elsewhere than in
         parameters (a count of calls may change, unless batches are cut into parts).
         """
-        source = resolve(random)
+        processes = join_processes(random) if self.distributed else ALONE
+        source = processes.source(random)
         rows = read_rows(inputs, targets, example)
         self.sampler.check(rows.count)
         with (
             torch.random.fork_rng(),
-            nullcontext() if checkpoints is None else Checkpoints(checkpoints, source) as kept,
+            nullcontext() if checkpoints is None or processes.rank else Checkpoints(checkpoints, source) as kept,
         ):
             torch.manual_seed(source.bits(63))
             module = make_module()
             if ModuleValidator.validate(module, strict=False):
                 raise ArgumentError("make_module: Opacus cannot give this module's gradients row by row")
-            run = _Fit(self, module, make_optimizer, loss, source)
+            processes.agree(source, self._public, module)
+            run = _Fit(self, module, make_optimizer, loss, source, processes)
             counts = run.refuse_mistakes(rows, example)
             before = untrained_state(module, counts)
             run.train(rows, kept)
@@ -207,10 +224,20 @@ class _Fit:
     """One training."""
 
     def __init__(
-        self, plan: PrivateTraining, module: Any, make_optimizer: Any, loss: Callable[..., Any], source: RandomSource
+        self,
+        plan: PrivateTraining,
+        module: Any,
+        make_optimizer: Any,
+        loss: Callable[..., Any],
+        source: RandomSource,
+        processes: Processes,
     ) -> None:
         self.plan, self.module, self.make_optimizer, self.loss = plan, module, make_optimizer, loss
+        self.processes = processes
         self.noise, self.sampling = source.spawn("noise"), source.spawn("batches")
+        self.torchs = source.spawn("torch")
+        self.parts: deque[int] = deque()
+        """The numbers of parts of the steps that are being read."""
         self.device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
         self.spare: Any = None
         """One synthetic row, which stands in for an empty batch."""
@@ -243,21 +270,21 @@ class _Fit:
             )
         rule = self.plan._rule
         sums = ClippedSums(self.plan.grad_sample_mode, self.module, parameters, self.loss, rule)
-        public = asdict(self.plan)
+        public = self.plan._public
         moving = [self.module, optimizer, *([] if scheduler is None else [scheduler])]
-        done = 0 if kept is None else _continue(moving, kept.load(public), self.device)
-        step = _Step(self, parameters, sums)
+        done = _continue(moving, self.processes.of_first(None if kept is None else kept.load(public)))
+        step = _Step(self, parameters, sums, done)
         for batch in rows.batches(self._places(rows.count, done), self.device):
             if batch is not None:
                 step.add(*batch)
                 continue
-            step.finish(done)
+            step.finish()
             optimizer.step()
             if scheduler is not None:
                 scheduler.step()
             done += 1
             if kept is not None:
-                kept.save(public, lambda done=done: _state(moving, done, self.device))  # type: ignore[misc]
+                kept.save(public, lambda done=done: _state(moving, done))  # type: ignore[misc]
         sums.remove()
 
     def _places(self, count: int, done: int) -> Iterator[NDArray[np.intp]]:
@@ -265,38 +292,55 @@ class _Fit:
         size = self.plan.max_physical_batch_size
         for chosen in self.plan.sampler.batches(count, self.sampling, done):
             width = size or max(len(chosen), 1)
-            yield from (chosen[start : start + width] for start in range(0, len(chosen), width))
+            parts = -(-len(chosen) // width)
+            self.parts.append(parts)
+            yield from (chosen[part * width : (part + 1) * width] for part in self.processes.parts(parts))
             yield chosen[:0]
 
 
 class _Step:
     """The clipped gradients of a batch, part by part, and their noise."""
 
-    def __init__(self, run: _Fit, parameters: list[Any], sums: ClippedSums) -> None:
-        self.run, self.parameters, self.sums = run, parameters, sums
+    def __init__(self, run: _Fit, parameters: list[Any], sums: ClippedSums, number: int) -> None:
+        self.run, self.parameters, self.sums, self.number = run, parameters, sums, number
         self.total: list[Any] = []
+        self.turns = 0
 
     def add(self, inputs: Any, targets: Any) -> None:
         """One part of the batch."""
-        found = self.sums(inputs, targets)
-        if self.total:
-            found = [one.add_(other) for one, other in zip(self.total, found, strict=True)]
-        self.total = found
+        processes = self.run.processes
+        self._seed(self.turns * processes.count + processes.rank)
+        self._exchange(self.sums(inputs, targets))
 
-    def finish(self, number_of_step: int) -> None:
+    def _exchange(self, sums: list[Any]) -> None:
+        for found in self.run.processes.turn(self.turns, self.run.parts[0], sums):
+            if self.total:
+                found = [one.add_(other) for one, other in zip(self.total, found, strict=True)]
+            self.total = found
+        self.turns += 1
+
+    def _seed(self, part: int | str) -> None:
+        """Torch's draws depend on the step and the part, not on the process that makes it, or on earlier ones."""
+        torch.manual_seed(self.run.torchs.spawn(self.number).spawn(part).bits(63))
+
+    def finish(self) -> None:
         """Give each parameter its noisy gradient."""
         plan = self.run.plan
+        while self.turns * self.run.processes.count < self.run.parts[0]:  # of others, in the last turn
+            self._exchange([torch.zeros_like(parameter) for parameter in self.parameters])
         if not self.total and self.run.spare is not None:
             # layers that fail on no rows would tell that there are none: a synthetic row stands in, and counts zero
             self.total = [torch.zeros_like(each) for each in self.sums(*self.run.spare)]
         self.total = self.total or [torch.zeros_like(parameter) for parameter in self.parameters]
         sizes = [parameter.numel() for parameter in self.parameters]
         deviation = plan.noise_multiplier * plan._rule.sensitivity
-        drawn = torch.from_numpy(self.run.noise.spawn(number_of_step).normal(sum(sizes)) * deviation)
+        drawn = torch.from_numpy(self.run.noise.spawn(self.number).normal(sum(sizes)) * deviation)
         for parameter, total, noise in zip(self.parameters, self.total, drawn.split(sizes), strict=True):
             noisy = total.double() + noise.view_as(parameter).to(parameter.device)
             parameter.grad = (noisy / plan.expected_batch_size).to(parameter.dtype)
-        self.total = []
+        self._seed("step")
+        self.run.parts.popleft()
+        self.total, self.turns, self.number = [], 0, self.number + 1
 
 
 def _pair(made: Any) -> tuple[Any, Any]:
@@ -311,18 +355,14 @@ def _pair(made: Any) -> tuple[Any, Any]:
     return optimizer, scheduler
 
 
-def _state(moving: list[Any], done: int, device: Any) -> dict[str, Any]:
-    generators = [torch.random.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
-    return {"done": done, "states": [each.state_dict() for each in moving], "generators": generators}
+def _state(moving: list[Any], done: int) -> dict[str, Any]:
+    return {"done": done, "states": [each.state_dict() for each in moving]}
 
 
-def _continue(moving: list[Any], found: Any, device: Any) -> int:
+def _continue(moving: list[Any], found: Any) -> int:
     """Bring all to what was saved. Returns how many steps are done."""
     if found is None:
         return 0
     for each, state in zip(moving, found["states"], strict=True):
         each.load_state_dict(state)
-    torch.random.set_rng_state(found["generators"][0])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(found["generators"][1], device)
     return int(found["done"])
