@@ -37,7 +37,7 @@ class Processes:
         return keyed_source(self.of_first(resolve(None).bytes(32)))
 
     def of_first(self, thing: Any) -> Any:
-        """What the first process has."""
+        """Return the thing that the first process gave, in every process."""
         if self.count == 1:
             return thing
         things = [thing if self.rank == 0 else None]
@@ -55,7 +55,7 @@ class Processes:
         for what, theirs in zip(("random", "settings", "make_module"), zip(*found, strict=True), strict=True):
             if any(each != theirs[0] for each in theirs):
                 raise ArgumentError(
-                    f"distributed: the processes differ in {what}. Give all the same keyed source, or none, the same "
+                    f"distributed: the processes differ in {what}. Give each one keyed source, or none, the same "
                     "settings, the same rows and the same module"
                 )
 
