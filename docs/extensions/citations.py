@@ -17,7 +17,8 @@ from sphinx.util import logging
 
 PAGE = "reference/references"
 NAME = r"(?:[A-ZÀ-Ý][\w'\u2019-]*[a-zà-ÿ][\w'\u2019-]*)"
-CITATION = re.compile(rf"{NAME}(?:(?:,\s+(?:and\s+)?|\s+and\s+){NAME})*(?:\s+et\s+al\.)?,?\s+\(?((?:19|20)\d\d)\b")
+YEAR = r"((?:19|20)\d\d[a-z]?)"
+CITATION = re.compile(rf"{NAME}(?:(?:,\s+(?:and\s+)?|\s+and\s+){NAME})*(?:\s+et\s+al\.)?,?\s+\(?{YEAR}\b")
 # what may stand before a year and is no one's name
 NO_NAMES = frozenset({"NeurIPS", "ICML", "STOC", "November", "Schema"})
 log = logging.getLogger(__name__)
@@ -107,12 +108,13 @@ def read_bibliography(app: Sphinx) -> None:
     known: dict[tuple[str, ...], str] = {}
     for key, entry in parse_file(str(app.srcdir / "references.bib")).entries.items():
         names = surnames(entry)
-        # an entry may have a second year under which pages cite it
-        for year in {entry.fields["year"], entry.fields.get("cited", entry.fields["year"])}:
+        # an entry may have a second year under which pages cite it, and the letter of its key
+        lettered = re.findall(r"\d{4}[a-z]$", key)
+        for year in {entry.fields["year"], entry.fields.get("cited", entry.fields["year"]), *lettered}:
             for citation in {(*names, year), (names[0], "et al.", year) if len(names) > 2 else (*names, year)}:
-                if citation in known:
+                if citation in known and not lettered:
                     log.warning("references.bib: %s and %s are cited alike", key, known[citation])
-                known[citation] = key
+                known[citation] = "" if citation in known else key  # pages must add the letter
     app.config.dpselect_citations = known
     app.env.dpselect_cited = set()  # type: ignore[attr-defined]
     app.env.dpselect_linked = set()  # type: ignore[attr-defined]
@@ -122,7 +124,7 @@ def uncited(app: Sphinx, error: Exception | None) -> None:
     """Say which entries no page cites, after a build of all pages (a repeated build makes only what has changed)."""
     if error is None and app.env.dpselect_linked == app.env.found_docs:  # type: ignore[attr-defined]
         cited = app.env.dpselect_cited  # type: ignore[attr-defined]
-        for key in sorted(set(app.config.dpselect_citations.values()) - cited):
+        for key in sorted(set(app.config.dpselect_citations.values()) - cited - {""}):
             log.warning("references.bib: nothing cites %s", key)
 
 
