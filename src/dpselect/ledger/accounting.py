@@ -13,24 +13,26 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypedDict
 
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.ledger.entries import amounts_to_text, canonical, cell_text, exact
 from dpselect.ledger.fold import Account
 from dpselect.ledger.refusals import InsufficientBudget
 from dpselect.privacy import Guarantee, OutputGuarantee, compose
-from dpselect.privacy.output.amounts import charged_amount
+from dpselect.privacy.output.amounts import Exact, charged_amount, granted_amount
 from dpselect.privacy.promises import promise_or_output, refusal
 
 __all__ = [
     "Accounting",
+    "AccountingKeys",
     "Amounts",
     "Options",
     "OutputAccounting",
     "ReservedPrice",
     "SequenceAccounting",
     "digest",
+    "read_options",
     "worst",
 ]
 
@@ -76,6 +78,41 @@ class Options:
     orders: Sequence[float] | None = None
     failure: Fraction = Fraction(0)
     sequence: Sequence[Budgeted] | None = None
+
+
+class AccountingKeys(TypedDict, total=False):
+    """The keywords of `read_options`, which go with one accounting each."""
+
+    delta_each: Exact | None
+    filter: str
+    orders: Sequence[float] | None
+    failure: Exact
+    sequence: Sequence[Budgeted] | None
+
+
+def read_options(
+    name: str,
+    epsilon: Exact,
+    delta: Exact,
+    *,
+    delta_each: Exact | None = None,
+    filter: str = "renyi",
+    orders: Sequence[float] | None = None,
+    failure: Exact = 0,
+    sequence: Sequence[Budgeted] | None = None,
+) -> Options:
+    """Parse the arguments of `create_budget`."""
+    total = granted_amount("delta", delta)
+    return Options(
+        name=name,
+        epsilon=granted_amount("epsilon", epsilon),
+        delta=total,
+        delta_each=total if delta_each is None else granted_amount("delta_each", delta_each),
+        filter=filter,
+        orders=orders,
+        failure=granted_amount("failure", failure),
+        sequence=sequence,
+    )
 
 
 class Accounting(ABC):

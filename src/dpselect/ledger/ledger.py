@@ -6,11 +6,12 @@ import os
 import secrets
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Unpack
 
 from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError, BoundUnavailableError, public_text
-from dpselect.ledger.accounting import Amounts, Budgeted, Options
+from dpselect.ledger.accounting import AccountingKeys, Amounts, Options, read_options
 from dpselect.ledger.budget import ACCOUNTINGS, Budget
 from dpselect.ledger.entries import Body, ChainHead
 from dpselect.ledger.fold import WHOLE, Account, MemoryBooks
@@ -22,8 +23,9 @@ from dpselect.ledger.verification import folded, verify_record
 from dpselect.privacy import Adjacency
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.notebook import grid
-from dpselect.privacy.output.amounts import Exact, granted_amount
+from dpselect.privacy.output.amounts import Exact
 from dpselect.privacy.release import Receipt
+from dpselect.public_api import options_of
 
 __all__ = ["Ledger"]
 
@@ -94,7 +96,8 @@ class Ledger:
         """Drawn when the ledger was made. Copies share it."""
         return str(self._store.origin["id"])
 
-    def create_budget(  # noqa: PLR0913
+    @options_of(read_options)
+    def create_budget(
         self,
         name: str,
         *,
@@ -105,18 +108,17 @@ class Ledger:
         parent: str | None = None,
         part: str | None = None,
         partition: str | None = None,
-        delta_each: Exact | None = None,
-        filter: str = "renyi",
-        orders: Sequence[float] | None = None,
-        failure: Exact = 0,
-        sequence: Sequence[Budgeted] | None = None,
+        **how: Unpack[AccountingKeys],
     ) -> Budget:
         """A new budget, and the ledger if there is none yet. Durable on return.
 
         - `epsilon`, `delta`: what all of its mechanisms together may cost. Floats stand for their shortest decimals.
-        - `accounting`: "output" adds up realised prices, with refunds. "renyi" is a fully adaptive filter: `filter` is
-          "renyi" (at `orders`, fixed now), "zcdp" or "gaussian". `failure` is the part of delta set aside for failure
-          masses. "pld" composes loss distributions of a `sequence` of guarantees that is fixed now.
+        - `accounting`: "output" adds up realised prices, with refunds. "renyi" is a fully adaptive filter, and "pld"
+          composes loss distributions of a sequence of guarantees.
+        - `how`: keywords of one accounting. Of "renyi", `filter="renyi"` (at `orders`, fixed now), "zcdp" or
+          "gaussian", and `failure`, the part of delta set aside for failure masses. Of "pld", the `sequence` of
+          guarantees, fixed now. `delta_each` is the delta at which a guarantee without a finite epsilon of its own is
+          priced. By default that is all of delta, which leaves room for one such.
         - `adjacency`: by default that of the parent, or add_or_remove_one.
         - `parent`: a budget above: a reservation must fit both. Limits below one parent may add up to more than it,
           charges never do. A "renyi" or "pld" budget below an "output" one is a block: it is charged there as a whole,
@@ -124,8 +126,6 @@ class Ledger:
         - `partition`: the rule on a single row that says which part it is in, as public text. Needed for `part=`.
           Charges on different parts do not add up: the largest counts. Under replace_one a row may move: the two
           largest count, and a mechanism on a part must be private when its part gains or loses a row.
-        - `delta_each`: at which delta a guarantee without a finite epsilon of its own is priced. By default that
-          is all of delta, which leaves room for one such.
 
         Raises `ArgumentError`, `AdjacencyError`, and `InsufficientBudget` when a block does not fit its parent.
         """
@@ -137,17 +137,8 @@ class Ledger:
                 f"accounting must be one of {', '.join(map(repr, ACCOUNTINGS))}, got {accounting!r}"
             )
         above = self._above(parent)
-        total = granted_amount("delta", delta)
-        options = Options(
-            name=name,
-            epsilon=granted_amount("epsilon", epsilon),
-            delta=total,
-            delta_each=total if delta_each is None else granted_amount("delta_each", delta_each),
-            filter=filter,
-            orders=_orders(orders, above),
-            failure=granted_amount("failure", failure),
-            sequence=sequence,
-        )
+        how["orders"] = _orders(how.get("orders"), above)
+        options = read_options(name, epsilon, delta, **how)
         _check(options, part, parent, partition)
         block = above is not None and above.terms["accounting"] == "output" and accounting != "output"
         fixed = ACCOUNTINGS[accounting].terms(options)

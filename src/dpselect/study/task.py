@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from dpselect.searching.design import DESIGNS, design_names
 from dpselect.study.metrics import METRICS
 from dpselect.study.schema import Study
 from dpselect.study.schema_data import Data
@@ -74,7 +75,8 @@ def _tried(study: Study) -> Iterator[tuple[str, str]]:
 
 def _followed(study: Study) -> Iterator[tuple[str, str]]:
     if study.search.design != "auto" and not study.search.kind.follows:
-        yield "refit", 'goes with a search in two stages: leave it out, or take search.design = "two-stage"'
+        design = next(name for name in design_names() if DESIGNS[name].follows)
+        yield "refit", f'goes with a search in two stages: leave it out, or take search.design = "{design}"'
     if not study.space:
         yield "space", "needed for a search: the parameters that a run draws"
     if study.validation.release_score and "release_score" in study.validation.model_fields_set:

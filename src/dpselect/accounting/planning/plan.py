@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import SupportsFloat, TypeVar
+from typing import SupportsFloat, TypedDict, TypeVar, Unpack
 
 from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.planning.calibrate import calibrate
@@ -20,22 +20,38 @@ from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.notebook import bound, grid
 from dpselect.privacy.promises import promise, promise_or_function
+from dpselect.public_api import options_of
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import families as known_families
 from dpselect.repetitions.distribution import Family
 from dpselect.steps import each_step
 
-__all__ = ["Goal", "LawOption", "LawPlan", "laws_for", "plan", "trade_off_curve"]
+__all__ = ["Goal", "GoalKeys", "LawOption", "LawPlan", "laws_for", "plan", "trade_off_curve"]
 
 Weighed = TypeVar("Weighed")
+
+
+class GoalKeys(TypedDict, total=False):
+    """The fields of `Goal` as keyword arguments."""
+
+    expected_quantile: float | None
+    success: tuple[float, float] | None
+    mean_runs: float | None
+    runs_99: int | None
+    max_runs: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
     """The purpose of a search, and how many runs it may take.
 
-    `expected_quantile`: of the winner among all runs. `success`: (p, wanted), the wanted chance that at least one run
-    lands in an event of chance p. The rest are limits: on the mean, on the 99th percentile, on every outcome.
+    Attributes:
+        expected_quantile: the wanted expected quantile of the winner among all runs, in (0, 1).
+        success: a pair (p, wanted), both in (0, 1): the wanted chance that at least one run lands in an event of chance
+            p.
+        mean_runs: the largest mean number of runs, at least 1. None, the default, sets no limit, here and below.
+        runs_99: the largest 99th percentile of the number of runs, at least 1.
+        max_runs: the largest number of runs, at least 1. Distributions without a limit are conditioned on it.
     """
 
     expected_quantile: float | None = None
@@ -127,17 +143,14 @@ class LawPlan:
         return grid("Plan, the best option first", head, rows)
 
 
-def plan(  # noqa: PLR0913
+@options_of(Goal)
+def plan(
     *,
     base: Guarantee | Callable[[float], Guarantee],
     delta: SupportsFloat,
     epsilon: SupportsFloat | None = None,
-    expected_quantile: float | None = None,
-    success: tuple[float, float] | None = None,
-    mean_runs: float | None = None,
-    runs_99: int | None = None,
-    max_runs: int | None = None,
     families: Sequence[Family] | None = None,
+    **goal: Unpack[GoalKeys],
 ) -> LawPlan:
     """Return the distributions of the number of runs, and the noise, that serve a goal, best first.
 
@@ -154,14 +167,13 @@ def plan(  # noqa: PLR0913
         base: the guarantee of one run, or a function from a noise to it. Prices are those of `best_of`.
         delta: the delta of the whole search, in [0, 1).
         epsilon: the epsilon of the whole search, above 0. None, the default, minimises it.
-        expected_quantile: the wanted expected quantile of the winner among all runs, in (0, 1). Leave it out if `base`
-            is a `Guarantee` and you give `epsilon`.
-        success: a pair (p, wanted), both in (0, 1): the wanted chance that at least one run lands in an event of chance
-            p. If `base` is a `Guarantee` and you give `epsilon`, this chance is maximised and `wanted` is not used.
-        mean_runs: the largest mean number of runs, at least 1. None, the default, sets no limit, here and below.
-        runs_99: the largest 99th percentile of the number of runs, at least 1.
-        max_runs: the largest number of runs, at least 1. Distributions without a limit are conditioned on it.
         families: the families of distributions to weigh. None, the default, weighs all that dpselect knows.
+        goal: the utility and the limits on the number of runs, as keywords. `expected_quantile` is the wanted expected
+            quantile of the winner among all runs, in (0, 1). Leave it out if `base` is a `Guarantee` and you give
+            `epsilon`. `success` is a pair (p, wanted), both in (0, 1): the wanted chance that at least one run lands in
+            an event of chance p. If `base` is a `Guarantee` and you give `epsilon`, this chance is maximised and
+            `wanted` is not used. `mean_runs` limits the mean number of runs, `runs_99` its 99th percentile and
+            `max_runs` every outcome, each at least 1. Distributions without a limit are conditioned on `max_runs`.
 
     Returns:
         A `LawPlan`: its options with the best first, and delta.
@@ -177,27 +189,25 @@ def plan(  # noqa: PLR0913
     >>> found.best.law.limit <= 100 and found.best.law.expected_quantile() >= 0.8
     True
     """
-    goal = Goal(
-        expected_quantile=expected_quantile, success=success, mean_runs=mean_runs, runs_99=runs_99, max_runs=max_runs
-    )
+    wanted = Goal(**goal)
     delta = number("delta", delta, at_least=0.0, below=1.0, rounding="down")
     total = None if epsilon is None else number("epsilon", epsilon, above=0.0, rounding="down")
     weighed = known_families() if families is None else families
     for family in weighed:
         expect("families", family, Family)
-    limited = [family.under(max_runs) for family in weighed]
+    limited = [family.under(wanted.max_runs) for family in weighed]
     if not limited:
         raise ArgumentError("families must hold at least one family")
     base = promise_or_function("base", base, "from noise to one")
     if isinstance(base, Guarantee):
-        if total is not None and goal.wanted and success is None:
+        if total is not None and wanted.wanted and wanted.success is None:
             raise ArgumentError("with base and epsilon fixed, leave expected_quantile out: it is what is planned")
         if total is None:
-            return _cheapest(base, goal, limited, delta)
-        return _most_useful(base, goal, limited, total, delta)
+            return _cheapest(base, wanted, limited, delta)
+        return _most_useful(base, wanted, limited, total, delta)
     if total is None:
         raise ArgumentError("epsilon is needed when base is a function of the noise")
-    return _quietest(base, goal, limited, total, delta)
+    return _quietest(base, wanted, limited, total, delta)
 
 
 def _cheapest(base: Guarantee, goal: Goal, families: Sequence[Family], delta: float) -> LawPlan:

@@ -6,15 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import SupportsFloat
+from typing import SupportsFloat, Unpack
 
 from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.best_of_k.subset_tuning import ATOMS, FinalRows, tune_on_subset
-from dpselect.accounting.planning.plan import Goal, laws_for
+from dpselect.accounting.planning.plan import Goal, GoalKeys, laws_for
 from dpselect.errors import ArgumentError, BudgetError, number
 from dpselect.numerics.search import first_true
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise, refusal
+from dpselect.public_api import options_of
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law, families as known_families
 from dpselect.repetitions.distribution import Family
@@ -49,20 +50,17 @@ class SubsetOption:
     most_work: float | None
 
 
-def plan_subset(  # noqa: PLR0913
+@options_of(Goal)
+def plan_subset(
     *,
     base: Callable[[float], Guarantee],
     epsilon: SupportsFloat,
     delta: SupportsFloat,
     repetitions: Repetitions | None = None,
-    expected_quantile: float | None = None,
-    success: tuple[float, float] | None = None,
-    mean_runs: float | None = None,
-    runs_99: int | None = None,
-    max_runs: int | None = None,
     sampling_rates: Sequence[float] = SAMPLING_RATES,
     final_rows: FinalRows = "rest",
     families: Sequence[Family] | None = None,
+    **goal: Unpack[GoalKeys],
 ) -> tuple[SubsetOption, ...]:
     """Return the least noise within (epsilon, delta) for every distribution and sampling rate, least noise first.
 
@@ -78,15 +76,11 @@ def plan_subset(  # noqa: PLR0913
         delta: the delta of both together, in [0, 1).
         repetitions: the distribution of the number of runs. None, the default, takes in each family the smallest that
             reaches the goal (as in `plan`), or the largest within limits on the number of runs.
-        expected_quantile: the wanted expected quantile of the winner among all runs, in (0, 1).
-        success: a pair (p, wanted), both in (0, 1): the wanted chance that at least one run lands in an event of chance
-            p.
-        mean_runs: the largest mean number of runs, at least 1. None, the default, sets no limit, here and below.
-        runs_99: the largest 99th percentile of the number of runs, at least 1.
-        max_runs: the largest number of runs, at least 1. Distributions without a limit are conditioned on it.
         sampling_rates: the probabilities that a row goes to the search, each in (0, 1); 0.05 to 0.5 unless given.
         final_rows: "rest", the default, for a final run on the rows that the search did not see; "all" for all rows.
         families: the families of distributions to weigh. None, the default, weighs a few that stand for all.
+        goal: the utility and the limits on the number of runs, as keywords of the same names as in `plan`:
+            `expected_quantile` or `success`, `mean_runs`, `runs_99` and `max_runs`.
 
     Returns:
         The options, each with its distribution, sampling rate (None for all rows), noise, epsilon, utility and work.
@@ -115,13 +109,11 @@ def plan_subset(  # noqa: PLR0913
         raise ArgumentError(f"final_rows must be 'rest' or 'all', got {final_rows!r}")
     if isinstance(base, Guarantee) or not callable(base):
         raise refusal("base", base, "a function from noise to a Guarantee: the noise is what is planned")
-    goal = Goal(
-        expected_quantile=expected_quantile, success=success, mean_runs=mean_runs, runs_99=runs_99, max_runs=max_runs
-    )
+    wanted = Goal(**goal)
     if repetitions is None:
         weighed = [family for family in known_families() if family.representative] if families is None else families
-        laws = laws_for([family.under(max_runs) for family in weighed], goal)
-    elif goal != Goal():
+        laws = laws_for([family.under(wanted.max_runs) for family in weighed], wanted)
+    elif wanted != Goal():
         raise ArgumentError("give repetitions, or a goal and limits to choose the law by, not both")
     else:
         expect_law(repetitions)
@@ -164,7 +156,7 @@ def plan_subset(  # noqa: PLR0913
                     sampling_rate=rate,
                     noise=_STEP**index,
                     epsilon=price(index),
-                    utility=goal.utility(law),
+                    utility=wanted.utility(law),
                     work=law.mean * seen + share,
                     most_work=None if law.limit is None else law.limit * seen + share,
                 )

@@ -9,7 +9,7 @@ from sklearn.utils import _safe_indexing
 
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.rows import Labels
-from dpselect.integrations.sklearn.split import contents
+from dpselect.integrations.sklearn.split import Part, contents, parts_by, rows_to_parts
 from dpselect.integrations.sklearn.synthetic_rows import one_a_row
 from dpselect.learners.rows import labels_of
 from dpselect.study.person_rows import rows_of_persons
@@ -62,3 +62,11 @@ def grouped_rows(rows: GroupedRows, groups: Any, *, most: int | None, salt: str)
     }
     X, y = _safe_indexing(rows.X, places), _safe_indexing(rows.y, places)
     return GroupedRows(X, y, rows.labels.at(places), beside, chosen.persons)
+
+
+def parts_of(rows: GroupedRows, **split: Any) -> list[Part]:
+    """The rows that train and those that score: by person, or by the content of each row. `split` as in `parts_by`."""
+    if rows.persons is not None:
+        return parts_by(rows.persons, **split)
+    # what goes with a row may tell it apart
+    return rows_to_parts(rows.X, rows.labels.places, y=None if rows.beside else rows.y, **split)

@@ -21,7 +21,7 @@ from dpselect.integrations.sklearn.designs import PortfolioRun, agreement_of, on
 from dpselect.integrations.sklearn.distributions import describe_value
 from dpselect.integrations.sklearn.executors import executor_of
 from dpselect.integrations.sklearn.free_steps import refuse_too_many_rows, usable_rows
-from dpselect.integrations.sklearn.groups import GroupedRows, expect_groups, grouped_rows
+from dpselect.integrations.sklearn.groups import GroupedRows, expect_groups, grouped_rows, parts_of
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan, summary
 from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearsal_rows, rehearse, stand_ins
@@ -39,7 +39,6 @@ from dpselect.integrations.sklearn.scaling import refuse_unused_bounds, warn_if_
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring
 from dpselect.integrations.sklearn.several_scores import SeveralScores, scorings_of
 from dpselect.integrations.sklearn.spending import whole_price
-from dpselect.integrations.sklearn.split import Part, parts_by, rows_to_parts
 from dpselect.integrations.sklearn.trial import SearchRun, TrialRows
 from dpselect.learners.rows import column_names, table_shape
 from dpselect.privacy import Adjacency, Guarantee, Spender
@@ -289,7 +288,14 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 estimator=self.estimator,
                 settings=settings,
                 rows=rows,
-                parts=self._parts_of(given, request, adjacency),
+                parts=parts_of(
+                    given,
+                    adjacency=adjacency,
+                    salt=self.name,
+                    fraction=None if request.public_scoring else self.validation_fraction,
+                    own_scores=request.own_scores,
+                    folds=request.folds,
+                ),
                 scoring=scoring,
                 shows_sums=not public and self.release_score and (proved or isinstance(scoring, SeveralScores)),
             )
@@ -319,20 +325,6 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             rows=max(1.0, nominal * (1.0 if request.models is not None else self.validation_fraction or 1.0)),
             classes=classes,
         )
-
-    def _parts_of(self, given: GroupedRows, request: Request, adjacency: Adjacency) -> Sequence[Part]:
-        """The rows that train and those that score: by person, or by the content of each row."""
-        split: dict[str, Any] = {
-            "adjacency": adjacency,
-            "salt": self.name,
-            "fraction": None if request.public_scoring else self.validation_fraction,
-            "own_scores": request.own_scores,
-            "folds": request.folds,
-        }
-        if given.persons is not None:
-            return parts_by(given.persons, **split)
-        # what goes with a row may tell it apart
-        return rows_to_parts(given.X, given.labels.places, y=None if given.beside else given.y, **split)
 
     def _fit_scaled(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
         """Search with the declared scale in front of the learner, and take over what was found."""
