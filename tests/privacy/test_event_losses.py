@@ -11,9 +11,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Adjacency
-from dpselect.privacy.event_losses import EventRenyi, FixedLosses, event_loss, losses_of, relation_of, with_event_loss
+from dpselect.privacy.event_losses import FixedLosses, event_loss, losses_of, relation_of, with_event_loss
 from dpselect.privacy.losses.pld import pair_from_losses
-from dpselect.privacy.sampled_gaussian import SampledGaussianRenyi
 
 ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
 SAMPLED = de.PoissonSampledDpEvent(0.1, de.GaussianDpEvent(4.0))
@@ -47,18 +46,3 @@ def test_a_fixed_distribution_ignores_the_mesh_and_knows_its_largest_loss():
     assert 0.5 <= pure.largest <= 0.5 * (1 + 1e-11)
     assert FixedLosses(losses_of(pld.from_gaussian_mechanism(2.0))).largest == math.inf
     assert FixedLosses(losses_of(pld.identity())).largest == 0.0
-
-
-@pytest.mark.parametrize(
-    ("noise", "rate", "steps"), [(1.0, 0.01, 10), (100.0, 1e-4, 100), (1e3, 1e-6, 1), (1.0, 1e-6, 1000)]
-)
-def test_the_librarys_renyi_values_are_lifted_above_their_rounding(noise, rate, steps):
-    event = de.PoissonSampledDpEvent(rate, de.GaussianDpEvent(noise))
-    curve = EventRenyi(event, Adjacency.ADD_OR_REMOVE_ONE)
-    orders = np.array(curve.orders)
-    assert (steps * curve(orders) / SampledGaussianRenyi(noise, rate, steps)(orders)).min() >= 1 - 1e-11
-
-
-def test_an_event_without_a_finite_curve_says_nothing():
-    curve = EventRenyi(de.PoissonSampledDpEvent(0.5, de.GaussianDpEvent(1e-9)), Adjacency.ADD_OR_REMOVE_ONE)
-    assert curve(np.array([1.5, 2.0])).min() > 1e6

@@ -19,8 +19,9 @@ from dpselect.numerics.logs import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.atoms import discrete_laplace, k_ary_response
 from dpselect.privacy.composition import worst_of
-from dpselect.privacy.event_losses import EventRenyi, with_event_loss
+from dpselect.privacy.event_losses import with_event_loss
 from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.mechanisms.fixed_batches import fixed_batches
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.mechanisms.known_curves import zcdp
 from dpselect.privacy.mechanisms.laplace import laplace
@@ -161,20 +162,15 @@ def _poisson_sampled(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:
 
 @event_kind("SampledWithoutReplacementDpEvent")
 def _without_replacement(event: Any, adjacency: Adjacency, read: Read) -> Guarantee:
-    """The mechanism on a sample of fixed size. Of Gaussians dp-accounting has a Renyi curve as well.
-
-    It takes noise relative to how far a neighbour moves the sum.
-    """
+    """The mechanism on a sample of fixed size."""
     _expect_replacement(event, adjacency)
     inner = read(event.event, adjacency)
     found = fixed_sample(inner, size=event.source_dataset_size, draws=event.sample_size)
-    if inner.gaussian_mu is None or found is inner:
+    mu = inner.gaussian_mu
+    if mu is None or found is inner or not 1e-150 < mu < 1e150:
         return found
-    from dp_accounting import dp_event
-
-    one = dp_event.GaussianDpEvent(math.nextafter(1.0 / inner.gaussian_mu, 0.0))
-    sampled = dp_event.SampledWithoutReplacementDpEvent(event.source_dataset_size, event.sample_size, one)
-    return replace(found, renyi_curve=EventRenyi(sampled, adjacency))
+    sizes = {"dataset_size": event.source_dataset_size, "batch_size": event.sample_size}
+    return fixed_batches(noise_multiplier=math.nextafter(2.0 / mu, 0.0), **sizes, steps=1, adjacency=adjacency)
 
 
 @event_kind("SampledWithReplacementDpEvent")

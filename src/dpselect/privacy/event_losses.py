@@ -1,29 +1,19 @@
-"""Privacy-loss distributions and Renyi curves that dp-accounting computes, of kinds of event that dpselect does not."""
+"""Privacy-loss distributions that dp-accounting computes, of kinds of event that dpselect does not."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
-
-from dpselect.caching import CopiedByFields
 from dpselect.errors import ArgumentError
 from dpselect.numerics.logs import ROUND_UP
-from dpselect.numerics.search import Array
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.composition import BothLosses, Losses
 from dpselect.privacy.losses.pld import LossProfile, LossSource
-from dpselect.privacy.renyi import TabulatedRenyi
 
-__all__ = ["EventRenyi", "FixedLosses", "event_loss", "losses_of", "relation_of", "with_event_loss"]
-
-
-_ORDERS: Final = (*(1.0 + x / 10.0 for x in range(1, 100)), *map(float, range(11, 65)), *np.geomspace(68.0, 2048.0, 30))
-"""dp-accounting's own orders, and more far out."""
+__all__ = ["FixedLosses", "event_loss", "losses_of", "relation_of", "with_event_loss"]
 
 
 @dataclass(frozen=True)
@@ -73,38 +63,6 @@ def with_event_loss(event: Any, adjacency: Adjacency) -> Guarantee:
         profile=LossProfile(loss),
         loss=loss,
     )
-
-
-@dataclass(frozen=True)
-class EventRenyi(CopiedByFields):
-    """The Renyi curve of an event by dp-accounting on a fixed set of orders, chords between them. Rounded up."""
-
-    event: Any
-    adjacency: Adjacency
-    theorem: str = "Renyi accounting of the event (dp-accounting)"
-
-    @cached_property
-    def _table(self) -> TabulatedRenyi:
-        from dp_accounting.rdp import rdp_privacy_accountant
-
-        accountant = rdp_privacy_accountant.RdpAccountant(_ORDERS, relation_of(self.adjacency))
-        accountant.compose(self.event)
-        orders, epsilons = np.asarray(accountant.orders, float), np.asarray(accountant.rdp, float)
-        # an order that dp-accounting gave up on is reported as 0 or inf, and a sampled mechanism never has 0 exactly
-        usable = np.isfinite(epsilons) & (epsilons > 0.0)
-        if not np.any(usable):
-            return TabulatedRenyi((2.0,), (math.inf,))
-        # its log moments have an absolute rounding error, up to 1e-14 at order 500
-        epsilons = epsilons * ROUND_UP + 1e-15 * orders / (orders - 1.0)
-        return TabulatedRenyi(tuple(orders[usable].tolist()), tuple(epsilons[usable].tolist()))
-
-    @property
-    def orders(self) -> tuple[float, ...]:
-        """The orders at which the curve is known."""
-        return self._table.orders
-
-    def __call__(self, orders: Array) -> Array:
-        return self._table(orders)
 
 
 @dataclass(frozen=True, eq=False)

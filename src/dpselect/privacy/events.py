@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -13,6 +14,7 @@ from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.composition import compose_counted
 from dpselect.privacy.event_kinds import KINDS
 from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.mechanisms.fixed_batches import fixed_batches
 from dpselect.privacy.mechanisms.poisson_samples import dp_sgd
 from dpselect.privacy.mechanisms.pure import pure_dp
 
@@ -23,6 +25,9 @@ __all__ = ["from_dp_event"]
 
 _LATER: Final = {"RepeatAndSelectDpEvent": "dpselect.accounting.best_of_k.repeated_event"}
 """Kinds of event that a module of a later package registers, by the event's class."""
+
+_TRAININGS: Final[dict[str, Callable[..., Guarantee]]] = {"dp-sgd": dp_sgd, "fixed-batches": fixed_batches}
+"""Mechanisms of several steps, which are one guarantee."""
 
 _PACKAGE: Final = "dp_accounting"
 _MOST_RUNS: Final = 1 << 60
@@ -89,10 +94,11 @@ def _part(event: Any, count: int, adjacency: Adjacency) -> tuple[Guarantee, int]
     if kind not in KINDS:
         raise ArgumentError(f"event: cannot account {kind}. The known kinds are {', '.join(sorted([*KINDS, *_LATER]))}")
     one = KINDS[kind](event, adjacency, _read)
-    if count > 1 and one.terms.get("mechanism") == "dp-sgd":
-        settings = {name: one.terms[name] for name in ("noise_multiplier", "sampling_rate")}
-        return dp_sgd(**settings, steps=count * one.terms["steps"], adjacency=adjacency), 1
-    return one, count
+    make = _TRAININGS.get(one.terms.get("mechanism", ""))
+    if count == 1 or make is None:
+        return one, count
+    settings = {name: value for name, value in one.terms.items() if name not in ("mechanism", "steps")}
+    return make(**settings, steps=count * one.terms["steps"], adjacency=adjacency), 1
 
 
 def _kind(event: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.bases import base_mechanism
+from dpselect.privacy.exports.event_of import MORE, event_of
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.composition import BothLosses, compose_distributions
 from dpselect.privacy.losses.pld import LossProfile, LossSource, suitable_interval
@@ -51,8 +52,14 @@ class fixed_sample_loss(LossSource):
     """The privacy-loss distribution of `steps` Gaussians on samples of fixed size, under replacing one row."""
 
     mu: float
-    rate: float
+    size: int
+    draws: int
     steps: int
+
+    @property
+    def rate(self) -> float:
+        """The share of the rows in a sample, rounded up."""
+        return min(self.draws / self.size * ROUND_UP, 1.0)
 
     def __call__(self, interval: float) -> BothLosses:
         one = fixed_sample_losses(mu=self.mu, sampling_rate=self.rate, width=interval)
@@ -67,6 +74,15 @@ class fixed_sample_loss(LossSource):
     def transforms(self) -> int:
         """Both directions have the same distribution."""
         return 1
+
+
+@event_of.register(fixed_sample_loss)
+def _event(part: fixed_sample_loss, adjacency: Adjacency) -> Any:  # noqa: ARG001
+    """dp-accounting takes noise relative to how far a replaced row moves the sum."""
+    from dp_accounting.dp_event import GaussianDpEvent, SampledWithoutReplacementDpEvent, SelfComposedDpEvent
+
+    one = SampledWithoutReplacementDpEvent(part.size, part.draws, GaussianDpEvent(1.0 / (part.mu * MORE)))
+    return one if part.steps == 1 else SelfComposedDpEvent(one, part.steps)
 
 
 @base_mechanism("fixed-batches", noise="noise_multiplier")
@@ -123,9 +139,9 @@ def fixed_batches(
     if batch_size == dataset_size:  # every row is in every step: Gaussian noise, which composes exactly
         noise = 0.5 * noise_multiplier / math.sqrt(steps)
         return replace(gaussian(noise_multiplier=noise, adjacency=adjacency), terms=terms)
-    mu, rate = 2.0 / noise_multiplier * ROUND_UP, min(batch_size / dataset_size * ROUND_UP, 1.0)
-    curve, loss = FixedSampleRenyi(mu, rate, steps), fixed_sample_loss(mu, rate, steps)
-    finest = sampled_gaussian_mesh(noise_multiplier=0.5 * noise_multiplier, sampling_rate=rate)
+    loss = fixed_sample_loss(2.0 / noise_multiplier * ROUND_UP, dataset_size, batch_size, steps)
+    curve = FixedSampleRenyi(loss.mu, loss.rate, steps)
+    finest = sampled_gaussian_mesh(noise_multiplier=0.5 * noise_multiplier, sampling_rate=loss.rate)
     interval = suitable_interval(curve, finest=finest)
     return Guarantee(
         adjacency=adjacency,
