@@ -74,3 +74,23 @@ def test_concentrated_estimators(queries: int, known: float) -> None:
     assert ours.rows < 0.7 * known
     assert ours.plan.certified
     assert ours.plan.rank < 1e-4
+
+
+def test_a_plan_prints_a_table_of_its_ways():
+    plan = plan_analysis(
+        rows=1_000_000, queries=100, failure_probability=0.05, grid_size=1001, statistic="bounded_mean"
+    )
+    head, *lines, reason = str(plan).split("\n")
+    assert reason == plan.reason
+    assert [line.split()[0] for line in lines] == [one.name for one in plan.options]
+    assert [line for line in lines if "(best)" in line][0].split()[0] == plan.best.name == "gaussian_means"
+    ends = [head.index(name) for name in ("blocks", "private", "error of")]
+    assert [line[end - 1] for line in lines for end in ends] == [" "] * (3 * len(lines))
+    (split,) = [line for line in lines if line.startswith("splitting")]
+    assert "no" in split.split()
+    html = plan._repr_html_()
+    assert html.count("<tr>") == len(lines) + 1
+    assert "gaussian_means (best)" in html
+    few = plan_analysis(rows=50, queries=100, failure_probability=0.05, grid_size=1001)
+    assert "too few rows" in str(few)
+    assert "(best)" not in str(few)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, SupportsFloat
+from typing import Any, Final, Literal, SupportsFloat
 
 import numpy as np
 
@@ -13,8 +13,12 @@ from dpselect.adaptive.blocks import BlockPlan, break_even, plan_blocks
 from dpselect.adaptive.means import plan_means
 from dpselect.adaptive.spread import error_from_standard_deviation
 from dpselect.errors import ArgumentError, integer
+from dpselect.privacy.notebook import bound, grid, text
 
 __all__ = ["AnalysisPlan", "ConcentratedPlan", "plan_analysis", "plan_concentrated"]
+
+
+_HEAD: Final = ("way", "blocks", "rows in a block", "private", "error in deviations", "error of means in [0, 1]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +43,38 @@ class AnalysisOption:
 class AnalysisPlan:
     """All ways, the one to take (None when there are too few rows for any) and why.
 
-    From `break_even` questions on, asking the same data needs fewer blocks than splitting it.
+    From `break_even` questions on, asking the same data needs fewer blocks than splitting it. `print` shows a table of
+    the ways: their blocks, whether they are private, and the errors that they certify.
     """
 
     options: tuple[AnalysisOption, ...]
     best: AnalysisOption | None
     reason: str
     break_even: int
+
+    def __str__(self) -> str:
+        rows = [_HEAD, *([text(cell) for cell in row] for row in self._table)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+        return "\n".join([*lines, self.reason])
+
+    def _repr_html_(self) -> str:
+        return grid("ways to ask", _HEAD, self._table, note=self.reason)
+
+    @property
+    def _table(self) -> list[tuple[Any, ...]]:
+        """A row for each way, those with too few rows for a block too."""
+        return [
+            (
+                f"{one.name} (best)" if one is self.best else one.name,
+                one.blocks,
+                one.subsample_size or "too few rows",
+                "yes" if one.private else "no",
+                "none" if one.deviations is None else bound(one.deviations),
+                "none" if one.error is None else bound(one.error),
+            )
+            for one in self.options
+        ]
 
 
 def plan_analysis(
