@@ -83,7 +83,7 @@ def test_a_plan_prints_a_table_of_its_ways():
     head, *lines, reason = str(plan).split("\n")
     assert reason == plan.reason
     assert [line.split()[0] for line in lines] == [one.name for one in plan.options]
-    assert [line for line in lines if "(best)" in line][0].split()[0] == plan.best.name == "gaussian_means"
+    assert next(line for line in lines if "(best)" in line).split()[0] == plan.best.name == "gaussian_means"
     ends = [head.index(name) for name in ("blocks", "private", "error of")]
     assert [line[end - 1] for line in lines for end in ends] == [" "] * (3 * len(lines))
     (split,) = [line for line in lines if line.startswith("splitting")]
