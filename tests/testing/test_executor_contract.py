@@ -69,6 +69,7 @@ def test_the_executor_of_this_process_keeps_the_order():
     getattr(ExecutorContract(), ORDER)(InlineExecutor())
 
 
+@pytest.mark.full
 def test_draws_from_other_states_are_seeded_in_a_process_of_their_own():
     ExecutorContract().test_draws_from_other_states_are_those_of_this_process(ProcessExecutor(workers=1))
 

@@ -97,6 +97,16 @@ def test_trainings_share_a_folder(tmp_path):
     assert torch.equal(fit(tmp_path, key=1)[0], fit(None, key=1)[0])
 
 
+@pytest.mark.full
+def test_norms_by_layer_continue(tmp_path):
+    settings = {"clipping": "per_layer", "max_grad_norm": [0.1, 0.2, 0.3, 0.4]}
+    with pytest.raises(StoppedError):
+        fit(tmp_path, stop=3, **settings)
+    with pytest.raises(ArgumentError, match="other settings"):
+        fit(tmp_path, clipping="per_layer", max_grad_norm=[0.1, 0.2, 0.3, 0.5])
+    assert torch.equal(fit(tmp_path, **settings)[0], fit(None, **settings)[0])
+
+
 def test_what_is_refused(tmp_path):
     with pytest.raises(ArgumentError, match="folder that exists"):
         fit(tmp_path / "none")

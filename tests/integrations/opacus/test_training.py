@@ -100,6 +100,27 @@ def test_the_noise_has_the_stated_deviation():
 
 
 @pytest.mark.full
+def test_the_noise_of_norms_by_layer_is_that_of_the_root_of_their_squares():
+    """`linear` has four parameter tensors. Without rows a step is noise alone."""
+    layers = fitted(*rows(0), clipping="per_layer", max_grad_norm=[0.25] * 4)
+    assert torch.allclose(layers, fitted(*rows(0), max_grad_norm=0.5), rtol=1e-6, atol=1e-7)
+    assert not torch.allclose(layers, fitted(*rows(0), max_grad_norm=0.505), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("clipping", ["per_layer", "automatic"])
+def test_the_rule_of_clipping_is_used_at_the_same_price(clipping):
+    flat, other = (plan(clipping=each) for each in ("flat", clipping))
+    assert other.guarantee.epsilon(1e-5) == flat.guarantee.epsilon(1e-5)
+    assert not torch.equal(fitted(*rows(6)), fitted(*rows(6), clipping=clipping))
+
+
+def test_norms_for_another_number_of_layers_are_refused():
+    with pytest.raises(ArgumentError, match="the module has 4, got 3"):
+        fitted(*rows(6), clipping="per_layer", max_grad_norm=[0.25] * 3)
+
+
+@pytest.mark.full
 def test_replay_is_exact_and_torchs_own_state_is_left_alone():
     data = rows(20)
     state = torch.random.get_rng_state()
