@@ -35,6 +35,7 @@ def test_a_row_more_moves_the_sums_by_its_norm_at_most_and_the_noise_pays_for_it
     assert found <= RELEASE.deviation < 1.0 + 1e-12
 
 
+@pytest.mark.theorem("docs/theory/sufficient-statistics.md, Theorem 2", exact=True, sharp=True)
 def test_a_row_in_the_place_of_another_moves_the_sums_by_root_2_and_no_smaller_noise_would_do():
     assert max(moves()) == math.sqrt(2.0)
     assert max(moves()) <= REPLACED.deviation < math.sqrt(2.0) + 1e-12

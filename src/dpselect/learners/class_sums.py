@@ -15,6 +15,8 @@ signs, D = 2 R would be needed.
 
 Rounding. Entries are multiples of `STEP`, so that sums are exact. The noise is a rounded Gaussian on a finer grid. D is
 rounded upwards.
+
+Source: docs/theory/sufficient-statistics.md, Theorem 2.
 """
 
 from __future__ import annotations

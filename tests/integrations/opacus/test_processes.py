@@ -43,7 +43,7 @@ def weights(folder, count=2):
 
 
 @pytest.mark.full
-@pytest.mark.theorem("docs/theory/clipped-sums.md, Theorem 3", exact=True)
+@pytest.mark.theorem("docs/theory/clipped-sums.md, Theorem 3", exact=True, sharp=True)
 @pytest.mark.parametrize(
     ("count", "asked"),
     [

@@ -63,7 +63,7 @@ def random_allocation(
         ArgumentError: if a number is out of range.
         TypeError: if an argument that must be a number is not.
 
-    Source: docs/theory/random-allocation.md, Theorems 1 to 4.
+    Source: docs/theory/random-allocation.md, Theorems 1 and 2, Theorems 3 and 4.
 
     >>> from dpselect.privacy import dp_sgd
     >>> print(round(random_allocation(noise_multiplier=1, steps_per_epoch=100).epsilon(delta=1e-6), 2))
