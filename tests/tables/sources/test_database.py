@@ -8,6 +8,7 @@ import pytest
 from dpselect.errors import ArgumentError
 from dpselect.ordered import open_column
 from dpselect.tables import Written
+from dpselect.tables.sources.database import _is_interruption
 from dpselect.tables.table import open_table
 
 
@@ -60,3 +61,11 @@ def test_a_database_names_its_tables_and_columns(database):
             pass
     with pytest.raises(ArgumentError, match="there are 'age', 'job'"), open_column(database, "Age2", table="people"):
         pass
+
+
+def test_an_interrupted_query_is_an_interruption():
+    """And no failure of the database, which a message would tell of."""
+    duckdb = pytest.importorskip("duckdb")
+    for error in (duckdb.InterruptException("x"), RuntimeError("Query interrupted")):
+        assert _is_interruption(error)
+    assert not _is_interruption(duckdb.Error("Conversion Error: cannot cast 'Query interrupted'"))

@@ -96,8 +96,13 @@ def open_database(origin: Origin) -> Table:
         with _opened(origin, connected(origin, functions)) as query:
 
             def ask(statement: str, parameters: Sequence[Any]) -> list[Any]:
-                with suppress(Exception):  # and raised outside, so that no traceback shows the driver's error either
+                try:
                     return list(query(statement, parameters).fetchall())
+                except Exception as error:
+                    interrupted = _is_interruption(error)
+                # raised outside, so that no traceback shows the driver's error either
+                if interrupted:
+                    raise KeyboardInterrupt
                 raise ContentError("the database did not answer. Its message is not shown, as it may quote the data")
 
             def part(condition: str, parameters: Sequence[Any]) -> Table:
@@ -114,6 +119,13 @@ def open_database(origin: Origin) -> Table:
     computes = TableEngine(engine, table, {name: str(declared) for name, declared, *_ in types}, session)
     found = Table(tuple(names), lambda wanted, _: chunks(blocks, wanted), kinds, engine=computes)
     return found
+
+
+def _is_interruption(error: Exception) -> bool:
+    """Whether a driver reports Ctrl-C, as DuckDB does in these ways."""
+    return type(error).__name__ == "InterruptException" or str(error).startswith(
+        ("INTERRUPT Error", "Query interrupted")
+    )
 
 
 def _blocks(cursor: Any) -> Iterator[Any]:
