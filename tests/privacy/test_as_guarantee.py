@@ -13,6 +13,7 @@ from dp_accounting import dp_event as de
 from dpselect import accounting, privacy, selection, tuning
 from dpselect.accounting import best_of, calibrate, gated, iterative, plan, plan_subset
 from dpselect.accounting.best_of_k.random_stopping import theorem_3_2
+from dpselect.accounting.candidates.conditional import conditional_sampling
 from dpselect.errors import AdjacencyError, ArgumentError, PromiseError
 from dpselect.ledger import Ledger
 from dpselect.privacy import Guarantee, as_guarantee, compose, gaussian, pure_dp, worst_of
@@ -48,7 +49,7 @@ DOORS: dict[str, Callable[[Any], Guarantee]] = {
     "best_of": lambda base: best_of(base, LAW),
     "threshold_stopping": lambda base: accounting.threshold_stopping(base, stop_probability=0.1),
     "random stopping": theorem_3_2,
-    "conditional_sampling": lambda base: accounting.conditional_sampling(base, floor=0.1),
+    "conditional_sampling": lambda base: conditional_sampling(base, floor=0.1),
     "mixture": lambda base: accounting.mixture([base, OURS]),
     "adaptive_best_of": lambda base: accounting.adaptive_best_of(base, LAW, lower_ratio=0.5, upper_ratio=2.0),
     "tune_on_subset": lambda base: accounting.tune_on_subset(search=base, final=base, sampling_rate=0.1),
