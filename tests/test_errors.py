@@ -64,11 +64,13 @@ def test_limits_are_open_or_closed_as_named(limits, good, bad):
 
 
 def test_the_message_names_the_limit_and_the_value():
-    with pytest.raises(ArgumentError, match=r"^delta must be a finite number at least 0 and below 1, got 2$"):
+    with pytest.raises(
+        ArgumentError, match=r"^delta must be a finite number at least 0 and below 1, got 2. Write delta=1e-6$"
+    ):
         number("delta", 2, at_least=0, below=1)
-    with pytest.raises(ArgumentError, match=r"^steps must be an integer at least 1, got 0$"):
+    with pytest.raises(ArgumentError, match=r"^steps must be an integer at least 1, got 0. Write steps=100$"):
         integer("steps", 0, at_least=1)
-    with pytest.raises(ArgumentError, match=r"^steps must be an integer, got 1\.5$"):
+    with pytest.raises(ArgumentError, match=r"^steps must be an integer, got 1\.5. Write steps=2$"):
         integer("steps", 1.5)
 
 

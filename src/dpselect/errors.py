@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from types import FrameType
@@ -133,14 +134,15 @@ def number(
     >>> number("epsilon", 1, above=0)
     1.0
     """
+    ends = (above, at_least, below, at_most)
     if type(value) is not float and isinstance(value, _NOT_NUMBERS):
-        raise TypeError(f"{name} must be a number, got {value!r}")
+        raise TypeError(f"{name} must be a number, got {value!r}{_cure(name, value, ends)}")
     try:
         parsed = float(value)
     except OverflowError as error:
         raise ArgumentError(f"{name} is beyond the range of a double") from error
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be a number, got {value!r}") from error
+        raise TypeError(f"{name} must be a number, got {value!r}{_cure(name, value, ends)}") from error
     if rounding is not None and math.isfinite(parsed):
         parsed = _directed(value, parsed, up=rounding == "up")
     wrong = (
@@ -152,7 +154,9 @@ def number(
         or (at_most is not None and not parsed <= at_most)
     )
     if wrong and at_least is not None and 0.0 < at_least < _TINY and parsed <= 0.0:
-        raise ArgumentError(f"{name} must be greater than 0, got {value!r}")
+        raise ArgumentError(
+            f"{name} must be greater than 0, got {value!r}{_cure(name, value, (0.0, None, None, None))}"
+        )
     if wrong:
         limits = [
             f"{word} {limit:g}"
@@ -160,7 +164,8 @@ def number(
             if limit is not None
         ]
         kind = "a finite number" if finite else "a number"
-        raise ArgumentError(f"{name} must be {' '.join([kind, ' and '.join(limits)]).strip()}, got {value!r}")
+        wanted = " ".join([kind, " and ".join(limits)]).strip()
+        raise ArgumentError(f"{name} must be {wanted}, got {value!r}{_cure(name, value, ends)}")
     return parsed
 
 
@@ -169,6 +174,20 @@ class _ExactRatio(Protocol):
     """A number that is exactly a ratio of two integers."""
 
     def as_integer_ratio(self) -> tuple[int, int]: ...
+
+
+def _cure(name: str, value: object, ends: Sequence[float | None], *, whole: bool = False) -> str:
+    """The cure for a number, from the ends that exclude and include: above, at least, below, at most."""
+    from dpselect.cures import write_number  # loads what few need
+
+    above, at_least, below, at_most = ends
+    lowest = (
+        (above, True) if at_least is None and above is not None else at_least if at_least is None else (at_least, False)
+    )
+    highest = (
+        (below, True) if at_most is None and below is not None else at_most if at_most is None else (at_most, False)
+    )
+    return write_number(name, value, whole=whole, lowest=lowest, highest=highest)
 
 
 def _directed(value: SupportsFloat, nearest: float, *, up: bool) -> float:
@@ -187,19 +206,22 @@ def integer(name: str, value: SupportsIndex | float, *, at_least: int | None = N
     >>> integer("count", 3.0, at_least=1)
     3
     """
+    ends = (None, at_least, None, at_most)
     if type(value) is not int and isinstance(value, _NOT_NUMBERS):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
+        raise TypeError(f"{name} must be an integer, got {value!r}{_cure(name, value, ends, whole=True)}")
     try:
         whole = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         parsed = number(name, value)  # type: ignore[arg-type]
         if parsed != math.floor(parsed):
-            raise ArgumentError(f"{name} must be an integer, got {value!r}") from None
+            said = f"{name} must be an integer, got {value!r}{_cure(name, value, ends, whole=True)}"
+            raise ArgumentError(said) from None
         whole = int(parsed)
     if (at_least is not None and whole < at_least) or (at_most is not None and whole > at_most):
         limits = [f"{w} {_shown(v)}" for w, v in (("at least", at_least), ("at most", at_most)) if v is not None]
         got = _shown(value) if isinstance(value, int) else repr(value)
-        raise ArgumentError(f"{name} must be an integer {' and '.join(limits)}, got {got}")
+        cure = _cure(name, value, ends, whole=True)
+        raise ArgumentError(f"{name} must be an integer {' and '.join(limits)}, got {got}{cure}")
     return whole
 
 
@@ -215,7 +237,7 @@ def flag(name: str, value: object) -> bool:
     False
     """
     if not isinstance(value, (bool, np.bool_)):
-        raise ArgumentError(f"{name} must be True or False, got {value!r}")
+        raise ArgumentError(f"{name} must be True or False, got {value!r}. Write {name}=True")
     return bool(value)
 
 
@@ -229,7 +251,9 @@ def public_text(name: str, value: str, *, longest: int = 200) -> str:
     'counts of visits, März'
     """
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be text, got {type(value).__name__}")
+        from dpselect.cures import write_text  # loads what few need
+
+        raise TypeError(f"{name} must be text, got {type(value).__name__}{write_text(name)}")
     if not value or len(value) > longest or not value.isprintable():
         shown = ascii(value[:40]) + ("..." if len(value) > 40 else "")
         raise ArgumentError(
@@ -256,7 +280,9 @@ def expect(name: str, value: object, *kinds: type) -> None:
     """
     if not isinstance(value, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise TypeError(f"{name} must be of type {wanted}, got {type(value).__name__}")
+        from dpselect.cures import write_instance  # loads what few need
+
+        raise TypeError(f"{name} must be of type {wanted}, got {type(value).__name__}{write_instance(name, *kinds)}")
 
 
 def secret_number(name: str, value: SupportsFloat | None) -> float:

@@ -8,7 +8,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
-__all__ = ["OPTIONS", "advice_for", "foreign_names_of", "misuse", "unknown", "wrong_settings"]
+from dpselect.cures import EXAMPLES, example
+
+__all__ = [
+    "OPTIONS",
+    "advice_for",
+    "attribute_advice",
+    "foreign_names_of",
+    "meant",
+    "misuse",
+    "unknown",
+    "wrong_settings",
+]
 
 OPTIONS: Final = "_dpselect_options"
 """The attribute of a function that names the callables whose arguments its `**options` are."""
@@ -23,24 +34,26 @@ _SAME: Final[Mapping[str, str]] = {
     "class_weights": "class_weight weights",
     "classes": "class_names labels n_classes num_classes",
     "clip_norm": "max_grad_norm l2_norm_clip clipping_norm max_norm clipping_threshold gradient_clip clip C",
-    "consultations": "max_queries n_consultations",
+    "consultations": "max_queries n_consultations n_queries num_queries queries",
     "count": "n trials k n_runs",
     "cv": "folds n_folds n_splits",
     "confidence": "confidence_level",
+    "dataset_size": "n n_rows num_rows num_examples sample_size n_samples",
     "data": "X dataset df frame records",
     "delta": "target_delta delta_total",
     "draws": "n_samples num_samples samples n_trials",
     "domain_size": "size n_categories cardinality",
-    "epsilon": "eps target_epsilon privacy_budget epsilon_budget epsilon_total",
+    "epsilon": "eps target_epsilon privacy_budget budget epsilon_budget epsilon_total",
     "epsilons": "rdp rdp_epsilons eps",
     "executor": "backend client pool parallel",
-    "failure_probability": "beta failure_prob error_probability tau",
+    "failure_probability": "beta alpha delta significance failure_prob error_probability tau",
     "fit_intercept": "intercept add_intercept",
     "granularity": "resolution precision step grid_step",
     "hidden_units": "hidden_layer_sizes hidden_size n_hidden hidden_dim",
     "high": "upper max maximum",
+    "gamma": "p prob probability stopping_probability",
     "format": "date_format datefmt",
-    "label": "run_name study_name",
+    "label": "name run_name study_name",
     "learning_rate": "lr step_size learning_rate_init eta0 eta",
     "ledger": "spender accountant privacy_accountant odometer",
     "limit": "n max_count",
@@ -53,17 +66,20 @@ _SAME: Final[Mapping[str, str]] = {
     "mean_runs": "mean n_trials expected_runs n_runs",
     "missing_values": "na_values null_values null nulls",
     "monotonic": "monotone monotonicity",
-    "noise_multiplier": "sigma std stddev standard_deviation noise noise_scale noise_std noise_stddev",
+    "noise_multiplier": "sigma scale std stddev standard_deviation noise noise_scale noise_std noise_stddev",
+    "n_estimators": "n_trees num_trees n_rounds num_boost_round num_rounds iterations",
     "nominal_rows": "n_rows num_examples dataset_size n_samples sample_size num_rows",
     "objective": "func fn trainable objective_function function",
     "orders": "alphas rdp_orders",
     "order": "alpha",
+    "path": "filename file filepath file_name where model location",
     "param_distributions": "space search_space search_spaces params param_space",
     "probabilities": "pmf weights probs",
     "probability": "p prob",
     "q": "quant alpha percentile quantile p",
     "qs": "quants alphas probs percentiles q quantiles",
     "queries": "num_queries n_queries max_queries",
+    "questions": "queries num_queries n_queries",
     "regularization": "alpha l2 reg reg_lambda lambda_ l2_regularization penalty",
     "repetitions": "distribution law",
     "rho": "zcdp rho_zcdp",
@@ -111,10 +127,18 @@ _GRID: Final = (
     "a grid runs different candidates once each; the best of K is priced for K draws with replacement. Give {ours}= "
     "with a distribution for every parameter; the lists of the same dictionary will do"
 )
-_BOUNDS: Final = "give lower= and upper=, which must be public"
+_BOUNDS: Final = "give lower= and upper=, which must be public: write lower=0, upper=100 with yours"
 _SECRET: Final = "the guarantee covers the winner alone; scores, settings and number of the other runs are secret"
 _MEAN: Final = "use {name}.with_mean(mean={given!r})"
 _TOTAL: Final = "noise is set by noise_multiplier=; for a total, use calibrate or PrivateSearchCV(epsilon=)"
+_NOISE: Final = "noise_multiplier=calibrate(lambda noise: {}, epsilon=1.0, delta=1e-6)"
+_TRAINING: Final = _NOISE.format("dp_sgd(noise_multiplier=noise, sampling_rate=0.01, steps=100)")
+_FOR_TOTAL: Final[Mapping[str, str]] = {
+    "gaussian": f"{_TOTAL}. Write {_NOISE.format('gaussian(noise_multiplier=noise)')} with your total",
+    "dp_sgd": f"{_TOTAL}. Write {_TRAINING} with your rate, steps and total",
+    "PrivateTraining": f"{_TOTAL}. Write {_TRAINING} with your rate, steps and total",
+}
+"""The advice for a total, where one mechanism says what a noise costs. Others do not cost what a Gaussian does."""
 
 
 def _each(names: str, advice: str) -> dict[str, str]:
@@ -124,12 +148,17 @@ def _each(names: str, advice: str) -> dict[str, str]:
 _OTHERWISE: Final[Mapping[str, Mapping[str, str]]] = {
     "base": _each("guarantee mechanism", "did you mean base=, the guarantee of one run?"),
     "confidence": _each("alpha significance", "give confidence=, 1 less the significance"),
-    "epsilon": _each("rho", "give epsilon=; a zCDP guarantee is zcdp(rho=)"),
+    "epsilon": _each("rho", "give epsilon=; a zCDP guarantee is zcdp(rho=)")
+    | _each("scale noise_scale b", "write epsilon=1.0 (sensitivity / scale)"),
+    "execution": _each("timeout", "write execution=Execution(limits=Limits(seconds=60))"),
+    "executor": _each("n_jobs workers num_workers", "write executor=ProcessExecutor(workers=2)"),
+    "expected_batch_size": _each("batch_size", "did you mean expected_batch_size=, a public number?"),
     "failure_probability": _each("confidence confidence_level", "give failure_probability=, 1 less the confidence"),
     "gamma": _each("mean", _MEAN),
     "limit": _each("mean", "give limit=, the largest number of runs; its mean follows"),
     "lower": _each("bounds range", _BOUNDS),
     "noise_multiplier": _each("epsilon target_epsilon", _TOTAL),
+    "objective": _each("direction maximize minimize", "leave it out: the highest score wins, so negate a loss"),
     "param_distributions": _each("param_grid", _GRID)
     | _each("error_score", "a run that fails counts as the worst, and whether it failed is protected")
     | _each("return_train_score", _SECRET)
@@ -160,38 +189,61 @@ def misuse(call: Callable[..., Any], name: str, args: tuple[Any, ...], given: Ma
 
 
 def unknown(call: Callable[..., Any], name: str, given: Mapping[str, Any]) -> str | None:
-    """The advice for an argument that is not among those of a call, or None if all of them are."""
+    """The advice for arguments that are not among those of a call, or None if all of them are."""
     takes = list(_takes(call))
-    others = hasattr(call, OPTIONS)
-    for foreign in given:
-        if foreign not in takes:
-            advice = advice_for(foreign, takes, name=name, given=given[foreign])
-            if advice is not None:
-                return f"{name} has no argument {foreign}: {advice}"
-            if others or all(each.kind is not each.VAR_KEYWORD for each in _parameters(call)):
-                listed = ", ".join(dict.fromkeys(f"{each}=" for each in takes)) or "none"
-                return f"{name} got an unexpected keyword argument {foreign!r}: it takes {listed}"
-    return None
+    wrong = {each: advice_for(each, takes, name=name, given=given[each]) for each in given if each not in takes}
+    if not hasattr(call, OPTIONS) and any(each.kind is each.VAR_KEYWORD for each in _parameters(call)):
+        wrong = {each: advice for each, advice in wrong.items() if advice is not None}
+    if not wrong:
+        return None
+    foreign, advice = next(iter(wrong.items()))
+    if advice is None:
+        listed = ", ".join(dict.fromkeys(f"{each}=" for each in takes)) or "none"
+        return f"{name} has no argument {foreign}: it takes {listed}"
+    ours = [meant(each, takes) for each in wrong]
+    if len(ours) > 1 and all(ours) and advice.startswith("did you mean"):
+        return f"{name} has no argument {' or '.join(wrong)}: write {', '.join(f'{our}=...' for our in ours)}"
+    return f"{name} has no argument {foreign}: {advice}"
 
 
 def _misplaced(call: Callable[..., Any], name: str, args: tuple[Any, ...], given: Mapping[str, Any]) -> str | None:
     """The call to write, for too many arguments without a name or for missing ones."""
     parameters = _parameters(call)
     placed = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    placed, args = (placed[1:], args[1:]) if placed and placed[0].name in _OWNERS else (placed, args)
+    owned = bool(placed) and placed[0].name in _OWNERS
+    placed, args = (placed[1:], args[1:]) if owned else (placed, args)
+    owner, dot, method = name.rpartition(".")
+    written = f"{owner.lower()}.{method}" if owned and dot and parameters[0].name == "self" else name
     needed = [each for each in parameters if each.default is each.empty and each.kind is each.KEYWORD_ONLY]
     beyond = len(args) - len(placed)
     if beyond > 0:
         free = [each for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in given]
-        shown = ", ".join([*(each.name for each in placed), *(f"{each.name}=..." for each in free[:beyond])])
+        named = [f"{each.name}=..." for each in free[:beyond]] + _partners(call, given)
+        shown = ", ".join([*(each.name for each in placed), *named])
         allowed = " and ".join(each.name for each in placed) or "nothing"
-        return f"{name} takes {allowed} without a name: write {name}({shown})"
-    missing = [
-        each.name for each in [*placed[len(args) :], *needed] if each.default is each.empty and each.name not in given
-    ]
-    first = [each.name for each in placed if each.default is each.empty]
-    shown = ", ".join([*first, *(f"{each.name}=..." for each in needed)])
-    return f"{name} needs {' and '.join(missing)}: write {name}({shown})" if missing else None
+        return f"{name} takes {allowed} without a name: write {written}({shown})"
+    absent = [each for each in [*placed[len(args) :], *needed] if each.default is each.empty and each.name not in given]
+    if not absent:
+        return None
+    first = [each.name for each in placed[: len(args)]]
+    added = [example(each.name) or f"{each.name}=..." for each in absent] + _partners(call, given)
+    shown = ", ".join([*first, *(f"{each}=..." for each in given), *added])
+    return f"{name} needs {' and '.join(each.name for each in absent)}: write {written}({shown})"
+
+
+_PARTNERS: Final = (
+    ("repetitions", "epsilon"),
+    ("lower", "domain_size", "categories"),
+    ("upper", "domain_size", "categories"),
+)
+"""Arguments that are not needed by themselves: one of each group must be given, mostly the first."""
+
+
+def _partners(call: Callable[..., Any], given: Mapping[str, Any]) -> list[str]:
+    needed = {each.name for each in _parameters(call) if each.default is each.empty}
+    takes = set(_takes(call)) - needed
+    groups = [group for group in _PARTNERS if takes.issuperset(group) and not given.keys() & set(group)]
+    return [example(group[0]) or "" for group in groups]
 
 
 def _parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -219,11 +271,60 @@ def advice_for(foreign: str, ours: Iterable[str], *, name: str, given: object) -
     for our in known:
         said = _OTHERWISE.get(our, {}).get(foreign)
         if said is not None:
+            said = _FOR_TOTAL.get(name, said) if said is _TOTAL else said
             return said.format(ours=our, name=name, given=given)
+    found = meant(foreign, known)
+    return None if found is None else f"did you mean {found}={_SHOWN.get(found, '')}?"
+
+
+def meant(foreign: str, ours: Iterable[str]) -> str | None:
+    """The one of our names that another name stands for or is similar to, or None.
+
+    >>> meant("sigma", ["noise_multiplier"]), meant("epsilonn", ["epsilon"]), meant("colour", ["epsilon"])
+    ('noise_multiplier', 'epsilon', None)
+    """
+    known = tuple(ours)
     same = (our for our in known if foreign in _SAME.get(our, "").split())
-    near = get_close_matches(foreign, known, n=1, cutoff=0.75)
-    meant = next(itertools.chain(same, near), None)
-    return None if meant is None else f"did you mean {meant}={_SHOWN.get(meant, '')}?"
+    return next(itertools.chain(same, get_close_matches(foreign, known, n=1, cutoff=0.75)), None)
+
+
+_ATTRIBUTES: Final[Mapping[str, str]] = {
+    "epsilon": "get_epsilon to_epsilon eps compute_epsilon get_eps epsilon_spent",
+    "reserve": "spend charge consume pay request add",
+    "remaining": "left available balance get_remaining epsilon_left",
+    "spent": "used total_spent",
+    "create_budget": "add_budget new_budget make_budget",
+    "budget": "get_budget open_budget",
+    "ask": "submit evaluate compare check test",
+    "score": "evaluate submit answer",
+    "status": "state info summary",
+    "guarantee": "privacy_guarantee get_guarantee",
+}
+"""By our method, the names that others have for it."""
+_CALLS: Final[Mapping[str, str]] = {
+    "epsilon": "epsilon(delta=1e-6)",
+    "reserve": 'reserve(guarantee, label="first release")',
+    "remaining": "remaining()",
+    "spent": "spent()",
+}
+"""Methods with arguments that do."""
+
+
+def attribute_advice(kind: type, name: str) -> str | None:
+    """The advice for an attribute that objects of a class do not have, or None.
+
+    >>> from dpselect.privacy import Guarantee
+    >>> attribute_advice(Guarantee, "get_epsilon")
+    "Guarantee has no attribute 'get_epsilon': write guarantee.epsilon(delta=1e-6)"
+    """
+    known = [each for each in dir(kind) if not each.startswith("_")]
+    same = (our for our in known if name in _ATTRIBUTES.get(our, "").split())
+    found = next(itertools.chain(same, get_close_matches(name, known, n=1, cutoff=0.75)), None)
+    if found is None:
+        fitted = name.endswith("_") and hasattr(kind, "fit")
+        return f"{kind.__name__} has no attribute {name!r} yet: call fit(X, y) first" if fitted else None
+    owner = kind.__name__.lower()
+    return f"{kind.__name__} has no attribute {name!r}: write {owner}.{_CALLS.get(found, found)}"
 
 
 def wrong_settings(what: str, takes: str, known: Iterable[str], given: Mapping[str, object]) -> str:
@@ -235,6 +336,9 @@ def wrong_settings(what: str, takes: str, known: Iterable[str], given: Mapping[s
     ours = tuple(known)
     advice = (advice_for(each, ours, name=what, given=given[each]) for each in sorted(given) if each not in ours)
     hint = next((f": {said}" for said in advice if said is not None), "")
+    renamed = {meant(each, ours) or each: given[each] for each in given}
+    if "|" not in takes:
+        hint += f". Write {', '.join(f'{each}={renamed.get(each) or EXAMPLES.get(each)}' for each in ours)}"
     return f"{what} takes {takes!r}, got {', '.join(map(repr, sorted(given))) or 'none'}{hint}"
 
 

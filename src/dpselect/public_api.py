@@ -101,6 +101,7 @@ def answered(thing: Any) -> Any:
                     for name, member in list(vars(owner).items()):
                         if name == "__init__" or not name.startswith("_"):
                             _answer_in_class(owner, name, member)
+        _answer_attributes(thing)
     elif isinstance(thing, FunctionType) and not hasattr(thing, _ANSWERED):
         name = thing.__name__
         made = _answering(thing, lambda _: name)
@@ -109,6 +110,29 @@ def answered(thing: Any) -> Any:
             module[name] = made
         return made
     return thing
+
+
+def _answer_attributes(kind: type) -> None:
+    """Let objects of a class say what to type for an attribute that they lack, unless they say so themselves."""
+    if kind.__module__.partition(".")[0] != _PACKAGE or issubclass(kind, (BaseException, Enum)):
+        return
+    if getattr(kind, "_is_protocol", False) or any("__getattr__" in vars(owner) for owner in kind.__mro__):
+        return
+
+    def absent(self: Any, name: str) -> Any:
+        try:
+            return object.__getattribute__(self, name)  # raises again what a property raised
+        except AttributeError as error:
+            if name.startswith("_") or not str(error).endswith(f"object has no attribute {name!r}"):
+                raise
+            from dpselect.foreign_names import attribute_advice  # loads what few need
+
+            advice = attribute_advice(type(self), name)
+            if advice is None:
+                raise
+        raise AttributeError(advice, name=name, obj=self)
+
+    kind.__getattr__ = absent  # type: ignore[attr-defined]
 
 
 def _is_loading(module: ModuleType) -> bool:

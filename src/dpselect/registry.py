@@ -7,11 +7,11 @@ from anywhere else registers its own in the same way, as soon as it is imported.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Generic, TypeVar
 
+from dpselect.cures import meant_value
 from dpselect.errors import ArgumentError
 
 __all__ = ["Registry"]
@@ -62,8 +62,8 @@ class Registry(Generic[Thing]):
     def __getitem__(self, name: str) -> Thing:
         """The thing of this name. Raises `ArgumentError`, which lists the names."""
         if name not in self:
-            near = get_close_matches(name, self._things, n=1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
+            near = meant_value(name, self._things)
+            meant = f"; did you mean {near!r}?" if near else f", such as {min(self._things)!r}"
             raise ArgumentError(f"unknown {self._kind} {name!r}; one of {', '.join(sorted(self._things))}{meant}")
         return self._things[name]
 

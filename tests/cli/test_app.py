@@ -52,7 +52,7 @@ def test_plan_meets_its_total():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["account"], "Missing option"),
+        (["account"], "--delta is missing. Write --delta 1e-6"),
         (["account", "--base", "gauss", "--repetitions", "harmonic:limit=3", "--delta", "1e-6"], "gauss"),
         (["account", "--base", "pure:epsilon=-1", "--repetitions", "harmonic:limit=3", "--delta", "0"], "epsilon"),
         (["account", "--base", "pure:epsilon=1", "--repetitions", "harmonic:limit=3", "--delta", "2"], "delta"),

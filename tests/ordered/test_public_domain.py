@@ -57,7 +57,7 @@ def test_without_a_column_the_bounds_say_the_type():
     ("public", "kind", "said"),
     [
         ({}, INT, "never read off the data"),
-        ({"lower": 0}, INT, "give domain_size, or lower and upper"),
+        ({"lower": 0}, INT, "Write lower=0, upper=100"),
         ({"domain_size": 3, "lower": 0}, INT, "not both"),
         ({"domain_size": 0}, INT, "domain_size"),
         ({"domain_size": (1 << 53) + 1}, FLOAT, "domain_size"),

@@ -15,8 +15,11 @@ from tests.study.schema_cases import changed
 @pytest.mark.parametrize(
     ("law", "said"),
     [
-        ({"law": "log_uniform", "low": 1}, "missing a required argument: 'high'"),
-        ({"law": "log_uniform", "low": 1, "high": 2, "hi": 3}, "got an unexpected keyword argument 'hi'"),
+        (
+            {"law": "log_uniform", "low": 1},
+            'log_uniform needs high. Write { law = "log_uniform", low = 1, high = 1.0 }',
+        ),
+        ({"law": "log_uniform", "low": 1, "high": 2, "hi": 3}, "log_uniform has no argument hi: it takes low=, high="),
         ({"law": "categorial", "choices": ["cos4"]}, "law must be one of categorical, "),
     ],
 )
@@ -41,7 +44,7 @@ def test_all_that_is_wrong_before_a_price_is_said_at_once(tmp_path):
         check_study(parse_study(document), base_folder=tmp_path, folder=tmp_path / "out")
     for said in (
         "already holds a release",
-        "learner.step: unknown key for dp-sgd; there are ",
+        "learner.step: unknown key for dp-sgd. Write steps = 3",
         "space.rate: unknown key for dp-sgd; there are ",
         "space.noise_multiplier: the noise follows",
         "space.steps: enters the guarantee",

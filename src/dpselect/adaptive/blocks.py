@@ -24,6 +24,7 @@ from dpselect.adaptive.generalisation import paper_blocks
 from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.search_noise import SearchNoise, best_sharing, search_cost
 from dpselect.adaptive.transfer import bernoulli_divergence
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics.search import Array, first_true
 
@@ -299,7 +300,8 @@ def break_even(
         TypeError: if an argument is not a number.
     """
     if mechanism not in (compared := ("best", "binary_search", "exponential", "paper")):
-        raise ArgumentError(f"mechanism must be one of {', '.join(map(repr, compared))}, got {mechanism!r}")
+        said = f"mechanism must be one of {', '.join(map(repr, compared))}, got {mechanism!r}"
+        raise ArgumentError(said + write_one_of("mechanism", mechanism, compared))
     public: dict[str, Any] = {"grid_size": grid_size, "failure_probability": failure_probability}
 
     def cheaper(k: int) -> bool:

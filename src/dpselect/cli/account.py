@@ -128,7 +128,7 @@ def account(
     if any((sweep_format, columns, settings, untrained, report)):
         raise ArgumentError("--sweep-format, --columns, --settings, --untrained and --report go with --sweep")
     if (base is None) == (opacus is None):
-        raise ArgumentError("give either --base or --opacus, or --sweep")
+        raise ArgumentError("give either --base or --opacus, or --sweep. Write --base gaussian:noise_multiplier=4")
     if opacus is not None and noise_parameter is not None:
         raise ArgumentError("--noise-parameter needs --base, whose noise multiplier it gives")
     run, rests_on = _priced_run(opacus)

@@ -21,6 +21,8 @@ from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
 
 __all__ = ["app", "main"]
 
+_UsageError: Any = typer.BadParameter.__base__
+"""The base of all errors of the parser, under the one name of it that Typer makes public."""
 _LONGEST = 2000
 """Characters of a line of an error: a file may name thousands of columns."""
 
@@ -52,7 +54,12 @@ def main() -> None:
     """Run the command line. Errors become one line on standard error and an exit status."""
     try:
         with shown_warnings():
-            app()
+            status = app(prog_name="dpselect", standalone_mode=False)
+    except _UsageError as error:
+        _stop_usage(error)
+    except typer.Abort:
+        warn("Aborted!")
+        sys.exit(1)
     except BudgetError as error:
         _stop(error, 3)
     except StudyError as error:  # names keys of a study file, or flags where that was the place
@@ -63,6 +70,7 @@ def main() -> None:
         _stop(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error, 1)
     except (ContentError, RuntimeError) as error:
         _stop(error, 1)
+    sys.exit(status if isinstance(status, int) else 0)
 
 
 def in_flags(message: str, arguments: list[str]) -> str:
@@ -85,11 +93,21 @@ def in_flags(message: str, arguments: list[str]) -> str:
     # a noun (the data, no claim), words in quotes, a part of a longer name (privacy.delta) and the word "to", unless a
     # colon follows, are something else
     noun = r"\b(?:a|an|the|no|of|one|each|every|any|this|that|such|takes|makes|more than one)\s+"
-    quoted = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\""
+    quoted = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|`[^`]*`"
     names = "|".join(map(re.escape, flags))
-    whole = re.compile(rf"({quoted})|({noun})?(?<![\w.'\"-])(?!to\b(?!:))({names})(?![\w'\"-]|\.\w)")
+    whole = re.compile(rf"({quoted})|({noun})?(?<![\w.,:'\"-])(?!to\b(?!:))({names})(?![\w'\"-]|\.\w)")
     said = whole.sub(lambda found: found[0] if found[1] or found[2] else flags[found[3]], message)
     return re.sub(r"(--[a-z-]+) = ", r"\1 ", said)  # as a study writes it
+
+
+def _stop_usage(error: Any) -> None:
+    """End with what to type. A group without a command is answered by its help."""
+    from dpselect.cli.usage import usage_text  # loads what few need
+
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        sys.exit(error.exit_code)
+    _stop(usage_text(error), 2)
 
 
 def _stop(error: Exception | str, status: int) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from dpselect.cli.options import number_in
-from dpselect.errors import ArgumentError
+from dpselect.cures import EXAMPLES
+from dpselect.errors import AdjacencyError, ArgumentError, StudyError
+from dpselect.foreign_names import meant
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.bases import base_named
 from dpselect.repetitions import Repetitions
@@ -30,16 +35,50 @@ LAW_HELP: Final = (
 
 def base_of(base: str, *, adjacency: Adjacency | str, **settings: float) -> Guarantee:
     """The guarantee of the base mechanism that the text describes, some settings replaced. Raises `ArgumentError`."""
-    name, given = parse_settings(base)
-    return base_named(name, {**given, **settings}, adjacency=adjacency)
+    name, given = _parsed(base, BASE_HELP)
+    try:
+        return base_named(name, {**given, **settings}, adjacency=adjacency)
+    except AdjacencyError:
+        raise
+    except ArgumentError as error:
+        raise _named("base", name, given, error, BASE_HELP) from None
 
 
 def law_of(repetitions: str) -> Repetitions:
     """The law that `name:key=value,...` describes, or `ArgumentError`."""
+    name, given = _parsed(repetitions, LAW_HELP)
     try:
-        return law_named(*parse_settings(repetitions))
+        return law_named(name, given)
     except ArgumentError as error:
-        raise ArgumentError(f"repetitions: {error}") from None
+        raise _named("repetitions", name, given, error, LAW_HELP) from None
+
+
+def _parsed(text: str, listed: str) -> tuple[str, dict[str, float | int]]:
+    """The name and the settings in a text. An error says how the thing of this name is written."""
+    name = re.split("[:=]", text)[0].strip()
+    try:
+        if "=" in text.partition(":")[0]:
+            raise ArgumentError(f"{text!r}: settings follow a colon")
+        return parse_settings(text)
+    except ArgumentError as error:
+        raise ArgumentError(f"{error}{_usage(name, listed)}") from None
+
+
+def _named(flag: str, name: str, given: Mapping[str, float], error: ArgumentError, listed: str) -> StudyError:
+    """The error for a thing on the command line. Its settings keep their names, which other flags may have too."""
+    said, wrong, _ = str(error).partition(". Write ")
+    cure = _usage(name, listed, given) if " takes '" in said or not wrong else ""
+    return StudyError(f"--{flag}: {said if cure else error}{cure}")
+
+
+def _usage(name: str, listed: str, given: Mapping[str, float] = MappingProxyType({})) -> str:
+    """How a base or a distribution of this name is written, as the help lists it, or nothing for another name."""
+    found = re.search(rf"(?<![\w-]){re.escape(name)}:([\w=,|]+)", listed)
+    if found is None:
+        return ""
+    settings = [each.partition("|")[0].rstrip("=") for each in found[1].split(",") if each]
+    values = {meant(each, settings) or each: value for each, value in given.items()} | dict(given)
+    return f". Write {name}:{','.join(f'{each}={values.get(each, EXAMPLES.get(each, 1))}' for each in settings)}"
 
 
 def parse_settings(text: str) -> tuple[str, dict[str, float | int]]:

@@ -21,6 +21,7 @@ from dpselect.cli.options import (
     stake_of,
 )
 from dpselect.cli.terminal import print_json, say
+from dpselect.cures import near_file
 from dpselect.decoding.json_text import json_file
 from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import ArgumentError, ContentError
@@ -175,7 +176,9 @@ def ask(
     except ContentError as malformed:
         raise ArgumentError(f"{malformed}; nothing was charged") from None
     except OSError as unreadable:  # not status 1, which could be taken for an answer
-        raise ArgumentError(f"{unreadable.filename} cannot be read; nothing was charged") from None
+        raise ArgumentError(
+            f"{unreadable.filename} cannot be read; nothing was charged{near_file(unreadable.filename)}"
+        ) from None
     verdict = "accepted" if accepted else "rejected"
     print_result({"verdict": verdict}, as_json, verdict)
     if exit_code and not accepted:

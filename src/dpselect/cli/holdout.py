@@ -207,7 +207,7 @@ def plan(
 ) -> None:
     """Before there are any labels: what is certified for how many rows, beside new rows for every score."""
     if (rows is None) == (error is None):
-        raise ArgumentError("give --rows or --error, one of them")
+        raise ArgumentError("give --rows or --error, one of them. Write --rows 10000")
     if rows is None and (rarer is not None or subsample_size is not None):
         raise ArgumentError("--rarer and --subsample-size go with --rows")
     request = HoldoutRequest(

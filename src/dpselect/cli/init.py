@@ -11,6 +11,7 @@ import typer
 
 from dpselect.cli.options import Decimal, Delimiter, Encoding, Sheet, SkipRows, Table, Thousands
 from dpselect.cli.terminal import ask, say, warn, write_data
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, number
 
 if TYPE_CHECKING:
@@ -59,9 +60,10 @@ def init(
 
     number("--epsilon", epsilon, above=0.0)
     if task not in ("", *_TASKS):
-        raise ArgumentError(f"--task: must be {' or '.join(_TASKS)}, got {task!r}")
+        cure = write_one_of("", task, _TASKS).replace("'", "").replace("write", "write --task")
+        raise ArgumentError(f"--task: must be {' or '.join(_TASKS)}, got {task!r}{cure}")
     if to is not None and to.exists():
-        raise ArgumentError(f"--to: {str(to)!r} exists already")
+        raise ArgumentError(f"--to: {str(to)!r} exists already. Write --to {to.with_stem(to.stem + '-2')}")
     form = Written(delimiter, encoding, decimal, thousands, skip_rows, table, sheet)
     found = open_table(data, Path(), "DATA", form=form)
     if label not in found.columns:

@@ -140,7 +140,8 @@ def quantile(
     _check_together(lower, upper, range_epsilon, category, granularity, kind)
     check_group_flags(by, group, {"--range-epsilon": range_epsilon, "--plot": plot})
     if (ledger is None) != (budget is None):
-        raise ArgumentError("--ledger and --budget: give both or neither")
+        absent = "--budget team" if budget is None else "--ledger budget.db"
+        raise ArgumentError(f"--ledger and --budget: give both or neither. Write {absent}")
     given: dict[str, Any] = {
         "kind": kind,
         "format": date_format,
@@ -381,7 +382,9 @@ def _check_together(
     if (lower is None) != (upper is None):
         raise ArgumentError("--lower and --upper: give both, or neither and --range-epsilon")
     if not category and (lower is None) == (range_epsilon is None):
-        raise ArgumentError("give --lower and --upper, or --range-epsilon or --category in their place")
+        raise ArgumentError(
+            "public bounds are needed. Write --lower 0 --upper 100 with yours, or give --range-epsilon or --category"
+        )
     if category and (lower is not None or range_epsilon is not None or granularity is not None):
         raise ArgumentError("--category: in place of bounds and --granularity")
     if kind is not None and (category or kind in ("category", "text")):

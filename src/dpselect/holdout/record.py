@@ -28,6 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+from dpselect.cures import near_file
 from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import DOCUMENT
 from dpselect.errors import StudyError
@@ -183,7 +184,7 @@ class Record(SealedRecord):
         """Find a record. Raises `StudyError` when it is none, is of a newer format, or its key is not here."""
         refuse_while_starting(_WHAT)
         if not path.is_file():
-            raise StudyError(f"{path} does not exist")
+            raise StudyError(f"{path} does not exist{near_file(path)}")
         with _failing(path):
             with closing(sqlite(path)) as file, file.transaction(write=False):
                 found = file.execute("SELECT * FROM about").fetchone()

@@ -12,6 +12,7 @@ from dpselect.adaptive.blocks import BlockPlan
 from dpselect.adaptive.means import MeanPlan
 from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.capabilities import field_values
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.holdout.block_medians import BlockMedianPlan, plan_block_medians
 from dpselect.holdout.claim_checks import CheckedPlan, plan_checked
@@ -200,7 +201,8 @@ class HoldoutRequest:
             raise ArgumentError("metric must name one metric, or several that are different")
         for name in self.metrics:
             if name not in METRICS:
-                raise ArgumentError(f"metric must be one of {', '.join(METRICS)}, got {name!r}")
+                said = f"metric must be one of {', '.join(METRICS)}, got {name!r}"
+                raise ArgumentError(said + write_one_of("metric", name, METRICS))
         if self.mechanism not in ("best", *MECHANISMS):
             raise ArgumentError(f"mechanism must be best or one of {', '.join(MECHANISMS)}, got {self.mechanism!r}")
         if len(self.metrics) > 1:

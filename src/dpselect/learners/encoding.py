@@ -94,6 +94,7 @@ class TableEncoding(Parameterised):
         if pairs.shape != (columns, 2) and (columns or pairs.size):
             raise ArgumentError(
                 f"bounds must be one pair, or one for each of the {columns} columns of numbers, got {self.bounds!r}"
+                ". Write bounds=(0, 100)"
             )
         low, high = pairs.reshape(columns, 2).T
         if not (np.all(np.isfinite(pairs)) and np.all(low / 2.0 < high / 2.0)):

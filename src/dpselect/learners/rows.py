@@ -204,11 +204,16 @@ def targets_of(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
 def public_bounds(label_bounds: Any) -> tuple[float, float]:
     """The bounds of the labels. Raises `ArgumentError` if they are not two such numbers."""
     if label_bounds is None:
-        raise ArgumentError("label_bounds must be given: the least and the largest label, public, not from y itself")
+        raise ArgumentError(
+            "label_bounds must be given: the least and the largest label, public, not from y "
+            "itself. Write label_bounds=(0, 100) with yours"
+        )
     try:
         low, high = label_bounds
     except (TypeError, ValueError):
-        raise ArgumentError(f"label_bounds must be two numbers, got {label_bounds!r}") from None
+        raise ArgumentError(
+            f"label_bounds must be two numbers, got {label_bounds!r}. Write label_bounds=(0, 100)"
+        ) from None
     low = number("the lower of label_bounds", low, at_least=-1e300, at_most=1e300)
     return low, number("the upper of label_bounds", high, above=low, at_most=1e300)
 
@@ -268,7 +273,9 @@ def public_classes(classes: Sequence[Any] | NDArray[Any] | None, labels: NDArray
         given = np.asarray(classes)
         found = np.unique(given)
         if given.ndim != 1 or not len(given) or len(found) != len(given):
-            raise ArgumentError("classes must be a list of distinct labels, at least one")
+            raise ArgumentError(
+                "classes must be a list of distinct labels, at least one. Write classes=[0, 1] with yours"
+            )
         if labels is not None:
             _refuse_other_types(given, labels.dtype)
         return found

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger.accounting import Accounting, Amounts, Budgeted, Options, ReservedPrice, below, worst
 from dpselect.ledger.entries import amounts_to_text, exact
@@ -210,7 +211,8 @@ _FILTERS: dict[str, _Filter] = {"renyi": _Renyi, "zcdp": _Concentrated, "gaussia
 
 def _named(name: str) -> _Filter:
     if name not in _FILTERS:
-        raise ArgumentError(f"filter must be one of {', '.join(map(repr, _FILTERS))}, got {name!r}")
+        said = f"filter must be one of {', '.join(map(repr, _FILTERS))}, got {name!r}"
+        raise ArgumentError(said + write_one_of("filter", name, _FILTERS))
     return _FILTERS[name]
 
 

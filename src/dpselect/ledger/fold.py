@@ -243,7 +243,8 @@ def _open_ledger(_books: Books, sequence: int, _body: Body) -> None:
 
 def _create_budget(books: Books, _sequence: int, body: Body) -> None:
     if books.account(body["name"]) is not None:
-        raise ArgumentError(f"there is a budget {body['name']!r} already: open it with ledger.budget({body['name']!r})")
+        name = body["name"]
+        raise ArgumentError(f"there is a budget {name!r} already. To open it, write ledger.budget({name!r})")
     books.save(Account(body))
     if body["parent"] is None:
         return

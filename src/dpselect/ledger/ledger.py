@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from fractions import Fraction
 from typing import Unpack
 
+from dpselect.cures import write_one_of
 from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import ENTRY
 from dpselect.errors import ArgumentError, BoundUnavailableError, public_text
@@ -135,6 +137,7 @@ class Ledger:
         if accounting not in ACCOUNTINGS:
             raise BoundUnavailableError(
                 f"accounting must be one of {', '.join(map(repr, ACCOUNTINGS))}, got {accounting!r}"
+                + write_one_of("accounting", accounting, ACCOUNTINGS)
             )
         above = self._above(parent)
         how["orders"] = _orders(how.get("orders"), above)
@@ -174,8 +177,13 @@ class Ledger:
         with self._store.read() as transaction:
             above = transaction.account(parent)
         if above is None:
-            raise ArgumentError(f"parent: there is no budget {parent!r}")
+            raise ArgumentError(f"parent: there is no budget {parent!r}{self._near(parent)}")
         return above
+
+    def _near(self, name: str) -> str:
+        """The end of an error for a name that no budget has: a similar one."""
+        near = get_close_matches(name, [budget.name for budget in self.budgets()], n=1)
+        return f". Did you mean {near[0]!r}?" if near else ""
 
     def budget(self, name: str) -> Budget:
         """An existing budget. Raises `ArgumentError` when there is none of this name."""
@@ -183,7 +191,7 @@ class Ledger:
         with self._store.read() as transaction:
             account = transaction.account(name)
         if account is None:
-            raise ArgumentError(f"there is no budget {name!r} in {self._store.name}: {MAKES_IT}")
+            raise ArgumentError(f"there is no budget {name!r} in {self._store.name}: {MAKES_IT}{self._near(name)}")
         return Budget(self._store, self._store.origin, account.terms)
 
     def budgets(self) -> list[Budget]:
@@ -270,7 +278,7 @@ def _check(options: Options, part: str | None, parent: str | None, partition: st
     if not 0 < options.epsilon <= _LARGEST:
         raise ArgumentError(f"epsilon must be above 0 and at most {_LARGEST}")
     if options.delta >= 1 or options.delta_each > options.delta or options.failure > options.delta:
-        raise ArgumentError("delta must be below 1, delta_each and failure at most delta")
+        raise ArgumentError("delta must be below 1, delta_each and failure at most delta. Write delta=1e-6")
     if part is not None and parent is None:
         raise ArgumentError("part: a budget without a parent is about all of the data")
     if options.sequence is not None and partition is not None:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
+from dpselect.cures import near_file
+from dpselect.errors import expect
 from dpselect.ledger.entries import ORIGIN, Body, ChainHead
 from dpselect.ledger.locations import WitnessPlace, check_file, file_of, opened, translated, witness_at
 from dpselect.ledger.refusals import (
@@ -48,6 +50,7 @@ class Store:
 
     def __init__(self, where: str | os.PathLike[str], *, timeout: float, witness: WitnessPlace) -> None:
         """Open what is at `where`, if anything is: `create` makes it. Nothing is written to disk here."""
+        expect("where", where, str, os.PathLike)
         self._path = file_of(where)
         self._timeout = timeout
         self.name = str(self._path) if self._path else shown_url(os.fspath(where))
@@ -70,7 +73,8 @@ class Store:
     def origin(self) -> Body:
         """The entry that begins the ledger. Raises `LedgerMissingError` when there is none."""
         if not self._found() or self._origin is None:
-            raise LedgerMissingError(f"there is no ledger {self.name}: {MAKES_IT}")
+            near = near_file(self._path) if self._path else ""
+            raise LedgerMissingError(f"there is no ledger {self.name}: {MAKES_IT}{near}")
         return self._origin
 
     @property

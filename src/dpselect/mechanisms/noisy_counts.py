@@ -51,7 +51,7 @@ class NoisyCount(CopiedByFields, Mechanism):
 
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.noise_multiplier is None):
-            raise ArgumentError("give exactly one of epsilon and noise_multiplier")
+            raise ArgumentError("give exactly one of epsilon and noise_multiplier. Write epsilon=1.0")
         _ = self._parameter
         super().__post_init__()
 

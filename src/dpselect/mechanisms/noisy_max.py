@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.caching import CopiedByFields
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.exponential import draw_exponential
@@ -117,7 +118,8 @@ class ReportNoisyMax(ScoreMechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.noise not in _DRAWS:
-            raise ArgumentError(f"noise must be one of {', '.join(map(repr, _DRAWS))}, got {self.noise!r}")
+            said = f"noise must be one of {', '.join(map(repr, _DRAWS))}, got {self.noise!r}"
+            raise ArgumentError(said + write_one_of("noise", self.noise, _DRAWS))
 
     @property
     def guarantee(self) -> Guarantee:

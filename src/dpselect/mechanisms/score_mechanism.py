@@ -12,6 +12,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from dpselect.caching import CopiedByFields
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, flag
 from dpselect.mechanisms.mechanism import Mechanism, real
 from dpselect.mechanisms.scores import ScoreChunks, Scores, declared_scores
@@ -85,4 +86,5 @@ def flipping_guarantee(mechanism: ScoreMechanism, name: str, theorem: str) -> Gu
 def check_method(method: str) -> None:
     """Raise `ArgumentError` unless it is "exact" or "float"."""
     if method not in ("exact", "float"):
-        raise ArgumentError(f"method must be 'exact' or 'float', got {method!r}")
+        said = f"method must be 'exact' or 'float', got {method!r}"
+        raise ArgumentError(said + write_one_of("method", method, ("exact", "float")))

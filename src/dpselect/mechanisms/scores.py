@@ -11,7 +11,7 @@ is public and raises.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,6 +147,8 @@ def _part(part: ArrayLike, name: str) -> NDArray[Any]:
         return _of_arrow(part, name)
     if isinstance(part, (list, tuple)):
         return _of_list(part, name)
+    if isinstance(part, Mapping):
+        raise TypeError(f"{name} must be a list or an array, got {type(part).__name__}. Write list({name}.values())")
     array = np.asanyarray(part)
     if array.dtype == object and array.ndim == 1:
         return _of_objects(array, name)

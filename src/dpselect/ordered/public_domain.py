@@ -58,8 +58,8 @@ class PublicDomain:
                 granularity = 1
         if lower is None or upper is None:
             raise ArgumentError(
-                "give domain_size, or lower and upper (public bounds, or those of private_range): a domain is never "
-                "read off the data"
+                "public bounds are needed, which are never read off the data. Write lower=0, upper=100 with yours, "
+                "or give those of private_range, or domain_size="
             )
         if dtype.kind == "M":
             return _timestamps(dtype, lower, upper, granularity)
@@ -129,7 +129,9 @@ def _whole(name: str, bound: Any, rounded: Callable[[Any], int]) -> int:
 
 def _ordered(low: Any, high: Any) -> None:
     if not low <= high:
-        raise ArgumentError(f"lower must be at most upper, got {low!r} and {high!r}")
+        raise ArgumentError(
+            f"lower must be at most upper, got {low!r} and {high!r}. Write lower={high!r}, upper={low!r}"
+        )
 
 
 def _timestamps(dtype: np.dtype[Any], lower: Any, upper: Any, granularity: Any) -> Timestamps:
@@ -139,7 +141,7 @@ def _timestamps(dtype: np.dtype[Any], lower: Any, upper: Any, granularity: Any) 
         raise ArgumentError("values: timestamps must be in whole units")
     first, last = _instant("lower", lower, unit), _instant("upper", upper, unit)
     if first > last:
-        raise ArgumentError(f"lower must be at most upper, got {lower} and {upper}")
+        raise ArgumentError(f"lower must be at most upper, got {lower} and {upper}. Write lower={upper}, upper={lower}")
     low, high = max(tick_at(first, unit, up=True), FIRST), min(tick_at(last, unit), LAST)
     if low > high:
         raise ArgumentError(

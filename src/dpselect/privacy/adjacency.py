@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from dpselect.cures import write_one_of
 from dpselect.errors import AdjacencyError
 
 __all__ = ["Adjacency", "common_adjacency", "parse_adjacency"]
@@ -29,13 +30,16 @@ def parse_adjacency(adjacency: Adjacency | str) -> Adjacency:
     try:
         return Adjacency(adjacency)
     except ValueError:
-        names = ", ".join(repr(a.value) for a in Adjacency)
-        raise AdjacencyError(f"adjacency must be one of {names}, got {adjacency!r}") from None
+        names = [a.value for a in Adjacency]
+        said = f"adjacency must be one of {', '.join(map(repr, names))}, got {adjacency!r}"
+        raise AdjacencyError(said + write_one_of("adjacency", adjacency, names)) from None
 
 
 def common_adjacency(adjacencies: Iterable[Adjacency | str]) -> Adjacency:
     """Return the adjacency that all share, or raise `AdjacencyError` if they differ."""
     found = sorted({parse_adjacency(a) for a in adjacencies})
     if len(found) != 1:
-        raise AdjacencyError(f"guarantees with different adjacencies never compose, got {[a.value for a in found]}")
+        said = f"guarantees with different adjacencies never compose, got {[a.value for a in found]}"
+        cure = f". Write adjacency={found[0].value!r} in each that you make" if found else ""
+        raise AdjacencyError(said + cure)
     return found[0]

@@ -136,5 +136,7 @@ def refusal(name: str, value: object, wanted: str) -> PromiseError:
         )
     number = type(value) in (int, float) and "Guarantee" in wanted
     cure = f"; for an epsilon of {value} write pure_dp(epsilon={value})" if number else ""
+    if isinstance(value, (list, tuple)) and name == "guarantees":
+        cure = ". Write compose(*guarantees) for a list"
     others = f". Also taken: {taken()}" if wanted.startswith("a Guarantee") and not number else ""
     return PromiseError(f"{name} must be {wanted}, got {type(value).__name__}{cure}{others}")

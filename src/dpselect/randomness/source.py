@@ -145,5 +145,8 @@ def resolve(random: RandomSource | None) -> RandomSource:
     if random is None:
         return system_source()
     if not isinstance(random, RandomSource):
-        raise TypeError(f"random must be a RandomSource or None, got {type(random).__name__}")
+        raise TypeError(
+            f"random must be a RandomSource or None, got {type(random).__name__}. Leave it out: noise from a seed "
+            "that others know protects nothing. In a test, write random=dpselect.randomness.keyed_source(1)"
+        )
     return random

@@ -67,10 +67,11 @@ def _check_arguments(name: str, function: Callable[..., Any], arguments: Sequenc
         return
     try:
         signature.bind(*arguments)
-    except TypeError as error:
+    except TypeError:
+        taken = ", ".join(signature.parameters) or "no arguments"
         raise ArgumentError(
-            f"{name} cannot be called as {name}({', '.join(arguments)}): {error}. Every run would fail silently at "
-            f"the full price; nothing was drawn or charged. Change it, {_OFF}"
+            f"{name} cannot be called as {name}({', '.join(arguments)}): it takes {taken}. Every run would fail at "
+            f"the full price; nothing was drawn or charged. Write def {name}({', '.join(arguments)}), {_OFF}"
         ) from None
 
 

@@ -118,7 +118,7 @@ def export_model(model: Path, to: Path) -> None:
         StudyError: if `model` is not a released model.
     """
     if to.suffix not in (".onnx", ".joblib"):
-        raise ArgumentError(f"--to: must end in .onnx or .joblib, got {to.name!r}")
+        raise ArgumentError(f"--to: must end in .onnx or .joblib, got {to.name!r}. Write --to {to.stem}.onnx")
     try:
         content = model.read_bytes()
     except OSError as error:

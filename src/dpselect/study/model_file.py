@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from dpselect.cures import near_file
 from dpselect.decoding.arrays import arrays_of
 from dpselect.decoding.files import read_content
 from dpselect.decoding.json_text import json_of
@@ -106,7 +107,8 @@ def load_model(path: str | Path, *, module: str | Callable[[int, int], Any] | No
     except IsADirectoryError:
         raise StudyError(f"cannot read the model {str(path)!r}: it is a folder; give the model.npz in it") from None
     except OSError as error:
-        raise StudyError(f"cannot read the model {str(path)!r}: {error.strerror or 'not readable'}") from None
+        said = f"cannot read the model {str(path)!r}: {error.strerror or 'not readable'}"
+        raise StudyError(said + near_file(path)) from None
     except LimitError as error:
         raise StudyError(f"cannot read the model {str(path)!r}: {error}") from None
     return read_model(content, str(path), module=module)

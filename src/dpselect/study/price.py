@@ -14,6 +14,7 @@ from typing import Any, Final
 from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon, score_multiplier
 from dpselect.errors import BudgetError, StudyError
+from dpselect.ledger.accounting import Amounts
 from dpselect.mechanisms import NoisyCount
 from dpselect.numerics.digits import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, compose, gaussian, worst_of
@@ -140,14 +141,24 @@ def check_budget(priced: Priced) -> Priced:
     if settled.shows_score and settled.study.validation.metric is not None:
         check_figure(settled.study, settled.metric, priced.score_noise, settled.law.mean)
     left = None if settled.place.resume else settled.left
-    if left is not None and (left.epsilon < Fraction(found.epsilon) or left.delta < Fraction(found.delta)):
+    # delta as the study writes it: 1e-5 is less than the float64 next to it, and fits a budget of 1e-5
+    if left is not None and (left.epsilon < Fraction(found.epsilon) or left.delta < Fraction(repr(found.delta))):
         raise BudgetError(
             f"the search costs epsilon {rounded_up(found.epsilon)} at delta {found.delta:g}; budget "
             f"{settled.study.privacy.budget!r} has epsilon {rounded_down(float(left.epsilon))} and delta "
-            f"{rounded_down(float(left.delta))} left"
+            f"{rounded_down(float(left.delta))} left{_cure(settled.study, left)}"
         )
     check_store(priced.request, priced.store, settled.execution, has_ledger=True)
     return priced
+
+
+def _cure(study: Study, left: Amounts) -> str:
+    """The cure for a total that the budget does not have."""
+    if left.epsilon <= 0 or (study.privacy.delta > 0 and left.delta <= 0):
+        return "; create another budget, or do without this search"
+    if left.delta < Fraction(repr(study.privacy.delta)):
+        return f". Write delta = {rounded_down(float(left.delta))}"
+    return f". Write epsilon = {rounded_down(float(left.epsilon))}"
 
 
 def price_study(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:

@@ -13,11 +13,13 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from dpselect.cures import near_file
 from dpselect.decoding.files import read_content
 from dpselect.decoding.limits import STUDY
 from dpselect.decoding.toml_text import toml_of
 from dpselect.errors import ContentError, StudyError
 from dpselect.study.columns.column import Column
+from dpselect.study.cures import instead, needed, of_a_kind
 from dpselect.study.schema import FILL_IN, Study
 from dpselect.study.schema_data import CLASHES, KEYS_ALONE
 from dpselect.study.task import design_clashes, task_clashes
@@ -79,7 +81,7 @@ def load_study(path: Path, *, folder: Path | None = None, resume: bool = False) 
     try:
         document = toml_of(read_content(path, STUDY), f"the study {str(path)!r}", limits=STUDY)
     except OSError as error:
-        raise StudyError(f"cannot read the study {str(path)!r}: {error.strerror}") from None
+        raise StudyError(f"cannot read the study {str(path)!r}: {error.strerror}{near_file(path)}") from None
     except ContentError as error:
         raise StudyError(str(error)) from None
     read = _Reading.of(document)
@@ -175,9 +177,11 @@ def _said(place: Where, problem: Any, others: Sequence[Any]) -> Iterator[tuple[s
     what = ", or ".join(dict.fromkeys(_in_words(each["msg"]) for each in kinds)).replace(", or must be ", ", or ")
     if _is_missing(place, problem):
         facts = _table(place[:-1]).model_fields[place[-1]].description or ""
-        what = f"needed: {facts[:1].lower()}{facts[1:].rstrip('.')}"
+        what = f"needed: {facts[:1].lower()}{facts[1:].rstrip('.')}{needed(place[-1])}"
+    elif place and problem["type"] not in ("value_error", "extra_forbidden"):
+        what += of_a_kind(place[-1], problem["input"], what)
     if problem["type"] == "extra_forbidden":
-        what = f"unknown key; there are {', '.join(sorted(_table(place[:-1]).model_fields))}"
+        what = instead(place[-1], problem["input"], _table(place[:-1]).model_fields)
         if _table(place[:-1]) is Column and isinstance(problem["input"], Mapping):
             what = f"a name with a dot is one name in quotation marks: {'.'.join(place[2:])!r}".replace("'", '"')
     yield ".".join(place) or "study", what

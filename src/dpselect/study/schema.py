@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -98,17 +99,25 @@ class Privacy(StudyTable):
                 "rows_per_person needs add_or_remove_one: a person in another's place may have fewer rows, or more",
             )
         if (self.epsilon is None) == (self.noise_multiplier is None):
-            yield "epsilon", "give exactly one of epsilon (for the whole search) and noise_multiplier (of one run)"
+            yield (
+                "epsilon",
+                (
+                    "give exactly one of epsilon (for the whole search) and noise_multiplier (of one run). Write "
+                    "epsilon = 3.0"
+                ),
+            )
         if (self.ledger is None) != (self.budget is None):
-            yield "ledger", "ledger (a file or URL) and budget (a name in it) go together"
+            cure = 'budget = "team"' if self.budget is None else 'ledger = "budget.db"'
+            yield "ledger", f"ledger (a file or URL) and budget (a name in it) go together. Write {cure}"
         if self.adjacency is Adjacency.ADD_OR_REMOVE_ONE and self.nominal_rows is None:
             yield (
                 "nominal_rows",
-                "nominal_rows is needed under add_or_remove_one: the true row count is private, so a public figure "
-                "must set the sampling rate, the delta check and the scale of the score",
+                "nominal_rows is needed under add_or_remove_one: the true row count is private, so a public number "
+                "must set the sampling rate, the delta check and the scale of the score. Write nominal_rows = 1000",
             )
         if self.nominal_rows is not None and self.delta >= 1.0 / self.nominal_rows:
-            yield "delta", "must be below one over nominal_rows"
+            fits = 10.0 ** -(math.ceil(math.log10(self.nominal_rows)) + 2)
+            yield "delta", f"must be below one over nominal_rows. Write delta = {fits:g}"
 
 
 class PrivateBounds(StudyTable):

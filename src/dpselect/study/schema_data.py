@@ -127,7 +127,13 @@ class Data(StudyTable):
 
     def _clashes(self) -> Clashes:
         if self.bounds is None and not self.columns:
-            yield "bounds", "give bounds (for every feature) or a [data.columns] table: they must be public"
+            yield (
+                "bounds",
+                (
+                    "give bounds (for every feature) or a [data.columns] table: they must be public. Write "
+                    "bounds = [0, 100]"
+                ),
+            )
         if self.label in self.columns:
             yield "label", "the label must not be among the feature columns"
         if self.person is not None and self.person in (self.label, *self.columns):

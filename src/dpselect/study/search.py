@@ -85,7 +85,8 @@ def _spender(priced: Priced) -> Iterator[Spender]:
     place, delta = priced.settled.place, priced.price.delta
     with budget_of(priced.settled.study, place) as named:
         if named is not None:
-            yield named[1].at(delta=delta)
+            # a filter is priced as a whole
+            yield named[1].at(delta=delta) if named[1].accounting == "output" else named[1]
             return
     with Ledger.open(place.folder / _BUDGET, witness=False) as ledger:
         yield _own_budget(ledger, priced).at(delta=delta)

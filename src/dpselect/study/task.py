@@ -99,7 +99,11 @@ def declared_shares(data: Data) -> list[float | None]:
 
 def _classes(data: Data) -> Iterator[tuple[str, str]]:
     if data.classes is None:
-        yield "data.classes", 'needed: every class that may occur, public (or task = "regression", with label_bounds)'
+        yield (
+            "data.classes",
+            'needed: every class that may occur, public (or task = "regression", with label_bounds); '
+            'write classes = ["no", "yes"]',
+        )
         return
     known, shares = [category(each) for each in data.classes], data.class_shares or {}
     unknown = [name for name in shares if category(name) not in known]

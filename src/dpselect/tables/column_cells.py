@@ -84,7 +84,7 @@ def column_parts(values: Any, what: str = "values") -> list[TypedCells]:
         return [TypedCells(cells.values, cells.kind, cells.name, ~np.ma.getmaskarray(values))]
     array = _objects(values) if is_untyped(values) else _as_array(values, what)
     if array.ndim != 1:
-        raise ArgumentError(f"{what} must be one-dimensional")
+        raise ArgumentError(f"{what} must be one-dimensional. Give one column, such as X[:, 0]")
     return [_array(array)]
 
 

@@ -22,7 +22,9 @@ def absent(names: Iterable[str], there: Sequence[str]) -> str:
     "no such column: 'age'; there are '# 2024': a comment, so say by skip_rows how many lines stand before the header"
     """
     missing = list(names)
-    return f"no such column: {', '.join(map(repr, missing))}; {_present(missing, there)}"
+    near = [get_close_matches(name, there if len(there) <= _SHOWN else (), n=1) for name in missing[:1]]
+    meant = f". Did you mean {near[0][0]!r}?" if near and near[0] else ""
+    return f"no such column: {', '.join(map(repr, missing))}; {_present(missing, there)}{meant}"
 
 
 def _present(missing: Sequence[str], there: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpselect.cures import near_file
 from dpselect.decoding.limits import DecodingLimits
 from dpselect.errors import ArgumentError
 from dpselect.registry import Registry
@@ -242,7 +243,8 @@ def open_table(
     try:
         table = SOURCES[kind](origin)
     except OSError as error:
-        raise ArgumentError(f"cannot read {origin}: {error.strerror or 'not readable'}") from None
+        said = f"cannot read {origin}: {error.strerror or 'not readable'}"
+        raise ArgumentError(said + near_file(error.filename or "")) from None
     return replace(table, where=str(origin) if limits is None else origin.path.name)
 
 

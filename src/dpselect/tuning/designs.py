@@ -18,6 +18,7 @@ import numpy as np
 
 from dpselect.accounting.planning.portfolio import MOST_CANDIDATES, PortfolioPrice, covering
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, BudgetError, PromiseError, flag, number
 from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import Adjacency, Guarantee
@@ -211,7 +212,8 @@ def _kind(design: AnyDesign) -> Design:
     names = [name for name in design_names() if not DESIGNS[name].tries]
     if not isinstance(design, str) or design not in names:
         shown = ", ".join(f'"{name}"' for name in names)
-        raise ArgumentError(f"design must be {shown}, a TwoStageDesign or a PortfolioDesign, got {design!r}")
+        said = f"design must be {shown}, a TwoStageDesign or a PortfolioDesign, got {design!r}"
+        raise ArgumentError(said + write_one_of("design", design, names))
     return DESIGNS[design].of()
 
 
@@ -240,7 +242,7 @@ def _checked(objective: Any, kind: Design, request: SearchRequest, execution: Ex
 def _searched(base: Base, epsilon: float, delta: float, law: Repetitions | None, share: float) -> DesignPrice:
     """The least noise with which a search meets its share of epsilon."""
     if law is None:
-        raise ArgumentError("repetitions is needed: this design is a search")
+        raise ArgumentError("this design is a search. Write repetitions=Harmonic(limit=30)")
     noise = least_noise(
         # a part that the noise does not change (a noisy score) must fit by itself
         "the search (whose share of epsilon also pays for scores)",

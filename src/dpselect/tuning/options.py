@@ -72,6 +72,8 @@ class SearchStore:
     @classmethod
     def of(cls, store: str | os.PathLike[str] | SearchStore | None) -> SearchStore:
         """The store that `tune(store=)` means. A path is a store there with default options."""
+        if store is not None:
+            expect("store", store, str, os.PathLike, SearchStore)
         return store if isinstance(store, SearchStore) else cls(path=store)
 
 

@@ -126,10 +126,13 @@ def make_plan(request: SearchRequest, store: SearchStore, execution: Execution, 
 def _price(request: SearchRequest, price: Callable[[Repetitions], SearchPrice]) -> SearchPrice:
     repetitions, epsilon, delta = request.repetitions, request.epsilon, request.delta
     if (epsilon is None) != (delta is None):
-        raise ArgumentError("epsilon and delta go together")
+        raise ArgumentError("epsilon and delta go together. Write epsilon=1.0, delta=1e-6")
     if epsilon is None or delta is None:
         if repetitions is None:
-            raise ArgumentError("repetitions is needed, or epsilon and delta of the whole search")
+            raise ArgumentError(
+                "the number of runs or a total is needed. Write repetitions=Harmonic(limit=30), "
+                "or epsilon=3.0, delta=1e-5"
+            )
         return price(repetitions)
     most = number("epsilon", epsilon, above=0.0, rounding="down")
     delta = number("delta", delta, at_least=0.0, below=1.0, rounding="down")

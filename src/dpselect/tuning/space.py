@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from inspect import signature
+from dataclasses import dataclass, fields
 from typing import Any, Final, Protocol, runtime_checkable
 
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, expect, integer, number
+from dpselect.foreign_names import meant, misuse
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = [
@@ -25,9 +27,8 @@ __all__ = [
 ]
 
 GRID_REFUSAL: Final = (
-    "a grid runs different candidates once each; best-of-K prices K independent draws, with replacement, from one law. "
-    "A grid is priced by composing the guarantees of all its candidates. Give every parameter a distribution instead, "
-    "for example Categorical([...])"
+    "A grid runs different candidates once each. The best of K is priced for K independent draws from one "
+    "distribution, with replacement, and a grid by composing the guarantees of all its candidates"
 )
 
 Scalar = str | int | float | bool | None
@@ -65,9 +66,10 @@ class Categorical:
 
     def __post_init__(self) -> None:
         if isinstance(self.choices, (str, bytes)) or not isinstance(self.choices, Sequence):
-            raise TypeError(f"choices must be a list or tuple, got {type(self.choices).__name__}")
+            cure = f". Write Categorical([{self.choices!r}])" if isinstance(self.choices, (str, int, float)) else ""
+            raise TypeError(f"choices must be a list or tuple, got {type(self.choices).__name__}{cure}")
         if not self.choices:
-            raise ArgumentError("choices must hold at least one choice")
+            raise ArgumentError("choices must hold at least one choice. Write Categorical([0.1, 1.0]) with yours")
         for choice in self.choices:
             plain = choice is None or isinstance(choice, (str, bool, int, float))
             if not plain or (isinstance(choice, float) and not math.isfinite(choice)):
@@ -133,7 +135,9 @@ class LogUniform:
 
     def __post_init__(self) -> None:
         _parse_ends(self)
-        number("low", self.low, above=0)
+        if not self.low > 0.0:
+            cure = f". Write LogUniform({self.high / 1000:g}, {self.high:g})" if self.high > 0.0 else ""
+            raise ArgumentError(f"low must be above 0, got {self.low:g}{cure}")
 
     def sample(self, random: RandomSource | None = None) -> float:
         """One double in [low, high]."""
@@ -209,12 +213,15 @@ class Space:
 
     def __post_init__(self) -> None:
         if not isinstance(self.parameters, Mapping):
-            raise ArgumentError(f"space must map names to distributions: {GRID_REFUSAL}")
+            raise ArgumentError(
+                "space must map names to distributions. Write "
+                f'space={{"learning_rate": LogUniform(0.01, 1.0)}} with yours. {GRID_REFUSAL}'
+            )
         for name, law in self.parameters.items():
             if not isinstance(name, str) or not name:
                 raise TypeError(f"space must name its parameters with strings, got {name!r}")
             if not isinstance(law, Distribution):
-                raise ArgumentError(f"space parameter {name!r} needs a distribution: {GRID_REFUSAL}")
+                raise ArgumentError(f"space parameter {name!r} needs a distribution{_cure(law)}. {GRID_REFUSAL}")
         object.__setattr__(self, "parameters", dict(self.parameters))
 
     def __iter__(self) -> Iterator[str]:
@@ -252,21 +259,58 @@ def parse_space(description: Mapping[str, Mapping[str, Any]]) -> Space:
     parameters: dict[str, Distribution] = {}
     for name, settings in description.items():
         if not isinstance(settings, Mapping) or settings.get("law") == "grid":
-            raise ArgumentError(f"space parameter {name!r}: {GRID_REFUSAL}")
+            raise ArgumentError(f"space parameter {name!r} needs a distribution{_row(settings)}. {GRID_REFUSAL}")
         law = str(settings.get("law"))
         if law not in DISTRIBUTIONS:
-            raise ArgumentError(f"space parameter {name!r}: law must be one of {', '.join(DISTRIBUTIONS)}, got {law!r}")
+            said = f"space parameter {name!r}: law must be one of {', '.join(DISTRIBUTIONS)}, got {law!r}"
+            raise ArgumentError(said + write_one_of("law", law, DISTRIBUTIONS))
+        given = {key: settings[key] for key in settings if key != "law"}
+        wrong = misuse(DISTRIBUTIONS[law], law, (), given)
+        if wrong is not None:
+            raise ArgumentError(f"space parameter {name!r}: {wrong.partition(': write ')[0]}{_line(law, given)}")
         try:
-            given = signature(DISTRIBUTIONS[law]).bind(**{key: settings[key] for key in settings if key != "law"})
-            parameters[name] = DISTRIBUTIONS[law](*given.args, **given.kwargs)
+            parameters[name] = DISTRIBUTIONS[law](**given)
         except (TypeError, ValueError) as error:
-            raise ArgumentError(f"space parameter {name!r}: {error}") from None
+            said = str(error).partition(". Write ")[0]
+            raise ArgumentError(f"space parameter {name!r}: {said}{_line(law, given)}") from None
     return Space(parameters)
 
 
+def _cure(value: object) -> str:
+    """The cure for a parameter that has no distribution. A space is public."""
+    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(end, (int, float)) for end in value):
+        return f". Write Uniform({value[0]!r}, {value[1]!r})"
+    choices = list(value) if isinstance(value, (list, tuple)) and len(value) < 10 else [value]
+    plain = all(isinstance(choice, (str, bool, int, float)) for choice in choices)
+    return f". Write Categorical({choices!r})" if plain else ". Write Categorical([...])"
+
+
+def _line(law: str, given: Mapping[str, Any]) -> str:
+    """The cure for a parameter with wrong settings, in the words of a study: those that were meant, in order."""
+    ours = [each.name for each in fields(DISTRIBUTIONS[law])]
+    values = {meant(each, ours) or each: value for each, value in given.items()}
+    low, high = values.get("low", 0.1), values.get("high", 1.0)
+    if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low > high:
+        low, high = high, low
+    shown = f"low = {low}, high = {high}" if "low" in ours else f"choices = {json.dumps(values.get('choices', [1, 2]))}"
+    return f'. Write {{ law = "{law}", {shown} }}'
+
+
+def _row(value: object) -> str:
+    """The same in the words of a study."""
+    choices = value if isinstance(value, list) and len(value) < 10 else [value]
+    if not choices or not all(isinstance(choice, (str, int, float)) for choice in choices):
+        return ""
+    return f'. Write {{ law = "categorical", choices = {json.dumps(choices)} }}'
+
+
 def _parse_ends(law: Any) -> None:
-    object.__setattr__(law, "low", number("low", law.low))
-    object.__setattr__(law, "high", number("high", law.high, at_least=law.low))
+    low, high = number("low", law.low), number("high", law.high)
+    if high < low:
+        kind = type(law).__name__
+        raise ArgumentError(f"low must be at most high, got {low:g} and {high:g}. Write {kind}({high:g}, {low:g})")
+    object.__setattr__(law, "low", low)
+    object.__setattr__(law, "high", high)
 
 
 def _between(low: float, high: float, random: RandomSource | None) -> float:

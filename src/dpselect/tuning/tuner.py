@@ -28,6 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, SupportsFloat, cast
 
+from dpselect.cures import write_instance
 from dpselect.errors import StartingProcessError, expect, levels_to_the_caller, public_text
 from dpselect.privacy import Guarantee, Spender
 from dpselect.privacy.boundary import run_confined
@@ -181,6 +182,11 @@ def tune(  # noqa: PLR0913
     label = public_text("label", label)
     execution = Execution() if execution is None else execution
     expect("execution", execution, Execution)
+    if executor is not None and not hasattr(executor, "session"):
+        cure = write_instance("executor", Executor)
+        raise TypeError(f"executor must be an executor, got {type(executor).__name__}{cure}")
+    if ledger is not None:
+        expect("ledger", ledger, Spender)
     if repetitions is not None:
         expect_law(repetitions)
     request = SearchRequest(

@@ -38,6 +38,7 @@ from dpselect.accounting.best_of_k.theorems import (
     with_empty_outcome,
 )
 from dpselect.caching import CopiedByFields
+from dpselect.cures import write_one_of
 from dpselect.errors import BoundUnavailableError, number
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array
@@ -275,7 +276,8 @@ def adaptive_best_of(
     expect_law(repetitions)
     ratio = Ratio(lower_ratio, upper_ratio)  # type: ignore[arg-type]
     if bound is not None and bound not in BOUNDS:
-        raise BoundUnavailableError(f"bound must be one of {', '.join(map(repr, BOUNDS))}, got {bound!r}")
+        said = f"bound must be one of {', '.join(map(repr, BOUNDS))}, got {bound!r}"
+        raise BoundUnavailableError(said + write_one_of("bound", bound, BOUNDS))
     terms = {
         "mechanism": "adaptive-best-of",
         "base": dict(base.terms),

@@ -12,6 +12,7 @@ from dpselect.accounting.best_of_k.bounds.optimal import optimal
 from dpselect.accounting.best_of_k.bounds.renyi import MinimumRenyi
 from dpselect.accounting.best_of_k.search_bound import BOUNDS, default_bounds
 from dpselect.accounting.optimal.best_of import expect_atoms
+from dpselect.cures import write_one_of
 from dpselect.errors import BoundUnavailableError
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import MinimumProfile
@@ -69,7 +70,8 @@ def best_of(
     base = promise("base", base)
     expect_law(repetitions)
     if bound is not None and bound not in BOUNDS:
-        raise BoundUnavailableError(f"bound must be one of {_listed(BOUNDS)}, got {bound!r}")
+        said = f"bound must be one of {_listed(BOUNDS)}, got {bound!r}"
+        raise BoundUnavailableError(said + write_one_of("bound", bound, BOUNDS))
     finer = {} if atoms is None else {"optimal": partial(optimal, atoms=expect_atoms(atoms))}
     names = default_bounds() if bound is None else [bound]
     found = [g for g in (finer.get(name, BOUNDS[name])(base, repetitions) for name in names) if g is not None]

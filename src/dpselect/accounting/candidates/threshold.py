@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import SupportsFloat
 
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.numerics.logs import ROUND_UP
 from dpselect.privacy import Guarantee, approximate_dp
@@ -77,7 +78,8 @@ def threshold_stopping(
     stop = number("stop_probability", stop_probability, at_least=1e-100, below=1.0)
     limit = None if max_runs is None else integer("max_runs", max_runs, at_least=1)
     if truncation not in _TRUNCATIONS:
-        raise ArgumentError(f"truncation must be one of {', '.join(map(repr, _TRUNCATIONS))}, got {truncation!r}")
+        said = f"truncation must be one of {', '.join(map(repr, _TRUNCATIONS))}, got {truncation!r}"
+        raise ArgumentError(said + write_one_of("truncation", truncation, _TRUNCATIONS))
     cap = limit if truncation == "capped" else None
     if bound == "paper":
         total = liu_talwar_theorem_3_1(base, stop_probability=stop, cap=cap)

@@ -212,7 +212,7 @@ def plan(
 
 def _cheapest(base: Guarantee, goal: Goal, families: Sequence[Family], delta: float) -> LawPlan:
     if not goal.wanted:
-        raise ArgumentError("give expected_quantile or success, or epsilon")
+        raise ArgumentError("give expected_quantile or success, or epsilon. Write expected_quantile=0.7")
     options = [
         LawOption(family.name, law, None, best_of(base, law).epsilon(delta), goal.utility(law))
         for family, law in _counted(_smallest_laws(families, goal))

@@ -195,12 +195,26 @@ def least_noise(
         known.append(noise)
         return found
 
+    if delta == 0.0:
+        _refuse_without_delta(price, what, epsilon)
     try:
         return least_parameter(within, epsilon=epsilon, delta=delta, relative=relative, unspent=unspent)
     except AdjacencyError:
         raise
     except (BudgetError, ArgumentError) as error:  # parameters have limits of their own
         raise BudgetError(f"no noise of {what} meets epsilon {epsilon:g} at delta {delta:g}: {error}") from None
+
+
+def _refuse_without_delta(price: Callable[[float], SearchPrice], what: str, epsilon: float) -> None:
+    """Raise `BudgetError` if no epsilon holds at delta 0, which a search for the noise would find after minutes."""
+    try:
+        without = math.isinf(price(1.0).epsilon(0.0))
+    except ArgumentError:
+        return  # of this noise alone
+    if without:
+        raise BudgetError(
+            f"no noise of {what} meets epsilon {epsilon:g} at delta 0, as it is Gaussian. Write delta = 1e-6"
+        )
 
 
 def least_last(

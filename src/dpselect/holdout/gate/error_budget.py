@@ -61,12 +61,13 @@ class ErrorBudget:
             return shortened(self.left / asks_left) if asks_left > 1 else self.left
         if isinstance(wanted, str):
             if wanted != "all":
-                raise ArgumentError(f'stake must be a number, "all" or None, got {wanted[:40]!r}')
+                raise ArgumentError(f'stake must be a number, "all" or None, got {wanted[:40]!r}. Write stake="all"')
             return self.left
         asked = wanted if isinstance(wanted, Fraction) else rational("stake", number("stake", wanted, above=0.0))
         if not 0 < asked <= self.left * (1 + Fraction(1, 10**9)):
             left = rounded_down(float(self.left))
-            raise ArgumentError(f"stake must be above 0 and at most what is left, {left}, got {float(asked)!r}")
+            said = f"stake must be above 0 and at most what is left, {left}, got {float(asked)!r}"
+            raise ArgumentError(f"{said}. Write stake={left}")
         # an amount that was printed or is a float64 is not exactly what is left: so near to all of it is all of it
         return self.left if asked >= self.left * (1 - Fraction(1, 10**9)) else shortened(asked)
 

@@ -13,6 +13,7 @@ from typing import Final, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee, dp_sgd, fixed_batches, random_allocation
 from dpselect.randomness import RandomSource
@@ -155,7 +156,8 @@ def sampler_of(sampling: Sampling, *, sampling_rate: float, steps: int, batch_si
                 f"number of rows, such as 64 / 1000, got {batch_size!r} and {sampling_rate!r}"
             )
         return FixedBatches(rows, int(batch_size), steps)
-    raise ArgumentError(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}")
+    said = f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}"
+    raise ArgumentError(said + write_one_of("sampling", sampling, SAMPLINGS))
 
 
 def _uniform_below(bound: int, count: int, random: RandomSource) -> Places:

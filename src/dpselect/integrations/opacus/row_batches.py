@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.capabilities import Indexable
 from dpselect.errors import ArgumentError, missing_extra
 from dpselect.integrations.opacus.synthetic_rows import InputFacts, facts_of
 
@@ -116,7 +115,7 @@ def read_rows(inputs: Any, targets: Any = None, example: Example | None = None) 
 
 
 def _loader_of(rows: Any) -> DataLoader[Any]:
-    if isinstance(rows, IterableDataset) or not (isinstance(rows, Sized) and isinstance(rows, Indexable)):
+    if isinstance(rows, IterableDataset) or not (hasattr(rows, "__len__") and hasattr(rows, "__getitem__")):
         raise ArgumentError(
             f"inputs must be tensors, a DataLoader, or a Dataset with len(rows) and rows[k]; {type(rows).__name__} is "
             "refused. Each row is drawn by its place, so rows that only stream cannot be used"

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, integer, missing_extra, number
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
@@ -117,7 +118,8 @@ class PrivateTraining:
                 "max_physical_batch_size is missing: the processes of a distributed training share the parts of a batch"
             )
         if self.grad_sample_mode not in MODES:
-            raise ArgumentError(f"grad_sample_mode must be one of {', '.join(MODES)}, got {self.grad_sample_mode!r}")
+            said = f"grad_sample_mode must be one of {', '.join(MODES)}, got {self.grad_sample_mode!r}"
+            raise ArgumentError(said + write_one_of("grad_sample_mode", self.grad_sample_mode, MODES))
         object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency).value)
         _ = self.guarantee  # numbers that do not belong together are refused here, before there is data
 

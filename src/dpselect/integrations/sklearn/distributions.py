@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from dpselect.errors import ArgumentError
+from dpselect.foreign_names import meant
 from dpselect.integrations.sklearn.methods import has_method
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
@@ -147,6 +148,13 @@ def spaces_of(space: Space) -> tuple[Space, ...]:
 
 def with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
     """A copy of an estimator with these parameters, which are copied too: a fit must not change them."""
+    known = estimator.get_params()
+    for name in params:
+        if name not in known:
+            ours = meant(name.rpartition("__")[2], [each.rpartition("__")[2] for each in known])
+            places = [each for each in known if ours is not None and each.rpartition("__")[2] == ours]
+            cure = f". Write {places[0]!r}" if places else f", but {', '.join(sorted(known))}"
+            raise ArgumentError(f"param_distributions: {type(estimator).__name__} has no parameter {name!r}{cure}")
     return clone(estimator).set_params(**clone(dict(params), safe=False))
 
 
@@ -193,6 +201,7 @@ def _distribution(name: Any, law: Any) -> Distribution:
         raise ArgumentError(
             f"param_distributions[{name!r}] must be a list of values or a distribution with ppf or rvs, got "
             f"{type(law).__name__}; put a single value in a list"
+            + (f": write [{law!r}]" if isinstance(law, (str, int, float)) else "")
         )
     values = tuple(_plain(value) for value in law)
     try:

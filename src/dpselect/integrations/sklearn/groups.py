@@ -64,9 +64,8 @@ def grouped_rows(rows: GroupedRows, groups: Any, *, most: int | None, salt: str)
     return GroupedRows(X, y, rows.labels.at(places), beside, chosen.persons)
 
 
-def parts_of(rows: GroupedRows, *, fraction: float | None, public_scoring: bool, **split: Any) -> list[Part]:
+def parts_of(rows: GroupedRows, **split: Any) -> list[Part]:
     """The rows that train and those that score: by person, or by the content of each row. `split` as in `parts_by`."""
-    split["fraction"] = None if public_scoring else fraction
     if rows.persons is not None:
         return parts_by(rows.persons, **split)
     # what goes with a row may tell it apart

@@ -162,7 +162,7 @@ class Request:
         if math.isinf(single.epsilon(0.0)):
             raise ArgumentError(
                 "give delta=, e.g. 1e-6: this estimator adds noise (such as Gaussian noise) that promises an epsilon "
-                "only at a delta above 0"
+                "only at a delta above 0. Write delta=1e-6"
             )
 
     def as_asked(self, total: Guarantee) -> Guarantee:
@@ -259,7 +259,9 @@ def _searched(
     training = score if request.models is not None else None
     if law is None:
         if epsilon is None:
-            raise ArgumentError("give repetitions (the law of the number of runs), or epsilon (and delta), or both")
+            raise ArgumentError(
+                "a total or the number of runs is needed. Write epsilon=3.0, delta=1e-5, or give repetitions=, or both"
+            )
         law = longest_within(
             lambda offered: request.price(offered, request.parts(None, training)[:1], None, quick=True),
             epsilon=epsilon,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from sklearn.base import is_classifier, is_regressor
 
 from dpselect.capabilities import Shaped
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, flag, integer, number
 from dpselect.integrations.sklearn.distributions import search_space
 from dpselect.integrations.sklearn.methods import has_method
@@ -31,6 +33,7 @@ def expect_estimator(estimator: Any) -> None:
 def request_of(search: Any, columns: int | None) -> Request:
     """The request of a `PrivateSearchCV`. Raises `ArgumentError` or `TypeError` for a wrong parameter."""
     _refuse_clashes(search)
+    _expect_estimator(search.estimator, search.param_distributions)
     if not (is_classifier(search.estimator) or is_regressor(search.estimator)):
         raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(search.estimator).__name__}")
     if search.base is not None:
@@ -113,14 +116,27 @@ def _folds(cv: Any, *, public: bool) -> int:
 def _nominal(rows: Any, delta: Any) -> float:
     nominal = number("nominal_rows", rows, at_least=1.0)
     if not number("delta", delta, rounding="down") < 1.0 / nominal:
-        raise ArgumentError(f"delta must be below one over nominal_rows, got {delta!r}")
+        fits = 10.0 ** -(math.ceil(math.log10(nominal)) + 2)
+        raise ArgumentError(f"delta must be below one over nominal_rows, got {delta!r}. Write delta={fits:g}")
     return nominal
+
+
+def _expect_estimator(estimator: Any, space: Any) -> None:
+    """Raise `TypeError` for anything but an object with parameters, as a class or the space in its place is."""
+    if isinstance(estimator, type):
+        name = estimator.__name__
+        raise TypeError(f"estimator must be an object, got the class {name}. Write {name}()")
+    if not has_method(estimator, "get_params"):
+        swapped = has_method(space, "get_params")
+        cure = ". Write the estimator first, then its distributions" if swapped else ". Write DPSGDClassifier()"
+        raise TypeError(f"estimator must be a scikit-learn estimator, got {type(estimator).__name__}{cure}")
 
 
 def _refuse_clashes(search: Any) -> None:
     """Raise `ArgumentError` for a parameter that does not go with the design."""
     if search.design not in (names := design_names()):
-        raise ArgumentError(f"design must be one of {', '.join(names)}, got {search.design!r}")
+        said = f"design must be one of {', '.join(names)}, got {search.design!r}"
+        raise ArgumentError(said + write_one_of("design", search.design, names))
     kind = DESIGNS[search.design]
     if kind.draws and not kind.follows:
         return

@@ -34,7 +34,7 @@ _BARE: Final = "estimator"
 def refuse_unused_bounds(scale: Any, bounds: Any) -> None:
     """Raise `ArgumentError` unless `scale` is None, or "declared" with `bounds`."""
     if scale not in (None, "declared"):
-        raise ArgumentError(f'scale must be None or "declared", got {scale!r}')
+        raise ArgumentError(f'scale must be None or "declared", got {scale!r}. Write scale="declared", bounds=(0, 100)')
     if (scale is None) != (bounds is None):
         raise ArgumentError(
             'scale="declared" and bounds= go together. Give the public bounds of the columns of X: a pair (low, high) '
@@ -229,7 +229,7 @@ def warn_if_unscaled(estimator: Any, searched: Set[str], X: Any) -> None:
         "nothing scales the columns of X: rows longer than row_norm=1 are scaled down to that, and a column of large "
         'numbers hides the others. Give scale="declared" and bounds=, a public pair (low, high) or one for each column.'
         " Or put PublicTransformer(scaler.fit(public_rows)) in front. If each column is in [-1, 1] already, give "
-        f"row_norm={columns**0.5:.4g}",
+        f"row_norm={columns**0.5:.4g}. A missing or infinite cell counts as 0: impute first if that means something",
         UserWarning,
         stacklevel=levels_to_the_caller(),
     )

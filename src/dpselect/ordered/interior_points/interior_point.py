@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.capabilities import NumPyArray
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, ContentError, integer, number
 from dpselect.mechanisms import Mechanism, NoisyCount, bounded_range, noisy_count
 from dpselect.ordered.domains import Codes, Domain, WholeNumbers
@@ -95,7 +96,8 @@ class InteriorPoint(PublicDomain, Mechanism):
             adjacency=parse_adjacency(self.adjacency),
         )
         if self.method not in (*METHODS, "auto"):
-            raise ArgumentError(f"method must be one of {', '.join(map(repr, METHODS))}, got {self.method!r}")
+            said = f"method must be one of {', '.join(map(repr, METHODS))}, got {self.method!r}"
+            raise ArgumentError(said + write_one_of("method", self.method, METHODS))
         _ = self.domain
 
     @cached_property

@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import Mechanism
 from dpselect.ordered.domains import Codes
@@ -95,7 +96,8 @@ class QuasiConcaveByInteriorPoint(Mechanism):
             failure_probability=number("failure_probability", self.failure_probability, above=0.0, below=1.0),
         )
         if self.method not in get_args(Finder):
-            raise ArgumentError(f"method must be one of {get_args(Finder)}, got {self.method!r}")
+            said = f"method must be one of {get_args(Finder)}, got {self.method!r}"
+            raise ArgumentError(said + write_one_of("method", self.method, get_args(Finder)))
         if self.method == "cumulative" and not 0.0 < self.delta < self.failure_probability / 4.0:
             raise ArgumentError("delta must be above 0 and below a quarter of failure_probability for 'cumulative'")
 

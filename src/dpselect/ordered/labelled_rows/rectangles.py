@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.capabilities import field_values
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import Mechanism, noisy_count
 from dpselect.ordered.domains import Domain
@@ -118,7 +119,8 @@ class RectangleLearner(PublicDomain, Mechanism):
             adjacency=parse_adjacency(self.adjacency),
         )
         if self.slicing not in get_args(Slicing):
-            raise ArgumentError(f"slicing must be one of {get_args(Slicing)}, got {self.slicing!r}")
+            said = f"slicing must be one of {get_args(Slicing)}, got {self.slicing!r}"
+            raise ArgumentError(said + write_one_of("slicing", self.slicing, get_args(Slicing)))
         if self.slicing == "noisy" and not self.delta:
             raise ArgumentError("delta must be above 0 for noisy slices")
         if self.slicing == "noisy" and self.epsilon > MOST_NOISY:

@@ -32,6 +32,7 @@ from typing import Literal, SupportsFloat, get_args
 
 from scipy.special import betainc
 
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, number
 from dpselect.numerics.search import first_true
 from dpselect.privacy import Adjacency
@@ -65,7 +66,8 @@ def threshold_rate(
     """
     replaced = parse_adjacency(adjacency) is Adjacency.REPLACE_ONE
     if method not in get_args(ThresholdMethod):
-        raise ArgumentError(f"method must be one of {get_args(ThresholdMethod)}, got {method!r}")
+        said = f"method must be one of {get_args(ThresholdMethod)}, got {method!r}"
+        raise ArgumentError(said + write_one_of("method", method, get_args(ThresholdMethod)))
     return epsilon / ((1 if method == "errors" else 2) * (2 if replaced else 1))
 
 

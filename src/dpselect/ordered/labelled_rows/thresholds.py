@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.capabilities import Typed
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import Mechanism, bounded_range
 from dpselect.ordered.domains import Domain, WholeNumbers
@@ -130,7 +131,8 @@ class ThresholdLearner(PublicDomain, Mechanism):
             per_side=None if self.per_side is None else integer("per_side", self.per_side, at_least=1),
         )
         if self.positives not in get_args(Side):
-            raise ArgumentError(f"positives must be one of {get_args(Side)}, got {self.positives!r}")
+            said = f"positives must be one of {get_args(Side)}, got {self.positives!r}"
+            raise ArgumentError(said + write_one_of("positives", self.positives, get_args(Side)))
         threshold_rate(epsilon=epsilon_used(self.epsilon), method=self.method)  # refuses an unknown method
         if self.positives == "either" and self.method != "errors":
             raise ArgumentError("positives: the interior-point method needs a direction, 'below' or 'above'")

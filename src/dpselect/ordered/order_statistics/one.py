@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, SupportsFloat, cast, get_args
 
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, BoundUnavailableError, number
 from dpselect.mechanisms import Mechanism, bounded_range
 from dpselect.ordered.domains import exact_decimal
@@ -176,7 +177,8 @@ class Quantile(Mechanism):
         epsilon, adjacency = parse_epsilon(self.epsilon), parse_adjacency(self.adjacency)
         self._parsed(q=parse_quantile(self.q), epsilon=epsilon, adjacency=adjacency)
         if self.mechanism not in get_args(Law):
-            raise BoundUnavailableError(f"mechanism must be one of {get_args(Law)}, got {self.mechanism!r}")
+            said = f"mechanism must be one of {get_args(Law)}, got {self.mechanism!r}"
+            raise BoundUnavailableError(said + write_one_of("mechanism", self.mechanism, get_args(Law)))
 
     @property
     def guarantee(self) -> Guarantee:

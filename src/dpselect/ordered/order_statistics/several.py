@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, SupportsFloat, SupportsIndex, TypeVar, cast
 
+from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.mechanisms import Mechanism
 from dpselect.ordered.order_statistics.by_slices import Slicing
@@ -112,6 +113,10 @@ class Quantiles(PublicDomain, Mechanism):
     units: int = 1
 
     def __post_init__(self) -> None:
+        if not isinstance(self.qs, Iterable) or isinstance(self.qs, str):
+            raise TypeError(f"qs must hold quantiles, got {self.qs!r}. Write qs=[0.5]")
+        if self.qs and all(isinstance(q, (int, float)) and 1 < q <= 100 for q in self.qs):
+            raise ArgumentError(f"qs must be at most 1, got {self.qs!r}. Write qs={[q / 100 for q in self.qs]}")
         asked = tuple(parse_quantile(q) for q in self.qs)
         self._parsed(
             qs=asked,
@@ -124,8 +129,9 @@ class Quantiles(PublicDomain, Mechanism):
         if not asked:
             raise ArgumentError("qs must hold at least one quantile")
         if self.method not in CHOICES and self.method not in METHODS:
-            known = ", ".join(map(repr, (*CHOICES, *METHODS)))
-            raise BoundUnavailableError(f"method must be one of {known}, got {self.method!r}")
+            known = (*CHOICES, *METHODS)
+            said = f"method must be one of {', '.join(map(repr, known))}, got {self.method!r}"
+            raise BoundUnavailableError(said + write_one_of("method", self.method, known))
         named = None if self.method in CHOICES else METHODS[self.method]
         if (named is not None and named.needs_delta) != (self.delta is not None):
             raise ArgumentError("delta goes with method 'slice' alone: it needs one, and the other methods are pure")

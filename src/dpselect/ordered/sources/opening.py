@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Final, Unpack
 
+from dpselect.cures import near_file
 from dpselect.errors import ArgumentError
 from dpselect.ordered.sources.adapters import ColumnSource
 from dpselect.ordered.sources.columns import Progress
@@ -91,7 +92,7 @@ def open_column(  # noqa: PLR0913
     if not is_url and table is not None:
         raise ArgumentError("table: only for an SQL URL")
     if not is_url and not Path(where).exists():
-        raise ArgumentError(f"{where}: there is no such file")
+        raise ArgumentError(f"{where}: there is no such file{near_file(where)}")
     if dates and declared.setdefault("kind", "date") not in ("date", "timestamp"):
         raise ArgumentError('dates: the same as kind = "date", so give one of them')
     cells = Declared(**declared) if declared else None

@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import SupportsFloat
 
-from dpselect.errors import number
+import numpy as np
+
+from dpselect.errors import ArgumentError, number
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.bases import base_mechanism
 from dpselect.privacy.below import AttainedGaussian, AttainedPair
@@ -63,6 +65,8 @@ def renyi_dp(*, orders: Sequence[float], epsilons: Sequence[float], adjacency: A
         AdjacencyError: if `adjacency` is unknown.
         TypeError: if an entry is not a number.
     """
+    if np.ndim(orders) != 1 or np.shape(orders) != np.shape(epsilons):
+        raise ArgumentError("orders and epsilons must be lists of one length. Write orders=[2, 4], epsilons=[0.1, 0.2]")
     orders = tuple(number("orders", o, above=1.0, rounding="down") for o in orders)
     epsilons = tuple(number("epsilons", e, at_least=0.0, finite=False, rounding="up") for e in epsilons)
     curve = TabulatedRenyi(orders, epsilons)

@@ -113,7 +113,8 @@ class Column(CellKeys):
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
             key = "within" if self.within else "bounds"
             written = f", written as {self.format} or in ISO 8601" if self.format else ""
-            raise ValueError(f"{key} must be two finite {self.kind}s{written}, the lower one first")
+            cure = f". Write {key} = [{high:g}, {low:g}]" if low > high and not written else ""
+            raise ValueError(f"{key} must be two finite {self.kind}s{written}, the lower one first{cure}")
         scale, size = self._scale
         refused = scale.refused(low, size)
         if refused:

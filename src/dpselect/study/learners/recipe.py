@@ -18,6 +18,7 @@ from dpselect.preprocessing import MAPS
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.study.columns.column import Column
+from dpselect.study.cures import instead
 from dpselect.study.learners.kind import LEARNERS, StudyLearner
 from dpselect.study.learners.mapped import MappedLearner, indicators_of, map_for, map_parameters
 from dpselect.study.schema import Study
@@ -252,7 +253,8 @@ def _wrong_keys(study: Study, kind: StudyLearner) -> Iterator[tuple[str, str, st
             elif table == "space" and name in kind.priced:
                 yield table, name, "enters the guarantee, so every run must share it; put it under [learner]"
             elif name not in here:
-                yield table, name, f"unknown key for {study.learner.name}; there are {', '.join(sorted(here))}"
+                given = study.space.get(name) if table == "space" else shared.get(name)
+                yield table, name, instead(name, given, here, of=f" for {study.learner.name}")
             elif table == "space" and name in shared:
                 yield table, name, "is under [learner] too"
 
