@@ -63,7 +63,7 @@ class Registry(Generic[Thing]):
         """The thing of this name. Raises `ArgumentError`, which lists the names."""
         if name not in self:
             near = meant_value(name, self._things)
-            meant = f"; did you mean {near!r}?" if near else f", such as {min(self._things)!r}"
+            meant = f"; did you mean {near!r}?" if near else ""
             raise ArgumentError(f"unknown {self._kind} {name!r}; one of {', '.join(sorted(self._things))}{meant}")
         return self._things[name]
 
