@@ -44,8 +44,14 @@ def test_no_pattern_moves_the_output_farther_and_one_attains_it(seed):
     found = toeplitz_sensitivity(column, steps, separation, most)
     exact = largest(column, steps, separation, most)
     assert exact <= found
-    # of bands that do not overlap, the last ones that are cut off are not counted as shorter
-    assert column.size <= separation or found <= exact * (1.0 + 1e-8)
+    assert found <= exact * (1.0 + 1e-8)
+    # the lower end is not above the truth, with or without a last band that the steps cut off
+    priced = correlated_noise(
+        noise_multiplier=1, coefficients=column, steps=steps, min_separation=separation, max_participations=most
+    )
+    lower = float(priced.lower_profile.remove(np.array([1.0]))[0])
+    true = float(gaussian(noise_multiplier=1.0 / exact).profile.remove(np.array([1.0]))[0])
+    assert true * (1.0 - 1e-6) <= lower <= true
 
 
 @pytest.mark.theorem("docs/theory/correlated-noise.md, Theorem 1", exact=True)
@@ -88,6 +94,40 @@ def test_special_cases():
     # one participation: the norm of the column, 1 + 1/4 + 9/64
     once = correlated_noise(noise_multiplier=math.sqrt(89 / 64), coefficients=3, steps=50, max_participations=1)
     assert once.epsilon(1e-6) == pytest.approx(gaussian(noise_multiplier=1).epsilon(1e-6), rel=1e-6)
+
+
+@pytest.mark.parametrize("rate", [None, 0.1])
+def test_coefficients_of_any_size_have_the_price_of_those_near_one(rate):
+    def price(unit, noise):
+        return correlated_noise(
+            noise_multiplier=noise, coefficients=[unit, 0.5 * unit], steps=4, min_separation=2, sampling_rate=rate
+        )
+
+    near = price(1.0, 0.7).delta(0.5)
+    for power in (-149, -120, 155, 300):
+        assert price(10.0**power, 0.7 * 10.0**power).delta(0.5) == pytest.approx(near, rel=1e-8)
+    # squares of such coefficients are 0, and the noise is so much larger
+    assert 0.0 < price(1e-200, 1e-150).delta(0.0) < 1e-49
+    assert 0.0 < price(1e-10, 1e308).delta(0.0) < 1e-149
+    with pytest.raises(ArgumentError, match="what a row of norm 1 moves"):
+        price(1e10, 1e-150)
+
+
+def test_a_last_block_that_is_cut_off_is_no_lower_end():
+    def lower(steps):
+        found = correlated_noise(
+            noise_multiplier=1, coefficients=[1, 1], steps=steps, min_separation=2, sampling_rate=0.5
+        )
+        return float(found.lower_profile.remove(np.array([0.5]))[0])
+
+    assert lower(3) == lower(2) < lower(4)
+
+
+def test_half_of_many_participations_are_summed_at_once():
+    column = np.ones(200_000)
+    # 1, 2, ..., 100,000, and as many again of 100,000
+    exact = sum(i * i for i in range(1, 100_001)) + 100_000 * 100_000**2
+    assert toeplitz_sensitivity(column, column.size, 1, 100_000) == pytest.approx(math.sqrt(exact), rel=3e-9)
 
 
 def test_many_steps_are_quick_and_few_participations_cost_less():

@@ -14,6 +14,7 @@ from dpselect.numerics.logs import ROUND_UP
 from dpselect.numerics.search import Array
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.bases import base_mechanism
+from dpselect.privacy.below import AttainedGaussian
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.mechanisms.poisson_samples import dp_sgd
@@ -21,8 +22,13 @@ from dpselect.privacy.mechanisms.poisson_samples import dp_sgd
 __all__ = ["correlated_noise", "toeplitz_sensitivity"]
 
 _MOST_STEPS: Final = 10_000_000
+_LEAST_NOISE: Final = 1e-150
+_MOST_NOISE: Final = 1e150
+"""More noise costs no more. Its inverse has all digits."""
 _SUMMING: Final = 1e-9
 """More than the relative error of sums of ten million terms that are not negative."""
+_BELOW: Final = 5e-9
+"""More than all that a sensitivity is rounded up by."""
 
 
 @base_mechanism("correlated-noise", noise="noise_multiplier")
@@ -40,12 +46,12 @@ def correlated_noise(
 
     This is DP-FTRL by matrix factorisation: step t adds row t of C^-1 Z to the sum of clipped gradients. Z has
     independent Gaussian rows, and C is lower triangular with the same coefficients c_0, c_1, ... in each column. With
-    `sampling_rate` it is the amplified banded mechanism. A rule without data splits rows into `min_separation` groups,
-    which take turns. Each row of a group is in the step's sample by a coin.
+    `sampling_rate` it is the amplified banded mechanism. A rule splits rows into `min_separation` groups, which take
+    turns. Each row of a group is in the step's sample by a coin.
 
     Args:
-        noise_multiplier: standard deviation of Z / clipping norm, at least 1e-150. Under replace-one, too, it is
-            relative to the norm of one row.
+        noise_multiplier: standard deviation of Z / clipping norm, at least 1e-150, also relative to how far a row moves
+            C G. Under replace-one, too, it is relative to the norm of one row.
         coefficients: c_0, c_1, ..., the first above 0. Others are 0. An integer b stands for the first b coefficients
             of the square root of the matrix of ones below the diagonal: 1, 1/2, 3/8, ...
         steps: the number of steps, from 1 to 10**7.
@@ -53,7 +59,8 @@ def correlated_noise(
             A row that replaces another one takes part in the same steps.
         max_participations: at most so many steps have a row. None means as many as `min_separation` leaves.
         sampling_rate: the probability that a row of the group whose turn it is takes part, in (0, 1]. None, the
-            default, claims nothing about samples.
+            default, claims nothing about samples. You must ensure that a row's group does not depend on other rows.
+            Under add-or-remove-one take its key for that, not its index.
         adjacency: the neighbours, an `Adjacency` or its text; add-or-remove-one unless given.
 
     Returns:
@@ -73,11 +80,14 @@ def correlated_noise(
     >>> print(round(plain.epsilon(delta=1e-6), 2), round(sampled.epsilon(delta=1e-6), 2))
     2.17 0.39
     """
-    noise_multiplier = number("noise_multiplier", noise_multiplier, at_least=1e-150, rounding="down")
+    noise_multiplier = number("noise_multiplier", noise_multiplier, at_least=_LEAST_NOISE, rounding="down")
     steps = integer("steps", steps, at_least=1, at_most=_MOST_STEPS)
     column = _column(coefficients, steps)
     separation = integer("min_separation", min_separation, at_least=1)
     adjacency = parse_adjacency(adjacency)
+    # relative to the largest, as squares of tiny or huge numbers have no digits
+    unit = float(np.max(np.abs(column)))
+    scaled = column / unit
     terms = {
         "mechanism": "correlated-noise",
         "noise_multiplier": noise_multiplier,
@@ -90,20 +100,24 @@ def correlated_noise(
         if max_participations is not None:
             most = min(most, integer("max_participations", max_participations, at_least=1))
         moved = 2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0
-        noise = noise_multiplier / (moved * toeplitz_sensitivity(column, steps, separation, most))
+        noise = _relative(noise_multiplier, unit, moved * toeplitz_sensitivity(scaled, steps, separation, most))
         found = gaussian(noise_multiplier=noise, adjacency=adjacency)
-        return replace(found, terms={**terms, "max_participations": most})
+        # the sensitivity is attained, and was rounded up
+        lower = AttainedGaussian.of((1.0 - _BELOW) / noise)
+        return replace(found, terms={**terms, "max_participations": most}, lower_profile=lower)
     if max_participations is not None:
         raise ArgumentError("max_participations cannot be given with sampling_rate: coins decide how often a row is in")
     if column.size > separation:
         raise ArgumentError("coefficients must be at most min_separation many with sampling_rate, one for each group")
-    found = dp_sgd(
-        noise_multiplier=noise_multiplier / _norm(column),
-        sampling_rate=sampling_rate,
-        steps=-(-steps // separation),
-        adjacency=adjacency,
+    noise, blocks = _relative(noise_multiplier, unit, _norm(scaled)), -(-steps // separation)
+    found = dp_sgd(noise_multiplier=noise, sampling_rate=sampling_rate, steps=blocks, adjacency=adjacency)
+    # the steps may end before the last block does
+    whole = blocks if steps - (blocks - 1) * separation >= column.size else blocks - 1
+    attained = dp_sgd(
+        noise_multiplier=noise * (1.0 + _BELOW), sampling_rate=sampling_rate, steps=whole, adjacency=adjacency
     )
-    return replace(found, terms={**terms, "sampling_rate": found.terms["sampling_rate"]})
+    kept = {**terms, "sampling_rate": found.terms["sampling_rate"]}
+    return replace(found, terms=kept, lower_profile=attained.lower_profile)
 
 
 def toeplitz_sensitivity(column: Array, steps: int, separation: int, most: int) -> float:
@@ -112,19 +126,29 @@ def toeplitz_sensitivity(column: Array, steps: int, separation: int, most: int) 
     Raises `ArgumentError` if columns overlap and the coefficients are negative or grow.
     """
     if column.size <= separation:
-        return _norm(column) * math.sqrt(most) * ROUND_UP
+        last = _norm(column[: steps - (most - 1) * separation])
+        return math.hypot(_norm(column) * math.sqrt(most - 1), last) * ROUND_UP
     if np.any(column < 0.0) or np.any(np.diff(column) > 0.0):
         raise ArgumentError(
             "coefficients must not be negative or grow, if they are more than min_separation: no bound is known"
         )
     rows = -(-steps // separation)
-    padded = np.zeros(rows * separation)
+    chunks = -(-rows // most)
+    padded = np.zeros(chunks * most * separation)
     padded[: column.size] = column
-    blocks = padded.reshape(rows, separation)
-    sums = np.cumsum(blocks, axis=0)
-    if most < rows:
-        sums[most:] = [blocks[i - most + 1 : i + 1].sum(axis=0) for i in range(most, rows)]
+    # the last `most` blocks up to each: within its chunk, and the rest of the chunk before
+    blocks = padded.reshape(chunks, most, separation)
+    sums = np.cumsum(blocks, axis=1)
+    sums[1:, :-1] += np.cumsum(blocks[:-1, :0:-1], axis=1)[:, ::-1]
     return _norm(sums.ravel()[:steps])
+
+
+def _relative(noise_multiplier: float, unit: float, moved: float) -> float:
+    """The noise relative to what a row moves: `moved`, in this unit."""
+    noise = min(noise_multiplier / unit / moved, _MOST_NOISE)
+    if noise < _LEAST_NOISE:
+        raise ArgumentError("noise_multiplier must be at least 1e-150 times what a row of norm 1 moves C G by")
+    return noise
 
 
 def _norm(values: Array) -> float:
