@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpselect.learners.class_sums import ClassSums, log_ratios
+from dpselect.learners.class_sums import MEMBERSHIP_STEP, ClassSums, log_ratios, members_of
 from dpselect.learners.fixed_point import STEP, truncate
 from dpselect.privacy import gaussian
 from dpselect.randomness import keyed_source
@@ -18,19 +18,22 @@ RELEASE = ClassSums(noise_multiplier=1.0, row_norm=1.0, replace=False)
 REPLACED = ClassSums(noise_multiplier=1.0, row_norm=1.0, replace=True)
 
 
-def sums(row, label):
-    return RELEASE.exact(row[None, :], np.array([label]), 2) * (STEP * 2.0**-14)
+MEMBERS = [np.array(m) for m in ((1.0, 0.0), (0.0, 1.0), (0.5, 0.5), (0.25, 0.75), (0.5, 0.25))]
+
+
+def sums(row, member):
+    return RELEASE.exact(row[None, :], member[None, :]) * (STEP * MEMBERSHIP_STEP)
 
 
 def moves():
     """How far each row in the place of each other row moves the sums."""
-    singles = [sums(row, label) for row in GRID for label in (0, 1)]
+    singles = [sums(row, member) for row in GRID for member in MEMBERS]
     return [float(np.linalg.norm(one - other)) for one in singles for other in singles]
 
 
 def test_a_row_more_moves_the_sums_by_its_norm_at_most_and_the_noise_pays_for_it():
-    """Of all rows on a grid in the unit ball, of either class."""
-    found = max(float(np.linalg.norm(sums(row, label))) for row in GRID for label in (0, 1))
+    """Of all rows on a grid in the unit ball, of either class and in between."""
+    found = max(float(np.linalg.norm(sums(row, member))) for row in GRID for member in MEMBERS)
     assert found == 1.0
     assert found <= RELEASE.deviation < 1.0 + 1e-12
 
@@ -43,7 +46,8 @@ def test_a_row_in_the_place_of_another_moves_the_sums_by_root_2_and_no_smaller_n
 
 def test_rows_of_both_signs_would_need_more_noise():
     """Why `NaiveBayes` takes negative cells for zeros."""
-    assert np.linalg.norm(sums(np.array([1.0, 0.0]), 0) - sums(np.array([-1.0, 0.0]), 0)) > REPLACED.deviation
+    one, other = (sums(np.array([sign, 0.0]), MEMBERS[0]) for sign in (1.0, -1.0))
+    assert np.linalg.norm(one - other) > REPLACED.deviation
 
 
 @pytest.mark.parametrize("multiplier", [0.05, 1.0, 1e5])
@@ -57,8 +61,8 @@ def test_sums_are_exact_in_any_order_and_rows_of_no_class_count_nowhere():
     labels = np.random.default_rng(2).integers(-1, 3, 1000)
     expected = [[sum(int(x / STEP) for x in rows[labels == c, j]) << 14 for c in range(3)] for j in range(7)]
     order = np.random.default_rng(3).permutation(1000)
-    assert RELEASE.exact(rows, labels, 3).tolist() == expected
-    assert RELEASE.exact(rows[order], labels[order], 3).tolist() == expected
+    assert RELEASE.exact(rows, members_of(labels, 3)).tolist() == expected
+    assert RELEASE.exact(rows[order], members_of(labels[order], 3)).tolist() == expected
 
 
 def test_the_noise_has_the_deviation_that_is_stated():
@@ -72,7 +76,7 @@ def test_the_noise_has_the_deviation_that_is_stated():
 def test_the_loss_of_one_row_is_that_of_the_gaussian_mechanism_which_is_claimed():
     """Along the row, the sums of two tables are Gaussians at the distance of their deviation: no event tells more."""
     release, draws = ClassSums(noise_multiplier=1.0, row_norm=1.0, replace=True), 20_000
-    tables = [RELEASE.exact(np.array([row]), np.array([0]), 2) for row in ([1.0, 0.0], [0.0, 1.0])]
+    tables = [RELEASE.exact(np.array([row]), members_of(np.array([0]), 2)) for row in ([1.0, 0.0], [0.0, 1.0])]
     random, along = keyed_source("audit"), np.array([[1.0, 0.0], [-1.0, 0.0]]) / math.sqrt(2.0)
     found = [release.release(np.broadcast_to(sums, (draws, 2, 2)), random) for sums in tables]
     one, other = (np.sum(each * along, axis=(1, 2)) > math.sqrt(2.0) for each in found)

@@ -91,7 +91,7 @@ def test_a_negative_cell_counts_as_zero():
 def test_sparse_rows_and_rows_some_at_a_time_give_the_same_model(monkeypatch):
     X, y = texts(700, seed=1)
     whole = model().fit(X, y).weights_[0]
-    monkeypatch.setattr("dpselect.learners.naive_bayes._CELLS", 61 * 100)
+    monkeypatch.setattr("dpselect.learners.term_weights._CELLS", 61 * 100)
     for table in (X, sparse.csr_matrix(X), sparse.coo_matrix(X), X.tolist(), np.asfortranarray(X)):
         assert np.array_equal(model().fit(table, y).weights_[0], whole)
 

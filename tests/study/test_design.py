@@ -193,16 +193,18 @@ MIXED = {**TEXTS, "columns": {"title": {"kind": "text"}, "length": {"bounds": [0
         ({"data": TEXTS, "learner": {"name": "dp-sgd"}}, ("dp-sgd", "joint", 2048)),
         ({"data": TEXTS, "learner": {"steps": 5}}, ("dp-sgd", None, 2048)),
         ({"data": {**TEXTS, "columns": {"title": {"kind": "text", "n_features": 64}}}}, ("naive-bayes", None, 64)),
-        ({"data": MIXED, **MANY}, ("boosted-trees", None, 1024)),
-        ({"data": MIXED, "learner": {"name": "naive-bayes"}}, ("naive-bayes", "bins", 1024)),
-        ({"data": {**TEXTS, "bounds": [0, 1]}, **MANY}, ("boosted-trees", None, 2048)),
+        ({"data": MIXED, **MANY}, ("text-boosting", None, 2048)),
+        ({"data": MIXED}, ("text-boosting", None, 2048)),
+        ({"data": MIXED, "learner": {"name": "naive-bayes"}}, ("naive-bayes", "bins", 2048)),
+        ({"data": MIXED, "search": {"design": "portfolio"}}, ("dp-sgd", None, 2048)),
+        ({"data": {**TEXTS, "bounds": [0, 1]}, **MANY}, ("text-boosting", None, 2048)),
         (
             {"data": {**NUMBERS["data"], "bounds": None, "columns": TEXTS["columns"]}, **MANY},
-            ("boosted-trees", None, 1024),
+            ("text-boosting", None, 2048),
         ),
     ],
 )
-def test_classes_of_texts_alone_are_learnt_by_naive_bayes(tables, expected):
+def test_tables_with_text_are_learnt_by_the_learners_for_text(tables, expected):
     study = designed(parsed(**tables))
     learner = study.learner
     assert (learner.name, learner.parameters.get("map"), study.data.columns["title"].n_features) == expected

@@ -1,20 +1,19 @@
 """Noisy sums of the rows of each class: all that naive Bayes needs of a table, released once by the Gaussian mechanism.
 
-Claim. Let every row have a vector z without negative entries, of norm at most R, and one class. For each class the sum
-of its rows' vectors is released. Independent Gaussian noise of standard deviation D sigma is added to each number. That
-is a Gaussian mechanism of noise multiplier sigma. If rows are added or removed, D = R is enough. If rows are replaced,
-D = sqrt(2) R is enough.
+Claim. Let every row have a vector z of norm at most R and a vector m of norm at most 1, both without negative entries.
+m says to which classes the row belongs. The sum of all z m' is released, with independent Gaussian noise of standard
+deviation D sigma on each number. That is a Gaussian mechanism of noise multiplier sigma. If rows are added or removed,
+D = R is enough. If rows are replaced, D = sqrt(2) R is enough.
 
-Proof. Write all sums as one vector. A row adds z at the places of its class and 0 elsewhere, a vector of norm |z| <= R.
-A row with (z, c) in the place of one with (z', c') moves the vector by the difference of two such vectors. If c and c'
-differ, their places do too, and the squared norm is |z|^2 + |z'|^2. Otherwise it is |z|^2 + |z'|^2 - 2 <z, z'>, and no
-entry is negative, so that <z, z'> >= 0. Both are at most 2 R^2. QED
+Proof. Write z m' as one vector v, of norm |z| |m| <= R. A row more moves the sum by v. A row in the place of another
+moves it by v - v', and |v - v'|^2 = |v|^2 + |v'|^2 - 2 <v, v'>. No entry is negative, so <v, v'> >= 0 and that is at
+most 2 R^2. QED
 
-A row of class 0 replaced by an orthogonal row attains sqrt(2) R, so that no smaller D will do. With entries of both
-signs, D = 2 R would be needed.
+Two rows of different classes attain sqrt(2) R, so that no smaller D will do. With entries of both signs, D = 2 R would
+be needed.
 
-Rounding. Entries are multiples of `STEP`, so that sums are exact. The noise is a rounded Gaussian on a finer grid. D is
-rounded upwards.
+Rounding. Entries of z are multiples of `STEP` and those of m of `MEMBERSHIP_STEP`, so that sums are exact. The noise is
+a rounded Gaussian on the grid of their products. D is rounded upwards.
 
 Source: docs/theory/sufficient-statistics.md, Theorem 2.
 """
@@ -33,10 +32,12 @@ from dpselect.mechanisms.grid import gaussian_steps
 from dpselect.numerics.search import Array
 from dpselect.randomness import RandomSource
 
-__all__ = ["ClassSums", "log_ratios"]
+__all__ = ["MEMBERSHIP_STEP", "ClassSums", "log_ratios", "members_of"]
+
+MEMBERSHIP_STEP: Final = 2.0**-14
 
 _UP: Final = 1.0 + 2.0**-48
-_GRID: Final = STEP * 2.0**-14
+_GRID: Final = STEP * MEMBERSHIP_STEP
 """The grid of the noise, which must be many steps wide."""
 _SPREAD: Final = 0.5
 """By how much, in parts of itself, the sum of a term in one class is expected to differ from its sum in all."""
@@ -63,18 +64,26 @@ class ClassSums:
         """D sigma, the standard deviation of the noise on each number. Rounded up."""
         return self.row_norm * (math.sqrt(2.0) if self.replace else 1.0) * self.noise_multiplier * _UP
 
-    def exact(self, rows: Array, classes: NDArray[np.integer[Any]], count: int) -> NDArray[np.int64]:
-        """The sums without noise in units of `_GRID`, shape (columns, count). Private.
+    def exact(self, rows: Array, members: Array) -> NDArray[np.int64]:
+        """The sums without noise in units of `_GRID`, shape (columns, classes). Private.
 
-        `rows`, shape (rows, columns), are multiples of `STEP` of norm at most R without negative entries: you must
-        ensure this. `classes` are from 0 to `count` - 1, or -1 for a row that counts nowhere.
+        `rows` (z), shape (rows, columns), are multiples of `STEP`, and `members` (m) of `MEMBERSHIP_STEP`, shape
+        (rows, classes). Their norms are at most R and 1, and no entry is negative: you must ensure this.
         """
-        members = (classes[:, None] == np.arange(count)).astype(np.float64)
         return ((rows.T @ members) / _GRID).astype(np.int64)
 
     def release(self, sums: NDArray[np.int64], random: RandomSource) -> Array:
         """The sums with noise, shape of `sums`."""
         return np.asarray((sums + gaussian_steps(self.deviation / _GRID, sums.shape, random)) * _GRID)
+
+
+def members_of(classes: NDArray[np.integer[Any]], count: int) -> Array:
+    """The rows of `members` for classes from 0 to `count` - 1, or -1 for a row that counts nowhere.
+
+    >>> members_of(np.array([1, -1]), 2).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
+    """
+    return (classes[:, None] == np.arange(count)).astype(np.float64)
 
 
 def log_ratios(sums: Array, deviation: float, entries: float) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -12,17 +11,15 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
 from dpselect.learners.balanced_weights import is_balanced
-from dpselect.learners.class_sums import ClassSums, log_ratios
-from dpselect.learners.containers import is_sparse
+from dpselect.learners.class_sums import members_of
 from dpselect.learners.learner import Classifier, OneGaussian
 from dpselect.learners.rows import (
     class_numbers,
-    doubles,
     labels_of,
     public_classes,
     public_weights,
-    unit_rows,
 )
+from dpselect.learners.term_weights import CONSTANT, TermWeights, table_of
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency
 from dpselect.privacy.adjacency import parse_adjacency
@@ -31,10 +28,6 @@ from dpselect.randomness import resolve
 __all__ = ["NaiveBayes"]
 
 _MOST_CLASSES: Final = 128
-_CELLS: Final = 2**22
-"""So many are scaled at a time."""
-_CONSTANT: Final = 0.25
-"""Appended to each row; its sums are the numbers of rows by class."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -84,41 +77,22 @@ class NaiveBayes(OneGaussian, Classifier):
         """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
         guarantee, random = self.guarantee(), resolve(self.random)
         norm = number("row_norm", self.row_norm, above=0.0)
-        release = ClassSums(
+        learner = TermWeights(
             noise_multiplier=float(self.noise_multiplier),
-            row_norm=math.sqrt(1.0 + _CONSTANT * _CONSTANT) * (1.0 + 2.0**-50),
+            row_norm=norm,
             replace=parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE,
         )
-        count, features = self._prepare(X)
+        count, _ = self._prepare(X)
         labels = labels_of(y, count)
         classes = public_classes(self.classes, labels)
         if len(classes) > _MOST_CLASSES:
             raise ArgumentError(f"classes must be at most {_MOST_CLASSES}, got {len(classes)}")
         balanced = is_balanced(self.class_weights)
         weights = public_weights(None if balanced else self.class_weights, classes)
-        numbers, self._intercept = class_numbers(labels, classes), _CONSTANT
-        table: Any = X.tocsr() if is_sparse(X) else X if type(X) is np.ndarray else doubles(X)
-        sums = np.zeros((features + 1, len(classes)), dtype=np.int64)
-        step = max(1, _CELLS // (features + 1))
-        for start in range(0, count, step):
-            part = slice(start, start + step)
-            rows = unit_rows(table[part], norm, intercept=_CONSTANT)
-            sums += release.exact(np.maximum(rows, 0.0, out=rows), numbers[part], len(classes))
-        found = release.release(sums, random)
-        self.weights_ = (_weights(found, release.deviation, None if balanced else weights),)
+        members, self._intercept = members_of(class_numbers(labels, classes), len(classes)), CONSTANT
+        self.weights_ = (learner.learn(table_of(X), members, None if balanced else weights, random),)
         self.classes_, self.guarantee_ = classes, guarantee
         return self
 
     def _unit_rows(self, X: Any) -> Array:
         return np.asarray(np.maximum(super()._unit_rows(X), 0.0))
-
-
-def _weights(sums: Array, deviation: float, class_weights: Array | None) -> Array:
-    """The weights of noisy sums, whose last row belongs to the constant. None: all classes count alike."""
-    terms, constants = sums[:-1], sums[-1]
-    numbers = np.maximum(constants, deviation) / _CONSTANT
-    entries = min(max(terms.sum() / numbers.sum(), 1.0), math.sqrt(len(terms)))
-    of_classes = np.zeros(len(numbers))
-    if class_weights is not None:
-        of_classes = np.log(class_weights * numbers / numbers.sum())
-    return np.vstack([entries * log_ratios(terms, deviation, entries), of_classes / _CONSTANT])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpselect.study.columns.cells import CellKeys
-from dpselect.study.columns.column import TEXT, Column, differ
+from dpselect.study.columns.column import Column, differ
 from dpselect.study.target import Target
 from dpselect.tables import Written
 from dpselect.tables.kinds.declared import Scalar
@@ -22,7 +22,6 @@ KEYS_ALONE: Final = {"clashes": False}
 """As the context of a validation: what goes together is not looked at."""
 CLASHES: Final = "clashes"
 """The type of an error of several keys of one table; its context lists them, `of`."""
-_FEATURES_OF_TEXTS: Final = 2048
 Clashes = Iterator[tuple[str, str]]
 
 
@@ -99,18 +98,6 @@ class Data(StudyTable):
     like: str | None = None
     """A public sample of the table, of the kinds that `source` may be. It is read before anything is charged, and
     refused if one of its columns cannot be read as declared."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _texts_alone(cls, declared: Any) -> Any:
-        """More features for `naive-bayes`, the default there, whose time and noise they hardly change."""
-        columns = declared.get("columns") if isinstance(declared, Mapping) else None
-        if not isinstance(columns, Mapping) or not columns or declared.get("task", "classification") == "regression":
-            return declared
-        if not all(isinstance(facts, Mapping) and facts.get("kind") == TEXT for facts in columns.values()):
-            return declared
-        wide = {name: {"n_features": _FEATURES_OF_TEXTS, **facts} for name, facts in columns.items()}
-        return {**declared, "columns": wide}
 
     @property
     def form(self) -> Written:

@@ -24,7 +24,7 @@ __all__ = ["Column", "Scalar", "differ"]
 INDICATOR: Final = "indicator"
 TEXT: Final = "text"
 """The kind of a column that has neither bounds nor categories."""
-_HASHING: Final = {"n_features": 1024, "analyzer": "word", "ngram_range": (1, 1)}
+_HASHING: Final = {"n_features": 2048, "analyzer": "word", "ngram_range": (1, 1)}
 """Of a text; a release names them, so that its model stays what it is when these change."""
 PRIVATE: Final = "private"
 OF_A_MODEL: Final = {"model": True}
@@ -64,8 +64,7 @@ class Column(CellKeys):
     other: bool = False
     """A further indicator column for anything that is none of the categories."""
     n_features: Annotated[int, Field(ge=2, le=MOST_FEATURES)] | None = None
-    """Of text: how many features its terms are hashed to. The default is 1024, or 2048 if a class is predicted from
-    texts alone."""
+    """Of text: how many features its terms are hashed to, 2048 by default."""
     analyzer: Analyzer | None = None
     """Of text, its terms: "word" (default), or runs of letters, "char_wb" within words or "char" across them."""
     ngram_range: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(le=10)]] | None = None

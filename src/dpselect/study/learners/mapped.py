@@ -15,7 +15,7 @@ from dpselect.preprocessing.maps.row_map import MapOfRows
 from dpselect.privacy import Guarantee
 from dpselect.study.columns.column import Column
 
-__all__ = ["MappedLearner", "indicators_of", "map_for", "map_parameters"]
+__all__ = ["MappedLearner", "indicators_of", "map_for", "map_parameters", "texts_of"]
 
 # follow from the columns that the study declares
 _FROM_COLUMNS: Final = frozenset({"bounds", "indicators"})
@@ -108,11 +108,26 @@ def map_for(name: str, columns: Mapping[str, Column], settings: Mapping[str, Any
     return made, Units(np.array(zeros), np.array(sizes))
 
 
-def indicators_of(columns: Mapping[str, Column]) -> list[list[int]]:
-    """The places of the encoded columns that are indicators, a list for each column that has some."""
+def indicators_of(columns: Mapping[str, Column], *, of_texts: bool = True) -> list[list[int]]:
+    """The places of the encoded columns that are indicators, a list for each column that has some.
+
+    `of_texts`: hashed words are taken for indicators too.
+    """
     found, end = [], 0
     for column in columns.values():
         start, end = end + (column.half_width is not None), end + column.width
+        if not of_texts:
+            start += column.n_features or 0
         if start < end:
             found.append(list(range(start, end)))
+    return found
+
+
+def texts_of(columns: Mapping[str, Column]) -> list[list[int]]:
+    """The places of the encoded columns that are hashed words, a list for each column of text."""
+    found, end = [], 0
+    for column in columns.values():
+        start, end = end, end + column.width
+        if column.n_features is not None:
+            found.append(list(range(start, start + column.n_features)))
     return found
