@@ -193,14 +193,14 @@ MIXED = {**TEXTS, "columns": {"title": {"kind": "text"}, "length": {"bounds": [0
         ({"data": TEXTS, "learner": {"name": "dp-sgd"}}, ("dp-sgd", "joint", 2048)),
         ({"data": TEXTS, "learner": {"steps": 5}}, ("dp-sgd", None, 2048)),
         ({"data": {**TEXTS, "columns": {"title": {"kind": "text", "n_features": 64}}}}, ("naive-bayes", None, 64)),
-        ({"data": MIXED, **MANY}, ("text-boosting", None, 2048)),
-        ({"data": MIXED}, ("text-boosting", None, 2048)),
+        ({"data": MIXED, **MANY}, ("boosted-trees", None, 2048)),
+        ({"data": MIXED}, ("boosted-trees", None, 2048)),
         ({"data": MIXED, "learner": {"name": "naive-bayes"}}, ("naive-bayes", "bins", 2048)),
         ({"data": MIXED, "search": {"design": "portfolio"}}, ("dp-sgd", None, 2048)),
-        ({"data": {**TEXTS, "bounds": [0, 1]}, **MANY}, ("text-boosting", None, 2048)),
+        ({"data": {**TEXTS, "bounds": [0, 1]}, **MANY}, ("boosted-trees", None, 2048)),
         (
             {"data": {**NUMBERS["data"], "bounds": None, "columns": TEXTS["columns"]}, **MANY},
-            ("text-boosting", None, 2048),
+            ("boosted-trees", None, 2048),
         ),
     ],
 )

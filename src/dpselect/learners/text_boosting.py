@@ -51,6 +51,9 @@ class _TextBoosting(OneGaussian):
     text_share: float = 0.5
     n_estimators: int | None = None
     max_depth: int | None = None
+    learning_rate: float = 0.8
+    linear_share: float | None = None
+    max_bins: int = 255
     nominal_rows: float | None = None
     row_norm = 1.0
 
@@ -119,7 +122,7 @@ class _TextBoosting(OneGaussian):
         """The parameters of the trees that follow from those of this learner."""
         position = {place: new for new, place in enumerate(others)}
         groups = [[position.get(place, len(others) + place) for place in group] for group in self.indicators]
-        names = ("n_estimators", "max_depth", "nominal_rows", "adjacency")
+        names = ("n_estimators", "max_depth", "learning_rate", "linear_share", "max_bins", "nominal_rows", "adjacency")
         return {
             **{name: getattr(self, name) for name in names},
             "indicators": groups,
@@ -165,8 +168,7 @@ class TextBoostingClassification(_TextBoosting, Classifier):
         indicators: the places of the columns that are indicators of categories, a list for each categorical column.
             All other columns are numbers in [-1, 1].
         text_share: the part of mu squared that pays for the weights of words, from 0.1 to 0.9.
-        n_estimators: the number of trees. None: 100, 150 or 200, by the number of rows and the noise.
-        max_depth: the number of questions of a tree, 1 to 8. None: 4, 5 or 6.
+        n_estimators, max_depth, learning_rate, linear_share, max_bins: those of the trees.
         classes: the class labels, public, up to 128. None takes them from y, with a `DataDependentClassesWarning`.
         class_weights: as `PrivateBoostingClassifier` takes them.
         nominal_rows: a public guess of the number of rows. None takes the number itself, with a
@@ -231,8 +233,7 @@ class TextBoostingRegression(_TextBoosting, Regressor):
         indicators: the places of the columns that are indicators of categories, a list for each categorical column.
             All other columns are numbers in [-1, 1].
         text_share: the part of mu squared that pays for the weights of words, from 0.1 to 0.9.
-        n_estimators: the number of trees. None: 100, 150 or 200, by the number of rows and the noise.
-        max_depth: the number of questions of a tree, 1 to 8. None: 4, 5 or 6.
+        n_estimators, max_depth, learning_rate, linear_share, max_bins: those of the trees.
         nominal_rows: a public guess of the number of rows. None takes the number itself, with a
             `PublicRowCountWarning`.
         adjacency: "add_or_remove_one" or "replace_one".

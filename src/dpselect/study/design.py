@@ -39,7 +39,7 @@ _ALIKE: Final = frozenset({"direction", "cos4", "joint"})
 """Maps for smooth functions of the columns: a choice among them alone decides little."""
 _ALONE: Final = frozenset({"class_weights"})
 """Keys of the learner's table that go with the default of all others."""
-_WITH_WEIGHTS: Final = frozenset({"boosted-trees", "dp-sgd", "naive-bayes", "ridge", "text-boosting"})
+_WITH_WEIGHTS: Final = frozenset({"boosted-trees", "dp-sgd", "naive-bayes", "ridge"})
 """Learners that take class weights."""
 _IMAGES: Final = frozenset({"image_shape", "cell", "orientations"})
 """Keys that say that rows are images, and how their gradients are counted."""
@@ -159,7 +159,7 @@ def _planned(study: Study) -> tuple[str, Study]:
 def _with_learner(study: Study) -> Study:
     """The study with the learner that the rule chooses, if it names none, and no key of another one.
 
-    For one run on columns with free text that is `text-boosting`, or `naive-bayes` for classes of texts alone. Without
+    For one run on columns with free text that is `boosted-trees`, or `naive-bayes` for classes of texts alone. Without
     text and with enough signals it is `boosted-trees` for one run, which needs no map. With fewer it is `least-squares`
     for a label that is a number, and `dp-sgd` for classes, or for few signals at all.
     """
@@ -168,7 +168,7 @@ def _with_learner(study: Study) -> Study:
         return study
     added = study.privacy.adjacency is Adjacency.ADD_OR_REMOVE_ONE
     if keys <= _ALONE and _is_one_run(study) and _has_text(study):
-        name = "naive-bayes" if task == "classification" and _all_text(study) else "text-boosting"
+        name = "naive-bayes" if task == "classification" and _all_text(study) else "boosted-trees"
     elif added and size is not None and size >= _SIGNALS_OF_TREES[task] and keys <= _ALONE and _is_one_run(study):
         name = "boosted-trees"
     elif task == "regression" and keys <= _OF_LEAST_SQUARES and not (size or math.inf) < _SIGNALS_OF_LEAST_SQUARES:

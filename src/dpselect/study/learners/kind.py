@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dpselect.errors import StudyError
@@ -25,7 +25,8 @@ class StudyLearner:
     parameters of the guarantee: all runs share them, and none is searched. `carry` adapts settings that won a search to
     another noise. It takes the settings, and an estimator's parameters before and after. `noises` are multipliers under
     which its models have their largest size, for learners whose size follows from the noise. `code`: its parameter
-    `module` names code of the user's own, which makes the model.
+    `module` names code of the user's own, which makes the model. `of_texts` are estimators by task that take the places
+    of hashed words as `texts`, for tables with text.
     """
 
     estimator: type[Any] | None
@@ -36,6 +37,7 @@ class StudyLearner:
     carry: Carry | None = None
     noises: tuple[float, ...] = (1.0,)
     code: bool = False
+    of_texts: Mapping[str, type[Any]] = field(default_factory=dict)
 
     def for_task(self, task: str) -> type[Any]:
         """The estimator of a classification or a regression. Raises `StudyError` if there is none."""

@@ -17,7 +17,7 @@ from dpselect.learners.sufficient_statistics import RowSums
 from dpselect.preprocessing import MAPS
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.study.columns.column import TEXT, Column
+from dpselect.study.columns.column import Column
 from dpselect.study.cures import instead
 from dpselect.study.learners.kind import LEARNERS, StudyLearner
 from dpselect.study.learners.mapped import MappedLearner, indicators_of, map_for, map_parameters, texts_of
@@ -31,12 +31,12 @@ __all__ = ["BALANCING", "Recipe", "Training", "learner_keys", "recipe_of", "trai
 Training = tuple[Any, Any]
 """Features and labels; or the sums over both that a learner takes in their place (`RowSums`), and None."""
 
-BALANCING: Final = frozenset({"boosted-trees", "dp-sgd", "naive-bayes", "text-boosting"})
+BALANCING: Final = frozenset({"boosted-trees", "dp-sgd", "naive-bayes"})
 """Learners that know the numbers of rows by class, or can pay for them."""
 # set by the study itself, not by the learner's table
 _RESERVED: Final = frozenset(
     {"classes", "label_bounds", "nominal_rows", "adjacency", "random", "early_stopping", "bounds", "indicators"}
-    | {"monotonic_cst", "texts", "checkpoints"}
+    | {"monotonic_cst", "checkpoints"}
 )
 
 
@@ -81,11 +81,11 @@ class Recipe:
         make = kind.for_task(self.target.task)
         public: dict[str, Any] = {"adjacency": self.adjacency.value, "nominal_rows": self.nominal_rows}
         public["checkpoints"] = self.checkpoints
-        known = make().get_params()
         if "map" not in asked:
-            public["indicators"] = indicators_of(self.columns, of_texts="texts" not in known)
-            public["texts"] = texts_of(self.columns) or [[0]]
-        settings |= {name: value for name, value in public.items() if name in known}
+            public["texts"] = texts_of(self.columns)
+            make = kind.of_texts.get(self.target.task, make) if public["texts"] else make
+            public["indicators"] = indicators_of(self.columns, of_texts="texts" not in make().get_params())
+        settings |= {name: value for name, value in public.items() if name in make().get_params()}
         label: dict[str, Any] = {"label_bounds": self.target.bounds}
         if self.target.bounds is None:
             label = {"classes": list(range(len(self.target.classes)))}
@@ -246,10 +246,6 @@ def _wrong_keys(study: Study, kind: StudyLearner) -> Iterator[tuple[str, str, st
             if table == "learner" or study.space["map"].get("law") in LAW_NAMES:  # `space_of` names another law
                 yield table, "map", f"no such map; one of {', '.join(MAPS)}"
     in_learner, in_space = known | (map_parameters(*maps) if "map" in known else set()), known - kind.priced
-    if "texts" in kind.for_task(study.data.task)().get_params() and not any(
-        column.kind == TEXT for column in study.data.columns.values()
-    ):
-        yield "learner", "name", 'learns from text: declare a column with kind = "text", or take "boosted-trees"'
     if kind.code and "module" not in {*shared, *study.space}:
         yield "learner", "module", 'needed: the function that makes the network, such as "my_models:build"'
     for table, names, here in (("learner", shared, in_learner), ("space", study.space, in_space)):
