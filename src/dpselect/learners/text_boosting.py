@@ -5,7 +5,7 @@ together are a Gaussian mechanism of noise multiplier sigma.
 
 Proof. The weights are a Gaussian mechanism of noise multiplier sigma/sqrt(s). Given them, the scores of a row are a
 function of that row, so that neighbouring tables stay neighbours. The trees on the scores and the other columns are a
-Gaussian mechanism of noise multiplier sigma/sqrt(1 - s), whatever the weights are. Gaussian mechanisms that are chosen
+Gaussian mechanism of noise multiplier sigma/sqrt(1 - s), for any weights. Gaussian mechanisms that are chosen
 by earlier outputs compose to one, as in `tree_sums`: s/sigma^2 + (1 - s)/sigma^2 = 1/sigma^2. QED
 """
 
