@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 Columns = dict[str, Any]
-Function = Callable[[Any], Any]
+Function = Callable[..., Any]
 """A function of a cell, for an engine that lacks it."""
 
 
@@ -104,7 +104,7 @@ class Table:
 
 @dataclass(frozen=True, repr=False)
 class TableSession:
-    """A transaction. All its statements see the same rows.
+    """A transaction. All its statements see the same stored rows.
 
     Attributes:
         ask: runs a statement with :p0, :p1, ... bound to the parameters, and returns its rows. Raises `ContentError`
@@ -125,12 +125,15 @@ class TableEngine:
         rows: the table's name in statements.
         types: the engine's own name of each column's type.
         session: opens a transaction. It takes functions of a cell by name, for SQLite, which lacks some.
+        stored: whether the rows are stored, so that they are the same for each statement of a session. Those of a view
+            with random() are not.
     """
 
     name: str
     rows: str
     types: Mapping[str, str]
     session: Callable[[Mapping[str, Function]], AbstractContextManager[TableSession]]
+    stored: bool
 
 
 def _release_unused() -> None:

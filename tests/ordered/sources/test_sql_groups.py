@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
@@ -168,3 +168,23 @@ def test_the_command_takes_groups_of_a_table(tmp_path, pay):
         status, said, left = pay(url, *flags)
     assert (status, left) == (0, 2.0), said
     assert "code" in said
+
+
+def test_no_number_of_another_row_makes_a_text_a_name(tmp_path):
+    """A view of two tables gives its cells an affinity, for which 1.00000000000000001 is 1."""
+
+    def total(numbers):
+        url = f"sqlite:///{tmp_path / 'view.db'}"
+        with closing(sqlite3.connect(tmp_path / "view.db")) as base, base:
+            for statement in ("VIEW v", "TABLE a", "TABLE b"):
+                base.execute(f"DROP {statement.replace(' ', ' IF EXISTS ')}")
+            base.execute("CREATE TABLE a (x REAL, code INTEGER)")
+            base.execute("CREATE TABLE b (x REAL, code TEXT)")
+            base.executemany("INSERT INTO a VALUES (1.0, ?)", numbers)
+            base.executemany("INSERT INTO b VALUES (1.0, ?)", [("1.00000000000000001",)] * 5)
+            base.execute("CREATE VIEW v AS SELECT * FROM a UNION ALL SELECT * FROM b")
+        with open_column(url, "x", table="v", by="code") as column:
+            (part,) = columns_by_group(Column(column, lower=0, upper=9), None, parse_names([1]))
+            return part.ranked().total
+
+    assert [total([]), total([(1,)])] == [0, 1]

@@ -59,12 +59,15 @@ def database(engine, folder, rows, types=None):
         yield f"duckdb:///{folder / 'd.duckdb'}"
     else:
         psycopg = pytest.importorskip("psycopg")
-        with psycopg.connect(POSTGRES, autocommit=True) as base:
-            base.execute("DROP TABLE IF EXISTS people")
+        schema = f"process_{os.getpid()}"  # several processes test with one server
+        url = f"{POSTGRES}{'&' if '?' in POSTGRES else '?'}options=-csearch_path%3D{schema}"
+        with psycopg.connect(url, autocommit=True) as base:
+            base.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+            base.execute(f"CREATE SCHEMA {schema}")
             base.execute(create)
             base.cursor().executemany(f"INSERT INTO people VALUES ({marks.replace('?', '%s')})", rows)
-            yield POSTGRES
-            base.execute("DROP TABLE people")
+            yield url
+            base.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
 COLUMNS = {

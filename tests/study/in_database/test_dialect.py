@@ -27,7 +27,7 @@ def statement(engine, source):
 def in_sqlite():
     base = sqlite3.connect(":memory:")
     for name, function in DIALECTS["sqlite"].functions(SPLIT).items():
-        base.create_function(name, 1, function)
+        base.create_function(name, -1, function)
     base.execute('CREATE TABLE t ("at" INTEGER, "k" TEXT)')
     base.executemany("INSERT INTO t VALUES (?, ?)", enumerate(KEYS))
     asked, parameters = statement("sqlite", "t")

@@ -7,7 +7,9 @@ import pytest
 
 from dpselect.study import check_study, parse_study
 from dpselect.study.in_database.reasons import reason_to_read, rows_note
-from tests.study.in_database.cases import COLUMNS, NUMBERS, document, priced
+from tests.study.in_database.cases import COLUMNS, ENGINES, NUMBERS, database, document, priced
+
+DRIVERS = {"duckdb": "duckdb", "postgresql": "psycopg"}
 
 
 @pytest.fixture
@@ -65,3 +67,23 @@ def test_rows_stay_and_the_check_says_so(url, tmp_path):
     read = rows_note(priced(document(url, learner={"map": "bins"}), tmp_path))
     assert read == "dpselect reads all rows: learner.map is set"
     assert rows_note(priced(document(url, learner={"name": "dp-sgd"}), tmp_path)) is None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_that_may_differ_from_one_statement_to_the_next_are_read(engine, tmp_path):
+    """A row of a view with random() could be in several parts, and move the sums of each statement by its norm."""
+    with database(engine, tmp_path, []) as url:
+        module = sqlite3 if engine == "sqlite" else pytest.importorskip(DRIVERS[engine])
+        with closing(module.connect(url if engine == "postgresql" else url.partition(":///")[2])) as base:
+            base.execute("CREATE VIEW odd AS SELECT * FROM people")
+            base.commit()
+            wanted = document(url)
+            wanted["data"]["table"] = "odd"
+        assert reason_to_read(priced(document(url), tmp_path)) is None
+        assert "data.table is a view" in reason_to_read(priced(wanted, tmp_path))
+
+
+def test_computed_columns_of_duckdb_may_differ_too(tmp_path):
+    columns = ("BIGINT", "DOUBLE", "DOUBLE GENERATED ALWAYS AS (random())", "VARCHAR", "DOUBLE", "VARCHAR")
+    with database("duckdb", tmp_path, [], columns) as url:
+        assert "computed columns" in reason_to_read(priced(document(url), tmp_path))

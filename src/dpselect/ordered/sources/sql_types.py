@@ -76,7 +76,9 @@ def _sqlite() -> dict[str, SqlType]:
     infinite = {f"{sign}{name}": f"{sign}9e999" for sign in ("", "+", "-") for name in ("inf", "infinity")}
     infinities = "".join(f"WHEN '{name}' THEN {value} " for name, value in infinite.items())
     number = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) " + word % infinities
-    text = "{0} COLLATE BINARY"
+    # the sign takes the column's affinity away: a view of two tables may hold a text that equals a number for it, and a
+    # text would then name a category only if another row holds that number
+    text = "+{0} COLLATE BINARY"
     # a cell 'now' would be another time in each statement; integers could be seconds, milliseconds or 20240131
     # SQLite takes the 30th of February for the 1st of March, and a time alone for one in the year 2000
     timestamp = (

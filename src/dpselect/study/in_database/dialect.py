@@ -31,9 +31,9 @@ class Split:
     fraction: float
     salt: str
 
-    def held_out(self, cell: Any) -> int:
-        """1 for a row with this key that is held out, else 0. Bytes are read as UTF-8."""
-        cell = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
+    def held_out(self, cell: Any, encoding: str | None = None) -> int:
+        """1 for a row with this key that is held out, else 0. A text comes as bytes in its encoding."""
+        cell = cell if encoding is None else cell.decode(encoding, "replace")
         adjacency = Adjacency.ADD_OR_REMOVE_ONE
         mask = validation_mask(key_digests([cell]), fraction=self.fraction, adjacency=adjacency, salt=self.salt)
         return int(mask[0])
@@ -61,9 +61,9 @@ class Dialect:
             found = [part[0] if len(part) == 1 else f"{self.largest}({', '.join(part)})" for part in parts]
         return found[0]
 
-    def functions(self, split: Split | None) -> dict[str, Callable[[Any], Any]]:
-        """The functions of a cell that SQLite lacks."""
-        found: dict[str, Callable[[Any], Any]] = {"dpselect_root": math.sqrt}
+    def functions(self, split: Split | None) -> dict[str, Callable[..., Any]]:
+        """The functions that SQLite lacks."""
+        found: dict[str, Callable[..., Any]] = {"dpselect_root": math.sqrt}
         return found if split is None else {**found, "dpselect_held_out": split.held_out}
 
 
@@ -74,8 +74,10 @@ def _pads(split: Split) -> tuple[bytes, bytes]:
 
 
 def _sqlite(column: str, split: Split, bound: Bound) -> str:  # noqa: ARG001
-    # the driver fails for text that is not UTF-8
-    return f"dpselect_held_out(CASE typeof({column}) WHEN 'text' THEN CAST({column} AS BLOB) ELSE {column} END) = 1"
+    # Python fails for a text that is not valid, before its function is called, so text goes as bytes
+    text = f"typeof({column}) = 'text'"
+    cell = f"CASE WHEN {text} THEN CAST({column} AS BLOB) ELSE {column} END"
+    return f"dpselect_held_out({cell}, CASE WHEN {text} THEN (SELECT encoding FROM pragma_encoding) END) = 1"
 
 
 def _duckdb(column: str, split: Split, bound: Bound) -> str:

@@ -44,6 +44,8 @@ def _reasons(priced: Priced) -> Iterator[str]:
         return
     if settled.recipe.kind != "ridge" or settled.candidates:
         yield 'learner.name is not "ridge"'
+    if not engine.stored:
+        yield "data.table is a view or has computed columns, so its rows may differ from one statement to the next"
     for name in ("map", "class_weights"):
         if name in names:
             yield f"learner.{name} is set"

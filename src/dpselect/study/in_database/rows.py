@@ -46,16 +46,18 @@ Sums = dict[tuple[int, int], list[int]]
 class SummedRows:
     """The rows of a study: sums over the rows that train, and those that validate, None if none do.
 
-    `held_out_sums` are the sums over the rows that validate. `cells` are those of `Rows`.
+    `held_out_sums` are the sums over the rows that validate. `size` is the number of all rows, those
+    whose label is none of the classes included. `cells` are those of `Rows`.
     """
 
     sums: RowSums
     held_out_sums: RowSums
     held_out: Rows | None
+    size: int
     cells: NDArray[np.int64] | None
 
     def __len__(self) -> int:
-        return self.sums.count + self.held_out_sums.count
+        return self.size
 
     @property
     def all(self) -> Training:
@@ -119,7 +121,7 @@ class _Adding:
         if data.target.bounds is not None and cells[-1][MISSING:].any():
             data.target.refuse_lost(data.label)
         train, held_out = self._sums()
-        return SummedRows(train, held_out, self._held_out(), cells if counted else None)
+        return SummedRows(train, held_out, self._held_out(), count, cells if counted else None)
 
     @cached_property
     def _distinct(self) -> dict[str, tuple[list[Any], list[Any], NDArray[np.int64]]]:

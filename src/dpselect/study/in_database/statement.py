@@ -118,15 +118,16 @@ class RowStatement:
 
     def _clipped(self, name: str, each: NumberField) -> str:
         low, high = map(self.bound, each.bounds)
+        fill, least, most = (self.bound(_no_tiny(end)) for end in (each.fill, *each.bounds))
         return (
-            f"CASE WHEN {name} IS NULL THEN {self.bound(each.fill)} WHEN {name} < {low} THEN {low} "
-            f"WHEN {name} > {high} THEN {high} WHEN abs({name}) < {self.bound(_TINY)} THEN {self.bound(0.0)} "
+            f"CASE WHEN {name} IS NULL THEN {fill} WHEN {name} < {low} THEN {least} "
+            f"WHEN {name} > {high} THEN {most} WHEN abs({name}) < {self.bound(_TINY)} THEN {self.bound(0.0)} "
             f"ELSE {name} END"
         )
 
     def _share(self, name: str, bounds: tuple[float, float]) -> str:
         """The position between the bounds, from 0 to 1, as `scale._share` has it."""
-        low, high = bounds
+        low, high = map(_no_tiny, bounds)
         share = f"(({name} / {self.bound(2.0)} - {self.bound(low / 2)}) / {self.bound(high / 2 - low / 2)})"
         return self._between(share, 0.0, 1.0)
 
@@ -177,6 +178,10 @@ class RowStatement:
     def _whole(self, number: str) -> str:
         """The integer part as a float64."""
         return f"CAST({self._dialect.integer.format(f'({number})')} AS DOUBLE PRECISION)"
+
+
+def _no_tiny(number: float) -> float:
+    return 0.0 if abs(number) < _TINY else number
 
 
 def _squares(columns: int, name: str) -> str:

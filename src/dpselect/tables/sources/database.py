@@ -34,6 +34,16 @@ _TYPES: Final = {
         "WHERE attrelid = {text}::regclass AND attnum > 0 AND NOT attisdropped"
     ),
 }
+_STORED: Final = {
+    "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND lower(name) = lower({name})",
+    "duckdb": (
+        "SELECT 1 FROM duckdb_tables() WHERE lower(table_name) = lower({last}) "
+        "AND NOT contains(sql, 'GENERATED ALWAYS') "
+        "AND NOT EXISTS (SELECT 1 FROM duckdb_views() WHERE lower(view_name) = lower({last}))"
+    ),
+    "postgresql": "SELECT 1 FROM pg_class WHERE oid = {text}::regclass AND relkind IN ('r', 'p', 'm')",
+}
+"""Has a row if the table is stored: a view may give other rows to each statement, as one of random() does."""
 _LISTED: Final = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name",
     "duckdb": "SELECT table_name FROM information_schema.tables ORDER BY table_name",
@@ -69,12 +79,14 @@ def open_database(origin: Origin) -> Table:
         raise ArgumentError(f"{origin.option('table')}: needed for {origin}{_there(origin, engine)}")
     table = ".".join(map(_quoted, origin.form.table.split(".")))
     connected, cell = _ENGINES[engine]
-    of_types = _TYPES[engine].format(table=table, text=_text(table), name=_text(origin.form.table))
+    last = origin.form.table.split(".")[-1]
+    words = {"table": table, "text": _text(table), "name": _text(origin.form.table), "last": _text(last)}
+    of_types, is_stored = _TYPES[engine].format(**words), _STORED[engine].format(**words)
 
-    def described() -> Iterator[tuple[list[str], Any]]:
+    def described() -> Iterator[tuple[list[str], Any, bool]]:
         with connected(origin, {}) as query:
             names = [column[0] for column in query(f"SELECT * FROM {table} LIMIT 0", ()).description]
-            yield names, query(of_types, ()).fetchall()
+            yield names, query(of_types, ()).fetchall(), bool(query(is_stored, ()).fetchall())
 
     def blocks(columns: str) -> Iterator[Any]:
         with connected(origin, {}) as query:
@@ -92,7 +104,7 @@ def open_database(origin: Origin) -> Table:
             yield {name: found.astype(np.float32) if name in singles else found for name, found in columns.items()}
 
     @contextmanager
-    def session(functions: Mapping[str, Callable[[Any], Any]]) -> Iterator[TableSession]:
+    def session(functions: Mapping[str, Callable[..., Any]]) -> Iterator[TableSession]:
         with _opened(origin, connected(origin, functions)) as query:
 
             def ask(statement: str, parameters: Sequence[Any]) -> list[Any]:
@@ -113,10 +125,10 @@ def open_database(origin: Origin) -> Table:
 
             yield TableSession(ask, part)
 
-    ((names, types),) = _quiet(origin, described())
+    ((names, types, stored),) = _quiet(origin, described())
     singles = {name for name, declared, *_ in types if engine != "sqlite" and _SINGLES.fullmatch(str(declared).lower())}
     kinds = {name: _kind(str(declared)) for name, declared, *_ in types}
-    computes = TableEngine(engine, table, {name: str(declared) for name, declared, *_ in types}, session)
+    computes = TableEngine(engine, table, {name: str(declared) for name, declared, *_ in types}, session, stored)
     found = Table(tuple(names), lambda wanted, _: chunks(blocks, wanted), kinds, engine=computes)
     return found
 
@@ -184,14 +196,14 @@ def _quiet(origin: Origin, steps: Iterator[_Step]) -> Iterator[_Step]:
 
 
 @contextmanager
-def _sqlite(origin: Origin, functions: Mapping[str, Callable[[Any], Any]]) -> Iterator[Query]:
+def _sqlite(origin: Origin, functions: Mapping[str, Callable[..., Any]]) -> Iterator[Query]:
     path = origin.folder / origin.source.removeprefix(_PREFIXES["sqlite"])
     path.stat()  # SQLite would make one
     address = f"{path.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as connection:
         connection.text_factory = lambda cell: cell.decode("utf-8", "replace")
         for name, function in functions.items():
-            connection.create_function(name, 1, function, deterministic=True)
+            connection.create_function(name, -1, function, deterministic=True)
         connection.execute("BEGIN")  # all statements see the same rows
 
         def query(statement: str, parameters: Sequence[Any]) -> Any:
@@ -201,7 +213,7 @@ def _sqlite(origin: Origin, functions: Mapping[str, Callable[[Any], Any]]) -> It
 
 
 @contextmanager
-def _duckdb(origin: Origin, functions: Mapping[str, Callable[[Any], Any]]) -> Iterator[Query]:  # noqa: ARG001
+def _duckdb(origin: Origin, functions: Mapping[str, Callable[..., Any]]) -> Iterator[Query]:  # noqa: ARG001
     try:
         import duckdb
     except ImportError:
@@ -218,7 +230,7 @@ def _duckdb(origin: Origin, functions: Mapping[str, Callable[[Any], Any]]) -> It
 
 
 @contextmanager
-def _postgresql(origin: Origin, functions: Mapping[str, Callable[[Any], Any]]) -> Iterator[Query]:  # noqa: ARG001
+def _postgresql(origin: Origin, functions: Mapping[str, Callable[..., Any]]) -> Iterator[Query]:  # noqa: ARG001
     try:
         import psycopg
     except ImportError:
