@@ -1,5 +1,7 @@
 """What errors say to write: a line that fits the limits, or nothing."""
 
+import math
+
 import pytest
 
 from dpselect.cures import example, meant_value, near_file, write_instance, write_number, write_one_of, write_text
@@ -33,6 +35,11 @@ def test_nothing_is_made_up():
     assert write_number("x", 2, whole=False, lowest=(5, True), highest=(1, True)) == ""
     assert write_text("x") == write_instance("x", int) == ""
     assert example("x") is None
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), math.inf, math.nan])
+def test_numbers_beyond_a_double_have_an_answer_too(value):
+    assert write_number("count", value, whole=True, lowest=(1, False), highest=(9, False)) == ". Write count=1"
 
 
 def test_names_and_objects():

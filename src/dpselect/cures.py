@@ -222,7 +222,7 @@ def _candidates(name: str, value: object, whole: bool, lowest: _End, highest: _E
         text = value.strip()
         share = re.fullmatch(r"(\d{1,3}(?:\.\d+)?) ?%", text)
         yield f"{float(share[1]) / 100:g}" if share else text if len(text) < 20 else ""
-    elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < math.inf:
         if highest is not None and highest[0] <= 1 < value <= 100 and name not in ("delta", "sampling_rate"):
             yield f"{value / 100:g}"  # per cent
         if whole and abs(value) < 1e15:

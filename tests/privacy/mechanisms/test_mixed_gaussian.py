@@ -32,6 +32,7 @@ def test_shifts_too_small_or_too_large_to_discretise_are_priced_from_above():
     assert 0.0 <= mixed_gaussian([0.0, 1e-200], [0.5, 0.5], 1.0).epsilon(1e-6) < 1e-9
     far = mixed_gaussian([0.0, 1e4], [0.5, 0.5], 1.0)
     assert far.epsilon(1e-6) >= 4e7
+    assert mixed_gaussian([1e149], [1.0], 1.0).epsilon(1e-6) >= 5e297
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,7 @@ def test_shifts_too_small_or_too_large_to_discretise_are_priced_from_above():
         ([-1.0], [1.0], "sensitivities"),
         ([1.0], [1.5], "sampling_probs"),
         ([1.0, 2.0], [0.5, 0.4], "add up to 1"),
+        ([0.0, 1e200], [0.5, 0.5], "at most 1e150 standard deviations"),
     ],
 )
 def test_numbers_that_describe_no_mixture_are_refused(shifts, shares, match):

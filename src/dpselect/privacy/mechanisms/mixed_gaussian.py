@@ -18,6 +18,8 @@ __all__ = ["mixed_gaussian"]
 
 _LEAST = 1e-12
 """Smaller shifts are priced as this one: a larger shift costs more."""
+_MOST = 1e150
+"""Squares of larger shifts overflow."""
 _LOSSES = "privacy-loss distribution of a mixture of Gaussians (docs/theory/samples.md, Theorem 5)"
 
 
@@ -25,7 +27,7 @@ def mixed_gaussian(shifts: Sequence[Any], probabilities: Sequence[Any], standard
     """Return the guarantee of Gaussian noise on a sum that a row moves by a random shift, under adding or removing it.
 
     Args:
-        shifts: how far the row may move the sum, each at least 0. Of a vector, the norm.
+        shifts: how far the row may move the sum, each from 0 to 1e150 standard deviations. Of a vector, the norm.
         probabilities: one for each shift, at least 0, with sum 1 up to 1e-9.
         standard_deviation: of the noise, above 0.
 
@@ -39,6 +41,8 @@ def mixed_gaussian(shifts: Sequence[Any], probabilities: Sequence[Any], standard
     for shift, probability in zip(shifts, probabilities, strict=True):
         size = number("sensitivities", shift, at_least=0.0, rounding="up") / standard_deviation * ROUND_UP
         share = number("sampling_probs", probability, at_least=0.0, at_most=1.0, rounding="up")
+        if share > 0.0 and size > _MOST:
+            raise ArgumentError(f"sensitivities must be at most 1e150 standard deviations of the noise, got {shift!r}")
         if share > 0.0:
             key = max(size, _LEAST) if size > 0.0 else 0.0
             moved[key] = moved.get(key, 0.0) + share
