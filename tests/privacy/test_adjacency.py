@@ -10,7 +10,6 @@ from dpselect.privacy import (
     compose,
     gaussian,
     pure_dp,
-    random_allocation,
     worst_of,
 )
 from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
@@ -30,8 +29,6 @@ def test_adjacencies_never_mix():
     for wrong in ("swap", None, 3, ""):
         with pytest.raises(AdjacencyError, match="add_or_remove_one"):
             pure_dp(epsilon=1, adjacency=wrong)
-    with pytest.raises(AdjacencyError, match="add_or_remove_one"):
-        random_allocation(noise_multiplier=1, steps_per_epoch=10, adjacency="replace_one")
 
 
 def test_the_text_and_the_enumeration_are_one_and_all_must_share_it():

@@ -201,7 +201,7 @@ def tune(  # noqa: PLR0913
         beside=_beside(objective),
     )
     ledger, designed = asked_at(ledger, delta), None
-    if design != "one-stage":
+    if not isinstance(design, str) or design != "one-stage":
         designed = designed_search(
             objective, design, request, SearchStore.of(store), execution=execution, rehearse=rehearse
         )
