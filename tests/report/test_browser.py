@@ -36,7 +36,7 @@ FULL = released(
         },
     },
     preparation={"bounds": {}, "epsilon": 0.1},
-    notes=["always answering 'well' is right for about 0.98 of the rows: accuracy says little of the rarest class"],
+    notes=["always predicting 'well' is right for about 0.98 of the rows: accuracy says little of the rarest class"],
 )
 
 

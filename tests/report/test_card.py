@@ -19,13 +19,13 @@ def test_the_card_says_what_it_predicts_from_what_for_how_much():
     found = parts()
     assert dict(found["model"]) == {
         "predicts": "state, one of well, ill",
-        "made from": "people.csv, about 4000 rows (a declared figure)",
+        "made from": "people.csv, about 4000 rows (declared)",
         "learner": "dp-sgd, the best of a secret number of runs",
     }
     assert found["settings"] == [("steps", "100"), ("learning_rate", "0.1235"), ("hidden_units", "32")]
     assert found["figures"] == [
         ("accuracy on held-out rows", "0.71", "between 0.62 and 0.79"),
-        ("one answer for all rows", "0.6", ""),
+        ("constant prediction", "0.6", ""),
         ("epsilon, in all", rounded_up(FACTS["epsilon"], digits=4), ""),
         ("delta", "1e-06", ""),
     ]
@@ -130,7 +130,7 @@ def test_a_loss_is_compared_the_other_way_round():
         text = " ".join(parts(validation={**loss, "constant": constant})["quality"])
         assert "Less is better." in text
         assert said is None or said in text
-        assert ("always giving one answer" in text) == (said is not None)
+        assert ("always predicting one value" in text) == (said is not None)
 
 
 def test_where_one_answer_is_neither_public_nor_paid_for_the_card_says_why():
@@ -209,9 +209,9 @@ def test_a_constant_model_is_called_one():
     """Of an accuracy and a balanced accuracy one that is better than the constant answer is enough."""
     near = [{**one, "value": one["constant"], "low": 0.45, "less_is_better": False} for one in FIGURES]
     assert no_better_in_words(told(figures=near)) == [
-        "by its figures the model is no better than always answering well, with accuracy 0.6"
+        "by its scores the model is no better than always predicting well, with accuracy 0.6"
     ]
     apart = [{**near[0]}, {**near[1], "low": 0.55}]
     assert no_better_in_words(told(figures=apart)) == []
     tiles = parts(validation=told(figures=near, constant={"value": 0.6, "answer": "well", "from": "counts"}))["figures"]
-    assert tiles[1] == ("one answer for all rows", "0.6", "the model is not shown to be better")
+    assert tiles[1] == ("constant prediction", "0.6", "the model is not shown to be better")

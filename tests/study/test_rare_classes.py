@@ -68,7 +68,7 @@ def test_the_check_says_that_accuracy_misleads(tmp_path, table, shares):
         found = check_study(parse_study(document(shares=shares)), base_folder=tmp_path, folder=tmp_path / "out")
     note = found["notes"][0]
     assert note == (
-        "always answering 'well' is right for about 0.98 of the rows: accuracy says little of the rarest class, take "
+        "always predicting 'well' is right for about 0.98 of the rows: accuracy says little of the rarest class, take "
         "validation.metric = balanced-accuracy or auc"
     )
     (tmp_path / "study.toml").write_text(toml(document(shares=shares)))
@@ -109,9 +109,9 @@ def test_the_card_says_that_the_model_is_no_better_than_one_answer(tmp_path, tab
     assert release["validation"]["value"] > 0.95
     assert release["validation"]["constant"] == {"value": 0.98, "answer": "well", "from": "declared"}
     text = page(release)
-    assert "one answer for all rows</dt><dd>0.98 <small>the model is not shown to be better<" in text
-    assert "Always answering &#39;well&#39; is right for about 0.98 of the rows: accuracy says little" in text
-    assert "By its figures the model is no better than always answering well, with accuracy 0.98." in text
+    assert "constant prediction</dt><dd>0.98 <small>the model is not shown to be better<" in text
+    assert "Always predicting &#39;well&#39; is right for about 0.98 of the rows: accuracy says little" in text
+    assert "By its scores the model is no better than always predicting well, with accuracy 0.98." in text
 
 
 @pytest.mark.full
@@ -120,13 +120,13 @@ def test_weights_and_a_metric_that_counts_classes_find_the_positives(tmp_path, t
     plain = run(tmp_path, document(), "plain")
     assert plain["notes"] == []  # nothing public says it, and accuracy does not pay for it
     assert plain["validation"]["constant"] is None
-    assert "Where one class is rare, one answer for all rows may do as well" in page(plain)
+    assert "Where one class is rare, a constant prediction may do as well" in page(plain)
     chosen = run(tmp_path, document("balanced-accuracy", weights={"ill": 40.0}), "chosen")
     counted = chosen["validation"]["rows_by_class"]
     assert counted[1] < 60 < 1000 < counted[0]
     share = chosen["validation"]["shares"][0]["value"]
     assert 0.97 < share < 0.99
-    assert chosen["notes"][0].startswith(f"always answering 'well' is right for about {share:.3g} of the rows: ")
+    assert chosen["notes"][0].startswith(f"always predicting 'well' is right for about {share:.3g} of the rows: ")
     models = [dpselect.load_model(tmp_path / folder / "model.npz") for folder in ("plain", "chosen")]
     answers = [model.predict(X) == "ill" for model in models]
     assert chosen["validation"]["constant"] == {"value": 0.5, "answer": None, "from": "metric"}

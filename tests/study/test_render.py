@@ -138,7 +138,7 @@ def test_the_command_prints_it(tmp_path, monkeypatch):
 def test_the_report_shows_it_beside_one_answer_for_all_rows():
     page = render_page({**RELEASE, "validation": None}, FACTS)
     assert "accuracy on public test rows</dt><dd>0.7<" in page
-    assert "one answer for all rows</dt><dd>0.61<" in page
+    assert "constant prediction</dt><dd>0.61<" in page
     assert "public test rows" not in render_page({**RELEASE, "test": None}, FACTS)
 
 

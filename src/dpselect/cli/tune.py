@@ -251,7 +251,7 @@ def _validated(release: dict[str, Any]) -> list[str]:
         interval = "no interval, as rows of one person or row key are alike"
         if found["confidence"] is not None:
             interval = f"between {ends[0]} and {ends[1]} on new rows, with probability {found['confidence']:g}"
-        constant = "" if one["constant"] is None else f"; always one answer: {one['constant']:.4g}"
+        constant = "" if one["constant"] is None else f"; constant prediction: {one['constant']:.4g}"
         lines.append(f"{one['name']} on private rows, with noise: {one['value']:.4g}; {interval}{constant}")
     return [*lines, *(f"warning: {said}" for said in no_better_in_words(found))]
 

@@ -19,8 +19,8 @@ _MOST_NAMES: Final = 12
 """So many categories of a column, or rows of the table of columns, are shown at once."""
 _HINTS: Final = {
     "classification": (
-        "the shares of the classes are private, and {metric} does not pay for them. Where one class is rare, one "
-        "answer for all rows may do as well as this model. Declare data.class_shares where they are public, or take "
+        "the shares of the classes are private, and {metric} does not pay for them. Where one class is rare, a "
+        "constant prediction may do as well as this model. Declare data.class_shares where they are public, or take "
         "validation.metric = balanced-accuracy, which pays for them"
     ),
     "regression": (
@@ -91,7 +91,7 @@ def _model(release: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     else:
         answer = f"a number from {shown(data['label_bounds'][0])} to {shown(data['label_bounds'][1])}"
     yield "predicts", f"{data['label']}, {answer}"
-    rows = "" if data["nominal_rows"] is None else f", about {data['nominal_rows']} rows (a declared figure)"
+    rows = "" if data["nominal_rows"] is None else f", about {data['nominal_rows']} rows (declared)"
     person = data.get("person")
     of_each = "" if person is None else f", at most {person['rows']} of each person ({person['column']})"
     yield "made from", f"{data['source']}{rows}{of_each}"
@@ -113,11 +113,11 @@ def _figures(release: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield f"{found['metric']} on held-out rows", rounded(found["value"]), _interval(found)
         if found["constant"] is not None:
             said = "" if not no_better_in_words(found) else "the model is not shown to be better"
-            yield "one answer for all rows", rounded(found["constant"]["value"]), said
+            yield "constant prediction", rounded(found["constant"]["value"]), said
     elif test is not None:
         metric = "accuracy" if "accuracy" in test else "absolute-error"
         yield f"{metric} on public test rows", rounded(test["metrics"][metric]), ""
-        yield "one answer for all rows", rounded(test["constant"]["metrics"][metric]), ""
+        yield "constant prediction", rounded(test["constant"]["metrics"][metric]), ""
     yield "epsilon, in all", rounded_up(guarantee["epsilon"], digits=4), ""
     yield "delta", rounded_up(guarantee["delta"], digits=4), ""
 
@@ -176,11 +176,11 @@ def no_better_in_words(found: Mapping[str, Any]) -> list[str]:
     if found.get("confidence", 0.0) is None or not known or any(better_than_constant(one) for one in known):
         return []
     first = known[0]
-    answer = "giving one answer" if first["answer"] is None else f"answering {shown(first['answer'])}"
+    answer = "predicting one value" if first["answer"] is None else f"predicting {shown(first['answer'])}"
     reached = f"always {answer}, with {first['name']} {shown(first['constant'])}"
     if all(_near(one) for one in known):
-        return [f"by its figures the model is no better than {reached}"]
-    return [f"its figures do not show that the model is better than {reached}"]
+        return [f"by its scores the model is no better than {reached}"]
+    return [f"its scores do not show that the model is better than {reached}"]
 
 
 def _near(figure: Mapping[str, Any]) -> bool:
@@ -220,7 +220,7 @@ def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator
         if data["label_bounds"] is not None and metric == "absolute-error":
             half = (data["label_bounds"][1] - data["label_bounds"][0]) / 2.0
             said += f". Who always answers the middle of the bounds is off by {shown(half)} at most"
-        yield f"What one answer for all rows would reach is not shown: {said}."
+        yield f"The score of a constant prediction is not shown: {said}."
     else:
         answer = "" if constant["answer"] is None else f" ({shown(constant['answer'])})"
         counted = "in the classes" if data["label_bounds"] is None else "by their labels"

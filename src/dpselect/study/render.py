@@ -112,7 +112,7 @@ def accuracy_warning(study: Study, validation: Mapping[str, Any] | None = None) 
         return None
     place = max(known, key=known.__getitem__)
     name = (study.data.classes or ())[place]
-    said = f"always answering {name!r} is right for about {known[place]:.3g} of the rows"
+    said = f"always predicting {name!r} is right for about {known[place]:.3g} of the rows"
     if study.metric == "accuracy":
         other = "balanced-accuracy or auc" if len(shares) == 2 else "balanced-accuracy"
         return f"{said}: accuracy says little of the rarest class, take validation.metric = {other}"

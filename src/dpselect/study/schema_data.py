@@ -79,7 +79,7 @@ class Data(StudyTable):
     """The classes of the label of a classification, public."""
     class_shares: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None
     """How large a part of the rows the classes have, where that is public: --check and the report then say what is
-    reached by always giving one answer."""
+    reached by a constant prediction."""
     label_bounds: tuple[float, float] | None = None
     """The bounds of the label of a regression, public; labels beyond are clipped."""
     bounds: Annotated[tuple[float, float], AfterValidator(_bounds)] | None = None
