@@ -331,14 +331,15 @@ def wrong_settings(what: str, takes: str, known: Iterable[str], given: Mapping[s
     """The error for settings that a thing, such as "base 'pure'", does not take, with advice for unknown names.
 
     >>> wrong_settings("base 'pure'", "epsilon=", ["epsilon"], {"eps": 1})
-    "base 'pure' takes 'epsilon=', got 'eps': did you mean epsilon=?"
+    "base 'pure' takes 'epsilon=', got 'eps': did you mean epsilon=? Write epsilon=1"
     """
     ours = tuple(known)
     advice = (advice_for(each, ours, name=what, given=given[each]) for each in sorted(given) if each not in ours)
     hint = next((f": {said}" for said in advice if said is not None), "")
     renamed = {meant(each, ours) or each: given[each] for each in given}
     if "|" not in takes:
-        hint += f". Write {', '.join(f'{each}={renamed.get(each) or EXAMPLES.get(each)}' for each in ours)}"
+        written = ", ".join(f"{each}={renamed.get(each) or EXAMPLES.get(each)}" for each in ours)
+        hint += f"{'' if hint.endswith('?') else '.'} Write {written}"
     return f"{what} takes {takes!r}, got {', '.join(map(repr, sorted(given))) or 'none'}{hint}"
 
 

@@ -190,7 +190,7 @@ def test_other_data_are_refused(path):
 
 
 def test_wrong_use(path):
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+    with pytest.raises(TypeError, match="has no argument colour"):
         SavedAnalysis.create(path, ROWS, **TERMS, colour="red")
     with pytest.raises(ArgumentError, match="blocks"):
         SavedAnalysis.create(path, ROWS[:100], **TERMS)

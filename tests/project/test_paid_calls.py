@@ -163,7 +163,7 @@ def takers() -> dict[str, bool]:
     rooms = [
         x.name
         for x in pkgutil.iter_modules(dpselect.__path__)
-        if x.name not in ("testing", "cli", "errors", "capabilities")
+        if x.name not in ("testing", "cli", "errors", "capabilities", "cures", "foreign_names")
     ]
     for room in [*rooms, "ordered.interior_points", "ordered.slices"]:
         module = importlib.import_module(f"dpselect.{room}")

@@ -218,7 +218,7 @@ def with_entry(data: Any, entry: Any) -> Iterator[Any]:
         yield changed
 
 
-@pytest.mark.cases(56)
+@pytest.mark.cases(44)
 @each(TRIED)
 def test_one_entry_of_the_data_never_raises(name: str) -> None:
     made, found = valid(name), []

@@ -106,6 +106,8 @@ def test_what_a_child_cannot_run_is_refused_before_anything_is_charged(objective
         def reserve(self, *_, **__):
             raise AssertionError("charged")
 
+        settle = reserve
+
     with pytest.raises(error, match="objective"):
         tuned(objective, limits=Limits(seconds=60, failure_is_private=True), ledger=Ledger())
 

@@ -93,9 +93,9 @@ def log_ratios(sums: Array, deviation: float, entries: float) -> Array:
     The entries of a row sum to `entries` on average. The sums are released, so this costs nothing.
 
     >>> log_ratios(np.array([[90.0, 10.0], [10.0, 90.0], [1.0, -1.0]]), 1.0, 3.0).round(1)
-    array([[ 0.5, -1.2],
-           [-1.2,  0.5],
-           [ 0. , -0. ]])
+    array([[ 0.6, -1.5],
+           [-1.5,  0.6],
+           [ 0. , -0.2]])
     """
     columns, classes = sums.shape
     of_classes = np.maximum(sums.sum(axis=0), deviation * math.sqrt(columns))

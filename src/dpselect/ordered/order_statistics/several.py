@@ -115,9 +115,10 @@ class Quantiles(PublicDomain, Mechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.qs, Iterable) or isinstance(self.qs, str):
             raise TypeError(f"qs must hold quantiles, got {self.qs!r}. Write qs=[0.5]")
-        if self.qs and all(isinstance(q, (int, float)) and 1 < q <= 100 for q in self.qs):
-            raise ArgumentError(f"qs must be at most 1, got {self.qs!r}. Write qs={[q / 100 for q in self.qs]}")
-        asked = tuple(parse_quantile(q) for q in self.qs)
+        given = tuple(self.qs)
+        if given and all(isinstance(q, (int, float)) and 1 < q <= 100 for q in given):
+            raise ArgumentError(f"qs must be at most 1, got {self.qs!r}. Write qs={[q / 100 for q in given]}")
+        asked = tuple(parse_quantile(q) for q in given)
         self._parsed(
             qs=asked,
             epsilon=parse_epsilon(self.epsilon),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import SupportsFloat
-
-import numpy as np
 
 from dpselect.errors import ArgumentError, number
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
@@ -65,7 +63,7 @@ def renyi_dp(*, orders: Sequence[float], epsilons: Sequence[float], adjacency: A
         AdjacencyError: if `adjacency` is unknown.
         TypeError: if an entry is not a number.
     """
-    if np.ndim(orders) != 1 or np.shape(orders) != np.shape(epsilons):
+    if not (isinstance(orders, Sized) and isinstance(epsilons, Sized) and len(orders) == len(epsilons)):
         raise ArgumentError("orders and epsilons must be lists of one length. Write orders=[2, 4], epsilons=[0.1, 0.2]")
     orders = tuple(number("orders", o, above=1.0, rounding="down") for o in orders)
     epsilons = tuple(number("epsilons", e, at_least=0.0, finite=False, rounding="up") for e in epsilons)
