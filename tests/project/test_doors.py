@@ -131,6 +131,7 @@ def test_account_loads_what_it_prices_by(search):
         "capabilities",
         "caching",
         "errors",
+        "cures",
         "foreign_names",
         "numerics",
         "public_api",

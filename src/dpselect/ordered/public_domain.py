@@ -42,6 +42,7 @@ class PublicDomain:
         `domain_size` are the integers from 0 on. For a column of float64 numbers the nearest integer counts. Raises
         `ArgumentError` for arguments that leave nothing, and where both ways or neither are given.
 
+        >>> from dpselect.ordered.public_domain import PublicDomain
         >>> kind = np.dtype(np.int64)
         >>> PublicDomain(domain_size=10).of_type(kind) == PublicDomain(lower=0, upper=9).of_type(kind)
         True

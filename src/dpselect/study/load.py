@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dpselect.errors import StudyError
 from dpselect.privacy import Adjacency
 from dpselect.study.data import Rows, cells_of, load, of_numbers
 from dpselect.study.in_database.reasons import reason_to_read, rows_note
-from dpselect.study.in_database.rows import SummedRows, sum_rows
 from dpselect.study.price import Priced
 from dpselect.study.render import PublicTest
 from dpselect.tables.table import source_name
+
+if TYPE_CHECKING:
+    from dpselect.study.in_database.rows import SummedRows
 
 __all__ = ["Opened", "open_rows"]
 
@@ -58,6 +61,8 @@ def _private_rows(priced: Priced) -> Rows | SummedRows:
     if (note := rows_note(priced)) is not None:
         _LOG.info("study %r: %s", study.name, note)
     if reason_to_read(priced) is None:
+        from dpselect.study.in_database.rows import sum_rows  # which other studies need not load
+
         return sum_rows(priced, counted=counted)
     most = study.privacy.rows_per_person
     return load(study.data, settled.table, settled.columns, counted=counted, most=most, salt=study.name)

@@ -20,7 +20,6 @@ from dpselect.searching.stages import FirstStage
 from dpselect.study.bounds import buy, known_columns
 from dpselect.study.cell_counts import with_bounds
 from dpselect.study.data import Rows
-from dpselect.study.in_database.rows import SummedRows
 from dpselect.study.learners.recipe import Recipe, Training, trained
 from dpselect.study.load import Opened
 from dpselect.study.metrics import Metric, ScoreNoise
@@ -122,7 +121,7 @@ def _cells(opened: Opened) -> NDArray[np.int64]:
     assert rows.cells is not None
     cells = rows.cells.copy()
     for place, (name, column) in enumerate(columns.items()):
-        if not isinstance(rows, SummedRows) and name in rows.numbers:
+        if isinstance(rows, Rows) and name in rows.numbers:
             cells[place] = with_bounds(cells[place], rows.numbers[name], column)
     return cells
 

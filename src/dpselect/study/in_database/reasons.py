@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dpselect.errors import ArgumentError
-from dpselect.ordered.sources.sql_types import SqlType, sql_type
 from dpselect.privacy import Adjacency
 from dpselect.study.columns.column import TEXT, Column
 from dpselect.study.price import Priced
 from dpselect.study.schema_data import Data
+
+if TYPE_CHECKING:
+    from dpselect.ordered.sources.sql_types import SqlType
 
 __all__ = ["reason_to_read", "rows_note"]
 
@@ -94,6 +96,8 @@ def _label_fits(engine: str, types: Mapping[str, str], data: Data) -> bool:
 
 
 def _type(engine: str, kind: str, name: str) -> SqlType | None:
+    from dpselect.ordered.sources.sql_types import sql_type  # which other studies need not load
+
     try:
         return sql_type(engine, kind, name)
     except ArgumentError:
