@@ -229,10 +229,10 @@ def _candidates(name: str, value: object, whole: bool, lowest: _End, highest: _E
             yield str(round(value))
     yield EXAMPLES.get(name.removeprefix("--").replace("-", "_"), "")
     for end in (lowest, highest):
-        if end is not None and math.isfinite(end[0]):
+        if end is not None and abs(end[0]) < 1e300:
             yield f"{end[0]:g}"
     low, high = (end[0] if end is not None else None for end in (lowest, highest))
-    if low is not None and high is not None and math.isfinite(high - low):
+    if low is not None and high is not None and abs(high - low) < 1e300:
         yield f"{(low + high) / 2:g}"
     yield "1"
 

@@ -118,7 +118,6 @@ DATA = [
     ("SEARCH.fit(X * 1000, Y)", "X * 1000"),
     ("SEARCH.fit(X, np.arange(200) % 7)", "np.arange(200) % 7"),
     ("SEARCH.predict(X)", "SEARCH"),
-    ("SEARCH.best_params_", "SEARCH"),
     ("SEARCH.cv_results_", "cv_results_"),
     ("DPSGDClassifier(noise_multiplier=1.0).fit(X, Y).predict(X[:, :1])", "X[:, :1]"),
     ("DPSGDClassifier(noise_multiplier='4', nominal_rows=200).fit(X, Y)", "'4'"),

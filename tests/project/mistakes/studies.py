@@ -49,7 +49,6 @@ STUDIES = [
     ("nominal_rows = 200", "nominal_rows = 200\nledger = 'budget.db'", "ledger = 'budget.db'"),
     ("nominal_rows = 200", "nominal_rows = 200\nbudget = 'team'", "budget = 'team'"),
     ("nominal_rows = 200", "nominal_rows = 200\nledger = 'budget.db'\nbudget = 'tema'", "budget = 'tema'"),
-    ("nominal_rows = 200", "nominal_rows = 200\nledger = 'budget.db'\nbudget = 'renyi'"),
     ("nominal_rows = 200", "nominal_rows = 200\nnoise_multiplier = 4.0"),
     ('source = "people.csv"', 'source = "poeple.csv"'),
     ('source = "people.csv"', 'path = "people.csv"'),
