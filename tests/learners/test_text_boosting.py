@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from dpselect.errors import ArgumentError
+from dpselect.learners import boosted_trees
 from dpselect.learners.boosted_trees import BoostedTreesClassification, BoostedTreesRegression
 from dpselect.learners.term_weights import TermWeights
 from dpselect.learners.text_boosting import TextBoostingClassification, TextBoostingRegression
+from dpselect.learners.tree_rounds import TreeRounds
 from dpselect.privacy import gaussian
 from dpselect.randomness import keyed_source
 
@@ -120,6 +122,20 @@ def test_rows_without_a_known_label_count_nowhere():
             made(n_estimators=3).fit(strange, [*map(float, y), label]),
         )
         assert all(np.array_equal(one, other) for one, other in zip(*(m.weights_ for m in models), strict=True))
+
+
+@pytest.mark.parametrize(("make", "unknown"), [(classifier, 7), (regressor, math.nan)])
+def test_under_replacement_the_trees_go_by_all_rows_not_by_those_with_a_known_label(make, unknown, monkeypatch):
+    """How many labels are known is private. The number of rows is not, and the bound on gradients follows from it."""
+    counts = []
+    monkeypatch.setattr(
+        boosted_trees, "TreeRounds", lambda **public: counts.append(public["rows"]) or TreeRounds(**public)
+    )
+    X, y = table(50)
+    few = [float(label) if place < 10 else unknown for place, label in enumerate(y)]
+    for labels in (y.astype(float), few):
+        make(adjacency="replace_one", nominal_rows=None, n_estimators=2).fit(X, labels)
+    assert counts == [50, 50]
 
 
 def test_no_row_is_a_table_too():

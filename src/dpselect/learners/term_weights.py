@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -32,21 +32,24 @@ class TermWeights:
         noise_multiplier: sigma, as `ClassSums` has it.
         row_norm: rows are divided by it and scaled into the unit ball. Negative entries become 0.
         replace: a neighbour has one row replaced, not added or removed.
+        places: the columns that are terms. None: all of them.
     """
 
     noise_multiplier: float
     row_norm: float
     replace: bool
+    places: Sequence[int] | None = None
 
     def learn(self, X: Any, members: Array, class_weights: Array | None, random: RandomSource) -> Array:
-        """The weights of the terms and of the constant, shape (columns + 1, classes).
+        """The weights of the terms and of the constant, shape (terms + 1, classes).
 
         `members` are as `ClassSums.exact` takes them. The scores count the number of rows of each class times
         `class_weights`. None: all classes count alike.
         """
         norm = math.sqrt(1.0 + CONSTANT * CONSTANT) * (1.0 + 2.0**-50)
         release = ClassSums(noise_multiplier=self.noise_multiplier, row_norm=norm, replace=self.replace)
-        sums = np.zeros((X.shape[1] + 1, members.shape[1]), dtype=np.int64)
+        terms = X.shape[1] if self.places is None else len(self.places)
+        sums = np.zeros((terms + 1, members.shape[1]), dtype=np.int64)
         for part, rows in self._parts(X):
             sums += release.exact(rows, members[part])
         return _weights(release.release(sums, random), release.deviation, class_weights)
@@ -64,7 +67,8 @@ class TermWeights:
         step = max(1, _CELLS // (X.shape[1] + 1))
         for start in range(0, X.shape[0], step):
             part = slice(start, start + step)
-            rows = unit_rows(table[part], self.row_norm, intercept=CONSTANT)
+            found = table[part] if self.places is None else table[part][:, self.places]
+            rows = unit_rows(found, self.row_norm, intercept=CONSTANT)
             yield part, np.maximum(rows, 0.0, out=rows)
 
 

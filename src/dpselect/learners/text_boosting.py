@@ -26,7 +26,15 @@ from dpselect.learners.boosted_trees import BoostedTreesClassification, BoostedT
 from dpselect.learners.class_sums import MEMBERSHIP_STEP, members_of
 from dpselect.learners.fixed_point import truncate
 from dpselect.learners.learner import Classifier, OneGaussian, Regressor
-from dpselect.learners.rows import class_numbers, labels_of, number_table, public_bounds, public_classes, targets_of
+from dpselect.learners.rows import (
+    class_numbers,
+    doubles,
+    labels_of,
+    number_table,
+    public_bounds,
+    public_classes,
+    targets_of,
+)
 from dpselect.learners.term_weights import TermWeights, table_of
 from dpselect.numerics.search import Array
 from dpselect.privacy import Adjacency
@@ -133,25 +141,23 @@ class _TextBoosting(OneGaussian):
         self._places, self._others, self._words = list(places), list(others), words
 
     def _train(self, X: Any, members: Array, labels: NDArray[Any], random: RandomSource) -> None:
-        """Learn the weights of words and then the trees, from rows that all train."""
+        """Learn the weights of words and then the trees.
+
+        A row that does not train has no members, and the trees leave it out by its label. They are given it all the
+        same: how many rows do not train is private, and the bound on gradients follows from the number of all rows.
+        """
         places, others = self._columns(X.shape[1])
-        trees = self._boosting(others, random)
-        words = self._term_weights().learn(X[:, places], members, None, random)
+        trees, noise = self._boosting(others, random), self._noise() / math.sqrt(self._share) * _UP
+        replaced = parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE
+        words = TermWeights(noise, 1.0, replaced, places).learn(X, members, None, random)
         self._keep(places, others, words)
         self._trees = trees.fit(self._seen(X), labels)
-
-    def _term_weights(self) -> TermWeights:
-        return TermWeights(
-            noise_multiplier=self._noise() / math.sqrt(self._share) * _UP,
-            row_norm=1.0,
-            replace=parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE,
-        )
 
     def _seen(self, X: Any) -> Array:
         """The columns that the trees see: the others, and the scores by words."""
         table = table_of(X)
-        scores = TermWeights(1.0, 1.0, replace=False).scores(table[:, self._places], self._words)
-        return np.hstack([table[:, self._others], self._columns_of(scores)])
+        scores = TermWeights(1.0, 1.0, replace=False, places=self._places).scores(table, self._words)
+        return np.hstack([doubles(table[:, self._others]), self._columns_of(scores)])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -187,10 +193,8 @@ class TextBoostingClassification(_TextBoosting, Classifier):
         self._columns(features)
         labels = labels_of(y, count)
         self.classes_ = public_classes(self.classes, labels)
-        numbers = class_numbers(labels, self.classes_)
-        known = numbers >= 0
-        members = members_of(numbers[known], len(self.classes_))
-        self._train(table_of(X)[known], members, labels[known], random)
+        members = members_of(class_numbers(labels, self.classes_), len(self.classes_))
+        self._train(table_of(X), members, labels, random)
         self.guarantee_ = guarantee
         return self
 
@@ -251,9 +255,9 @@ class TextBoostingRegression(_TextBoosting, Regressor):
         self._columns(features)
         targets = targets_of(y, count, bounds)
         known = ~np.isnan(targets)
-        high = truncate(targets[known] / 2.0 + 0.5, MEMBERSHIP_STEP)
-        members = np.column_stack([1.0 - high, high])
-        self._train(table_of(X)[known], members, labels_of(y, count)[known], random)
+        high = truncate(np.where(known, targets, 0.0) / 2.0 + 0.5, MEMBERSHIP_STEP)
+        members = np.column_stack([1.0 - high, high]) * known[:, None]
+        self._train(table_of(X), members, labels_of(y, count), random)
         self._bounds, self.guarantee_ = bounds, guarantee
         return self
 
