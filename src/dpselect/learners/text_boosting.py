@@ -46,8 +46,8 @@ __all__ = ["TextBoostingClassification", "TextBoostingRegression"]
 _UP: Final = 1.0 + 2.0**-48
 _FAR: Final = 8.0
 """A score that is smaller than the largest by more is as improbable."""
-_MOST_NOISE: Final = 3e4
-"""Both parts take three times as much."""
+_MOST_NOISE: Final = 1e5
+"""Of the part that has more of it."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -72,7 +72,8 @@ class _TextBoosting(OneGaussian):
         self._trees: Any = None
 
     def _noise(self) -> float:
-        return number("noise_multiplier", self.noise_multiplier, at_least=0.05, at_most=_MOST_NOISE, rounding="down")
+        most = math.floor(_MOST_NOISE * math.sqrt(min(self._share, 1.0 - self._share)))
+        return number("noise_multiplier", self.noise_multiplier, at_least=0.05, at_most=most, rounding="down")
 
     @property
     def _share(self) -> float:
@@ -169,7 +170,8 @@ class TextBoostingClassification(_TextBoosting, Classifier):
     mechanism.
 
     Args:
-        noise_multiplier: one over the Gaussian differential privacy parameter mu of one fit, from 0.05 to 30,000.
+        noise_multiplier: one over the Gaussian differential privacy parameter mu of one fit, from 0.05 to
+            70,000, and to 31,000 with the least or the largest `text_share`.
         texts: the places of the hashed words, a list for each column of text. They are taken together.
         indicators: the places of the columns that are indicators of categories, a list for each categorical column.
             All other columns are numbers in [-1, 1].
@@ -232,7 +234,8 @@ class TextBoostingRegression(_TextBoosting, Regressor):
 
     Args:
         label_bounds: the least and the largest label, public; labels beyond are clipped, and so are answers.
-        noise_multiplier: one over the Gaussian differential privacy parameter mu of one fit, from 0.05 to 30,000.
+        noise_multiplier: one over the Gaussian differential privacy parameter mu of one fit, from 0.05 to
+            70,000, and to 31,000 with the least or the largest `text_share`.
         texts: the places of the hashed words, a list for each column of text. They are taken together.
         indicators: the places of the columns that are indicators of categories, a list for each categorical column.
             All other columns are numbers in [-1, 1].

@@ -174,7 +174,10 @@ def _model_of(description: _Description, arrays: Mapping[str, NDArray[Any]], giv
     if (description.classes is None) == (description.label_bounds is None):
         raise ArgumentError("a label has classes or bounds")
     target = Target(description.classes or (), description.label_bounds)
-    rows, adjacency = description.nominal_rows or 1.0, description.adjacency
+    # None where the number of rows is public: what was trained with it has the shape that follows from none
+    rows, adjacency = description.nominal_rows, description.adjacency
+    if rows is None and adjacency is Adjacency.ADD_OR_REMOVE_ONE:
+        rows = 1.0
     recipe = Recipe(description.learner, description.shared, target, rows, adjacency, columns)
     estimator = recipe.empty_fit(description.noise, {**description.parameters, **given})
     weights = [arrays.get(f"weights_{i}") for i in range(len(arrays))]

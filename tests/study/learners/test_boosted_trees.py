@@ -54,6 +54,16 @@ def test_what_two_columns_do_together_is_learnt_and_loaded(tmp_path):
     assert np.mean(model.predict(fresh) == fresh["label"]) >= 0.9
 
 
+def test_a_model_under_replacement_is_loaded(tmp_path):
+    """The number of rows is public there and in no file, and the number of trees follows from none."""
+    released(
+        tmp_path,
+        privacy={"epsilon": 20.0, "delta": 1e-5, "adjacency": "replace_one"},
+        learner={"name": "boosted-trees"},
+    )
+    assert set(load_model(tmp_path / "out" / "model.npz").predict(table(20))) <= {"in", "out"}
+
+
 @pytest.mark.full
 def test_a_linear_model_cannot_know_it(tmp_path):
     released(tmp_path, learner={"name": "dp-sgd"})

@@ -1,10 +1,13 @@
 """Where hashed words are among the columns of a study, and what boosted trees make of them."""
 
+import numpy as np
 import pytest
 
 from dpselect.learners.boosted_trees import BoostedTreesClassification
 from dpselect.learners.text_boosting import TextBoostingClassification, TextBoostingRegression
 from dpselect.privacy import Adjacency
+from dpselect.randomness import keyed_source
+from dpselect.study import load_model, parse_study, run_study
 from dpselect.study.columns.column import Column
 from dpselect.study.learners.mapped import indicators_of, texts_of
 from dpselect.study.learners.recipe import Recipe
@@ -38,3 +41,38 @@ def test_without_text_boosted_trees_are_as_before():
     columns = {name: column for name, column in COLUMNS.items() if column.n_features is None}
     recipe = Recipe("boosted-trees", {}, Target(("x", "y")), 60.0, Adjacency.ADD_OR_REMOVE_ONE, columns)
     assert type(recipe.empty_fit(2.0, {})) is BoostedTreesClassification
+
+
+def notes(rows=400):
+    """A table of notes, ages and jobs. A young person's label follows from the note, an old one's from the job."""
+    random = np.random.default_rng(3)
+    kind, job, age = random.integers(0, 2, rows), random.choice(["a", "b"], rows), random.uniform(0, 9, rows)
+    words = np.array([["good", "fine", "glad"], ["bad", "poor", "sad"]])
+    cells = [" ".join(random.choice(words[one], 4)) for one in kind]
+    return {"age": age, "note": np.array(cells), "job": job, "label": np.where(age < 6, kind, job == "b").astype(int)}
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("adjacency", ["add_or_remove_one", "replace_one"])
+def test_a_study_of_texts_and_other_columns_is_trained_scored_and_loaded(tmp_path, monkeypatch, task, adjacency):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    np.savez(tmp_path / "rows.npz", **notes())
+    label = {"classes": [0, 1]} if task == "classification" else {"label_bounds": [0, 1]}
+    columns = {"age": {"bounds": [0, 9]}, "note": {"kind": "text", "n_features": 32}, "job": {"categories": ["a", "b"]}}
+    privacy = {"epsilon": 20.0, "delta": 1e-5, "adjacency": adjacency}
+    if adjacency == "add_or_remove_one":
+        privacy["nominal_rows"] = 400
+    study = parse_study(
+        {
+            "data": {"source": "rows.npz", "label": "label", "task": task, "columns": columns, **label},
+            "privacy": privacy,
+            "validation": {"fraction": 0.2},
+            "runs": {"executor": "inline"},
+            "output": {"folder": "out"},
+        }
+    )
+    found = run_study(study, base_folder=tmp_path, folder=tmp_path / "out", random=keyed_source(1)).release
+    model, others = load_model(tmp_path / "out" / "model.npz"), notes(100)
+    answers = model.predict({name: others[name] for name in columns})
+    assert found["learner"] == "boosted-trees"
+    assert np.mean((answers - others["label"]) ** 2) < 0.2
