@@ -19,21 +19,6 @@ from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Tabulated
 from tests.journeys.reviewed_cases import command, named
 
-
-@pytest.fixture(autouse=True)
-def _own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    """The file of a ledger with a budget "b" of epsilon 3, of which 1 is spent."""
-    path = tmp_path / "budget.db"
-    with Ledger.open(path) as record:
-        record.create_budget("b", epsilon=3).reserve(pure_dp(epsilon=1), label="first", identifier="first")
-    return path
-
-
 # ---- small things ---------------------------------------------------------------------------------------------------
 
 

@@ -49,8 +49,6 @@ class EngineColumn(ABC):
 
     kind: str
     typed = True
-    grouping = False
-    """Whether it has a column of groups too."""
 
     @abstractmethod
     def grouped(self, edges: Sequence[Any] | None, ranges: Sequence[Range]) -> list[tuple[Any, int]]:
@@ -67,26 +65,6 @@ class EngineColumn(ABC):
     @abstractmethod
     def rows(self) -> int:
         """How many rows there are, missing ones included."""
-
-    def group_cells(self) -> list[Any]:
-        """The different cells of the column of groups."""
-        raise NotImplementedError
-
-    def among(self, cells: list[Any]) -> EngineColumn:
-        """The column of the rows whose cell of the column of groups is one of these."""
-        raise NotImplementedError
-
-    def by_group(self, named: Categories) -> list[EngineColumn]:
-        """The column of each group's rows. A row's group depends on its own cell alone.
-
-        One query reads the different cells of the column of groups, and `named` says which of them name a group.
-        """
-        cells = _answer(self.group_cells)
-        places = named.places([text_of(cell) for cell in cells]).tolist()
-        return [
-            self.among([cell for cell, place in zip(cells, places, strict=True) if place == group])
-            for group in range(named.size)
-        ]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -160,6 +138,33 @@ READERS = Registry[Callable[[Any, str | None], EngineColumn | None]]("engine", r
 
 It also takes the name of the frame's column that holds the groups, or None.
 """
+
+
+class GroupingColumn(EngineColumn):
+    """A column of an engine that can also split the rows by a second column, of groups."""
+
+    grouping = False
+    """Whether there is a column of groups."""
+
+    @abstractmethod
+    def group_cells(self) -> list[Any]:
+        """The different cells of the column of groups."""
+
+    @abstractmethod
+    def among(self, cells: list[Any]) -> EngineColumn:
+        """The column of the rows whose cell of the column of groups is one of these."""
+
+    def by_group(self, named: Categories) -> list[EngineColumn]:
+        """The column of each group's rows. A row's group depends on its own cell alone.
+
+        One query reads the different cells of the column of groups, and `named` says which of them name a group.
+        """
+        cells = _answer(self.group_cells)
+        places = named.places([text_of(cell) for cell in cells]).tolist()
+        return [
+            self.among([cell for cell, place in zip(cells, places, strict=True) if place == group])
+            for group in range(named.size)
+        ]
 
 
 def engine_column(values: Any, by: str | None = None) -> EngineColumn | None:

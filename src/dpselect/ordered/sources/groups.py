@@ -14,7 +14,7 @@ from dpselect.errors import ArgumentError
 from dpselect.ordered.domains import Categories
 from dpselect.ordered.sources.adapters import DataColumn, SqlTable, TextColumn
 from dpselect.ordered.sources.declared import Column
-from dpselect.ordered.sources.engine_column import EngineColumn
+from dpselect.ordered.sources.engine_column import GroupingColumn
 from dpselect.tables.categories import category
 from dpselect.tables.column_cells import text_chunks
 from dpselect.tables.frames import only_column, refuse_engine
@@ -59,7 +59,7 @@ def columns_by_group(column: Column, groups: Any, named: Categories) -> list[Col
             raise ArgumentError("groups: the column was opened with by=..., so give no groups")
         parts: Sequence[Any] = values.by_group(named)
     elif (isinstance(values, SqlTable) and values.groups is not None) or (
-        isinstance(values, EngineColumn) and values.grouping
+        isinstance(values, GroupingColumn) and values.grouping
     ):
         if groups is not None:
             raise ArgumentError("groups: the column was opened with by=..., so give no groups")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dpselect.errors import ArgumentError
 from dpselect.ordered.sources.counted_ranks import Range
-from dpselect.ordered.sources.engine_column import READERS, EngineColumn, bisected, no_groups, one_of, type_refused
+from dpselect.ordered.sources.engine_column import READERS, GroupingColumn, bisected, no_groups, one_of, type_refused
 
 __all__ = ["IbisColumn"]
 
@@ -28,7 +28,7 @@ def read(values: Any, by: str | None = None) -> IbisColumn | None:
     return IbisColumn(values, one_of(values.columns, by), by)
 
 
-class IbisColumn(EngineColumn):
+class IbisColumn(GroupingColumn):
     """A column of an Ibis table. A decimal must have a precision, so that a double holds it."""
 
     def __init__(self, table: Any, name: str, by: str | None = None) -> None:

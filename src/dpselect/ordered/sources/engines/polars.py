@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any
 
 from dpselect.ordered.sources.counted_ranks import Range
-from dpselect.ordered.sources.engine_column import READERS, EngineColumn, bisected, no_groups, one_of, type_refused
+from dpselect.ordered.sources.engine_column import READERS, GroupingColumn, bisected, no_groups, one_of, type_refused
 
 __all__ = ["PolarsColumn"]
 
@@ -20,7 +20,7 @@ def read(values: Any, by: str | None = None) -> PolarsColumn | None:
     return PolarsColumn(values, by) if isinstance(values, pl.LazyFrame) else None
 
 
-class PolarsColumn(EngineColumn):
+class PolarsColumn(GroupingColumn):
     """The column of a lazy frame."""
 
     def __init__(self, frame: Any, by: str | None = None) -> None:
