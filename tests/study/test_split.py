@@ -11,8 +11,10 @@ import pytest
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from dpselect.study import parse_study
+from dpselect.study.data import Rows
 from dpselect.study.load import open_rows
 from dpselect.study.price import price
+from dpselect.study.row_parts import Digests
 from dpselect.study.split import _cells, _public_rows, split
 from dpselect.study.validate import StudyPaths, validate
 from tests.study.schema_cases import STUDY
@@ -111,7 +113,8 @@ def test_a_score_of_private_rows_is_that_of_the_noisy_cells():
 
 def test_cells_are_counted_again_under_bounds_that_were_bought():
     column = SimpleNamespace(limits=(0.0, 10.0))
-    rows = SimpleNamespace(cells=np.full((2, 5), 7), numbers={"x": np.array([-1.0, 5.0, 20.0, 30.0, np.nan])})
+    numbers = {"x": np.array([-1.0, 5.0, 20.0, 30.0, np.nan])}
+    rows = Rows(np.zeros((5, 0)), np.zeros(5), Digests(b""), numbers=numbers, cells=np.full((2, 5), 7))
     settled = SimpleNamespace(columns={"name": column, "x": column})
     found = _cells(SimpleNamespace(rows=rows, priced=SimpleNamespace(settled=settled)))
     assert found[0].tolist() == [7] * 5  # no numbers to look at

@@ -41,13 +41,16 @@ def test_rows_in_memory_keep_their_group_in_every_chunk(count):
 def test_no_row_is_in_two_groups_and_a_row_decides_only_its_own():
     kinds = [1, 1.0, "1", True, "2", 2, None, "x", float("nan"), b"1"]
     named = parse_names([1, "2"])
-    for chosen in itertools.product(kinds, repeat=3):
-        parts = columns_by_group(Column(np.arange(3.0), **BOUNDS), list(chosen), named)
-        found = [set(rows_in(part)) for part in parts]
+
+    def rows_by_group(chosen):
+        parts = columns_by_group(Column(np.arange(float(len(chosen))), **BOUNDS), chosen, named)
+        return [set(rows_in(part)) for part in parts]
+
+    alone = [[bool(rows) for rows in rows_by_group([cell])] for cell in kinds]
+    for chosen in itertools.product(range(len(kinds)), repeat=3):
+        found = rows_by_group([kinds[kind] for kind in chosen])
         assert not found[0] & found[1]
-        for row, cell in enumerate(chosen):
-            alone = columns_by_group(Column(np.array([0.0]), **BOUNDS), [cell], named)
-            assert [row in part for part in found] == [bool(rows_in(part)) for part in alone]
+        assert all([row in part for part in found] == alone[kind] for row, kind in enumerate(chosen))
 
 
 def test_arrow_pandas_and_polars_are_split_alike():
