@@ -196,6 +196,8 @@ EXEMPT: dict[str, str] = {
 }
 """Public names that are not called here, each with the reason."""
 
+LONG = {"audit.audit", "audit.audit_outputs", "learners.DPSGDRegressor.fit"}
+"""Names whose cases take a second, which the full tier runs."""
 DEAR: set[str] = {
     "accounting.iterative",
     "accounting.plan",

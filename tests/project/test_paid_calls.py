@@ -317,6 +317,7 @@ class Early(Sum):
         return super().__call__(*data, spender=spender, label=label, random=random)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", [Sum, Early])
 def test_a_new_mechanism_is_called_as_its_example_calls_it(kind, spender, monkeypatch):
     """Nothing else names it: the contract above holds for the first, and finds the second."""

@@ -35,7 +35,7 @@ from dpselect.privacy import Guarantee, OutputGuarantee, pure_dp
 from dpselect.randomness import RandomSource
 from dpselect.randomness.session import Unrepeatable
 from tests.project.public_calls import ValidCall, from_examples, from_source, public
-from tests.project.public_samples import DATA, DEAR, EXEMPT, PUBLIC_HERE, SAMPLES
+from tests.project.public_samples import DATA, DEAR, EXEMPT, LONG, PUBLIC_HERE, SAMPLES
 
 NAMES = {one.name: one for one in public()}
 TOP = [name for name, one in NAMES.items() if not one.is_method]
@@ -60,8 +60,10 @@ TRIED = [name for name in NAMES if name not in EXEMPT and not makes_nothing(NAME
 
 
 def each(names: list[str]) -> Any:
-    marks = [pytest.param(name, marks=[pytest.mark.slow] if name in DEAR else []) for name in names]
-    return pytest.mark.parametrize("name", marks)
+    def marks(name: str) -> list[pytest.MarkDecorator]:
+        return [pytest.mark.slow] if name in DEAR else [pytest.mark.full] if name in LONG else []
+
+    return pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in names])
 
 
 def test_every_public_name_is_tried_or_has_a_reason() -> None:
@@ -69,7 +71,7 @@ def test_every_public_name_is_tried_or_has_a_reason() -> None:
         name for name in TOP if name not in TRIED and name not in EXEMPT and not makes_nothing(NAMES[name].value)
     ]
     assert not untried, "give its docstring an example, or tests/project/public_samples.py a sample or a reason"
-    assert not (EXEMPT.keys() | SAMPLES.keys() | DEAR) - NAMES.keys()
+    assert not (EXEMPT.keys() | SAMPLES.keys() | DEAR | LONG) - NAMES.keys()
     assert not {one.rpartition(":")[0] for one in PUBLIC_HERE} - NAMES.keys()
 
 

@@ -15,7 +15,7 @@ from tests.study.metrics.test_noisy_shares import cell_noise
 NOISE = ScoreNoise(None, ADD, 1.43)
 
 
-@pytest.mark.cases(2)
+@pytest.mark.full
 @pytest.mark.parametrize("shares", [(0.3, 0.8), (0.95, 0.5)])
 def test_without_noise_it_holds_by_the_exact_law(shares):
     """Of 25 rows of one class and 8 of the other: the chances of all counts for which it fails add up to less."""
