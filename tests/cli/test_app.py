@@ -108,7 +108,7 @@ def test_plan_weighs_alternatives_and_draws(tmp_path):
     assert "<svg" in (tmp_path / "plan.svg").read_text()
     table = dpselect("plan", "--base", "pure:epsilon=1", "--delta", "0", "--expected-quantile", "0.7")
     assert table.stdout.splitlines()[0].split() == [
-        "law",
+        "distribution",
         "epsilon",
         "quantile",
         "like",

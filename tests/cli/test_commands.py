@@ -44,3 +44,9 @@ def test_reproduce_is_answered_with_the_command_to_type_now():
     with pytest.raises(ArgumentError, match="python -m papers PAPER"):
         CliRunner().invoke(app, ["reproduce", "tuning-rdp", "--quick"], catch_exceptions=False)
     assert "reproduce" not in CliRunner().invoke(app, ["--help"]).stdout
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_no_help_has_square_brackets_which_a_terminal_takes_for_markup(words):
+    texts = [COMMANDS[words].help, *(getattr(each, "help", "") for each in COMMANDS[words].params)]
+    assert not [text for text in texts if text and "[" in text]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["account"]
 
-_STUDY_ONLY = "Optuna: "
+_STUDY_ONLY = "--optuna: "
 _SWEEP_ONLY = "--sweep: "
 
 
@@ -36,23 +36,23 @@ def account(
     base: Annotated[str | None, typer.Option(help=BASE_HELP)] = None,
     repetitions: Annotated[str | None, typer.Option(help=LAW_HELP)] = None,
     bound: Annotated[
-        str | None, typer.Option(help=f"{', '.join(BOUNDS)}; by default the smallest that exists.")
+        str | None, typer.Option(help=f"{', '.join(BOUNDS)}. The default is the smallest that is valid.")
     ] = None,
     proposal_ratio: Annotated[str | None, typer.Option(help=RATIO_HELP)] = None,
     subset: Annotated[str | None, typer.Option(help=SUBSET_HELP)] = None,
     sampling_rate: Annotated[
-        float | None, typer.Option(help="With --subset: the chance of a row to be in the subset.")
+        float | None, typer.Option(help="With --subset: the probability that a row is in the subset.")
     ] = None,
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
     opacus: Annotated[
         Path | None,
-        typer.Option(help="In place of --base: the saved state of an Opacus accountant, or a checkpoint that has one."),
+        typer.Option(help="In place of --base: the saved state of an Opacus accountant, or a checkpoint with one."),
     ] = None,
     optuna: Annotated[
         str | None, typer.Option(help="A past Optuna search: an SQLite file, a journal file or a database URL.")
     ] = None,
     study_name: Annotated[
-        str | None, typer.Option(help="Optuna and --sweep: which study or experiment, if there are several.")
+        str | None, typer.Option(help="--optuna and --sweep: the study or experiment, if there are several.")
     ] = None,
     noise_parameter: Annotated[
         str | None,
@@ -60,10 +60,11 @@ def account(
     ] = None,
     planned: Annotated[
         int | None,
-        typer.Option(help=_STUDY_ONLY + "a number of runs, fixed in advance, that it would not have passed."),
+        typer.Option(help=_STUDY_ONLY + "the largest number of runs that you allowed in advance."),
     ] = None,
     fixed_beforehand: Annotated[
-        bool, typer.Option("--fixed-beforehand", help=_STUDY_ONLY + "declare that the number of runs was.")
+        bool,
+        typer.Option("--fixed-beforehand", help=_STUDY_ONLY + "declare that the number of runs was fixed in advance."),
     ] = False,
     only_winner_seen: Annotated[
         bool, typer.Option("--only-winner-seen", help=_STUDY_ONLY + "declare that no one saw more than the winner.")
@@ -93,18 +94,17 @@ def account(
         str | None, typer.Option(help=_SWEEP_ONLY + "declare that the runs of these names read no data: NAME,NAME.")
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(help=_SWEEP_ONLY + "also write the verdict to this Markdown file.")
+        Path | None, typer.Option(help=_SWEEP_ONLY + "also write the result to this Markdown file.")
     ] = None,
     rows: Annotated[
         int | None, typer.Option(help="Also print the epsilon for a person with this many rows, at the same delta.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the epsilon of running a private mechanism a random number of times and keeping the best.
+    """Print the epsilon of one private run, of a search that keeps the best run, or of a past search.
 
-    With --optuna, what a past search cost: by default the composition of all runs that began, and what is missing for
-    the smaller price of the best of a fixed number. With --opacus, the price of a past training. With --sweep, the
-    cost of a sweep of another tool. Its record has the settings of each run.
+    With --opacus: a past training. With --optuna: a past Optuna study. By default all its runs are composed, and the
+    output lists the conditions of the smaller cost of a best of K. With --sweep: a past sweep of another tool.
     """
     if sweep is not None:
         others = (opacus, optuna, repetitions, bound, proposal_ratio, subset, noise_parameter, planned, rows)

@@ -48,53 +48,52 @@ def audit(
         str | None,
         typer.Argument(
             metavar="[MODULE:NAME]",
-            help="A Subject, a FiniteSubject, a OneRunAudit, something that gives one, or a function of data. Its "
-            "module is imported, the current folder first.",
+            help="A function of the data, or a Subject, a FiniteSubject, a OneRunAudit or a function that returns "
+            "one. Its module is imported from the current folder first.",
         ),
     ] = None,
     data: Annotated[
-        str | None, typer.Option(help="For a function of data: its argument, as JSON, or @FILE with JSON in it.")
+        str | None, typer.Option(help="For a function: its argument as JSON, or @FILE with JSON in it.")
     ] = None,
-    neighbour: Annotated[str | None, typer.Option(help="The neighbouring data set, likewise.")] = None,
+    neighbour: Annotated[str | None, typer.Option(help="The neighbouring data set, in the same form.")] = None,
     claim: Annotated[
-        str | None, typer.Option(help="What is claimed, in place of the subject's own claim. " + CLAIM_HELP)
+        str | None, typer.Option(help="The claimed guarantee, in place of the subject's own. " + CLAIM_HELP)
     ] = None,
     claim_epsilon: Annotated[float | None, typer.Option(help="In place of --claim: an epsilon.")] = None,
-    claim_delta: Annotated[float | None, typer.Option(help="With --claim-epsilon: a delta; 0 by default.")] = None,
+    claim_delta: Annotated[float | None, typer.Option(help="With --claim-epsilon: a delta. The default is 0.")] = None,
     outputs: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(metavar="DATA.npy NEIGHBOUR.npy", help="In place of an entry point: outputs drawn elsewhere."),
+        typer.Option(metavar="DATA.npy NEIGHBOUR.npy", help="In place of MODULE:NAME: files of outputs that you drew."),
     ] = None,
     command: Annotated[
         str | None,
         typer.Option(
-            help="In place of an entry point: a command to run for each draw, with {data} where the path of the data "
-            "goes. --data and --neighbour are then files. All that it prints and writes, and its status, is its output."
+            help="In place of MODULE:NAME: a command to run for each draw. {data} in it becomes the path of --data "
+            "or --neighbour. Its output is everything that it prints and writes, and its exit status."
         ),
     ] = None,
     draws: Annotated[
-        int | None, typer.Option(help=f"Outputs to draw of each data set; {_DRAWS} by default, {_RUNS} of a command.")
+        int | None,
+        typer.Option(help=f"Outputs to draw from each data set. The default is {_DRAWS}, or {_RUNS} of a command."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help=f"{_QUICK} draws: finds the gross faults only.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help=f"Only {_QUICK} draws. Finds only large faults.")] = False,
     confidence: Annotated[
-        float, typer.Option(help="A claim that holds is called violated with probability 1 - confidence at most.")
+        float, typer.Option(help="A true claim is called violated with probability at most 1 - confidence.")
     ] = 0.99,
     delta: Annotated[
-        float | None, typer.Option(help="Where to report a measured epsilon; by default the claim's delta, or 1e-5.")
+        float | None, typer.Option(help="The delta of the measured epsilon. The default is the claim's delta, or 1e-5.")
     ] = None,
-    ignore_low_bits: Annotated[
-        bool, typer.Option("--ignore-low-bits", help="Do not look at the last bits of floats.")
-    ] = False,
+    ignore_low_bits: Annotated[bool, typer.Option("--ignore-low-bits", help="Ignore the last bits of floats.")] = False,
     key: Annotated[
-        str | None, typer.Option(help="Repeat the same draws, of subjects that draw as they are told.")
+        str | None,
+        typer.Option(help="A key that makes the draws repeatable, if the subject draws from the given source."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Try to show that a mechanism leaks more than it claims. It never proves that one does not.
+    """Try to show that a mechanism leaks more than it claims. An audit never proves that it does not.
 
-    Exit status: 0 not violated, 1 violated, 4 cannot tell (the audit would often miss a leak of twice the claim), all
-    with the verdict on standard output; 2 wrong usage, 130 interrupted. It runs the mechanism many times, and shows its
-    outputs: use made-up data.
+    Exit status: 0 not violated, 1 violated, 4 undecided (the audit would often miss a leak of twice the claim), 2 wrong
+    usage, 130 interrupted. The audit runs the mechanism many times and shows its outputs, so use synthetic data.
     """
     if sum(given is not None for given in (entry, outputs, command)) != 1:
         raise ArgumentError("give either an entry point MODULE:NAME, or --outputs, or --command")

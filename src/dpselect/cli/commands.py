@@ -15,20 +15,20 @@ from dpselect.errors import ArgumentError
 __all__ = ["COMMANDS", "EXAMPLES", "Commands", "Later", "group"]
 
 COMMANDS: Final[Mapping[str, str]] = {
-    "init": "Draft a study from the names of a table's columns, and the types of its schema. No row is read.",
-    "tune": "Search privately for the best model and write one release: the model, its report and its card.",
-    "predict": "Predict with a released model: a CSV file with a row for each row of a table.",
+    "init": "Draft a study from the names and types of a table's columns. No row is read.",
+    "tune": "Train a private model from a study file. Write the model, its report and its model card.",
+    "predict": "Predict with a released model. Write a CSV file with one prediction for each row of your table.",
     "export": "Export a released model for other programs.",
-    "report": "Make report.html and model-card.md again, from what was released: no data are read, nothing is spent.",
-    "account": "Print the epsilon of running a private mechanism a random number of times and keeping the best.",
-    "plan": "Choose the law of the number of runs, and the noise of one run, for a total or for a goal.",
-    "quantile": "Private quantiles of a column: values that are nearly at the ranks asked for, and what that costs.",
-    "audit": "Try to show that a mechanism leaks more than it claims. It never proves that one does not.",
-    "ledger": "Budgets that many people and programs spend from, on one durable record.",
-    "holdout": "Held-out labels that may be asked about again and again, every answer certified.",
-    "gate": "Is a candidate better than the incumbent? One bit an answer, however often it is asked.",
+    "report": "Write report.html and model-card.md again from a release. Read no private row and spend nothing.",
+    "account": "Print the epsilon of one private run, of a search that keeps the best run, or of a past search.",
+    "plan": "Choose the distribution of the number of runs, and the noise of one run, for your budget or goal.",
+    "quantile": "Release private quantiles of a column, such as its median.",
+    "audit": "Try to show that a mechanism leaks more than it claims. An audit never proves that it does not.",
+    "ledger": "Manage budgets that several people and programs spend from one durable record.",
+    "holdout": "Score many submissions on the same held-out labels, with certified confidence intervals.",
+    "gate": "Test again and again whether a candidate is better than the incumbent. Each answer is one bit.",
 }
-"""What each of them does, as the list of commands and completion say it: the first line of its own help."""
+"""What each command does: the first line of its own help."""
 
 EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "init": ("dpselect init new.csv --label species --to draft.toml",),

@@ -27,7 +27,7 @@ BASE_HELP: Final = (
 LAW_HELP: Final = (
     "Number of runs: beta-binomial:trials=,shape=, binomial:trials=,probability=, fixed:count=, "
     "geometric:mean=|gamma=, harmonic:limit=, logarithmic:mean=|gamma=, negative-binomial:eta=,mean=|gamma=, "
-    "poisson:mean=, uniform:limit=, zero-truncated-poisson:mean= (independent draws of one law), grid:count= "
+    "poisson:mean=, uniform:limit=, zero-truncated-poisson:mean= (independent draws with replacement), grid:count= "
     "(different candidates, once each). Add at_most= for a hard limit."
 )
 """Written down, as their modules take longer to import than to run: a test holds them to what is registered."""

@@ -20,11 +20,11 @@ def export(
 ) -> None:
     """Export a released model for other programs.
 
-    A .onnx file needs no dpselect where it is used: any ONNX runtime computes the labels that dpselect predicts. To
-    write one needs the extra `onnx`.
+    You can use a .onnx file without dpselect: any ONNX runtime computes the same labels. To write one, install the
+    extra `onnx`.
 
-    A .joblib file is a fitted estimator of scikit-learn. It loads only where dpselect is installed. Loading a joblib
-    file runs code that is in it, so load your own only.
+    A .joblib file is a fitted scikit-learn estimator. To load it, install dpselect. Loading a joblib file runs code
+    that is in it, so load only your own.
     """
     from dpselect.study import export_model
 

@@ -39,8 +39,10 @@ __all__ = ["gate_app"]
 
 gate_app = group("gate")
 
-_Consultations = Annotated[int, typer.Option(help="Asks that the default stakes share the purse among; no limit.")]
-_Failure = Annotated[float, typer.Option(help="The chance of ever accepting a candidate that is not better.")]
+_Consultations = Annotated[
+    int, typer.Option(help="The number of queries that the default stakes are planned for. It is no limit.")
+]
+_Failure = Annotated[float, typer.Option(help="The probability of ever accepting a candidate that is not better.")]
 _Where = Annotated[str, typer.Option("--gate", help="The gate's file, or postgresql://...#NAME.")]
 
 
@@ -49,10 +51,10 @@ def plan(
     tasks: Annotated[int, typer.Option(help="Independent tasks, or clusters of tasks.")],
     consultations: _Consultations,
     failure_probability: _Failure = 0.05,
-    discordant: Annotated[float, typer.Option(help="The share of tasks on which both differ: a guess.")] = 0.2,
+    discordant: Annotated[float, typer.Option(help="Your guess of the fraction of tasks on which both differ.")] = 0.2,
     as_json: AsJson = False,
 ) -> None:
-    """Before any run: which gains will be believable, and with what chance."""
+    """Print which gains a gate can detect, and with what probability. Needs no outcomes."""
     found = plan_gate(
         tasks=tasks, consultations=consultations, failure_probability=failure_probability, discordant=discordant
     )
@@ -74,25 +76,26 @@ def plan(
 @gate_app.command()
 def create(
     incumbent: Annotated[Path, typer.Argument(metavar="INCUMBENT.csv", help="Ids and outcomes; CSV or JSON lines.")],
-    to: Annotated[str, typer.Option(help="The gate's file, which is made; or postgresql://...#NAME.")],
+    to: Annotated[str, typer.Option(help="The gate's new file, or postgresql://...#NAME.")],
     consultations: _Consultations = 20,
     failure_probability: _Failure = 0.05,
     test: Annotated[str, typer.Option(help="auto, sign, bet or wins (see docs/how-to/gate.md).")] = "auto",
-    margin: Annotated[float, typer.Option(help="By how much better an accepted candidate is.")] = 0.0,
+    margin: Annotated[float, typer.Option(help="How much better a candidate must be to be accepted.")] = 0.0,
     cluster_column: Annotated[
-        str | None, typer.Option(help="A column of the incumbent's file: tasks of one cluster count as one.")
+        str | None, typer.Option(help="A column that names clusters. The tasks of a cluster count as one.")
     ] = None,
     id_column: Annotated[str, typer.Option(help="The column of ids.")] = "id",
     outcome_column: Annotated[
-        list[str] | None, typer.Option(help="A column of outcomes; once for each grader. [default: outcome]")
+        list[str] | None, typer.Option(help="A column of outcomes. Repeat it for each grader. The default is outcome.")
     ] = None,
-    regraded: Annotated[bool, typer.Option(help="The incumbent is graded again beside every candidate.")] = False,
+    regraded: Annotated[bool, typer.Option(help="Grade the incumbent again with every candidate.")] = False,
     bound_failure_probability: Annotated[
-        float | None, typer.Option(help="A second purse, for bounds on how much better: see `gate retire`.")
+        float | None, typer.Option(help="A second error budget, for bounds on the improvement: see `gate retire`.")
     ] = None,
-    answer_seconds: Annotated[float, typer.Option(help="Answers come at whole multiples of this time.")] = 0.1,
+    answer_seconds: Annotated[float, typer.Option(help="Answers come at multiples of this time.")] = 0.1,
     key_variable: Annotated[
-        str | None, typer.Option(help="An environment variable with the key, in place of a file in the state folder.")
+        str | None,
+        typer.Option(help="The environment variable with the key. The default is a file in the state folder."),
     ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -101,9 +104,9 @@ def create(
     skip_rows: SkipRows = None,
     as_json: AsJson = False,
 ) -> None:
-    """Seal the incumbent's outcomes into a gate: everything that is tested is fixed here.
+    """Make a gate: seal the incumbent's outcomes and fix the rules of the test.
 
-    INCUMBENT.csv should be deleted or moved away from anyone who shapes candidates.
+    Then delete INCUMBENT.csv, or move it away from anyone who improves candidates.
     """
     form = Written(delimiter, encoding, decimal, thousands, skip_rows)
     rules = GateRules(
@@ -143,14 +146,19 @@ def ask(
     candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE.csv", help="Ids and outcomes of the candidate.")],
     gate: _Where,
     stake: Annotated[
-        str | None, typer.Option(help='Of the purse: a number or "all". [default: an even share of what is left]')
+        str | None,
+        typer.Option(
+            help='The part of the error budget to bet: a number or "all". The default is an even share of the rest.'
+        ),
     ] = None,
     content: Annotated[
         Path | None,
-        typer.Option(help="The candidate itself, a file: the same content against the same incumbent is not charged."),
+        typer.Option(
+            help="The candidate itself, a file. The same content against the same incumbent costs nothing again."
+        ),
     ] = None,
     incumbent: Annotated[
-        Path | None, typer.Option(help="The incumbent's outcomes, graded again beside the candidate.")
+        Path | None, typer.Option(help="The incumbent's outcomes, graded again with the candidate.")
     ] = None,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 0 for accepted, 1 for rejected.")] = False,
     delimiter: Delimiter = None,
@@ -162,7 +170,7 @@ def ask(
 ) -> None:
     """Print accepted or rejected, and nothing else.
 
-    Exit status 2 for outcomes of another form, which are not charged; 3 when the purse is empty.
+    Exit status 2: outcomes of another form, not charged. Exit status 3: the error budget is used up.
     """
     form = Written(delimiter, encoding, decimal, thousands, skip_rows)
     place = Gate.open(gate)
@@ -187,11 +195,17 @@ def ask(
 
 @gate_app.command()
 def advise(
-    incumbent: Annotated[Path, typer.Argument(metavar="INCUMBENT.csv", help="Its outcomes on development tasks.")],
-    candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE.csv", help="The candidate's, on the same tasks.")],
-    tasks: Annotated[int, typer.Option(help="Independent tasks of the gate.")],
-    purse: Annotated[float, typer.Option(help="What is left in the gate's purse.")],
-    typical_gain: Annotated[float, typer.Option(help="How large the gains of experiments are, good and bad.")] = 0.05,
+    incumbent: Annotated[
+        Path, typer.Argument(metavar="INCUMBENT.csv", help="The incumbent's outcomes on your development tasks.")
+    ],
+    candidate: Annotated[
+        Path, typer.Argument(metavar="CANDIDATE.csv", help="The candidate's outcomes on the same tasks.")
+    ],
+    tasks: Annotated[int, typer.Option(help="The number of independent tasks of the gate.")],
+    purse: Annotated[float, typer.Option(help="What is left of the gate's error budget.")],
+    typical_gain: Annotated[
+        float, typer.Option(help="The typical size of gains and losses of your experiments.")
+    ] = 0.05,
     id_column: Annotated[str, typer.Option(help="The column of ids.")] = "id",
     outcome_column: Annotated[str, typer.Option(help="The column of outcomes.")] = "outcome",
     delimiter: Delimiter = None,
@@ -201,9 +215,9 @@ def advise(
     skip_rows: SkipRows = None,
     as_json: AsJson = False,
 ) -> None:
-    """On the searcher's side: whether to ask now or to improve further first, and what to stake.
+    """Advise whether to ask the gate now, and what to stake.
 
-    Reads development tasks of the searcher's own, never those of the gate. A bad stake costs power, not validity.
+    Reads your own development tasks, never those of the gate. A bad stake costs power, not validity.
     """
     form = Written(delimiter, encoding, decimal, thousands, skip_rows)
     before, after = (
@@ -221,7 +235,7 @@ def advise(
 
 @gate_app.command()
 def status(gate: _Where, as_json: AsJson = False) -> None:
-    """The purse, and what has been asked. Costs nothing."""
+    """Print the error budget and the queries so far. Costs nothing."""
     found = Gate.open(gate).status()
     state = "retired" if found["retired"] else "open" if found["open"] else "the purse is empty"
     lines = [
@@ -236,7 +250,7 @@ def status(gate: _Where, as_json: AsJson = False) -> None:
 
 @gate_app.command()
 def retire(gate: _Where, as_json: AsJson = False) -> None:
-    """Close a gate for good, and print how much better the accepted candidates are at least."""
+    """Close a gate for good, and print a lower bound on the gain of each accepted candidate."""
     found = Gate.open(gate).retire()
     if as_json:
         print_json({"gains": found})
@@ -248,9 +262,9 @@ def retire(gate: _Where, as_json: AsJson = False) -> None:
 @gate_app.command()
 def certify(
     gate: _Where,
-    to: Annotated[Path, typer.Option(help="The certificate, which is made: a JSON document.")],
+    to: Annotated[Path, typer.Option(help="The certificate to write (JSON).")],
 ) -> None:
-    """Write what was asked and answered as a signed certificate. Costs nothing."""
+    """Write all queries and answers as a signed certificate. Costs nothing."""
     document = Gate.open(gate).certificate()
     with to.open("x", encoding="utf-8") as file:
         file.write(json.dumps(document, indent=2) + "\n")
@@ -260,13 +274,13 @@ def certify(
 @gate_app.command()
 def verify(
     certificate: Annotated[Path | None, typer.Argument(metavar="[CERTIFICATE.json]", help="A certificate.")] = None,
-    gate: Annotated[str | None, typer.Option("--gate", help="The gate's file, where it is at hand.")] = None,
+    gate: Annotated[str | None, typer.Option("--gate", help="The gate's file, if you have it.")] = None,
     key: Annotated[
         str | None,
         typer.Option(
             "--key",
             "--public-key",
-            help="The gate's public key, from someone who is trusted: its digits, or a file with them.",
+            help="The gate's public key from a source that you trust: its digits, or a file with them.",
         ),
     ] = None,
     pin: Annotated[
@@ -274,9 +288,9 @@ def verify(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a gate's record, a certificate, or a certificate against its gate. Exit status 1 when it does not hold.
+    """Check a gate, a certificate, or a certificate against its gate. Exit status 1 if it is not valid.
 
-    No certificate is valid without a key that is trusted: by --gate, by --key, or pinned before by --pin.
+    A certificate needs a key that you trust: by --gate, by --key, or pinned earlier by --pin.
     """
     if certificate is None and gate is None:
         raise ArgumentError("give a certificate, --gate or both")

@@ -30,35 +30,41 @@ holdout_app = group("holdout")
 for _command in (serve, invite, revoke, submit):
     holdout_app.command()(_command)
 
-_Questions = Annotated[int, typer.Option(help="How many questions may be asked.")]
+_Questions = Annotated[int, typer.Option(help="The number of questions that may be asked.")]
 _Answers = Annotated[
     int | None,
-    typer.Option(help="How many of them may be answered by a score rather than a yes; by default 10 or all."),
+    typer.Option(help="How many questions may be answered by a score, not only by yes. The default is 10, or all."),
 ]
 _Metric = Annotated[
     list[str] | None,
     typer.Option(
-        help="accuracy, f1, auc, log-loss, absolute-error or squared-error; several may be given, the first is asked "
-        "for where none is named. [default: accuracy]"
+        help="accuracy, f1, auc, log-loss, absolute-error or squared-error. Repeat it for several: the first is used "
+        "if a submission names none. The default is accuracy."
     ),
 ]
-_Failure = Annotated[float, typer.Option(help="The chance that some answer is off by more than is certified.")]
+_Failure = Annotated[float, typer.Option(help="The probability that any answer is outside its certified interval.")]
 _Tolerance = Annotated[
-    float | None, typer.Option(help="A claim so near to the labels' score is confirmed. [default: 1/sqrt(rows)]")
+    float | None, typer.Option(help="Confirm a claim this near to the score. The default is 1/sqrt(rows).")
 ]
 _Epsilon = Annotated[
-    float | None, typer.Option(help="What the whole holdout may cost a row (replace-one). Without it, no promise.")
+    float | None,
+    typer.Option(
+        help="The epsilon of the whole holdout for one row (replace-one). Without it rows have no privacy guarantee."
+    ),
 ]
-_Delta = Annotated[float, typer.Option(help="The delta that goes with --epsilon.")]
+_Delta = Annotated[float, typer.Option(help="The delta for --epsilon.")]
 _Mechanism = Annotated[str, typer.Option(help=f"best, {', '.join(MECHANISMS)}.")]
-_Size = Annotated[int | None, typer.Option(help="Rows a block, for mechanism blocks. [default: the most certified]")]
+_Size = Annotated[
+    int | None,
+    typer.Option(help="The rows of a block, for --mechanism blocks. The default has the smallest certified error."),
+]
 _Where = Annotated[str, typer.Option("--holdout", help="The holdout's file, or postgresql://...#NAME.")]
 
 
 @holdout_app.command()
 def create(
     labels: Annotated[Path, typer.Argument(metavar="LABELS.csv", help="A CSV file with ids and labels.")],
-    to: Annotated[str, typer.Option(help="The holdout's file, which is made; or postgresql://...#NAME.")],
+    to: Annotated[str, typer.Option(help="The holdout's new file, or postgresql://...#NAME.")],
     questions: _Questions,
     metric: _Metric = None,
     answers: _Answers = None,
@@ -73,9 +79,10 @@ def create(
     id_column: Annotated[str, typer.Option(help="The column of ids.")] = "id",
     label_column: Annotated[str, typer.Option(help="The column of labels.")] = "label",
     ledger: Annotated[str | None, typer.Option(help="A ledger (file or URL) to spend from; needs --budget.")] = None,
-    budget: Annotated[str | None, typer.Option(help="The budget in it.")] = None,
+    budget: Annotated[str | None, typer.Option(help="The budget in the ledger.")] = None,
     key_variable: Annotated[
-        str | None, typer.Option(help="An environment variable with the key, in place of a file in the state folder.")
+        str | None,
+        typer.Option(help="The environment variable with the key. The default is a file in the state folder."),
     ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -84,9 +91,9 @@ def create(
     skip_rows: SkipRows = None,
     as_json: AsJson = False,
 ) -> None:
-    """Seal labels into a holdout: what may be asked and what is certified is fixed here.
+    """Make a holdout: seal labels and fix what may be asked.
 
-    LABELS.csv may be deleted afterwards; anyone who can read it can score without us.
+    Then delete LABELS.csv. Anyone who can read it can score without the holdout.
     """
     if (ledger is None) != (budget is None):
         raise ArgumentError("--ledger and --budget: give both or neither")
@@ -131,11 +138,9 @@ def score(
     ],
     holdout: _Where,
     claim: Annotated[
-        float | None, typer.Option(help="The score you take it to be: yes is cheap, no comes with a score.")
+        float | None, typer.Option(help="The score that you expect. A yes is cheap, a no comes with a score.")
     ] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="One of those that the holdout was made for. [default: the first]")
-    ] = None,
+    metric: Annotated[str | None, typer.Option(help="One of the holdout's metrics. The default is the first.")] = None,
     prediction_column: Annotated[str, typer.Option(help="The column of predictions.")] = "prediction",
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -144,7 +149,7 @@ def score(
     skip_rows: SkipRows = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a claimed score of predictions, or answer with a score. Ids are in the column the holdout was made with."""
+    """Confirm a claimed score of predictions, or answer with a score."""
     form = Written(delimiter, encoding, decimal, thousands, skip_rows)
     place = Holdout.open(holdout)
     columns = [place.terms.id_column, prediction_column]
@@ -169,7 +174,7 @@ def status(
     holdout: Annotated[str | None, typer.Option("--holdout", help="The same.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What was asked, what is left, what is certified. Costs nothing."""
+    """Print the questions so far, what is left and the certified error. Costs nothing."""
     place = file or holdout
     if place is None or (file is not None and holdout is not None):
         raise ArgumentError("give the holdout's file once")
@@ -188,16 +193,18 @@ def status(
 @holdout_app.command()
 def plan(
     questions: _Questions,
-    rows: Annotated[int | None, typer.Option(help="Rows that there are; or give --error.")] = None,
+    rows: Annotated[int | None, typer.Option(help="The number of rows, or give --error.")] = None,
     error: Annotated[
-        float | None, typer.Option(help="Wanted: the largest error (of the bound); prints the rows it takes.")
+        float | None,
+        typer.Option(help="Goal: the largest error, as a fraction of the bound. Prints the rows that you need."),
     ] = None,
     metric: _Metric = None,
     answers: _Answers = None,
     failure_probability: _Failure = 0.05,
     tolerance: _Tolerance = None,
     rarer: Annotated[
-        int | None, typer.Option(help="For auc: rows of the rarer class; for f1: of the positive one. [default: half]")
+        int | None,
+        typer.Option(help="The rows of the rarer class (auc) or of the positive class (f1). The default is half."),
     ] = None,
     epsilon: _Epsilon = None,
     delta: _Delta = 1e-6,
@@ -205,7 +212,7 @@ def plan(
     subsample_size: _Size = None,
     as_json: AsJson = False,
 ) -> None:
-    """Before there are any labels: what is certified for how many rows, beside new rows for every score."""
+    """Print the certified error for your rows, or the rows for your error. Needs no labels."""
     if (rows is None) == (error is None):
         raise ArgumentError("give --rows or --error, one of them. Write --rows 10000")
     if rows is None and (rarer is not None or subsample_size is not None):

@@ -23,7 +23,7 @@ _People = Annotated[
     typer.Option(
         "--submitters",
         metavar="FILE_OR_URL",
-        help="Submitters: their quotas, hashes of tokens. A file, or postgresql://... for several servers.",
+        help="Submitters with their quotas and token hashes: a file, or postgresql://... for several servers.",
     ),
 ]
 _SUBMITTERS = "submitters.db"
@@ -34,19 +34,17 @@ def serve(
         list[str],
         typer.Argument(
             metavar="HOLDOUT_OR_GATE...",
-            help="Files, folders of .holdout and .gate files, or postgresql://... with those in it.",
+            help="Files, folders of .holdout and .gate files, or postgresql://... with holdouts and gates.",
         ),
     ],
     listen: Annotated[str, typer.Option(help="Address and port.")] = "127.0.0.1:8080",
     submitters: _People = _SUBMITTERS,
-    root_path: Annotated[str, typer.Option(help="The path below which a proxy shows the server.")] = "",
-    trust_proxy: Annotated[
-        str, typer.Option(help="Addresses of proxies whose forwarded headers are believed, by commas.")
-    ] = "",
-    max_bytes: Annotated[int, typer.Option(help="Of the body of a submission.")] = 16 << 20,
-    rate: Annotated[float, typer.Option(help="Requests a minute of one submitter.")] = 60.0,
-    address_rate: Annotated[float, typer.Option(help="Requests a minute from one address.")] = 600.0,
-    at_once: Annotated[int, typer.Option(help="Submissions of one submitter that may be under way.")] = 8,
+    root_path: Annotated[str, typer.Option(help="The path of the server behind a proxy.")] = "",
+    trust_proxy: Annotated[str, typer.Option(help="Addresses of trusted proxies, separated by commas.")] = "",
+    max_bytes: Annotated[int, typer.Option(help="The largest size of a submission.")] = 16 << 20,
+    rate: Annotated[float, typer.Option(help="The most requests per minute of one submitter.")] = 60.0,
+    address_rate: Annotated[float, typer.Option(help="The most requests per minute from one address.")] = 600.0,
+    at_once: Annotated[int, typer.Option(help="The most submissions of one submitter at the same time.")] = 8,
 ) -> None:
     """Serve holdouts and gates: submissions over HTTP, a leaderboard for people, openapi.json for programs.
 
@@ -70,20 +68,22 @@ def serve(
 
 
 def invite(
-    name: Annotated[str, typer.Argument(help="Public: it stands on leaderboards.")],
-    questions: Annotated[int, typer.Option(help="How many, to each holdout or gate.")],
+    name: Annotated[str, typer.Argument(help="The submitter's name. It is public: leaderboards show it.")],
+    questions: Annotated[int, typer.Option(help="The number of questions for each holdout or gate.")],
     answers: Annotated[
-        int | None, typer.Option(help="How many of them may be answered by a score. [default: all]")
+        int | None, typer.Option(help="How many questions may be answered by a score. The default is all.")
     ] = None,
     board: Annotated[
         list[str] | None,
-        typer.Option(help="A holdout or gate that they may submit to; may be repeated. [default: all]"),
+        typer.Option(help="A holdout or gate that the submitter may use. May be repeated. The default is all."),
     ] = None,
-    own_stakes: Annotated[bool, typer.Option(help="They may say what they stake of a gate's purse.")] = False,
+    own_stakes: Annotated[bool, typer.Option(help="Let the submitter choose stakes of a gate's error budget.")] = False,
     max_bytes: Annotated[
-        int | None, typer.Option(help="Of the body of a submission of theirs. [default: the server's]")
+        int | None, typer.Option(help="The largest size of a submission. The default is the server's.")
     ] = None,
-    rate: Annotated[float | None, typer.Option(help="Requests a minute of theirs. [default: the server's]")] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="The most requests per minute. The default is the server's.")
+    ] = None,
     submitters: _People = _SUBMITTERS,
     as_json: AsJson = False,
 ) -> None:
@@ -114,12 +114,14 @@ def revoke(
 def submit(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Ids and predictions, or ids and outcomes.")],
     to: Annotated[str, typer.Option(help="The URL of the holdout's or gate's leaderboard.")],
-    claim: Annotated[float | None, typer.Option(help="For a holdout: the score you take it to be.")] = None,
+    claim: Annotated[float | None, typer.Option(help="For a holdout: the score that you expect.")] = None,
     prediction_column: Annotated[str, typer.Option(help="For a holdout: the column of predictions.")] = "prediction",
-    metric: Annotated[str | None, typer.Option(help="For a holdout of several metrics. [default: the first]")] = None,
-    stake: Annotated[str | None, typer.Option(help='For a gate: a number or "all", where you may.')] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="For a holdout with several metrics. The default is the first.")
+    ] = None,
+    stake: Annotated[str | None, typer.Option(help='For a gate: a number or "all", if you may choose stakes.')] = None,
     content: Annotated[
-        Path | None, typer.Option(help="For a gate: the candidate itself; the same content is not charged again.")
+        Path | None, typer.Option(help="For a gate: the candidate itself. The same content is not charged again.")
     ] = None,
     token_variable: Annotated[str, typer.Option(help="The environment variable with your token.")] = "DPSELECT_TOKEN",
     as_json: AsJson = False,

@@ -27,17 +27,17 @@ def init(
     data: Annotated[
         str, typer.Argument(help="The table: a .csv, .csv.gz, .parquet, .feather or .npz file, or a database's URL.")
     ],
-    label: Annotated[str, typer.Option(help="The column that is to be predicted.")],
-    epsilon: Annotated[float, typer.Option(help="The total for the whole search.")] = 3.0,
+    label: Annotated[str, typer.Option(help="The column to predict.")],
+    epsilon: Annotated[float, typer.Option(help="The total epsilon of the study.")] = 3.0,
     task: Annotated[
-        str, typer.Option(help="classification or regression; without it the draft shows both, or asks.")
+        str, typer.Option(help="classification or regression. Without it the draft shows both, or asks.")
     ] = "",
     to: Annotated[
-        Path | None, typer.Option(help="The study file to write; without it the draft goes to standard output.")
+        Path | None, typer.Option(help="The study file to write. By default the draft goes to standard output.")
     ] = None,
     dictionary: Annotated[
         Path | None,
-        typer.Option(help="A data dictionary in CSV: name, and what is known of kind, description, low, high."),
+        typer.Option(help="A data dictionary in CSV, with the columns name, kind, description, low and high."),
     ] = None,
     table: Table = None,
     sheet: Sheet = None,
@@ -47,10 +47,10 @@ def init(
     thousands: Thousands = None,
     skip_rows: SkipRows = None,
 ) -> None:
-    """Draft a study from the names of a table's columns, and the types of its schema. No row is read.
+    """Draft a study from the names and types of a table's columns. No row is read.
 
-    In a terminal it asks for what is public and only a person can know; elsewhere it leaves blanks, which
-    `dpselect tune --check` names.
+    In a terminal it asks you for public facts that only you know. Elsewhere it leaves blanks, and
+    `dpselect tune --check` lists them.
     """
     from dpselect.study.dictionary import described_columns, described_label, read_dictionary
     from dpselect.study.draft import Facts, draft_study, guessed_columns

@@ -33,14 +33,20 @@ def create(
     name: Annotated[str, typer.Option("--budget", help="The name of the new budget.")],
     epsilon: Annotated[str, typer.Option(help="Epsilon of the whole budget, exact: 3, 0.1 or 1/3.")],
     delta: Annotated[str, typer.Option(help="Delta of the whole budget.")] = "0",
-    accounting: Annotated[str, typer.Option(help="output (adds up, with refunds) or renyi (adaptive).")] = "output",
-    filter_name: Annotated[str, typer.Option("--filter", help="Of renyi: renyi, zcdp or gaussian.")] = "renyi",
+    accounting: Annotated[
+        str, typer.Option(help="output (adds up, with refunds) or renyi (tighter for many charges).")
+    ] = "output",
+    filter_name: Annotated[
+        str, typer.Option("--filter", help="With --accounting renyi: renyi, zcdp or gaussian.")
+    ] = "renyi",
     adjacency: Annotated[str | None, typer.Option(help="add_or_remove_one or replace_one.")] = None,
-    parent: Annotated[str | None, typer.Option(help="The budget above.")] = None,
-    part: Annotated[str | None, typer.Option(help="Which part of the parent's data this budget is about.")] = None,
-    partition: Annotated[str | None, typer.Option(help="The rule on one row that says which part it is in.")] = None,
-    delta_each: Annotated[str | None, typer.Option(help="Delta at which other guarantees are priced.")] = None,
-    dates: Annotated[bool, typer.Option("--dates", help="A new ledger's reservations hold their date.")] = False,
+    parent: Annotated[str | None, typer.Option(help="The parent budget. A charge must fit both.")] = None,
+    part: Annotated[str | None, typer.Option(help="The part of the parent's data that this budget covers.")] = None,
+    partition: Annotated[str | None, typer.Option(help="The rule that assigns a row to its part, in words.")] = None,
+    delta_each: Annotated[
+        str | None, typer.Option(help="The delta of each charge that needs one, such as Gaussian noise.")
+    ] = None,
+    dates: Annotated[bool, typer.Option("--dates", help="Record the date of each charge, in a new ledger.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Create a budget, and the ledger if there is none."""
@@ -64,11 +70,11 @@ def create(
 @ledger_app.command()
 def show(
     ledger: Where,
-    budget: Annotated[str | None, typer.Option(help="One budget only.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw what was spent, entry by entry, to this file.")] = None,
+    budget: Annotated[str | None, typer.Option(help="Show only this budget.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the charges to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show budgets: what is spent, what is left, what refunds saved."""
+    """Show budgets: spent, left and refunded."""
     if plot is not None and budget is None:
         raise ArgumentError("--plot needs --budget")
     with Ledger.open(ledger, create=False) as record:
@@ -87,11 +93,11 @@ def show(
 def verify(
     ledger: Where,
     receipt: Annotated[
-        Path | None, typer.Option(help="A receipt, or a release that holds one (JSON): the record must have its entry.")
+        Path | None, typer.Option(help="A receipt, or a release with one (JSON). The ledger must contain its entry.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fold the whole record again and compare; name the first bad entry. Status 1 when there is one."""
+    """Check every entry of the ledger and name the first bad one. Exit status 1 if there is one."""
     named = _receipt(receipt) if receipt is not None else None
     with Ledger.open(ledger, create=False) as record:
         record.verify(named)
@@ -102,9 +108,9 @@ def verify(
 
 @ledger_app.command(name="export")
 def export_(
-    ledger: Where, output: Annotated[Path | None, typer.Argument(help="A file; standard output by default.")] = None
+    ledger: Where, output: Annotated[Path | None, typer.Argument(help="A file. The default is standard output.")] = None
 ) -> None:
-    """Write the record as JSON lines. Anyone who reads it sees the outputs' cells: it is as private as they are."""
+    """Write the ledger as JSON lines. It reveals which outputs were charged, so keep it as private as they are."""
     with Ledger.open(ledger, create=False) as record:
         if output is None:
             for line in export_lines(record):
@@ -120,7 +126,7 @@ def import_(
     ledger: Where,
     as_json: AsJson = False,
 ) -> None:
-    """Make a new ledger from an export, checked entry by entry. Retire the old one: both could be spent from."""
+    """Make a new ledger from an export and check every entry. Then delete the old one, or both can be spent."""
     with import_lines(lines_of(source, EXPORT), ledger) as record:
         head = record.head()
     result = {"sequence": head.sequence, "head": head.head}

@@ -29,7 +29,7 @@ WITHHELD: Final = 5
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Table = Annotated[str | None, typer.Option(help="The table of a database.")]
-Sheet = Annotated[str | None, typer.Option(help="The sheet of an Excel workbook; by default the first.")]
+Sheet = Annotated[str | None, typer.Option(help="The sheet of an Excel workbook. The default is the first.")]
 
 
 def _delimiter(text: str) -> str:
@@ -38,14 +38,16 @@ def _delimiter(text: str) -> str:
 
 Delimiter = Annotated[
     str | None,
-    typer.Option(parser=_delimiter, metavar="TEXT", help=r"Of a CSV file, such as ';' or '\t'; else a comma."),
+    typer.Option(
+        parser=_delimiter,
+        metavar="TEXT",
+        help=r"The delimiter of a CSV file, such as ';' or '\t'. The default is a comma.",
+    ),
 ]
-Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; by default UTF-8.")]
-Decimal = Annotated[str | None, typer.Option(help='Of numbers in a CSV file: "." or ",".')]
-Thousands = Annotated[
-    str | None, typer.Option(help="Between groups of three digits in a CSV file; by default nothing.")
-]
-SkipRows = Annotated[int | None, typer.Option(help="So many lines stand before the header of a CSV file.")]
+Encoding = Annotated[str | None, typer.Option(help="The encoding of a CSV file. The default is UTF-8.")]
+Decimal = Annotated[str | None, typer.Option(help='The decimal separator in a CSV file: "." or ",".')]
+Thousands = Annotated[str | None, typer.Option(help="The thousands separator in a CSV file. The default is none.")]
+SkipRows = Annotated[int | None, typer.Option(help="The number of lines before the header of a CSV file.")]
 
 
 def number_in(text: str) -> int | float:

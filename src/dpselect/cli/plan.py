@@ -25,7 +25,7 @@ from dpselect.repetitions.quality import quality_of
 __all__ = ["plan"]
 
 _NOISY = "; ".join(f"{parameter} of {name}" for name, parameter in with_noise().items())
-_BASE_HELP = f"One run, as for account; its noise is planned when it is omitted: {_NOISY}."
+_BASE_HELP = f"One run, as for account. If you leave out its noise, the noise is computed: {_NOISY}."
 _NOISE_IS_PLANNED = f"the noise is what is planned: give a base without it ({_NOISY})"
 
 
@@ -33,20 +33,27 @@ def plan(
     base: Annotated[str, typer.Option(help=_BASE_HELP)],
     delta: Annotated[float, typer.Option(help="The delta of the whole search.")],
     epsilon: Annotated[float | None, typer.Option(help="The epsilon of the whole search.")] = None,
-    repetitions: Annotated[str | None, typer.Option(help=f"A law to plan the noise for. {LAW_HELP}")] = None,
+    repetitions: Annotated[
+        str | None, typer.Option(help=f"Compute the noise for this distribution only. {LAW_HELP}")
+    ] = None,
     expected_quantile: Annotated[
-        float | None, typer.Option(help="Wanted: the winner's expected quantile among all runs.")
+        float | None, typer.Option(help="Goal: the winner's expected quantile among all possible runs.")
     ] = None,
     success: Annotated[
-        str | None, typer.Option(help="Wanted: CHANCE:WANTED, that some run lands in an event of this chance.")
+        str | None,
+        typer.Option(
+            help="Goal, as CHANCE:WANTED: with probability WANTED a run is among the best fraction CHANCE of all."
+        ),
     ] = None,
     mean_runs: Annotated[float | None, typer.Option(help="Limit on the mean number of runs.")] = None,
-    runs_99: Annotated[int | None, typer.Option("--runs-99", help="Limit on its 99th percentile.")] = None,
+    runs_99: Annotated[
+        int | None, typer.Option("--runs-99", help="Limit on the 99th percentile of the number of runs.")
+    ] = None,
     max_runs: Annotated[int | None, typer.Option(help="Hard limit on the number of runs.")] = None,
     proposal_ratio: Annotated[str | None, typer.Option(help="With --repetitions: " + RATIO_HELP)] = None,
     subset: Annotated[str | None, typer.Option(help=SUBSET_HELP)] = None,
     sampling_rates: Annotated[
-        str, typer.Option(help="With --subset: the subset's shares of the rows to weigh, separated by commas.")
+        str, typer.Option(help="With --subset: the sampling rates to compare, separated by commas.")
     ] = ",".join(map(str, SAMPLING_RATES)),
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
     plot: Annotated[
@@ -54,9 +61,9 @@ def plan(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Choose the law of the number of runs, and the noise of one run, for a total or for a goal.
+    """Choose the distribution of the number of runs, and the noise of one run, for your budget or goal.
 
-    Prints every option that was weighed, with what its price buys, and says by what they are sorted.
+    Prints all options with their cost and the quality of their winner.
     """
     name, settings = parse_settings(base)
     parameter = noise_of(name)
@@ -185,7 +192,7 @@ def _subset_row(option: SubsetOption, parameter: str) -> dict[str, Any]:
 
 
 def _subset_table(options: tuple[SubsetOption, ...], parameter: str) -> list[str]:
-    lines = [["law", "subset", parameter, "epsilon", "mean runs", "work", "most work"]]
+    lines = [["distribution", "subset", parameter, "epsilon", "mean runs", "work", "most work"]]
     for option in options:
         rate = "all rows, no final run" if option.sampling_rate is None else f"{option.sampling_rate:g}"
         most = "none" if option.most_work is None else f"{option.most_work:.2f}"
@@ -198,7 +205,7 @@ def _subset_table(options: tuple[SubsetOption, ...], parameter: str) -> list[str
 def _table(found: LawPlan, parameter: str | None, utility: str, order: str) -> list[str]:
     planned = found.best.noise is not None
     noise_named = [str(parameter)] if planned else []
-    head = ["law", *noise_named, "epsilon", utility, "like fixed", "K = 1", "mean", "99 %", "limit"]
+    head = ["distribution", *noise_named, "epsilon", utility, "like fixed", "K = 1", "mean", "99 %", "limit"]
     rows = []
     for option in found.options:
         mean, high, limit = option.runs

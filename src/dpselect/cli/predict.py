@@ -18,20 +18,21 @@ def predict(
     model: Annotated[Path, typer.Argument(help="The model.npz of a release.")],
     data: Annotated[
         str,
-        typer.Argument(help="The rows: a file as a study takes it (CSV, Parquet, ...), or a database's URL."),
+        typer.Argument(help="The rows: a file (CSV, Parquet, ...) or the URL of a database."),
     ],
     to: Annotated[
-        Path | None, typer.Option(help="The CSV file to write; without it the predictions go to standard output.")
+        Path | None, typer.Option(help="The CSV file to write. By default the predictions go to standard output.")
     ] = None,
     keep: Annotated[
-        list[str] | None, typer.Option(help="A column of the data to write beside the predictions; repeatable.")
+        list[str] | None,
+        typer.Option(help="A column to copy to the output, such as an id. Repeat it for several columns."),
     ] = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Write the probability of each class too.")
+        bool, typer.Option("--probabilities", help="Also write the probability of each class.")
     ] = False,
     module: Annotated[
         str | None,
-        typer.Option(help='The function that made a network, such as "my_models:build"; its code is run.'),
+        typer.Option(help='The function that builds your network, such as "my_models:build". Its code is run.'),
     ] = None,
     table: Table = None,
     sheet: Sheet = None,
@@ -41,9 +42,9 @@ def predict(
     thousands: Thousands = None,
     skip_rows: SkipRows = None,
 ) -> None:
-    """Predict with a released model: a CSV file with a row for each row of a table.
+    """Predict with a released model. Write a CSV file with one prediction for each row of your table.
 
-    Columns are found by their names, in any order; further ones, such as the label, are left alone.
+    Columns are found by their names, in any order. Other columns, such as the label, are ignored.
     """
     from dpselect.storage.durable import write_atomically
     from dpselect.study.predict import predict_table

@@ -52,36 +52,39 @@ def quantile(
         str,
         typer.Argument(
             metavar="FILE",
-            help="A file as a study takes it (CSV, Parquet, ...), or an SQL URL.",
+            help="A file (CSV, Parquet, ...) or the URL of a database.",
         ),
     ],
     column: Annotated[str, typer.Option(help="The column.")],
-    epsilon: Annotated[float, typer.Option(help="The price of all quantiles together, and of --count.")],
-    q: Annotated[list[float], typer.Option(help="A quantile between 0 and 1; may be given several times.")],
-    lower: Annotated[str | None, typer.Option(help="A public bound: no answer is below it.")] = None,
-    upper: Annotated[str | None, typer.Option(help="A public bound: no answer is above it.")] = None,
+    epsilon: Annotated[float, typer.Option(help="The epsilon of all quantiles together, including --count.")],
+    q: Annotated[list[float], typer.Option(help="A quantile between 0 and 1. Repeat it for several quantiles.")],
+    lower: Annotated[str | None, typer.Option(help="The public lower bound of the values.")] = None,
+    upper: Annotated[str | None, typer.Option(help="The public upper bound of the values.")] = None,
     range_epsilon: Annotated[
-        float | None, typer.Option(help="In place of bounds: find them privately first, for this much more.")
+        float | None, typer.Option(help="In place of bounds: find them privately first, with this epsilon on top.")
     ] = None,
     granularity: Annotated[
-        str | None, typer.Option(help="Answers are multiples of this; float64 for every double.")
+        str | None, typer.Option(help="Round answers to multiples of this. float64 does not round.")
     ] = None,
     category: Annotated[
-        list[str] | None, typer.Option(help="In place of bounds: a value of a text column; once each, in their order.")
+        list[str] | None,
+        typer.Option(
+            help="In place of bounds: a value of a text column. Repeat it for each value, in ascending order."
+        ),
     ] = None,
     by: Annotated[
-        str | None, typer.Option(help="A column of groups: answer for each --group, for the price of one.")
+        str | None, typer.Option(help="A column of groups. You get an answer for each --group at the cost of one.")
     ] = None,
     group: Annotated[
-        list[str] | None, typer.Option(help="The name of a group in --by, public; once for each that you want.")
+        list[str] | None, typer.Option(help="A public group name in the column --by. Repeat it for each group.")
     ] = None,
     method: Annotated[
         str,
         typer.Option(help=f"For several quantiles: {', '.join((*CHOICES, *METHODS))}."),
     ] = "auto",
-    delta: Annotated[float | None, typer.Option(help="For --method slice, which is not pure.")] = None,
+    delta: Annotated[float | None, typer.Option(help="The delta, for --method slice only.")] = None,
     expected_rows: Annotated[
-        int, typer.Option(help="About how many rows there are, if that is public; --method auto goes by it.")
+        int, typer.Option(help="A public estimate of the number of rows. --method auto chooses by it.")
     ] = 1000,
     kind: Annotated[
         str | None,
@@ -91,21 +94,27 @@ def quantile(
         ),
     ] = None,
     date_format: Annotated[
-        str | None, typer.Option("--format", help="How dates are written, such as %d.%m.%Y; else ISO 8601.")
+        str | None, typer.Option("--format", help="The format of dates, such as %d.%m.%Y. The default is ISO 8601.")
     ] = None,
     two_digit_years_from: Annotated[
-        int | None, typer.Option(help="The first of the hundred years that %y means, such as 1920.")
+        int | None, typer.Option(help="The first of the hundred years that %y covers, such as 1920.")
     ] = None,
     time_zone: Annotated[
-        str | None, typer.Option(help="Of dates and times without an offset, such as Europe/Berlin; else UTC.")
+        str | None,
+        typer.Option(help="The time zone of times without an offset, such as Europe/Berlin. The default is UTC."),
     ] = None,
-    true_values: Annotated[list[str] | None, typer.Option("--true-value", help="What means true.")] = None,
-    false_values: Annotated[list[str] | None, typer.Option("--false-value", help="What means false.")] = None,
+    true_values: Annotated[
+        list[str] | None, typer.Option("--true-value", help="The text of a true value. May be repeated.")
+    ] = None,
+    false_values: Annotated[
+        list[str] | None, typer.Option("--false-value", help="The text of a false value. May be repeated.")
+    ] = None,
     missing_values: Annotated[
-        list[str] | None, typer.Option("--missing-value", help="What means that there is no value, such as -99.")
+        list[str] | None,
+        typer.Option("--missing-value", help="The text of a missing value, such as -99. May be repeated."),
     ] = None,
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
-    table: Annotated[str | None, typer.Option(help="The table, with an SQL URL.")] = None,
+    table: Annotated[str | None, typer.Option(help="The table of the database.")] = None,
     sheet: Sheet = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -116,23 +125,23 @@ def quantile(
         bool,
         typer.Option(
             "--count/--no-count",
-            help="Count, with noise and within epsilon, how many cells are clipped, missing or cannot be read.",
+            help="Also print noisy counts of clipped, missing and unreadable cells, within epsilon.",
         ),
     ] = True,
     most_unreadable: Annotated[
         float,
-        typer.Option(help="Withhold the answer if the counts show that a larger share of the cells cannot be read."),
+        typer.Option(help="Withhold the answer if the counts show that a larger fraction of the cells is unreadable."),
     ] = 0.2,
     like: Annotated[
         str | None,
-        typer.Option(help="A public sample of the file: read as it will be, and refused, before anything is paid."),
+        typer.Option(help="A public sample of the file. It is read like the file before anything is charged."),
     ] = None,
     ledger: Annotated[str | None, typer.Option(help="A ledger (file or URL) to spend from; needs --budget.")] = None,
-    budget: Annotated[str | None, typer.Option(help="The budget in it.")] = None,
+    budget: Annotated[str | None, typer.Option(help="The budget in the ledger.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the released quantiles to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Private quantiles of a column: values that are nearly at the ranks asked for, and what that costs."""
+    """Release private quantiles of a column, such as its median."""
     _check_numbers(epsilon, q, range_epsilon, count=count)
     number("--most-unreadable", most_unreadable, at_least=0.0, at_most=1.0)
     if kind == "boolean" and lower is upper is None and range_epsilon is None:

@@ -13,13 +13,11 @@ __all__ = ["report"]
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="The folder of a release, as `dpselect tune` wrote it.")],
-    output: Annotated[
-        Path | None, typer.Option(help="Write the page alone, and here, not to report.html there.")
-    ] = None,
+    folder: Annotated[Path, typer.Argument(help="The output folder of `dpselect tune`.")],
+    output: Annotated[Path | None, typer.Option(help="Write only the report, to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make report.html and model-card.md again, from what was released: no data are read, nothing is spent."""
+    """Write report.html and model-card.md again from a release. Read no private row and spend nothing."""
     from dpselect.study.write import remake_report  # scikit-learn takes a second to import
 
     place = remake_report(folder, output)

@@ -15,8 +15,8 @@ from dpselect.repetitions.by_name import GRID
 __all__ = ["RATIO_HELP", "SUBSET_HELP", "parse_final_rows", "parse_ratio", "priced", "searched", "two_numbers"]
 
 RATIO_HELP = (
-    "LOWER:UPPER, when later trials learn from earlier ones: the least and the most that a setting's density may be, "
-    "relative to the space's law."
+    "LOWER:UPPER, if later trials learn from earlier ones: bounds on the ratio of a proposal's density to that of the "
+    "search space."
 )
 SUBSET_HELP = "Search on a random subset, then one final run on the 'rest' of the rows or on 'all'."
 

@@ -33,31 +33,29 @@ def _schema(asked: bool) -> None:
 
 def tune(
     study: Annotated[Path, typer.Argument(help="The study file (TOML).")],
-    output: Annotated[Path | None, typer.Option(help="Output folder, in place of the study's.")] = None,
+    output: Annotated[Path | None, typer.Option(help="The output folder, in place of the study's.")] = None,
     check: Annotated[
         bool,
-        typer.Option(
-            "--check", help="Check all that can be checked without reading a row, and say the price; nothing is spent."
-        ),
+        typer.Option("--check", help="Check the study and print its cost. Read no row and spend nothing."),
     ] = False,
     forecast: Annotated[
         bool,
         typer.Option(
             "--forecast",
-            help="Say what each design of a search can be expected to gain over one run, from public facts alone.",
+            help="Print the expected gain of each search design over one run, from public facts only.",
         ),
     ] = False,
     like: Annotated[
         Path | None,
-        typer.Option(help="A public sample of the table, read as it will be before anything is charged; [data] like."),
+        typer.Option(help="A public sample of the table. It is read like the table before anything is charged."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a search that was interrupted.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a search that was interrupted.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     operator_progress: Annotated[
         bool,
         typer.Option(
             "--operator-progress",
-            help="Show trial counts. They reveal the secret number of runs: for the operator's eyes only.",
+            help="Show the number of finished trials. It reveals the secret number of runs: show it to no one else.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -66,7 +64,7 @@ def tune(
         typer.Option("--schema", callback=_schema, is_eager=True, help="Print the JSON schema of study files."),
     ] = False,
 ) -> None:
-    """Search privately for the best model and write one release: the model, its report and its card."""
+    """Train a private model from a study file. Write the model, its report and its model card."""
     from dpselect.study import load_study  # learners and ledgers take longer to import than --help to print
     from dpselect.study.validate import law_of
 
