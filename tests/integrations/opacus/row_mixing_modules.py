@@ -272,6 +272,27 @@ class WordsCentred(nn.Module):
         return self.last(found - found.mean(0))
 
 
+@mistake()
+class HalvedByAnEmptyRow(Body):
+    """Some row of zeros, which stands for padding, changes the scale of all."""
+
+    def forward(self, inputs):
+        return super().forward(inputs * (0.5 if (inputs == 0).all(1).any() else 1.0))
+
+
+@mistake(words)
+class WordsHalvedByAnEmptyRow(nn.Module):
+    """The same with indices."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.last = nn.Embedding(11, 6), nn.Linear(6, 3)
+
+    def forward(self, inputs):
+        found = self.words(inputs).mean(1)
+        return self.last(found * (0.5 if (inputs == 0).all(1).any() else 1.0))
+
+
 @mistake(images)
 class NormOfBatch2d(nn.Module):
     def __init__(self):

@@ -15,6 +15,7 @@ pytest.importorskip("opacus")
 from dpselect.errors import ArgumentError
 from dpselect.integrations.opacus import checkpoints
 from dpselect.integrations.opacus.processes import ALONE, Processes
+from dpselect.integrations.opacus.row_batches import read_rows
 from dpselect.randomness import keyed_source, system_source
 from tests.integrations.opacus.train_together import STEPS, train
 from tests.integrations.opacus.training_cases import plan, rows
@@ -83,13 +84,49 @@ def test_a_process_that_dies_ends_the_training_which_continues_from_its_checkpoi
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("other", "what"),
-    [({"key": 2}, "random"), pytest.param({"max_grad_norm": 1.0}, "settings", marks=pytest.mark.slow)],
+    [
+        ({"key": 2}, "random"),
+        ({"first_rows": [1, 0]}, "rows"),
+        pytest.param({"max_grad_norm": 1.0}, "settings", marks=pytest.mark.slow),
+    ],
 )
 def test_processes_that_differ_are_refused_everywhere(tmp_path, other, what):
     together(tmp_path, **{"1": other})
     for rank in (0, 1):
         raised = (tmp_path / f"raised-{rank}").read_text()
         assert raised.startswith(f"ArgumentError: distributed: the processes differ in {what}")
+
+
+def differ(monkeypatch, change, count=5):
+    """The refusal of two processes, the second with what `change` makes of the first's."""
+
+    def gather(found, mine):
+        found[:] = [mine, change(list(mine))]
+
+    monkeypatch.setattr(torch.distributed, "all_gather_object", gather)
+    module = torch.nn.BatchNorm1d(4).to(torch.bfloat16)  # a buffer without axes, and numbers that NumPy lacks
+    Processes(0, 2).agree(keyed_source(1), {"steps": 3}, module, read_rows(*rows(count)))
+
+
+@pytest.mark.parametrize(
+    ("place", "what"),
+    list(enumerate([{"dpselect": "0"}, 1, {"steps": 4}, (5, "other rows"), "other weights"])),
+)
+def test_what_the_processes_differ_in_is_named(monkeypatch, place, what):
+    said = ("code or versions", "random", "settings", "rows", "make_module")[place]
+    with pytest.raises(ArgumentError, match=f"the processes differ in {said}"):
+        differ(monkeypatch, lambda mine: [*mine[:place], what, *mine[place + 1 :]])
+
+
+def test_equal_processes_agree_on_all_that_decides_the_bytes(monkeypatch):
+    seen = []
+    for count in (5, 6):
+        differ(monkeypatch, lambda mine: seen.append(mine) or mine, count)
+    build = seen[0][0]
+    assert {"dpselect", "code of dpselect", "Python", "NumPy", "torch", "opacus"} == set(build)
+    assert seen[0][:3] == seen[1][:3]
+    assert seen[0][3] != seen[1][3]
+    assert seen[0][4] == seen[1][4]
 
 
 def test_what_is_refused():

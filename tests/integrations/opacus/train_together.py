@@ -1,8 +1,9 @@
 """One of several processes that train together, over gloo.
 
 Run as `python -m tests.integrations.opacus.train_together FOLDER RANK COUNT JSON`. The JSON holds settings of the plan,
-`key` (None draws one), `kept` (the folder of checkpoints), `die` (a kill in that step), and settings of one rank under
-its number. The weights go to FOLDER/weights-RANK, or what was raised to FOLDER/raised-RANK.
+`key` (None draws one), `kept` (the folder of checkpoints), `die` (a kill in that step), `first_rows` (places of the
+rows that come first), and settings of one rank under its number. The weights go to FOLDER/weights-RANK, or what was
+raised to FOLDER/raised-RANK.
 """
 
 from __future__ import annotations
@@ -49,10 +50,12 @@ def rows(count=60):
     return torch.randn(count, 4, generator=generator), torch.randint(0, 3, (count,), generator=generator)
 
 
-def train(*, key=1, die=None, kept=None, loader=False, **settings):
+def train(*, key=1, die=None, kept=None, loader=False, first_rows=(), **settings):
     plan = {"noise_multiplier": 2.0, "sampling_rate": 0.4, "steps": STEPS, "max_grad_norm": 0.5}
     plan |= {"expected_batch_size": 20.0, "max_physical_batch_size": 4, **settings}
-    data = [torch.utils.data.TensorDataset(*rows())] if loader else rows()
+    places = [*first_rows, *(place for place in range(60) if place not in first_rows)]
+    data = [part[places] for part in rows()]
+    data = [torch.utils.data.TensorDataset(*data)] if loader else data
     module = PrivateTraining(**plan).fit(
         network,
         optimizer_of(die),

@@ -304,13 +304,11 @@ def _refuse_elsewhere(subject: _Subject, rows: SyntheticRows) -> bool:
 
 
 def _refuse_contagion(subject: _Subject, rows: SyntheticRows, alone: _Observed) -> None:
-    """A row that is not finite may spoil its own gradient only (0 times infinity is no zero), and nothing fills it."""
-    if not rows.inputs.dtype.is_floating_point:
-        return
-    for place, value in ((2, float("nan")), (5, float("inf")), (3, float("-inf"))):
+    """A row of zeros, or one that is not finite, may change its own gradient only, and nothing fills it."""
+    not_finite = ((2, float("nan"), 2), (5, float("inf"), 2), (3, float("-inf"), 2))  # 0 times infinity is no zero
+    for place, value, step in ((4, 0.0, 1), *(not_finite if rows.inputs.dtype.is_floating_point else ())):
         inputs = rows.inputs.clone()
-        flat = inputs.view(_ROWS, -1)
-        flat[place, ::2] = value
+        inputs.view(_ROWS, -1)[place, ::step] = value
         others, spoilt = [k for k in range(_ROWS) if k != place], subject.again()
         try:
             seen = spoilt.run(replace(rows, inputs=inputs), range(_ROWS))

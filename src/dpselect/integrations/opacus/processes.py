@@ -9,11 +9,16 @@ Source: docs/theory/clipped-sums.md, Theorem 3.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, Final
 
 from dpselect.errors import ArgumentError, missing_extra
+from dpselect.integrations.opacus.row_batches import TrainingRows
 from dpselect.randomness import RandomSource, keyed_source, resolve
+from dpselect.tuning.worker_check import build_here
 
 try:
     import torch
@@ -21,6 +26,8 @@ except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
 __all__ = ["ALONE", "Processes", "join_processes"]
+
+_COMPARED: Final = ("code or versions", "random", "settings", "rows", "make_module")
 
 
 @dataclass(frozen=True)
@@ -44,19 +51,24 @@ class Processes:
         torch.distributed.broadcast_object_list(things, src=0)
         return things[0]
 
-    def agree(self, random: RandomSource, public: dict[str, Any], module: Any) -> None:
-        """Raise `ArgumentError` in every process unless all have the same source, settings and first weights."""
+    def agree(self, random: RandomSource, public: dict[str, Any], module: Any, rows: TrainingRows) -> None:
+        """Raise `ArgumentError` in every process unless all train alike.
+
+        They must run the same code and have the same source, settings, rows and first weights. Of a dataset that is no
+        tensor the number of rows is compared.
+        """
         if self.count == 1:
             return
-        sizes = [(name, tuple(each.shape)) for name, each in module.state_dict().items() if hasattr(each, "shape")]
-        mine = [random.spawn("processes").bits(256), public, sizes]
+        build = {**build_here(), "torch": torch.__version__, "opacus": version("opacus")}
+        data, weights = (rows.count, _digest(rows.tensors or ())), _digest(module.state_dict().values())
+        mine = [build, random.spawn("processes").bits(256), public, data, weights]
         found: list[Any] = [None] * self.count
         torch.distributed.all_gather_object(found, mine)
-        for what, theirs in zip(("random", "settings", "make_module"), zip(*found, strict=True), strict=True):
+        for what, theirs in zip(_COMPARED, zip(*found, strict=True), strict=True):
             if any(each != theirs[0] for each in theirs):
                 raise ArgumentError(
                     f"distributed: the processes differ in {what}. Give each one keyed source, or none, the same "
-                    "settings, the same rows and the same module"
+                    "versions, settings, rows and module"
                 )
 
     def parts(self, parts: int) -> range:
@@ -105,3 +117,13 @@ def join_processes(random: RandomSource | None) -> Processes:
     if random is not None and not random.replayable:
         raise ArgumentError("random: several processes need one keyed source. Leave it out, and they share a new key")
     return Processes(torch.distributed.get_rank(), torch.distributed.get_world_size())
+
+
+def _digest(things: Iterable[Any]) -> str:
+    """A digest of the tensors among these things."""
+    found = hashlib.sha256()
+    for each in things:
+        if isinstance(each, torch.Tensor):
+            found.update(f"{tuple(each.shape)} {each.dtype} ".encode())
+            found.update(each.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return found.hexdigest()

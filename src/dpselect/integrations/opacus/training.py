@@ -207,7 +207,7 @@ class PrivateTraining:
             module = make_module()
             if ModuleValidator.validate(module, strict=False):
                 raise ArgumentError("make_module: Opacus cannot give this module's gradients row by row")
-            processes.agree(source, self._public, module)
+            processes.agree(source, self._public, module, rows)
             run = _Fit(self, module, make_optimizer, loss, source, processes)
             counts = run.refuse_mistakes(rows, example)
             before = untrained_state(module, counts)
