@@ -1,7 +1,7 @@
 """The names that a study can use, as the code has them: written into study-file.md when this is run.
 
-Between two comments of that page stand tables of every learner, map, law, metric, source, kind of column and scale,
-with what each takes. With `--check` nothing is written: the exit status says whether the page is as the code is.
+Between two comments of that page are tables of every learner, map, distribution, metric, source, kind of column and
+scale, with what each takes. With `--check` nothing is written: the exit status says whether the page is as the code is.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _learner(kind: StudyLearner, task: str) -> Iterator[str]:
 def _maps() -> Iterator[str]:
     yield "### Maps"
     yield ""
-    yield "Under `[learner]`, or as choices of a `categorical` law under `[space]`, `map` is one of:"
+    yield "Under `[learner]`, or as choices of a `categorical` distribution under `[space]`, `map` is one of:"
     yield ""
     rows = []
     for name in MAPS:
@@ -85,9 +85,12 @@ def _maps() -> Iterator[str]:
 
 
 def _laws() -> Iterator[str]:
-    yield "### Laws of the number of runs"
+    yield "### Distributions of the number of runs"
     yield ""
-    yield '`[repetitions]` takes `law`, its settings, and `at_most` for a hard limit. Of two joined by "or" give one.'
+    yield (
+        "`[repetitions]` takes `distribution` (once `law`), its settings, and `at_most` for a hard limit. Of two "
+        'joined by "or" give one.'
+    )
     yield ""
     usage = law_usage()
     takes = {
@@ -97,17 +100,19 @@ def _laws() -> Iterator[str]:
         for name in LAWS
         if "law" not in LAWS[name].parameters()
     }
-    yield from _table(("law", "settings", "what it is"), [(f"`{n}`", t, _sentence(LAWS[n])) for n, t in takes.items()])
+    yield from _table(
+        ("distribution", "settings", "what it is"), [(f"`{n}`", t, _sentence(LAWS[n])) for n, t in takes.items()]
+    )
 
 
 def _spaces() -> Iterator[str]:
-    yield "### Laws of a searched parameter"
+    yield "### Distributions of a searched parameter"
     yield ""
     rows = [
         (f"`{name}`", ", ".join(f"`{field.name}`" for field in fields(kind) if field.init), _sentence(kind))
         for name, kind in DISTRIBUTIONS.items()
     ]
-    yield from _table(("law", "settings", "what it is"), rows)
+    yield from _table(("distribution", "settings", "what it is"), rows)
 
 
 def _registries() -> Iterator[str]:

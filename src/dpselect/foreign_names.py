@@ -116,7 +116,7 @@ _SHOWN: Final[Mapping[str, str]] = {
 """The unit of an argument, where others count in another one."""
 
 _RUNS: Final = (
-    "the number of runs is drawn from a law and stays secret, which is what makes the search cheap: give "
+    "the number of runs is drawn from a distribution and stays secret, which is what makes the search cheap: give "
     "repetitions=Harmonic(limit=30), or epsilon= and delta= alone; a fixed number is Fixed(count=10), which costs more"
 )
 _SEED: Final = (

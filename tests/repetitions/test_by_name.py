@@ -26,11 +26,11 @@ def test_laws_with_gamma_take_a_mean():
     ("name", "given", "message"),
     [
         ("grid", {}, "grid: different candidates once each"),
-        ("nonesuch", {}, "unknown law 'nonesuch'; one of beta-binomial"),
-        ("geometric", {"rate": 3}, "law 'geometric' takes 'mean=|gamma=', got 'rate'"),
-        ("geometric", {"mean": 3, "gamma": 0.5}, "law 'geometric' takes 'mean=|gamma=', got 'gamma', 'mean'"),
-        ("negative-binomial", {"mean": 3}, "law 'negative-binomial' takes 'eta=,mean=|gamma=', got 'mean'"),
-        ("poisson", {}, "law 'poisson' takes 'mean=', got none"),
+        ("nonesuch", {}, "unknown distribution 'nonesuch'; one of beta-binomial"),
+        ("geometric", {"rate": 3}, "distribution 'geometric' takes 'mean=|gamma=', got 'rate'"),
+        ("geometric", {"mean": 3, "gamma": 0.5}, "distribution 'geometric' takes 'mean=|gamma=', got 'gamma', 'mean'"),
+        ("negative-binomial", {"mean": 3}, "distribution 'negative-binomial' takes 'eta=,mean=|gamma=', got 'mean'"),
+        ("poisson", {}, "distribution 'poisson' takes 'mean=', got none"),
     ],
 )
 def test_other_names_and_settings_are_refused(name, given, message):
@@ -42,7 +42,7 @@ def test_other_names_and_settings_are_refused(name, given, message):
 def test_descriptions_nest():
     law = Harmonic(limit=5).tilted(0.5).at_most(3)
     assert from_description(law.describe()) == law
-    with pytest.raises(ArgumentError, match="unknown law 'None'"):
+    with pytest.raises(ArgumentError, match="unknown distribution 'None'"):
         from_description({})
 
 

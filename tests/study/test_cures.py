@@ -45,7 +45,7 @@ def test_a_value_of_another_kind(key, value, what, said):
 
 def test_a_parameter_without_a_distribution():
     cure = of_a_kind("rate", [0.1, 1], "must be a table").partition("Write ")[2]
-    assert tomllib.loads(f"rate = {cure}")["rate"] == {"law": "categorical", "choices": [0.1, 1]}
+    assert tomllib.loads(f"rate = {cure}")["rate"] == {"distribution": "categorical", "choices": [0.1, 1]}
     assert of_a_kind("rate", [{}], "must be a table") == ""
 
 

@@ -58,12 +58,12 @@ momentum = 2.0
 sampling_rates = 0.1
 class_weights = { perhaps = 2.0 }
 [space]
-learning_rate = { law = "log_uniform", low = 0.0, high = 1.0 }
-hidden_units = { law = "categorical", choices = [0, -3] }
-map = { law = "categorical", choices = ["cos4", "cosines"] }
-rate = { law = "uniform", low = 0, high = 1 }
+learning_rate = { distribution = "log_uniform", low = 0.0, high = 1.0 }
+hidden_units = { distribution = "categorical", choices = [0, -3] }
+map = { distribution = "categorical", choices = ["cos4", "cosines"] }
+rate = { distribution = "uniform", low = 0, high = 1 }
 [repetitions]
-law = "harmonical"
+distribution = "harmonical"
 limit = 10
 [runs]
 executor = "loky"
@@ -93,7 +93,7 @@ SAID = (
     "space.hidden_units: must be an integer at least 0",
     "space.map: no such map; one of bins, ",
     "space.rate: unknown key for dp-sgd; there are ",
-    "repetitions: unknown law 'harmonical'; one of ",
+    "repetitions: unknown distribution 'harmonical'; one of ",
     "runs.workers: executor = 'loky' needs at least 2 workers",
     "already holds a release",
     "output.key_variable: the environment variable DPSELECT_KEY_THAT_IS_ABSENT must hold the key",
@@ -156,3 +156,36 @@ def test_a_misspelt_key_of_a_column_is_said_once_whatever_the_column_is_called()
     assert [line.split(":")[0] for line in str(caught.value).splitlines()[1:]] == [
         "  data.columns.left? (min).catgories"
     ]
+
+
+DRAWN = """\
+[data]
+source = "people.csv"
+label = "moved"
+classes = ["no", "yes"]
+bounds = [0, 1]
+[privacy]
+epsilon = 3.0
+delta = 1e-5
+nominal_rows = 1000
+[space]
+learning_rate = { distribution = "log_uniform", low = 0.1, high = 1.0 }
+[repetitions]
+distribution = "harmonic"
+limit = 3
+[output]
+folder = "out"
+"""
+
+
+def test_the_old_name_of_distribution_is_read_with_a_warning(tmp_path, recwarn):
+    path = tmp_path / "study.toml"
+    path.write_text(DRAWN)
+    new = load_study(path)
+    assert not recwarn
+    path.write_text(DRAWN.replace("distribution", "law"))
+    with pytest.warns(FutureWarning, match="Write distribution"):
+        assert load_study(path) == new
+    path.write_text(DRAWN.replace("limit = 3", 'limit = 3\nlaw = "harmonic"'))
+    with pytest.warns(FutureWarning), pytest.raises(StudyError, match=r"repetitions: .*give distribution alone"):
+        load_study(path)

@@ -17,10 +17,10 @@ from tests.study.schema_cases import changed
     [
         (
             {"law": "log_uniform", "low": 1},
-            'log_uniform needs high. Write { law = "log_uniform", low = 1, high = 1.0 }',
+            'log_uniform needs high. Write { distribution = "log_uniform", low = 1, high = 1.0 }',
         ),
         ({"law": "log_uniform", "low": 1, "high": 2, "hi": 3}, "log_uniform has no argument hi: it takes low=, high="),
-        ({"law": "categorial", "choices": ["cos4"]}, "law must be one of categorical, "),
+        ({"law": "categorial", "choices": ["cos4"]}, "distribution must be one of categorical, "),
     ],
 )
 def test_a_law_with_wrong_settings_names_them_and_nothing_else(tmp_path, law, said):

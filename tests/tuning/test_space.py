@@ -114,7 +114,8 @@ def test_a_grid_is_refused_with_the_reason(make):
         (lambda: Categorical([]), "choices"),
         (lambda: Categorical([math.nan]), "choices"),
         (lambda: Categorical([[1]]), "choices"),
-        (lambda: parse_space({"a": {"law": "normal"}}), "law"),
+        (lambda: parse_space({"a": {"distribution": "normal"}}), "distribution"),
+        (lambda: parse_space({"a": {"law": "uniform", "distribution": "uniform"}}), "law is the old name"),
         (lambda: parse_space({"a": {"law": "uniform", "low": 0}}), "high"),
         (lambda: parse_space({"a": {"law": "uniform", "low": 0, "high": 1, "step": 2}}), "step"),
     ],
@@ -137,3 +138,10 @@ def test_wrong_types_are_refused(make):
 def test_a_keyed_source_replays_a_setting(key):
     space = Space({"a": Uniform(0, 1), "b": IntegerUniform(1, 10**6)})
     assert space.sample(keyed_source(key)) == space.sample(keyed_source(key))
+
+
+def test_the_old_name_of_the_key_gives_the_same_space_and_fingerprint():
+    settings = {"low": 0.0, "high": 1.0}
+    old, new = (parse_space({"rate": {key: "uniform", **settings}}) for key in ("law", "distribution"))
+    assert old == new
+    assert new.describe() == {"rate": {"law": "uniform", **settings}}  # which stores of version 0.2 have

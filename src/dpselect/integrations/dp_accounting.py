@@ -188,7 +188,9 @@ def _law(mean: float, shape: float) -> Repetitions | None:
     if shape == math.inf:
         return Poisson(mean=mean)
     if mean < 1.0:
-        raise ArgumentError(f"mean must be at least 1 for shape {shape!r}, got {mean!r}: such a law runs once at least")
+        raise ArgumentError(
+            f"mean must be at least 1 for shape {shape!r}, got {mean!r}: such a distribution runs once at least"
+        )
     if mean == 1.0:
         return None
     if shape == 0.0:

@@ -28,7 +28,7 @@ def warn_if_nothing_found(released: object, *, no_runs: float = 0.0) -> None:
 
 def nothing_found(no_runs: float) -> str:
     """Return the message for an empty release."""
-    law = f", or there was no run, which this law has with probability {no_runs:.3g}" if no_runs else ""
+    law = f", or there was no run, which this distribution has with probability {no_runs:.3g}" if no_runs else ""
     return (
         "nothing was found, and the release is paid for anyway. Either no run met what was asked, or every run "
         f"failed (one that raises does so silently: rehearse= tries it on synthetic rows){law}. Which it "

@@ -39,13 +39,13 @@ def law_named(name: str, settings: Mapping[str, Any]) -> Repetitions:
     """
     if name == GRID:
         raise ArgumentError(
-            "grid: different candidates once each are not independent draws of one law; their price is composition"
+            "grid: different candidates once each are not independent draws. The cost of a grid is their composition"
         )
     if name not in LAWS:
         known = sorted([*law_usage(), GRID])
         near = [f"; did you mean {meant!r}?" for meant in get_close_matches(name, known, n=1)]
         fixed = [f"; for a fixed number of runs write fixed:count={name}"] if name.isdecimal() else near
-        raise ArgumentError(f"unknown law {name!r}; one of {', '.join(known)}{''.join(fixed)}")
+        raise ArgumentError(f"unknown distribution {name!r}; one of {', '.join(known)}{''.join(fixed)}")
     law = LAWS[name]
     given = dict(settings)
     limit = given.pop("at_most", None)
@@ -58,7 +58,7 @@ def law_named(name: str, settings: Mapping[str, Any]) -> Repetitions:
         expected = tuple(inspect.signature(build).parameters)
     if set(given) != set(expected):
         takes = _parameters_in_words(law) or "no settings"
-        raise ArgumentError(wrong_settings(f"law {name!r}", takes, expected, given))
+        raise ArgumentError(wrong_settings(f"distribution {name!r}", takes, expected, given))
     built = build(**given)
     return built if limit is None else built.at_most(limit)
 

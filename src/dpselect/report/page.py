@@ -100,7 +100,9 @@ def _budget_plot(budget: Mapping[str, Any]) -> str:
 def _law_plot(law: Mapping[str, Any]) -> str:
     heights = law["probabilities"]
     axes = Axis("number of runs", -0.6, len(heights) - 0.4), Axis("probability", 0.0, 1.05 * max(*heights, 1e-300))
-    label = f"The public law of the number of runs: mean {rounded(law['mean'])}, 99th percentile {law['runs_99']}"
+    label = (
+        f"The public distribution of the number of runs: mean {rounded(law['mean'])}, 99th percentile {law['runs_99']}"
+    )
     return columns(label, 144.0, axes, heights)
 
 
@@ -108,7 +110,7 @@ def _success_plot(law: Mapping[str, Any]) -> str:
     chances = law["chances"]
     drawn = [
         Curve("one run", "run", list(zip(chances, chances, strict=True)), dashed=True),
-        Curve("this law", "search", list(zip(chances, law["success"], strict=True))),
+        Curve("this distribution", "search", list(zip(chances, law["success"], strict=True))),
     ]
     axes = Axis("chance that one run is good", chances[0], chances[-1], log=True), Axis("chance to find one", 0.0, 1.0)
     label = "The chance that at least one run of the search is good, against the chance that one run is"

@@ -36,7 +36,7 @@ def candidates_of(
     """
     listed = combinations(study.space)
     if listed is None:
-        raise StudyError('space: a portfolio tries every candidate once, so each law must be "categorical"')
+        raise StudyError('space: a portfolio tries every candidate once, so each distribution must be "categorical"')
     if not 2 <= len(listed) <= MOST_CANDIDATES:
         raise StudyError(
             f"space: a portfolio is of 2 to {MOST_CANDIDATES} candidates, and this space has {len(listed)}: each "

@@ -17,12 +17,12 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "budget": '"team"',
     "classes": '["no", "yes"]',
     "delta": "1e-5",
+    "distribution": '"harmonic"',
     "epsilon": "3.0",
     "folder": '"release"',
     "fraction": "0.2",
     "label": '"target"',
     "label_bounds": "[0, 100]",
-    "law": '"harmonic"',
     "ledger": '"budget.db"',
     "name": '"my-study"',
     "nominal_rows": "1000",
@@ -35,6 +35,7 @@ _TABLES: Final[Mapping[str, str]] = {
     "column": "data.columns",
     "columns": "data.columns",
     "dataset": "data",
+    "distribution": "repetitions",
     "dp": "privacy",
     "estimator": "learner",
     "features": "data.columns",
@@ -103,7 +104,7 @@ def of_a_kind(key: str, value: Any, said: str) -> str:
     if "table" in said:
         choices = value if isinstance(value, list) else [value]
         plain = all(isinstance(choice, (str, int, float)) for choice in choices) and len(choices) < 20
-        return f'. Write {{ law = "categorical", choices = {json.dumps(choices)} }}' if plain else ""
+        return f'. Write {{ distribution = "categorical", choices = {json.dumps(choices)} }}' if plain else ""
     shown = _EXAMPLES.get(key) or EXAMPLES.get(key)
     return f". Write {key} = {shown}" if shown else ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -84,6 +85,7 @@ def load_study(path: Path, *, folder: Path | None = None, resume: bool = False) 
         raise StudyError(f"cannot read the study {str(path)!r}: {error.strerror}{near_file(path)}") from None
     except ContentError as error:
         raise StudyError(str(error)) from None
+    _warn_of_old_names(document)
     read = _Reading.of(document)
     if not read.wrong:
         return read.study
@@ -91,6 +93,14 @@ def load_study(path: Path, *, folder: Path | None = None, resume: bool = False) 
 
     place = StudyPaths.of(read.study, path.resolve().parent, folder, resume=resume)
     raise _invalid([*read.lines, *problems(read.study, place, tuple(read.wrong))])
+
+
+def _warn_of_old_names(document: Mapping[str, Any]) -> None:
+    space = document.get("space")
+    drawn = list(space.values()) if isinstance(space, Mapping) else []
+    if any(isinstance(table, Mapping) and "law" in table for table in (*drawn, document.get("repetitions"))):
+        text = 'law is the old name of distribution in [space] and [repetitions]. Write distribution = "harmonic"'
+        warnings.warn(text, FutureWarning, stacklevel=3)
 
 
 def _invalid(lines: Sequence[str]) -> StudyError:

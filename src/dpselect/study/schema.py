@@ -6,11 +6,12 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from dpselect.errors import public_text
 from dpselect.privacy import Adjacency
 from dpselect.study.schema_data import Clashes, Data, StudyTable
+from dpselect.tuning.space import with_law
 
 if TYPE_CHECKING:
     from dpselect.searching import Design
@@ -39,6 +40,7 @@ DEFAULT_FIGURES: Final = {"classification": "accuracy", "regression": "median-er
 FILL_IN: Final = "FILL IN"
 """Stands in a draft for what only a person can know."""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Drawn = Annotated[dict[str, Any], BeforeValidator(lambda given: with_law(given) if isinstance(given, dict) else given)]
 Words = Annotated[str, AfterValidator(partial(public_text, "it", longest=1000))]
 
 
@@ -196,7 +198,7 @@ class Runs(StudyTable):
     resources: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     """What one trial needs on a Dask or Ray cluster."""
     constant: bool = False
-    """Always execute the law's limit, so that the number of runs does not show in running time."""
+    """Always execute the distribution's limit, so that the number of runs does not show in running time."""
     pad_seconds: Positive | None = None
     """Release at a whole multiple of this public duration."""
     limit_seconds: Positive | None = None
@@ -299,10 +301,10 @@ class Study(StudyTable):
     """What is trained, with the parameters that every run shares."""
     search: SearchDesign = SearchDesign()
     """One run, or a search."""
-    space: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """What each run of a search draws: the law of every searched parameter."""
-    repetitions: dict[str, Any] = Field(default_factory=dict)
-    """The law of the number of runs of a search."""
+    space: dict[str, Drawn] = Field(default_factory=dict)
+    """What each run of a search draws: the distribution of every searched parameter."""
+    repetitions: Drawn = Field(default_factory=dict)
+    """The distribution of the number of runs of a search."""
     refit: Refit = Refit()
     """The second stage of a search in two."""
     runs: Runs = Runs()

@@ -35,7 +35,7 @@ def study_schema() -> dict[str, Any]:
     properties["repetitions"] = {
         **_law(law_names()),
         "title": "Repetitions",
-        "description": "The law of the number of runs, and its settings; `at_most` adds a hard limit.",
+        "description": "The distribution of the number of runs, and its settings; `at_most` adds a hard limit.",
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -48,8 +48,11 @@ def study_schema() -> dict[str, Any]:
 def _law(names: tuple[str, ...]) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {"law": {"enum": list(names)}},
-        "required": ["law"],
+        "properties": {
+            "distribution": {"enum": list(names)},
+            "law": {"enum": list(names), "deprecated": True, "description": "The old name of `distribution`."},
+        },
+        "oneOf": [{"required": ["distribution"]}, {"required": ["law"]}],
         "additionalProperties": True,
     }
 

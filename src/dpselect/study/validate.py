@@ -271,7 +271,7 @@ def _law(study: Study) -> Repetitions:
     settings = dict(study.repetitions or ONE_RUN)  # none are those of a study with wrong keys
     name = settings.pop("law", None)
     if not isinstance(name, str):
-        raise StudyError("repetitions.distribution: give the name of a law, such as harmonic")
+        raise StudyError('repetitions.distribution: Write distribution = "harmonic"')
     try:
         return law_named(name, settings)
     except (ArgumentError, TypeError) as error:
@@ -321,7 +321,9 @@ def _mixed(study: Study, made: tuple[Any, Any, Any], metric: Metric) -> bool:
 def _law_for(study: Study) -> Repetitions:
     law = _law(study)
     if study.runs.constant and law.limit is None:
-        raise StudyError("runs.constant: needs a law with a limit, such as harmonic, or at_most under [repetitions]")
+        raise StudyError(
+            "runs.constant: needs a distribution with a limit, such as harmonic, or at_most under [repetitions]"
+        )
     return law
 
 

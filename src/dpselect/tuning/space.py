@@ -24,6 +24,7 @@ __all__ = [
     "Space",
     "Uniform",
     "parse_space",
+    "with_law",
 ]
 
 GRID_REFUSAL: Final = (
@@ -36,7 +37,7 @@ Scalar = str | int | float | bool | None
 
 @runtime_checkable
 class Distribution(Protocol):
-    """The law of one parameter: how it is drawn, and a JSON description that settles the law completely."""
+    """The distribution of one parameter: how it is drawn, and a JSON description that settles it completely."""
 
     def sample(self, random: RandomSource) -> Scalar:
         """One draw."""
@@ -247,10 +248,26 @@ LAW_NAMES: Final = tuple(DISTRIBUTIONS)
 """The names that `parse_space` knows."""
 
 
+def with_law(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings of a distribution with its name under the key `law`, as descriptions and fingerprints have it.
+
+    People write `distribution`. Raises `ArgumentError` for both.
+
+    >>> with_law({"distribution": "uniform", "low": 0})
+    {'law': 'uniform', 'low': 0}
+    """
+    if "distribution" not in settings:
+        return settings
+    if "law" in settings:
+        raise ArgumentError("law is the old name of distribution: give distribution alone")
+    return {"law" if key == "distribution" else key: value for key, value in settings.items()}
+
+
 def parse_space(description: Mapping[str, Mapping[str, Any]]) -> Space:
     """The space that `Space.describe` describes.
 
-    Raises `ArgumentError` for an unknown law, missing or unknown settings, or a grid.
+    Raises `ArgumentError` for an unknown distribution, missing or unknown settings, or a grid. `distribution` may stand
+    for `law`, as in a study.
 
     >>> parse_space({"rate": {"law": "uniform", "low": 0, "high": 1}}).describe()
     {'rate': {'law': 'uniform', 'low': 0.0, 'high': 1.0}}
@@ -258,12 +275,13 @@ def parse_space(description: Mapping[str, Mapping[str, Any]]) -> Space:
     expect("description", description, Mapping)
     parameters: dict[str, Distribution] = {}
     for name, settings in description.items():
-        if not isinstance(settings, Mapping) or settings.get("law") == "grid":
+        if not isinstance(settings, Mapping) or "grid" in (settings.get("law"), settings.get("distribution")):
             raise ArgumentError(f"space parameter {name!r} needs a distribution{_row(settings)}. {GRID_REFUSAL}")
+        settings = with_law(settings)
         law = str(settings.get("law"))
         if law not in DISTRIBUTIONS:
-            said = f"space parameter {name!r}: law must be one of {', '.join(DISTRIBUTIONS)}, got {law!r}"
-            raise ArgumentError(said + write_one_of("law", law, DISTRIBUTIONS))
+            said = f"space parameter {name!r}: distribution must be one of {', '.join(DISTRIBUTIONS)}, got {law!r}"
+            raise ArgumentError(said + write_one_of("distribution", law, DISTRIBUTIONS))
         given = {key: settings[key] for key in settings if key != "law"}
         wrong = misuse(DISTRIBUTIONS[law], law, (), given)
         if wrong is not None:
@@ -293,7 +311,7 @@ def _line(law: str, given: Mapping[str, Any]) -> str:
     if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low > high:
         low, high = high, low
     shown = f"low = {low}, high = {high}" if "low" in ours else f"choices = {json.dumps(values.get('choices', [1, 2]))}"
-    return f'. Write {{ law = "{law}", {shown} }}'
+    return f'. Write {{ distribution = "{law}", {shown} }}'
 
 
 def _row(value: object) -> str:
@@ -301,7 +319,7 @@ def _row(value: object) -> str:
     choices = value if isinstance(value, list) and len(value) < 10 else [value]
     if not choices or not all(isinstance(choice, (str, int, float)) for choice in choices):
         return ""
-    return f'. Write {{ law = "categorical", choices = {json.dumps(choices)} }}'
+    return f'. Write {{ distribution = "categorical", choices = {json.dumps(choices)} }}'
 
 
 def _parse_ends(law: Any) -> None:

@@ -24,10 +24,10 @@ sampling_rate = 0.2
 steps = 20
 
 [space]
-learning_rate = { law = "log_uniform", low = 0.1, high = 1.0 }
+learning_rate = { distribution = "log_uniform", low = 0.1, high = 1.0 }
 
 [repetitions]
-law = "harmonic"
+distribution = "harmonic"
 limit = 3
 
 [output]
@@ -75,16 +75,22 @@ STUDIES = [
     ("sampling_rate = 0.2", "batch_size = 32"),
     ("sampling_rate = 0.2", "sampling_rate = 20"),
     ("sampling_rate = 0.2", "sampling_rate = 0.2\nmax_grad_norm = 1.0", "max_grad_norm = 1.0"),
-    ('law = "log_uniform"', 'law = "loguniform"'),
-    ('{ law = "log_uniform", low = 0.1, high = 1.0 }', '{ law = "log_uniform", min = 0.1, max = 1.0 }'),
-    ('{ law = "log_uniform", low = 0.1, high = 1.0 }', '{ law = "log_uniform", low = 1.0, high = 0.1 }'),
-    ('{ law = "log_uniform", low = 0.1, high = 1.0 }', "[0.1, 1.0]"),
-    ('{ law = "log_uniform", low = 0.1, high = 1.0 }', "0.1"),
+    ('distribution = "log_uniform"', 'distribution = "loguniform"'),
+    (
+        '{ distribution = "log_uniform", low = 0.1, high = 1.0 }',
+        '{ distribution = "log_uniform", min = 0.1, max = 1.0 }',
+    ),
+    (
+        '{ distribution = "log_uniform", low = 0.1, high = 1.0 }',
+        '{ distribution = "log_uniform", low = 1.0, high = 0.1 }',
+    ),
+    ('{ distribution = "log_uniform", low = 0.1, high = 1.0 }', "[0.1, 1.0]"),
+    ('{ distribution = "log_uniform", low = 0.1, high = 1.0 }', "0.1"),
     ("learning_rate = {", "lr = {"),
     ("limit = 3", "n_trials = 3"),
     ("limit = 3", "mean = 3"),
-    ('law = "harmonic"', 'law = "harmonc"'),
-    ('[repetitions]\nlaw = "harmonic"\nlimit = 3', "[repetitions]\nn = 10"),
+    ('distribution = "harmonic"', 'distribution = "harmonc"'),
+    ('[repetitions]\ndistribution = "harmonic"\nlimit = 3', "[repetitions]\nn = 10"),
     ("[learner]", "[model]"),
     ("[privacy]", "[budget]"),
     ('folder = "out"', ""),

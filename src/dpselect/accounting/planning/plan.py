@@ -129,7 +129,7 @@ class LawPlan:
         return self.options[0]
 
     def _repr_html_(self) -> str:
-        head = ("law", "noise", f"epsilon at delta {self.delta:g}", "utility", "mean runs", "99 %", "limit")
+        head = ("distribution", "noise", f"epsilon at delta {self.delta:g}", "utility", "mean runs", "99 %", "limit")
         rows = [
             (
                 option.family,

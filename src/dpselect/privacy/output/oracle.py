@@ -56,7 +56,7 @@ def satisfies(
     for one, other in pairs:
         for law in (one, other):
             if abs(math.fsum(law.values()) - 1.0) > 1e-9:
-                raise ArgumentError("a law of outputs must add up to 1")
+                raise ArgumentError("a distribution of outputs must add up to 1")
         outputs = sorted({*one, *other}, key=repr)
         cells = [guarantee.cell(output) for output in outputs]
         prices = {cell: guarantee.price(cell) for cell in cells}
