@@ -110,7 +110,7 @@ def test_completion_knows_commands_and_options():
 
 
 def test_an_unknown_law_or_base_is_answered_with_the_list_that_the_help_has():
-    with pytest.raises(ArgumentError, match="unknown law 'foo'; one of") as law:
+    with pytest.raises(ArgumentError, match="unknown distribution 'foo'; one of") as law:
         law_of("foo:mean=3")
     with pytest.raises(ArgumentError, match="unknown base 'foo'; one of") as base:
         base_of("foo:mean=3", adjacency="replace_one")

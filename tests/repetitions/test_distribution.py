@@ -329,7 +329,7 @@ def test_a_new_law_needs_no_edit():
         (lambda: Poisson(mean=3).success_probability(float("nan")), "p must"),
         (lambda: Poisson(mean=3).pmf(0.5), "k must"),
         (lambda: Poisson(mean=3).quantile(1.0), "probability"),
-        (lambda: from_description({"law": "nonesuch"}), "law"),
+        (lambda: from_description({"law": "nonesuch"}), "unknown distribution"),
         (lambda: from_description({"law": "poisson", "rate": 3}), "mean"),
     ],
 )
