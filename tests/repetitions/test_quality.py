@@ -57,4 +57,4 @@ def test_plan_says_what_each_option_buys_and_by_what_it_sorts():
 
 
 def test_export_says_that_its_file_needs_this_package():
-    assert "loads only where dpselect is installed" in " ".join(run("export", "--help").split())
+    assert "To load it, install dpselect" in " ".join(run("export", "--help").split())

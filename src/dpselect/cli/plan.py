@@ -1,4 +1,4 @@
-"""`dpselect plan`: the law of the number of runs, and the noise, that serve a goal."""
+"""`dpselect plan`: the distribution of the number of runs, and the noise, that serve a goal."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def plan(
     }
     ratio = parse_ratio(proposal_ratio)
     if ratio is not None and (repetitions is None or subset is not None):
-        raise ArgumentError("proposal_ratio: the noise is planned for one law: give repetitions, and no subset")
+        raise ArgumentError("proposal_ratio: the noise is planned for one distribution. Give repetitions, no subset")
     if subset is not None:
         if isinstance(known, Guarantee) or epsilon is None:
             raise ArgumentError(f"with subset, give epsilon; {_NOISE_IS_PLANNED}")

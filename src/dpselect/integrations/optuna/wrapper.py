@@ -37,8 +37,8 @@ Objective = Callable[[IndependentTrial], Any]
 
 _ADAPTIVE: Final = (
     "best-of-K prices independent draws from one distribution. A sampler that looks at earlier scores, or that never "
-    "tries a setting twice, makes the runs depend on each other. Leave sampler out for random search; for proposals that adapt "
-    "within a proved bound see docs/how-to/adaptive-search.md"
+    "tries a setting twice, makes the runs depend on each other. Leave sampler out for random search; for "
+    "proposals that adapt within a proved bound see docs/how-to/adaptive-search.md"
 )
 _FIXED_SPACE: Final = "the objective defines its space as it runs; use dpselect.tuning.tune with a fixed space for it"
 
