@@ -211,6 +211,9 @@ def test_a_constant_model_is_called_one():
     assert no_better_in_words(told(figures=near)) == [
         "by its scores the model is no better than always predicting well, with accuracy 0.6"
     ]
+    assert no_better_in_words(told(figures=near), 2) == [
+        "its scores do not show that the model is better than always predicting well, with accuracy 0.6"
+    ]
     apart = [{**near[0]}, {**near[1], "low": 0.55}]
     assert no_better_in_words(told(figures=apart)) == []
     tiles = parts(validation=told(figures=near, constant={"value": 0.6, "answer": "well", "from": "counts"}))["figures"]

@@ -6,7 +6,7 @@ import pytest
 
 from dpselect.errors import StudyError
 from dpselect.study import check_study, parse_study
-from dpselect.study.expected import expected_figure, has_independent_rows
+from dpselect.study.expected import expected_figure, metric_with_intervals
 from dpselect.study.metrics import METRICS, ScoreNoise
 from dpselect.study.metrics.metric import metrics_for
 from tests.study.metrics.metrics_cases import ADD, NUMBER, TWO
@@ -55,9 +55,14 @@ def test_rows_of_one_key_or_of_one_person_are_not_independent():
     plain = study("accuracy", rows=1000)
     keyed = plain.model_copy(update={"data": plain.data.model_copy(update={"row_key": "patient"})})
     persons = plain.model_copy(update={"privacy": plain.privacy.model_copy(update={"rows_per_person": 2})})
-    assert [has_independent_rows(each) for each in (plain, keyed, persons)] == [True, False, False]
+    uncounted = persons.model_copy(update={"privacy": persons.privacy.model_copy(update={"nominal_rows": None})})
     metric, noise = METRICS["accuracy"](TWO), ScoreNoise(None, ADD, 1.0)
-    assert expected_figure(plain, metric, noise, 1.0) is not None
+    assert metric_with_intervals(plain, metric) is metric
+    assert metric_with_intervals(persons, metric).sample == (2, 200.0)
+    assert metric_with_intervals(keyed, metric) is metric_with_intervals(uncounted, metric) is None
+    assert metric_with_intervals(persons, METRICS["auc"](TWO)) is None
+    one, many = (expected_figure(each, metric, noise, 1.0) for each in (plain, persons))
+    assert many["low"] < one["low"] < one["high"] < many["high"]
     assert expected_figure(keyed, metric, noise, 1.0) is None
 
 

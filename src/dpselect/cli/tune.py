@@ -241,17 +241,18 @@ def _validated(release: dict[str, Any]) -> list[str]:
     found = release["validation"]
     if found is None:
         return [] if release["score"] is None else [f"released score: {release['score']:.3f}"]
-    from dpselect.report.card import no_better_in_words
+    from dpselect.report.card import no_better_in_words, rows_of_person
 
-    lines = []
+    lines, each = [], rows_of_person(release)
     for one in found["figures"]:
         ends = ["no bound" if end is None else f"{end:.4g}" for end in (one["low"], one["high"])]
         interval = "no interval, as rows of one person or row key are alike"
         if found["confidence"] is not None:
-            interval = f"between {ends[0]} and {ends[1]} on new rows, with probability {found['confidence']:g}"
+            new = "new rows" if each == 1 else "rows of new persons"
+            interval = f"between {ends[0]} and {ends[1]} on {new}, with probability {found['confidence']:g}"
         constant = "" if one["constant"] is None else f"; constant prediction: {one['constant']:.4g}"
         lines.append(f"{one['name']} on private rows, with noise: {one['value']:.4g}; {interval}{constant}")
-    return [*lines, *(f"warning: {said}" for said in no_better_in_words(found))]
+    return [*lines, *(f"warning: {said}" for said in no_better_in_words(found, each))]
 
 
 def _released(release: dict[str, Any], folder: Path) -> str:

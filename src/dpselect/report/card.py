@@ -13,7 +13,7 @@ from dpselect.report.cells import cells_in_words
 from dpselect.searching import Design
 from dpselect.searching.design import DESIGNS, design_names
 
-__all__ = ["better_than_constant", "card", "design_of", "no_better_in_words", "shown"]
+__all__ = ["better_than_constant", "card", "design_of", "no_better_in_words", "rows_of_person", "shown"]
 
 _MOST_NAMES: Final = 12
 """So many categories of a column, or rows of the table of columns, are shown at once."""
@@ -166,11 +166,18 @@ def _all_figures(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [{**found, "name": found["metric"], "constant": constant["value"], "answer": constant["answer"]}]
 
 
-def no_better_in_words(found: Mapping[str, Any]) -> list[str]:
+def rows_of_person(release: Mapping[str, Any]) -> int:
+    """The most rows of a person that took part, 1 if the study names no persons."""
+    person = release["data"].get("person")
+    return 1 if person is None else int(person["rows"])
+
+
+def no_better_in_words(found: Mapping[str, Any], per_person: int = 1) -> list[str]:
     """Say so if no figure's interval shows that the model is better than the constant answer. Else nothing.
 
     A model that is constant itself differs from the constant answer by noise alone. So figures that are better by less
-    than a quarter of their intervals are called no better.
+    than a quarter of their intervals are called no better. If a person may have several rows, intervals are too long
+    to tell that.
     """
     known = [one for one in _all_figures(found) if one["constant"] is not None]
     if found.get("confidence", 0.0) is None or not known or any(better_than_constant(one) for one in known):
@@ -178,7 +185,7 @@ def no_better_in_words(found: Mapping[str, Any]) -> list[str]:
     first = known[0]
     answer = "predicting one value" if first["answer"] is None else f"predicting {shown(first['answer'])}"
     reached = f"always {answer}, with {first['name']} {shown(first['constant'])}"
-    if all(_near(one) for one in known):
+    if per_person == 1 and all(_near(one) for one in known):
         return [f"by its scores the model is no better than {reached}"]
     return [f"its scores do not show that the model is better than {reached}"]
 
@@ -202,11 +209,12 @@ def _measured(release: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
 
 
 def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
-    metric = found["metric"]
+    metric, data = found["metric"], release["data"]
     chosen = ", the choice among runs" if design_of(release).draws else ""
     less = " Less is better." if found["less_is_better"] else ""
+    whose = "new rows like these" if rows_of_person(release) == 1 else "the rows of new persons like these"
     on_new = (
-        f"On new rows like these it is {_interval(found)} with probability {shown(found['confidence'])}: the "
+        f"On {whose} it is {_interval(found)} with probability {shown(found['confidence'])}: the "
         f"noise{chosen} and the number of rows are counted in."
     )
     if found["confidence"] is None:
@@ -214,7 +222,7 @@ def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator
     yield (
         f"On private rows that did not train it, its {metric} is {shown(found['value'])}, with noise. {on_new}{less}"
     )
-    constant, data = found["constant"], release["data"]
+    constant = found["constant"]
     if constant is None:
         said = _HINTS[release["task"]].format(metric=metric)
         if data["label_bounds"] is not None and metric == "absolute-error":
@@ -230,7 +238,7 @@ def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator
             "metric": "",
         }[constant["from"]]
         yield f"One and the same answer for all rows{answer} reaches {shown(constant['value'])}{how}."
-    yield from (f"{said[0].upper()}{said[1:]}." for said in no_better_in_words(found))
+    yield from (f"{said[0].upper()}{said[1:]}." for said in no_better_in_words(found, rows_of_person(release)))
     if found["rows_by_class"] is not None:
         counts = dict(zip(map(str, data["classes"]), found["rows_by_class"], strict=True))
         yield f"Held-out rows by class, with noise: {shown(counts)}."

@@ -7,28 +7,38 @@ from typing import Any, Final
 from dpselect.errors import StudyError
 from dpselect.study.metrics import Metric, ScoreNoise
 from dpselect.study.metrics.metric import Estimate, metrics_for
+from dpselect.study.metrics.person_sample import PersonSample
 from dpselect.study.schema import DEFAULT_FIGURES, Study
 
-__all__ = ["check_figure", "expected_figure", "figure_warning", "has_independent_rows"]
+__all__ = ["check_figure", "expected_figure", "figure_warning", "metric_with_intervals"]
 
 FAILURE: Final = 0.05
 
 
-def has_independent_rows(study: Study) -> bool:
-    """Whether the rows that validate may be independent. Rows of one person or of one `row_key` are alike."""
-    return study.privacy.per_person == 1 and study.data.row_key is None
+def metric_with_intervals(study: Study, metric: Metric) -> Metric | None:
+    """The metric with intervals that hold for the rows that validate. None if nothing is proved.
+
+    The rows of one person depend on each other. Their largest number is declared, and with a public number of all rows
+    many metrics have an interval. Any number of rows may have one `row_key`, so nothing is proved then.
+    """
+    each, rows = study.privacy.per_person, _rows(study)
+    if study.data.row_key is not None:
+        return None
+    if each == 1:
+        return metric
+    return None if rows is None else metric.of_persons(PersonSample(each, rows))
 
 
 def expected_figure(study: Study, metric: Metric, noise: ScoreNoise | None, runs: float) -> dict[str, Any] | None:
     """Return the interval of the metric for a model in the middle, JSON-able. None if no public fact tells.
 
-    Neither is there one if rows are not independent, as `figures` says.
+    Neither is there one if nothing is proved for such rows, as `figures` says.
     `runs` is the average number of runs. Each has an interval, and all must hold.
     """
-    rows = _rows(study)
-    if noise is None or rows is None or not has_independent_rows(study):
+    rows, counting = _rows(study), metric_with_intervals(study, metric)
+    if noise is None or rows is None or counting is None:
         return None
-    found = _expected(metric, rows, noise, runs)
+    found = _expected(counting, rows, noise, runs)
     if found is None:
         return None
     return {

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.study.expected import has_independent_rows
+from dpselect.study.expected import metric_with_intervals
 from dpselect.study.learners import LEARNERS
 from dpselect.study.learners.recipe import learner_keys
 from dpselect.study.metrics import Metric
@@ -38,21 +38,21 @@ def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
     many noisy runs. The interval of each run fails with probability at most 0.05/E[K]. K does not depend on the rows,
     so the intervals of all K runs fail with probability at most 0.05 together.
 
-    If persons or row keys have several rows, these are not independent, and there is no interval: all ends and
-    `confidence` are None.
+    If nothing is proved for rows of persons or of row keys, there is no interval: all ends and `confidence` are None.
     """
     from dpselect.report.card import better_than_constant  # a check needs no report
 
     settled, noise = priced.settled, priced.score_noise
-    failure, independent = _FAILURE / max(1.0, settled.law.mean), has_independent_rows(settled.study)
+    failure, counting = _FAILURE / max(1.0, settled.law.mean), metric_with_intervals(settled.study, settled.metric)
+    metric = counting or settled.metric
 
     def ends(one: Estimate) -> dict[str, Any]:
-        return asdict(one if independent else Estimate(one.value, None, None))
+        return asdict(Estimate(one.value, None, None) if counting is None else one)
 
-    found = settled.metric.estimate(cells, noise=noise, failure=failure)
-    counts, shares = settled.metric.rows_by_class(cells), settled.metric.shares(cells, noise=noise, failure=failure)
-    several = settled.metric.figures(cells, noise=noise, failure=failure)
-    constant = _constant(settled.study, settled.metric, counts)
+    found = metric.estimate(cells, noise=noise, failure=failure)
+    counts, shares = metric.rows_by_class(cells), metric.shares(cells, noise=noise, failure=failure)
+    several = metric.figures(cells, noise=noise, failure=failure)
+    constant = _constant(settled.study, metric, counts)
     if several and several[0].constant is not None and (constant is None or constant["from"] != "metric"):
         constant = {"value": several[0].constant, "answer": several[0].answer, "from": "counts"}
     own = {
@@ -60,15 +60,15 @@ def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
         **ends(found),
         "constant": None if constant is None else constant["value"],
         "answer": None if constant is None else constant["answer"],
-        "less_is_better": settled.metric.loss,
+        "less_is_better": metric.loss,
     }
     every = [own, *({"name": one.name, **ends(one.estimate), **_beside(one)} for one in several[1:])]
     return {
         "metric": settled.study.metric,
         **ends(found),
-        "confidence": 1.0 - _FAILURE if independent else None,
+        "confidence": None if counting is None else 1.0 - _FAILURE,
         "rows_by_class": None if counts is None else [round(count) for count in counts],
-        "less_is_better": settled.metric.loss,
+        "less_is_better": metric.loss,
         "constant": constant,
         "figures": [{**one, "better_than_constant": better_than_constant(one)} for one in every],
         "shares": None if shares is None else [ends(share) for share in shares],

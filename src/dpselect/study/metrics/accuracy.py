@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -38,7 +38,7 @@ class Accuracy(ClassCounts):
 
     def estimate(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> Estimate:
         if cells.ndim == 1:
-            return _MEAN.estimate(cells, noise=noise, failure=failure)
+            return replace(_MEAN, sample=self.sample).estimate(cells, noise=noise, failure=failure)
         return self.accuracy(cells, noise, failure)
 
     def figures(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> list[Figure]:

@@ -80,7 +80,8 @@ class BoundedMean(RowMetric):
             sums, of_cells = cells[2:] / self.steps, SumNoise()
             rows = float(np.sum(cells[:2])) / self.steps
             mean = float(cells[1]) / (self.steps * max(rows, 1.0))
-        low, high = mean_interval(sums, rows, of_cells, failure)
+        each, about = self.sample
+        low, high = mean_interval(sums, rows if each == 1 else about, of_cells, failure, each)
         low = max(0.0, low - 2.0 / self.steps)  # numbers and hat functions are rounded up
         mean = min(max(mean, low), high)
         return self._shown(1.0 - mean, (1.0 - high, 1.0 - low))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from dpselect.privacy import Adjacency
 from dpselect.study.metrics.mean_shares import mean_share_interval
 from dpselect.study.metrics.metric import Cells, Estimate, Figure, Metric, ScoreNoise
 from dpselect.study.metrics.noisy_shares import CellNoise, share_interval_of_cells
+from dpselect.study.metrics.person_sample import SINGLE_ROWS, PersonSample
 from dpselect.study.target import Target
 
 __all__ = ["ClassCounts", "answers_of"]
@@ -41,6 +42,7 @@ class ClassCounts(Metric):
     """
 
     target: Target
+    sample: PersonSample = SINGLE_ROWS
 
     def cells(self, model: Any, X: Any, y: Any) -> Cells:
         if not len(y):
@@ -56,6 +58,9 @@ class ClassCounts(Metric):
 
     def moved_squares(self, adjacency: Adjacency) -> int:
         return self.moved(adjacency)
+
+    def of_persons(self, sample: PersonSample) -> Metric:
+        return replace(self, sample=sample)
 
     def rows_by_class(self, cells: Cells) -> list[float] | None:
         return [float(count) for count in np.sum(cells, axis=0)[:-1]]
@@ -118,9 +123,9 @@ class ClassCounts(Metric):
 
     def _noise_of_cells(self, noise: ScoreNoise | None) -> CellNoise:
         if noise is None:
-            return CellNoise()
+            return CellNoise(sample=self.sample)
         reach = self.reach(noise.adjacency)
-        return CellNoise(lambda at: noise.cumulants(at, reach))
+        return CellNoise(lambda at: noise.cumulants(at, reach), sample=self.sample)
 
     def _counted(self, places: Any, right: Any) -> Cells:
         classes = len(self.target.classes) + 1

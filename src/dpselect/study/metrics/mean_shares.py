@@ -17,12 +17,16 @@ term of c is largest at an end. Let s be the least of (A(t) + ln(1/a))/t over a 
 u_c (r_c/n_c - p_c), with u_c = n_c/N_c. So the sum of r_c/n_c - p_c is at most s plus the sum of
 |1 - u_c| |r_c/n_c - p_c|, whose factors are both small.
 
+If a person may have several rows, those of different classes depend on each other too. Then the mean of the intervals
+of the classes is the interval.
+
 Source of the inequalities: Boucheron, Lugosi, Massart (2013), section 2.2.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -51,13 +55,17 @@ def mean_share_interval(good: Array, total: Array, noise: CellNoise, failure: fl
     >>> round(low, 2), round(high, 2)
     (0.76, 0.84)
     """
-    classes = len(good)
+    classes, sample = len(good), noise.sample
+    own = replace(noise, sample=sample._replace(rows=sample.rows / classes))
+    part_of_each = _EACH if sample.per_person == 1 else 1.0
     each = [
-        share_interval_of_cells(float(part), float(rows), (1, 1), noise, _EACH * failure / classes)
+        share_interval_of_cells(float(part), float(rows), (1, 1), own, part_of_each * failure / classes)
         for part, rows in zip(good, total, strict=True)
     ]
     lows, highs = np.array(each).T
     low, high = float(np.mean(lows)), float(np.mean(highs))
+    if sample.per_person > 1:
+        return low, high
     off = noise.most_rows(0.0, 2, _ROWS * failure / (2.0 * classes))
     if np.all(total - off >= 1.0):
         rows, main = (total - off, total + off), (1.0 - _EACH - _ROWS) * failure / 2.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
@@ -15,6 +15,7 @@ from dpselect.randomness import RandomSource
 from dpselect.study.metrics.errors import absolute_shares
 from dpselect.study.metrics.metric import METRICS, Cells, Estimate, Figure, Metric, ScoreNoise
 from dpselect.study.metrics.noisy_shares import CellNoise, quantile_interval, quantile_value
+from dpselect.study.metrics.person_sample import SINGLE_ROWS, PersonSample
 from dpselect.study.metrics.score_noise import Reach
 from dpselect.study.target import Target
 
@@ -56,6 +57,7 @@ class MedianError(Metric):
     """
 
     target: Target
+    sample: PersonSample = SINGLE_ROWS
     loss = True
 
     def cells(self, model: Any, X: Any, y: Any) -> Cells:
@@ -97,6 +99,9 @@ class MedianError(Metric):
     def estimate(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> Estimate:
         return self._quantile(cells, 0.5, noise, failure)
 
+    def of_persons(self, sample: PersonSample) -> Metric:
+        return replace(self, sample=sample)
+
     def figures(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> list[Figure]:
         _, _, constants, place = self._read(cells, noise)
         assert self.target.bounds is not None
@@ -129,10 +134,10 @@ class MedianError(Metric):
 
     def _quantile(self, cells: Cells, quantile: float, noise: ScoreNoise | None, failure: float) -> Estimate:
         blocks, errors, _, _ = self._read(cells, noise)
-        width, of_cells = self.target.width, CellNoise()
+        width, of_cells = self.target.width, CellNoise(sample=self.sample)
         if noise is not None:
             last, twice = noise.split(_SHARES)[-1], self._twice(noise)
-            of_cells = CellNoise(lambda at: last.cumulants(at, twice))
+            of_cells = CellNoise(lambda at: last.cumulants(at, twice), sample=self.sample)
         value = quantile_value(blocks, errors, self._edges, quantile)
         low, high = quantile_interval(blocks, errors, self._edges, quantile, of_cells, failure)
         return Estimate(value * width, min(low, value) * width, max(high, value) * width)

@@ -12,6 +12,7 @@ from dpselect.errors import ArgumentError
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.registry import Registry
+from dpselect.study.metrics.person_sample import PersonSample
 from dpselect.study.metrics.score_noise import Cells, Reach, ScoreNoise
 from dpselect.study.target import Target
 
@@ -90,6 +91,10 @@ class Metric(ABC):
 
         The rows must be independent draws from those that the model will meet, and must not have trained it.
         """
+
+    def of_persons(self, sample: PersonSample) -> Metric | None:  # noqa: ARG002
+        """The same metric with intervals that hold for rows so drawn. None, the default, if nothing is proved."""
+        return None
 
     def noisy(self, cells: Cells, noise: ScoreNoise, random: RandomSource) -> Cells:
         """The cells with noise: what `noise` promises for one row."""

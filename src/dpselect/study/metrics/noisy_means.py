@@ -18,6 +18,9 @@ C(tau) is at most exp(tau^2/2), the bound by a Gaussian's moments. It is far bel
 the supremum of linear functions of tau, so it is convex. Linear interpolation in a table bounds it from above. The
 function ln Q is concave, so the supremum for tau is at the u with tau = q(u)/Q(u), where q is the normal density.
 
+If a person has up to q rows, which may depend on each other, T/q takes the place of T and tau/q that of tau. The pairs
+below then depend on p and on a public number of rows alone (docs/theory/persons.md, Theorem 3).
+
 Ends of intervals. The values p of a public grid are tested in rising order, as long as each is shown to be below m. The
 argument is that of `noisy_shares`: only the first value at or above m matters. Several pairs of lambda and of a cap c
 share the failure. Their weights are w_j = ln((1 + lambda min(t_j, c))/(1 + lambda p)), which satisfy the lemma for
@@ -90,24 +93,28 @@ def hat_sums(numbers: Array, steps: int) -> NDArray[np.int64]:
     return found
 
 
-def mean_interval(sums: Array, rows: float, noise: SumNoise, failure: float) -> tuple[float, float]:
+def mean_interval(
+    sums: Array, rows: float, noise: SumNoise, failure: float, per_person: int = 1
+) -> tuple[float, float]:
     """An interval for the mean of numbers from 0 to 1 on new rows, which fails with probability at most `failure`.
 
     Source: docs/theory/intervals-of-means.md, Theorem 1.
 
     Args:
         sums: of the hat functions, in rows, with Gaussian noise.
-        rows: about how many rows there are, from noise that is independent of that of `sums`.
+        rows: about how many rows there are, from noise that is independent of that of `sums`. Public if a person may
+            have several rows.
         noise: the noise of each sum.
         failure: the probability that the interval fails.
+        per_person: the most rows of a person.
 
     >>> sums = hat_sums(np.repeat([0.0, 0.1], 500), 2**16) / 2**16
     >>> low, high = mean_interval(sums, 1000.0, SumNoise(), 0.05)
     >>> round(low, 3), round(high, 3)
     (0.044, 0.056)
     """
-    below = _shown(sums, rows, noise, _LOWER_SHARE * failure, upwards=True)
-    above = _shown(sums, rows, noise, (1.0 - _LOWER_SHARE) * failure, upwards=False)[::-1]
+    below = _shown(sums, rows, noise, _LOWER_SHARE * failure, per_person, upwards=True)
+    above = _shown(sums, rows, noise, (1.0 - _LOWER_SHARE) * failure, per_person, upwards=False)[::-1]
     first, last = _count_shown(below), _count_shown(above)
     return (
         float(_GRID[first - 1]) if first else 0.0,
@@ -119,27 +126,35 @@ def _count_shown(shown: NDArray[np.bool_]) -> int:
     return len(shown) if bool(np.all(shown)) else int(np.argmin(shown))
 
 
-def _shown(sums: Array, rows: float, noise: SumNoise, failure: float, *, upwards: bool) -> NDArray[np.bool_]:
+def _shown(
+    sums: Array, rows: float, noise: SumNoise, failure: float, per_person: int, *, upwards: bool
+) -> NDArray[np.bool_]:
     """Whether the mean is shown to be above each p of the grid, or if not `upwards` to be below it."""
     shown = np.zeros(len(_GRID), dtype=bool)
     for bet in _LOWER_BETS if upwards else _UPPER_BETS:
-        weights, least = weights_of_bet(bet, rows, noise, failure, upwards=upwards)
+        weights, least = weights_of_bet(bet, rows, noise, failure, per_person, upwards=upwards)
         shown |= weights @ sums >= least
     return shown
 
 
-def weights_of_bet(bet: Bet, rows: float, noise: SumNoise, failure: float, *, upwards: bool) -> tuple[Array, Array]:
-    """The weights w_j for each p of the grid, and what T must reach, at this bet's part of the failure."""
+def weights_of_bet(
+    bet: Bet, rows: float, noise: SumNoise, failure: float, per_person: int = 1, *, upwards: bool
+) -> tuple[Array, Array]:
+    """The weights w_j for each p of the grid, and what T must reach, at this bet's part of the failure.
+
+    Both over `per_person`.
+    """
     level = -math.log(failure * bet.share)
     spread = np.minimum(bet.spread * _GRID**2, _GRID * (1.0 - _GRID))
-    of_noise = _NOISE_WEIGHT * (noise.deviation * bet.cap) ** 2
-    size = np.sqrt(2.0 * level / (max(rows, 1.0) * spread + of_noise))
+    of_noise = _NOISE_WEIGHT * (noise.deviation * bet.cap) ** 2 / per_person
+    size = np.sqrt(2.0 * level * per_person / (max(rows, 1.0) * spread + of_noise))
     if upwards:
         size = np.minimum(size, 0.9 / _GRID)
         slope = size / (1.0 - size * _GRID)
     else:
         slope = -np.minimum(size / (1.0 + size * _GRID), _STEEPEST)
     weights = np.log1p(slope[:, None] * np.minimum(NODES, bet.cap)) - np.log1p(slope * _GRID)[:, None]
+    weights = weights / per_person
     tau = noise.deviation * np.sqrt(np.sum(weights**2, axis=1)) * (1.0 + 1e-9)
     moved = noise.rounding * np.sum(np.abs(weights), axis=1)
     return weights, (log_tail_factor(tau) + level) * (1.0 + 1e-9) + moved + _SLACK

@@ -12,6 +12,9 @@ E exp(t (v - p)) is at most (1 - m + m e^t) e^(-p t). That is at most exp(k(t)),
 Jensen's inequality. So E exp(t S(p)) <= exp(n k(t) + c(t)) <= exp(N k(t) + c(t)), and Markov's inequality is the rest.
 QED
 
+Rows of persons. If a person has up to q rows, which may depend on each other, k(q t)/q takes the place of k(t), and one
+t is chosen by public numbers. Then the lemma holds (docs/theory/persons.md, Theorem 3).
+
 Ends of intervals. The values p of a public grid are asked in rising order, as long as each is shown to be below m. The
 last one shown is the lower end. It is above m only if the first value of the grid that is at least m, which no data
 decide, was shown wrongly: with probability a. Likewise for the other end, and for the quantiles of numbers that are
@@ -32,6 +35,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.study.metrics.person_sample import SINGLE_ROWS, PersonSample
+
 __all__ = ["CellNoise", "quantile_interval", "quantile_value", "share_interval_of_cells"]
 
 Array = NDArray[np.float64]
@@ -47,15 +52,15 @@ def _no_noise(at: Array) -> Array:
     return np.zeros_like(at)
 
 
-def _row_cumulants(p: Array) -> Array:
-    """k(t) of the lemma for each p and each exponent."""
-    at = p[..., None]
-    return np.asarray(np.log1p(at * np.expm1(_EXPONENTS)) - at * _EXPONENTS)
+def _row_cumulants(p: Array, per_person: int) -> Array:
+    """k(t) of the lemma for each p and each exponent, or k(q t)/q for q rows of a person."""
+    others, t = 1.0 - p[..., None], per_person * _EXPONENTS
+    return np.asarray((others * t + np.log1p(others * np.expm1(-t))) / per_person)
 
 
-@lru_cache(maxsize=1)
-def _grid_cumulants() -> Array:
-    return _row_cumulants(_SHARES)
+@lru_cache(maxsize=2)
+def _grid_cumulants(per_person: int) -> Array:
+    return _row_cumulants(_SHARES, per_person)
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,13 @@ class CellNoise:
     """The noise of cells that are in `steps` a row. `cumulants` bounds the cumulant function of one cell's noise.
 
     `public_rows` declares that the number of rows is public: one cell then has noise, and the other is what lacks.
+    `sample` says how the rows were drawn.
     """
 
     cumulants: Callable[[Array], Array] = _no_noise
     steps: int = 1
     public_rows: bool = False
+    sample: PersonSample = SINGLE_ROWS
 
     def most_rows(self, total: float, cells: int, failure: float) -> float:
         """A bound on the number of rows that fails with probability at most `failure`."""
@@ -91,8 +98,15 @@ class CellNoise:
             several = np.asarray(count, dtype=np.float64)[..., None]
             with np.errstate(invalid="ignore"):  # no cell of which the noise has no cumulant there
                 of_noise = of_noise + np.where(several > 0.0, several * self.cumulants(each), 0.0)
-        of_rows = _grid_cumulants() if p is _SHARES else _row_cumulants(np.asarray(p, dtype=np.float64))
-        limits = np.min((rows * of_rows + of_noise + math.log(1.0 / failure)) / t, axis=-1)
+        each_row, about = self.sample.per_person, self.sample.rows
+        of_rows = _grid_cumulants(each_row) if p is _SHARES else _row_cumulants(np.asarray(p, np.float64), each_row)
+        fixed = of_noise + math.log(1.0 / failure)
+        limits = (rows * of_rows + fixed) / t
+        if each_row == 1:
+            limits = np.min(limits, axis=-1)
+        else:  # the number of rows may depend on what they hold: only the public one may choose
+            chosen = np.argmin((about * of_rows + fixed) / t, axis=-1)
+            limits = np.take_along_axis(limits, chosen[..., None], axis=-1)[..., 0]
         return np.asarray(np.asarray(excess, dtype=np.float64) >= limits * (1.0 + 1e-9))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.study.metrics.metric import Cells, Estimate, Metric, ScoreNoise
 from dpselect.study.metrics.noisy_shares import CellNoise, share_interval_of_cells
+from dpselect.study.metrics.person_sample import SINGLE_ROWS, PersonSample
 
 __all__ = ["FINE_STEPS", "RowMetric"]
 
@@ -46,6 +47,7 @@ class RowMetric(Metric):
         of_shares: `of_shares(shares)` returns the score of the best constant prediction, from the fraction of the rows
             in each class. None: it is not known.
         worth: how far a constant model is from a perfect one, as a part of the distance of `lower` and `upper`.
+        sample: how the rows were drawn, for intervals. `of_persons` sets it.
     """
 
     of_rows: Callable[[Any, Any, Any], NDArray[Any]]
@@ -55,6 +57,7 @@ class RowMetric(Metric):
     loss: bool = False
     of_shares: Callable[[Sequence[float]], float] | None = None
     worth: float = 0.9
+    sample: PersonSample = SINGLE_ROWS
 
     def cells(self, model: Any, X: Any, y: Any) -> Cells:
         total = int(np.sum(self.numbers(model, X, y)))
@@ -88,12 +91,15 @@ class RowMetric(Metric):
         good, total = float(cells[0]), float(np.sum(cells))
         if not total > 0.0:
             return self._shown(0.5, (0.0, 1.0))
-        of_cells = CellNoise(steps=self.steps)
+        of_cells = CellNoise(steps=self.steps, sample=self.sample)
         if noise is not None:
             reach, public = self.reach(noise.adjacency), noise.adjacency is Adjacency.REPLACE_ONE
-            of_cells = CellNoise(lambda at: noise.cumulants(at, reach), self.steps, public_rows=public)
+            of_cells = replace(of_cells, cumulants=lambda at: noise.cumulants(at, reach), public_rows=public)
         ends = share_interval_of_cells(good / self.steps, total / self.steps, (1, 1), of_cells, failure)
         return self._shown(min(max(good / total, 0.0), 1.0), ends)
+
+    def of_persons(self, sample: PersonSample) -> Metric:
+        return replace(self, sample=sample)
 
     def constant(self, shares: Sequence[float] | None) -> float | None:
         return None if shares is None or self.of_shares is None else self.of_shares(shares)
