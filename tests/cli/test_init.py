@@ -86,6 +86,14 @@ def test_a_table_in_another_encoding_names_the_flag_and_the_key(folder):
         open_table("latin.csv", folder)
 
 
+def test_columns_without_a_name_are_left_out(folder):
+    (folder / "sheet.csv").write_text(",age,income,,\n1,2,3,,\n")
+    drafted = init("sheet.csv", "--label", "income")
+    assert drafted.exit_code == 0
+    assert list(tomllib.loads(drafted.stdout)["data"]["columns"]) == ["age"]
+    assert "left out: 3 without a name in the header" in drafted.stderr
+
+
 def test_blanks_are_named_beside_other_mistakes(folder):
     init("people.csv", "--label", "income", "--to", "study.toml")
     document = tomllib.loads((folder / "study.toml").read_text())

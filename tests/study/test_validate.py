@@ -9,7 +9,7 @@ from dpselect.ledger import Ledger
 from dpselect.study import check_study, load_study, parse_study
 from dpselect.study.validate import StudyPaths, law_of, validate
 from tests.root import ROOT
-from tests.study.schema_cases import changed
+from tests.study.schema_cases import STUDY, changed
 
 
 @pytest.mark.parametrize(
@@ -105,3 +105,18 @@ def test_a_regression_behind_a_map_may_be_scored_on_private_rows(metric, tmp_pat
     (tmp_path / "rows.csv").write_text("a,y\n0.5,3\n")
     settled = validate(parse_study(document), StudyPaths(tmp_path, tmp_path / "out"))
     assert settled.releases_score
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_resume_needs_a_search_or_its_release(begun, tmp_path):
+    """A wrong folder would begin a second search, and pay for it."""
+    (tmp_path / "out").mkdir()
+    place = StudyPaths(tmp_path, tmp_path / "out", resume=True)
+    place.store.write_bytes(b"sealed" if begun else b"")
+    if begun:
+        validate(parse_study(STUDY), place)
+        return
+    with pytest.raises(StudyError, match="holds no search to continue: name the folder of the search"):
+        validate(parse_study(STUDY), place)
+    (tmp_path / "out" / "release.json").write_text("{}")
+    validate(parse_study(STUDY), place)

@@ -16,6 +16,7 @@ from dpselect.holdout.gate.outcomes import Layout
 from dpselect.learners.rows import labels_of
 from dpselect.ordered import median, open_column
 from dpselect.randomness import keyed_source
+from dpselect.tables.csv_text import csv_header
 from tests.tables.csv_text_cases import of_quantile, of_study
 
 NAN = math.nan
@@ -74,3 +75,9 @@ def test_a_quantile_of_a_file_with_its_own_separators(tmp_path):
 def test_a_missing_label_of_a_dictionary_is_no_class():
     pa = pytest.importorskip("pyarrow")
     assert labels_of(pa.array(["a", None, "b"]).dictionary_encode(), 3).tolist() == ["a", None, "b"]
+
+
+def test_a_header_that_begins_as_a_mark_of_another_format_is_one(tmp_path):
+    for name in ("PAR1", "ARROW", "PK", "SQLite"):
+        (tmp_path / "t.csv").write_text(f"{name},x\n1,2\n")
+        assert csv_header(tmp_path / "t.csv") == [name, "x"]

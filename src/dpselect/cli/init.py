@@ -68,8 +68,9 @@ def init(
     found = open_table(data, Path(), "DATA", form=form)
     if label not in found.columns:
         raise ArgumentError(f"--label: {absent([label], found.columns)}")
-    found.check(found.columns)
-    columns = guessed_columns([name for name in found.columns if name != label], found.types)
+    named = [name for name in found.columns if name]  # those without a name are of spreadsheets and row names
+    found.check(named)
+    columns = guessed_columns([name for name in named if name != label], found.types)
     facts = Facts(epsilon=repr(epsilon), task=task)
     if dictionary is not None:
         described = read_dictionary(dictionary)
@@ -91,6 +92,8 @@ def init(
         except OSError as error:
             raise ArgumentError(f"--to: {str(to)!r} cannot be written: {error.strerror}") from None
         say(f"wrote {to}")
+    if len(named) < len(found.columns):
+        warn(f"left out: {len(found.columns) - len(named)} without a name in the header")
     for column in columns:
         if column.kind == "none":
             warn(f"{column.name}: left out, {column.why}")

@@ -89,8 +89,8 @@ def quantile(
     kind: Annotated[
         str | None,
         typer.Option(
-            help="Of a column without a type: number, integer, boolean, date, timestamp or duration. Its rows are not "
-            "looked at to tell, but for dates without --format."
+            help="Of a column without a type, of text, or in SQLite: number, integer, boolean, date, timestamp or "
+            "duration. Its rows are not looked at to tell, but for dates without --format."
         ),
     ] = None,
     date_format: Annotated[

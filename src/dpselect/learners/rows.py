@@ -148,7 +148,8 @@ def doubles(X: Any) -> Array:
     X = unmasked(X)
     table = _array_of(X)
     if table.dtype.kind in "biuf":
-        return np.array(table, dtype=np.float64, order="C")
+        with np.errstate(over="ignore"):  # of a longer type; a warning would tell of a cell
+            return np.array(table, dtype=np.float64, order="C")
     cells = table if table.dtype.kind == "O" else np.asarray(X, dtype=object)
     return np.array([double_of(cell) for cell in cells.ravel()], dtype=np.float64).reshape(cells.shape)
 

@@ -370,13 +370,18 @@ def _check_folder(place: StudyPaths) -> None:
             pass  # permissions alone say little: of root, and of file systems such as /proc
     except OSError:
         raise StudyError(f"{shown} is not writable: nothing can be made in {str(there)!r}") from None
+    held = place.store.exists() and place.store.stat().st_size > 0
     if place.resume:
+        if not held and not (folder / RELEASE).exists():
+            raise StudyError(
+                f"{shown} holds no search to continue: name the folder of the search, or begin one without --resume"
+            )
         return
     if (folder / RELEASE).exists():
         raise StudyError(
             f"{shown} already holds a release: choose another folder; a search that was killed ends by --resume"
         )
-    if place.store.exists() and place.store.stat().st_size:
+    if held:
         raise StudyError(
             f"{place.store} already holds a search: continue with it by --resume, or choose another folder"
         )

@@ -156,6 +156,11 @@ def _arrow(values: Any) -> TypedCells:
     import pyarrow.types as of
 
     name = str(values.type)
+    extension = values.type.extension_name if isinstance(values.type, pa.BaseExtensionType) else ""
+    if extension == "arrow.bool8":
+        values = values.cast(pa.bool_())
+    elif extension == "arrow.json":
+        values = values.storage
     if of.is_run_end_encoded(values.type):
         values = compute.run_end_decode(values)
     if of.is_dictionary(values.type) and not text_type(values.type):

@@ -38,6 +38,16 @@ _MARKS: Final = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+_OTHERS: Final = {
+    b"\x1f\x8b": "a gzip archive: name it .csv.gz, or unpack it first",
+    b"\x28\xb5\x2f\xfd": "a Zstandard archive: name it .csv.zst, or unpack it first",
+    b"PK\x03\x04": "a zip archive or a workbook: unpack it first, or name it .xlsx",
+    b"PAR1\x15": "a Parquet file: name it .parquet",
+    b"ARROW1\0": "an Arrow file: name it .feather",
+    b"SQLite format 3\0": "a SQLite database: write sqlite:///FILE and name a table",
+    b"\xd0\xcf\x11\xe0": "an old or encrypted workbook: save it as .xlsx or .csv",
+}
+"""The first bytes of files that are no text, and what to do with them."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +85,10 @@ def csv_header(path: Path, form: CsvForm = _PLAIN, *, limits: DecodingLimits | N
     """
     with suppress(*UNPACKING):
         with unpacked(path, limits) as file:
-            begin = file.read(4)
+            begin = file.read(16)
+        other = next((kind for mark, kind in _OTHERS.items() if begin.startswith(mark)), None)
+        if other is not None:
+            raise ContentError(f"{path.name} is not text. It is {other}")
         marked = next((name for mark, name in _MARKS.items() if begin.startswith(mark)), "")
         if marked and form.encoding == "utf-8-sig":
             raise _not_text(path, form, marked)

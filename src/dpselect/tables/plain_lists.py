@@ -173,7 +173,7 @@ def _cells(values: Any) -> NDArray[Any]:
 
 
 def _whole(cell: Any) -> int | None:
-    if isinstance(cell, np.timedelta64):
+    if isinstance(cell, (np.timedelta64, np.ndarray)):
         return None
     if isinstance(cell, (str, bytes)):
         cell = category(cell)  # of a text that is a number, exactly

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Final
 
-__all__ = ["with_parameters"]
+__all__ = ["SQLITE_CELL", "with_parameters"]
+
+SQLITE_CELL: Final = "CASE WHEN typeof({0}) = 'blob' THEN 'a blob' ELSE +{0} END"
+"""A cell of a column of numbers or dates in SQLite. Bytes are neither, even if they are the text of one."""
 
 
 def with_parameters(statement: str, marker: Callable[[int], str], name: Callable[[str], str] = str) -> str:

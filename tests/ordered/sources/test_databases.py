@@ -78,6 +78,22 @@ def test_types_of_duckdb_are_checked_before_paying(tmp_path, pay, kind):
     assert "'x'" in said
 
 
+def test_a_declared_kind_reads_the_cells_of_sqlite_as_a_file_does(tmp_path):
+    url = laws.sqlite_table(tmp_path / "x.db", "INTEGER", [1.5, "x", b"12", "\uff17", None, 2])
+    for declared, want in (
+        ({"kind": "number"}, [1.5, 7, 2]),
+        ({"kind": "integer"}, [7, 2]),
+        ({"kind": "boolean", "true_values": [2], "false_values": ["x"]}, [0, 1]),
+        ({}, [2]),
+    ):
+        with open_column(url, "x", table="t", **declared) as source:
+            assert source.ranked(FLOAT_DOMAIN if declared.get("kind") == "number" else WHOLE_DOMAIN).total == len(want)
+            if declared:
+                assert [float(cell) for chunk in source.chunks() for cell in chunk if cell == cell] == want
+    with pytest.raises(ArgumentError, match="no such column: 'y'"):
+        open_column(url, "y", table="t", kind="number").__enter__()
+
+
 @pytest.mark.parametrize("kind", ["INTERVAL", "POINT", "BLOB", "INTEGER[]", "TEXT", "anything", ""])
 def test_types_of_sqlite_are_checked_before_paying(tmp_path, pay, kind):
     url = laws.sqlite_table(tmp_path / "x.db", kind if kind.isalpha() or not kind else f'"{kind}"', ["1"] * 50)

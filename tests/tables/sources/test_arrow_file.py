@@ -14,6 +14,27 @@ from dpselect.tables.table import open_table
 from tests.tables.every_format import feather, pa, parquet
 
 
+@pytest.mark.parametrize(
+    ("kinds", "want"),
+    [
+        (("int8", "int64"), "int64"),
+        (("bool_", "uint8"), "int64"),
+        (("int64", "float64"), "double"),
+        (("int64", "string"), "double"),
+        (("int64", "null"), "int64"),
+        (("string", "int64"), "string"),
+    ],
+)
+def test_a_column_of_a_folder_has_a_type_in_which_the_numbers_of_all_files_are(kinds, want, tmp_path):
+    for place, kind in enumerate(kinds):
+        parquet.write_table(pa.table({"x": pa.array([None], getattr(pa, kind)())}), tmp_path / f"{place}.parquet")
+    found = open_table(tmp_path)
+    assert found.empty is not None
+    assert str(found.empty("x").type) == want
+    cells = found.read(["x"])["x"]
+    assert len(cells) == 2
+
+
 @pytest.mark.full
 def test_a_damaged_feather_file_is_refused_and_text_of_any_bytes_is_read(tmp_path):
     pa, feather = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.feather")

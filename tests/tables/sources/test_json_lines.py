@@ -30,9 +30,19 @@ def test_a_line_that_is_no_object_is_a_row_without_cells(tmp_path):
     with open_column(str(path), "x") as source:
         blocks = list(source.blocks())
     found = np.concatenate([values if there is None else np.where(there, values, NAN) for values, there in blocks])
-    np.testing.assert_array_equal(found, [1, NAN, NAN, NAN, 4, 1, NAN, np.inf, NAN, NAN])
+    np.testing.assert_array_equal(found, [1, NAN, NAN, NAN, 4, 1, NAN, np.inf, NAN, np.inf])
     with pytest.raises(ContentError, match=r"must hold one JSON object in each line|not JSON"):
         read_outcomes(path, "x", ["x"])
+
+
+def test_a_list_with_one_object_a_line_is_refused_however_long(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text("[\n" + ",\n".join('{"x": 1}' for _ in range(30)) + "\n]\n")
+    with pytest.raises(ContentError, match="must hold one JSON object in each line"):
+        open_table(path)
+    for lost in (0, 1, 2):  # of objects, a few lines that are none change nothing
+        path.write_text("\n".join(['{"x": 1}'] * 2 + ["x"] * lost))
+        assert open_table(path).columns == ("x",)
 
 
 def test_the_names_of_json_lines_do_not_depend_on_one_row(tmp_path):

@@ -23,7 +23,7 @@ class Case:
     often each of `categories` occurs; or a pattern of the refusal. `refused` are doors that refuse by name what others
     read. `known` are doors that are wrong today, and what they do. `thread` is a public report, empty for a case of our
     own. `facts` are further keys of the column, as a study has them. With `pandas`, its `read_csv` gives the same
-    numbers.
+    numbers. With `by_kind`, order statistics of a database read the cells by their declared kind.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Case:
     categories: tuple[Any, ...] = ()
     table: str | None = None
     in_memory: bool = False
+    by_kind: bool = False
     pandas: bool = True
     refused: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, str] = field(default_factory=dict)

@@ -32,6 +32,7 @@ from tests.tables.table_cases.case import Case
 
 __all__ = ["DOORS", "Door"]
 
+TYPED = (".parquet", ".feather", ".npz", "folder")
 CSV_ENDS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".csv.zst")
 
 
@@ -88,10 +89,10 @@ def of_study(case: Case, path: Path) -> Any:
 
 
 def _opened(case: Case, path: Path) -> AbstractContextManager[Any]:
-    if case.table:
-        return open_column(_source(case, path), "x", table=case.table)
     text, kind = case.kind == "category", {} if case.kind == "category" else {"kind": case.kind}
-    if not is_text(case):
+    if case.table:
+        return open_column(_source(case, path), "x", table=case.table, **kind if case.by_kind else {})
+    if case.file.endswith(TYPED) and not case.by_kind:
         return open_column(str(path), "x", text=text)
     declared = {**kind, **case.facts} | ({"format": case.format} if case.format else {})
     return open_column(str(path), "x", form=case.declared, look=True, text=text, **declared)

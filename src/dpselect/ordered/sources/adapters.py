@@ -30,6 +30,7 @@ from dpselect.tables.frames import only_column, refuse_engine
 from dpselect.tables.kinds.each_cell import text_of
 from dpselect.tables.number_blocks import Block, block_of, blocks_of, chunk_of, present_in
 from dpselect.tables.plain_lists import LARGEST
+from dpselect.tables.statements import SQLITE_CELL
 
 __all__ = [
     "ColumnSource",
@@ -261,7 +262,7 @@ class SqlTable:
         return number_counts(
             self.query,
             self._rows,
-            cell=quoted(self.column) if self.any_type else self._number(),
+            cell=SQLITE_CELL.format(quoted(self.column)) if self.any_type else self._number(),
             number=self._number(),
             ends=(low, high),
             whole=self.dtype.kind != "f",

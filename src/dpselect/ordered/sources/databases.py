@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
-from dpselect.ordered.sources.adapters import SqlTable, grouped_table, typed_table
+from dpselect.ordered.sources.adapters import ColumnSource, SqlTable, grouped_table, typed_table
 from dpselect.ordered.sources.declared_missing import refuse_for_typed, sql_without
 from dpselect.ordered.sources.opening import column_source
 from dpselect.ordered.sources.request import ColumnRequest
 from dpselect.ordered.sources.sql_counts import Query, ask, quoted
 from dpselect.ordered.sources.sql_types import ENGINES
+from dpselect.ordered.sources.table_column import table_column
 from dpselect.tables import Written
 from dpselect.tables.sources.database import why_not
 from dpselect.tables.statements import with_parameters
@@ -24,7 +25,7 @@ __all__ = ["open_duckdb", "open_sql"]
 
 
 @column_source("sql:")
-def open_sql(url: str, request: ColumnRequest) -> AbstractContextManager[SqlTable]:
+def open_sql(url: str, request: ColumnRequest) -> AbstractContextManager[ColumnSource]:
     """A column of a table, in one transaction: all statements see the same rows where the engine allows it.
 
     Raises `ArgumentError` for a URL, table, column or type that is not read.
@@ -33,18 +34,21 @@ def open_sql(url: str, request: ColumnRequest) -> AbstractContextManager[SqlTabl
 
 
 @column_source("duckdb:")
-def open_duckdb(url: str, request: ColumnRequest) -> AbstractContextManager[SqlTable]:
+def open_duckdb(url: str, request: ColumnRequest) -> AbstractContextManager[ColumnSource]:
     """A column of a table in a DuckDB file, likewise. Needs duckdb."""
     return _checked(_duckdb, url, request)
 
 
 @contextmanager
-def _checked(opened: Callable[..., Any], url: str, request: ColumnRequest) -> Iterator[SqlTable]:
+def _checked(opened: Callable[..., Any], url: str, request: ColumnRequest) -> Iterator[ColumnSource]:
     if request.table is None:
         _refuse_by_name(url, request)
         raise ArgumentError("table: an SQL URL needs the name of a table")
     if request.by == request.column:
         raise ArgumentError(f"by: {request.by!r} is the column of the values")
+    if _has_cells(url, request):
+        yield table_column(url, request)
+        return
     with opened(url, request) as typed:
         named = f"column: {request.column!r} of {request.table} has one"
         refuse_for_typed(request.declared, named, zone=typed.zone is not None)
@@ -57,9 +61,26 @@ def _checked(opened: Callable[..., Any], url: str, request: ColumnRequest) -> It
         yield source
 
 
+def _has_cells(url: str, request: ColumnRequest) -> bool:
+    """Whether a kind is declared of a column whose cells may be of it: one of text, or any one of SQLite.
+
+    Its cells are read as those of a file.
+    """
+    if request.text or request.kind is None or not _is_listed(url):
+        return False
+    table = open_table(url, key="", form=Written(table=request.table))
+    table.check([request.column], "column")
+    return url.startswith("sqlite:") or table.types.get(request.column) == "category"
+
+
+def _is_listed(url: str) -> bool:
+    """Whether it is a database whose schema can be listed."""
+    return url.startswith(("sqlite:///", "duckdb:///", "postgresql://")) and ":memory:" not in url
+
+
 def _refuse_by_name(url: str, request: ColumnRequest) -> None:
     """Raise `ArgumentError` with the tables or columns that are there, of a database whose schema can be listed."""
-    if url.startswith(("sqlite:///", "duckdb:///", "postgresql://")) and ":memory:" not in url:
+    if _is_listed(url):
         open_table(url, key="", form=Written(table=request.table)).check([request.column], "column")
 
 

@@ -76,8 +76,8 @@ def open_column(  # noqa: PLR0913
         by: the column of the same file or table that holds the group of each row, for `quantiles_by_group`.
         declared: how the cells of a column without a type, or of text, are read: the attributes of
             `dpselect.tables.Declared`, such as `kind="date"` and `time_zone="Europe/Berlin"`. A column of another type
-            takes `missing_values` alone. Dates are time stamps in UTC, durations are seconds, integers and booleans are
-            int64.
+            takes `missing_values` alone. SQLite's types are hints, so a declared `kind` reads any column there. Dates
+            are time stamps in UTC, durations are seconds, integers and booleans are int64.
 
     Returns:
         A context manager with the column, a `ColumnSource`, for the `values` of a `Column` or a function of this
@@ -103,7 +103,15 @@ def open_column(  # noqa: PLR0913
     if cells is not None and cells.kind in ("category", "text"):
         text = True
     request = ColumnRequest(
-        column=column, table=table, progress=progress, text=text, look=look, declared=cells, form=form, by=by
+        column=column,
+        table=table,
+        progress=progress,
+        text=text,
+        look=look,
+        declared=cells,
+        form=form,
+        by=by,
+        kind=declared.get("kind"),
     )
     if is_url:
         if form is not None:

@@ -12,7 +12,10 @@ __all__ = ["ColumnRequest"]
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnRequest:
-    """A request for a column, see `open_column`. `declared` is None if nothing is declared about its cells."""
+    """A request for a column, see `open_column`. `declared` is None if nothing is declared about its cells.
+
+    `kind` is the kind that was declared, None if it was not.
+    """
 
     column: str
     table: str | None = None
@@ -22,6 +25,7 @@ class ColumnRequest:
     declared: Declared | None = None
     form: Written | None = None
     by: str | None = None
+    kind: str | None = None
 
     @property
     def dates(self) -> bool:

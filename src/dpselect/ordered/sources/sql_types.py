@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 
 from dpselect.errors import ArgumentError
+from dpselect.tables.statements import SQLITE_CELL
 
 __all__ = ["ENGINES", "SqlType", "sql_type"]
 
@@ -86,7 +87,7 @@ def _sqlite() -> dict[str, SqlType]:
         "AND date(substr(trim({0}), 1, 10), '+0 days') = substr(trim({0}), 1, 10) "
         "AND substr(trim({0}), 12, 2) <> '24' THEN CAST(strftime('%s', trim({0})) AS INTEGER) END"
     )
-    whole = SqlType(integer, whole=True, text=text)
+    whole = SqlType(integer, whole=True, text=f"{SQLITE_CELL} COLLATE BINARY")
     return {
         **_named(whole, "INT", "INTEGER", "TINYINT", "SMALLINT", "MEDIUMINT", "BIGINT", "INT2", "INT4", "INT8"),
         **_named(SqlType(integer, whole=True), "BOOLEAN", "BOOL"),

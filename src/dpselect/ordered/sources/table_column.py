@@ -22,7 +22,7 @@ from dpselect.tables.kinds.each_cell import column_of
 from dpselect.tables.number_blocks import Block, block_of, chunk_of
 from dpselect.tables.numbers import otherwise_written
 from dpselect.tables.plain_lists import hardly_any
-from dpselect.tables.table import Columns, open_table
+from dpselect.tables.table import Columns, open_table, without_password
 
 __all__ = ["table_column"]
 
@@ -42,6 +42,7 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
     """A column of a file or a table, see `open_column`. Raises before a row is read, but for the look."""
     table = open_table(where, key="", form=request.form or Written(table=request.table))
     table.check([request.column])
+    where = without_password(where)
     source = _column(table, where, request)
     if request.by is None:
         return source

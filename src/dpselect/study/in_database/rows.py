@@ -32,6 +32,7 @@ from dpselect.study.learners.recipe import Training
 from dpselect.study.price import Priced
 from dpselect.tables.fates import FATES, MISSING, UNREADABLE
 from dpselect.tables.kinds.each_cell import text_of
+from dpselect.tables.statements import SQLITE_CELL
 from dpselect.tables.table import TableEngine, TableSession
 
 __all__ = ["SummedRows", "sum_rows"]
@@ -182,7 +183,7 @@ class _Adding:
         fates, sums = [], []
         for place, (name, limits) in enumerate(ends.items()):
             number = self._number(name)
-            cell = _quoted(name) if self.engine.name == "sqlite" else number
+            cell = SQLITE_CELL.format(_quoted(name)) if self.engine.name == "sqlite" else number
             fates.append(f"{number_fate(bound, cell=cell, number=number, ends=limits)} AS t{place}")
             sums += [f"sum(CASE WHEN t{place} = {fate} THEN 1 ELSE 0 END)" for fate in range(len(FATES))]
         fence = DIALECTS[self.engine.name].fence

@@ -24,8 +24,8 @@ _ROWS = 1 << 17
 def open_parquet(origin: Origin) -> Table:
     """A Parquet file, or a folder of them. Needs pyarrow.
 
-    The first file of a folder has the columns and their types. Time stamps of 96 bits, as Spark and Impala write them,
-    are in microseconds.
+    The first file of a folder has the columns. A column of numbers whose files have several types is one of float64, or
+    of integers if all are. Time stamps of 96 bits, as Spark and Impala write them, are in microseconds.
     """
     try:
         import pyarrow as pa
@@ -36,7 +36,7 @@ def open_parquet(origin: Origin) -> Table:
     origin.path.stat()  # for an error that names it
     with suppress(pa.ArrowException, OSError, UnicodeDecodeError):
         files = dataset.dataset(str(origin.path), format=_format("us"))
-        schema = _said(files.schema)
+        schema = _common(_said(files.schema), [_said(each.physical_schema) for each in files.get_fragments()])
     if files is None or schema is None:
         with suppress(pa.ArrowException, OSError, UnicodeDecodeError):  # two columns of one name are no data set
             names = parquet.read_schema(origin.path).names
@@ -81,6 +81,19 @@ def _said(schema: Any) -> Any:
     """A schema whose names are text. Raises `UnicodeDecodeError` for a damaged one."""
     _ = schema.names, list(map(str, schema.types))
     return schema
+
+
+def _common(first: Any, schemas: Sequence[Any]) -> Any:
+    """The first schema, with a type of each column of numbers in which the numbers of all files are."""
+    import pyarrow as pa
+    import pyarrow.types as of
+
+    for place, field in enumerate(first):
+        kinds = {each.field(field.name).type for each in schemas if each.names.count(field.name) == 1} - {pa.null()}
+        if _kind(field.type) == "number" and len(kinds) > 1:
+            whole = all(of.is_integer(kind) or of.is_boolean(kind) for kind in kinds)
+            first = first.set(place, field.with_type(pa.int64() if whole else pa.float64()))
+    return first
 
 
 def _check(column: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
-from dpselect.tables.statements import with_parameters
+from dpselect.tables.statements import SQLITE_CELL, with_parameters
 from dpselect.tables.table import SOURCES, Origin, Table, TableEngine, TableSession
 
 __all__ = ["open_database", "why_not"]
@@ -64,6 +64,8 @@ _KINDS: Final = {
 """The names of types, without what stands in brackets; SQLite takes any name."""
 _SINGLES: Final = re.compile(r"float4?|real")
 """Numbers of four bytes, but in SQLite, whose shortest text is that of another float64."""
+_BITS: Final = re.compile(r"bit( varying)?|varbit")
+"""Of which the text looks like another number."""
 _PREFIXES: Final = {"sqlite": "sqlite:///", "duckdb": "duckdb:///", "postgresql": "postgresql://"}
 
 
@@ -94,13 +96,17 @@ def open_database(origin: Origin) -> Table:
 
     def chunks(read: Callable[[str], Iterator[Any]], wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
         yield {name: np.empty(0, dtype=np.float32 if name in singles else object) for name in wanted}
-        selected = ((_quoted(name) if name in singles else cell.format(_quoted(name))) for name in wanted)
+        if unread := [name for name in wanted if name in bits]:
+            raise ArgumentError(
+                f"column: {unread[0]!r} of {origin} holds bits: cast it to a number or a text in a view"
+            )
+        selected = [cells[name] for name in wanted]
         for rows in _quiet(origin, read(", ".join(selected))):
-            cells = np.empty((len(rows), len(wanted)), dtype=object)
+            block = np.empty((len(rows), len(wanted)), dtype=object)
             for place, row in enumerate(rows):
-                cells[place] = row
+                block[place] = row
             # None becomes NaN
-            columns = {name: cells[:, place] for place, name in enumerate(wanted)}
+            columns = {name: block[:, place] for place, name in enumerate(wanted)}
             yield {name: found.astype(np.float32) if name in singles else found for name, found in columns.items()}
 
     @contextmanager
@@ -127,7 +133,11 @@ def open_database(origin: Origin) -> Table:
 
     ((names, types, stored),) = _quiet(origin, described())
     singles = {name for name, declared, *_ in types if engine != "sqlite" and _SINGLES.fullmatch(str(declared).lower())}
+    bits = {name for name, declared, *_ in types if _BITS.fullmatch(str(declared).lower())}
     kinds = {name: _kind(str(declared)) for name, declared, *_ in types}
+    cells = {name: (_quoted(name) if name in singles else cell.format(_quoted(name))) for name in names}
+    if engine == "sqlite":
+        cells |= {name: SQLITE_CELL.format(_quoted(name)) for name in names if kinds.get(name) in ("number", "date")}
     computes = TableEngine(engine, table, {name: str(declared) for name, declared, *_ in types}, session, stored)
     found = Table(tuple(names), lambda wanted, _: chunks(blocks, wanted), kinds, engine=computes)
     return found

@@ -17,6 +17,7 @@ from dpselect.decoding.json_text import json_of
 from dpselect.decoding.limits import LimitError
 from dpselect.errors import ContentError
 from dpselect.tables.csv_text import UNPACKING, truncated
+from dpselect.tables.plain_lists import hardly_any
 from dpselect.tables.table import SOURCES, Origin, Table
 
 __all__ = ["open_json_lines"]
@@ -26,6 +27,8 @@ _NAMED: Final = 1000
 _ROWS: Final = 1 << 14
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 _DECODE: Final = json.JSONDecoder().decode  # decodes: private rows, of which none may fail
+_DECODE_LONG: Final = json.JSONDecoder(parse_int=float).decode  # decodes: the same
+"""Of integers that are too long for Python: they are beyond all float64."""
 
 
 @SOURCES.register(".jsonl", limited=True)
@@ -38,11 +41,15 @@ def open_json_lines(origin: Origin) -> Table:
     """One JSON object in each line. The fields of the first thousand lines are the columns, in alphabetical order.
 
     They are public, as a header is. A field that a line lacks is a missing cell there, and a line that holds no object
-    is a row of missing cells. In a file of others each line must have the fields of the first.
+    is a row of missing cells. A file in which hardly any of the first lines holds one is refused. In a file of others
+    each line must have the fields of the first.
     """
-    with closing(_rows(origin)) as first:
-        names = sorted({name for row in islice(first, _NAMED if origin.limits is None else 1) for name in row})
-    if not names:
+    with closing(_rows(origin)) as read:
+        first = list(islice(read, _NAMED if origin.limits is None else 1))
+    names = sorted({name for row in first for name in row})
+    objects = sum(map(bool, first))
+    # the last line of a list with one object a line is an object, and all others are none
+    if not names or hardly_any(objects, len(first) - objects):
         raise ContentError(f"{origin.path.name} must hold one JSON object in each line")
 
     def chunks(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[dict[str, Any]]:  # noqa: ARG001
@@ -105,8 +112,12 @@ def _values(cell: Any) -> int:
 
 
 def _private(text: bytes) -> dict[str, Any]:
-    try:
-        row = _DECODE(text.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return {}
+    line, row = text.decode("utf-8", "replace"), None
+    with suppress(json.JSONDecodeError, RecursionError):
+        try:
+            row = _DECODE(line)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:
+            row = _DECODE_LONG(line)
     return row if isinstance(row, dict) else {}
