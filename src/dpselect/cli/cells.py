@@ -43,7 +43,7 @@ def withheld_in_words(column: str, most: float, *, categories: bool, csv: bool) 
             "declare how the cells are written (--decimal, --thousands, --kind, --format, --true-value or --category)"
         )
     else:
-        cure = "store such cells as nulls, or cast the column in a view"
+        cure = "store such cells as nulls, cast the column in a view, or declare --kind (SQLite, JSON lines, Excel)"
     what = "none of the categories" if categories else "not what the column is declared to hold"
     return (
         f"withheld: more than {100 * most:g} % of the cells of column {column!r} that hold something are {what}, so no "

@@ -52,10 +52,9 @@ def sql_type(engine: str, name: str, column: str) -> SqlType:
     found = _TYPES.get(engine, {}).get(plain)
     if found is None:
         what = name if len(name) < 60 else name[:57] + "..."
-        where = "another table" if engine == "sqlite" else "a view"
-        cast = f"cast it in {where} to {_CASTS.get(plain, 'a number, a date, a timestamp or text')}"
-        if engine == "sqlite":  # whose views have no types of their own
-            cast += ", as by CREATE TABLE t AS SELECT CAST(x AS REAL) AS x FROM it"
+        cast = f"cast it in a view to {_CASTS.get(plain, 'a number, a date, a timestamp or text')}"
+        if engine == "sqlite":  # whose types are hints, and whose views have none
+            cast = 'declare its kind, such as "number" or "date"'
         raise ArgumentError(f"column: {column!r} is of the type {what or 'none'}, which is not read; {cast}")
     return found
 
