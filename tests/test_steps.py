@@ -23,3 +23,11 @@ def test_another_thread_tells_nothing() -> None:
         thread.start()
         thread.join()
     assert seen == []
+
+
+def test_a_loop_that_continues_tells_of_the_steps_that_are_left() -> None:
+    seen: list[tuple[str, int, int]] = []
+    with watched(lambda *told: seen.append(told)):
+        assert list(each_step("training", 3, 2)) == [2]
+    assert seen == [("training", 2, 3)]
+    assert list(each_step("training", 3, 3)) == []

@@ -35,10 +35,10 @@ def watched(watch: Watch) -> Iterator[None]:
         _WATCH.reset(token)
 
 
-def each_step(name: str, count: int) -> Iterator[int]:
-    """The numbers from 0 to `count` - 1. `count` must be public."""
+def each_step(name: str, count: int, done: int = 0) -> Iterator[int]:
+    """The numbers from `done` to `count` - 1. Both must be public."""
     watch = _WATCH.get()
-    for step in range(count):
+    for step in range(done, count):
         if watch is not None:
             watch(name, step, count)
         yield step

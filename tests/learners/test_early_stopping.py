@@ -217,6 +217,84 @@ def test_a_score_without_a_price_is_refused():
         early(Scripted()).open(iterative(steps, stops=[2, 4], delta=DELTA))
 
 
+STEP, LOOK = 0.3, 0.2
+"""Randomised response: each step tells a bit of the row, and so does each look."""
+
+
+def leaves(stops_after):
+    """Of each output: its chances with the row and without, and the steps that were made. Looks follow steps 1 and 2.
+
+    `stops_after(outputs)` is the rule. Steps and looks may depend on all outputs so far: here their sign does.
+    """
+
+    def chances(epsilon, bit, outputs):
+        right, wrong = np.exp(epsilon) / (1 + np.exp(epsilon)), 1 / (1 + np.exp(epsilon))
+        return (right, wrong) if bit == (sum(outputs) % 2) else (wrong, right)
+
+    def follow(outputs, with_row, without, kinds):
+        if not kinds or (kinds[0] == STEP and outputs and stops_after(outputs)):
+            yield with_row, without, 1 + (len(outputs) - 1) // 2
+            return
+        for bit in (0, 1):
+            one, other = chances(kinds[0], bit, outputs)
+            yield from follow((*outputs, bit), with_row * one, without * other, kinds[1:])
+
+    return list(follow((), 1.0, 1.0, (STEP, LOOK, STEP, LOOK, STEP)))
+
+
+def excess(outputs, epsilon):
+    """The exact delta, in the worse direction. `epsilon` may depend on the number of steps."""
+    ways = [
+        [(p, q, s) for p, q, s in outputs],
+        [(q, p, s) for p, q, s in outputs],
+    ]
+    return max(sum(max(p - np.exp(epsilon(s)) * q, 0.0) for p, q, s in way) for way in ways)
+
+
+def whole(disjoint=False):
+    score = Scripted()
+    score.guarantee, score.disjoint = pure_dp(epsilon=LOOK), disjoint
+    return early(score, stops=(1, 2, 3)).full_guarantee(compose(*[pure_dp(epsilon=STEP)] * 3))
+
+
+RULES = [lambda outputs: False, lambda outputs: len(outputs) == 2, lambda outputs: outputs[-1] == 1]
+RULES += [
+    lambda outputs, k=k: (k >> (sum(b << i for i, b in enumerate(outputs)) % 16)) & 1 for k in range(0, 65536, 3001)
+]
+
+
+@pytest.mark.theorem("docs/theory/early-stopping.md, Theorem 1", exact=True, sharp=True)
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 0.9, 1.2])
+def test_the_full_guarantee_covers_every_rule_and_the_rule_that_never_stops_attains_it(epsilon):
+    bound = whole().delta(epsilon)
+    found = [excess(leaves(rule), lambda _: epsilon) for rule in RULES]
+    assert max(found) <= bound * (1 + 1e-9)
+    assert found[0] == pytest.approx(bound, rel=1e-6)  # a bound 1 % lower fails
+
+
+@pytest.mark.theorem("docs/theory/early-stopping.md, Theorem 1")
+def test_a_claim_by_the_steps_that_were_made_is_broken():
+    """Each stop at its own epsilon of one delta: the rule that goes on when little was told breaks it."""
+    delta = 0.02
+    made = {k: compose(*[pure_dp(epsilon=STEP)] * k, *[pure_dp(epsilon=LOOK)] * min(k, 2)) for k in (1, 2, 3)}
+    prices = {k: g.epsilon(delta) for k, g in made.items()}
+    assert max(excess(leaves(rule), prices.__getitem__) for rule in RULES) > 1.01 * delta
+    assert max(excess(leaves(rule), lambda _: whole().epsilon(delta)) for rule in RULES) <= delta * (1 + 1e-6)
+
+
+@pytest.mark.theorem("docs/theory/early-stopping.md, Theorem 2", exact=True, sharp=True)
+def test_a_row_of_one_part_pays_for_that_part():
+    training, looks = compose(*[pure_dp(epsilon=STEP)] * 3), compose(*[pure_dp(epsilon=LOOK)] * 2)
+    for epsilon in (0.0, 0.2, 0.5):
+        assert whole(disjoint=True).delta(epsilon) == max(training.delta(epsilon), looks.delta(epsilon))
+    assert whole(disjoint=True).epsilon(0.01) < whole().epsilon(0.01)
+
+
+def test_a_training_with_a_price_by_stop_needs_a_delta():
+    with pytest.raises(ArgumentError, match="delta is missing"):
+        early(Scripted(), delta=None).guarantee(steps)
+
+
 # ---- DP-SGD ---------------------------------------------------------------------------------------------------------
 
 

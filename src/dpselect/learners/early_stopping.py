@@ -19,7 +19,7 @@ from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyErr
 from dpselect.learners.containers import is_sparse
 from dpselect.learners.rows import labels_of
 from dpselect.mechanisms import NoisyCount
-from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Spender
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Spender, compose, worst_of
 from dpselect.privacy.output.guarantee import RealisedPrice
 from dpselect.privacy.paying import Payment
 from dpselect.privacy.promises import output_promise
@@ -164,7 +164,7 @@ class EarlyStopping:
 
     Args:
         stops: the numbers of steps after which the run may stop; the last one is the longest run.
-        delta: the delta of the whole run, never refunded.
+        delta: the delta of the whole run, never refunded. Leave it out for `PrivateTraining`.
         rule: from the scores so far (one a stopping point) to whether to stop. It sees nothing else.
         score: `PublicValidation`, `PrivateValidation`, or anything that says its price. A validation loss on private
             rows without noise has none: with it nothing that is printed here holds.
@@ -182,7 +182,7 @@ class EarlyStopping:
     """
 
     stops: Sequence[int]
-    delta: SupportsFloat
+    delta: SupportsFloat | None = None
     rule: Callable[[Sequence[float]], bool]
     score: ModelScore
     spender: Spender | None = None
@@ -209,6 +209,8 @@ class EarlyStopping:
         A private score on the same rows is one more step at every stop but the last. On disjoint rows training and
         scores are two runs, and a row is in one of them: the more expensive price and the larger delta at every stop.
         """
+        if self.delta is None:
+            raise ArgumentError("delta is missing: it is the delta of the whole run, such as 1e-5")
         check = self.score.guarantee
         together = check is not None and not self.score.disjoint
         run = iterative(
@@ -221,10 +223,7 @@ class EarlyStopping:
         )
         if check is None or together or len(self.stops) == 1:
             return run
-        if check.adjacency is not run.adjacency:
-            raise AdjacencyError("the score and the training must be under one adjacency")
-        if run.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
-            raise AdjacencyError("disjoint=True needs add_or_remove_one: a replaced row may change its part")
+        _refuse_parts(check, run.adjacency)
         # the last stop shows no look that the one before it has not paid for
         last = len(self.stops) - 1
         looks = iterative([check] * last, stops=range(1, last + 1), delta=self.delta)
@@ -234,6 +233,40 @@ class EarlyStopping:
         if self.worst_epsilon is not None and max(costlier.values()) > run.worst_epsilon:
             raise BudgetError("worst_epsilon is too small for the private looks")
         return replace(run, epsilons=costlier)
+
+    def full_guarantee(self, training: Guarantee) -> Guarantee:
+        """Return the guarantee of a run that pays for all its steps and looks, no matter where it stops.
+
+        It is smaller than the worst of `guarantee`, because an early stop gives nothing back. `PrivateTraining` has
+        this guarantee, and a search counts it for each run. Source: docs/theory/early-stopping.md, Theorem 1;
+        docs/theory/early-stopping.md, Theorem 2 (`disjoint`).
+
+        Args:
+            training: the guarantee of all steps up to the last stop. You must ensure that it composes step by step.
+
+        Returns:
+            The composition of the training with a look at each stop but the last. With `disjoint` a row is in one of
+            them, and the larger guarantee holds.
+
+        Raises:
+            AdjacencyError: if the score has another adjacency, or parts are disjoint under replace_one.
+
+        >>> from dpselect.mechanisms import NoisyCount
+        >>> from dpselect.privacy import gaussian
+        >>> X, y = np.eye(2), np.array([0, 1])
+        >>> look = PrivateValidation(X, y, nominal_rows=2, epsilon=0.125)
+        >>> stopping = EarlyStopping(stops=[10, 20, 30], score=look, rule=Reached(0.9))
+        >>> whole = stopping.full_guarantee(gaussian(noise_multiplier=2.0))
+        >>> round(gaussian(noise_multiplier=2.0).epsilon(1e-5), 3), round(whole.epsilon(1e-5), 3)
+        (1.993, 2.048)
+        """
+        check, looks = self.score.guarantee, len(self.stops) - 1
+        if check is None or not looks:
+            return training
+        if not self.score.disjoint:
+            return compose(training, *[check] * looks)
+        _refuse_parts(check, training.adjacency)
+        return worst_of(training, compose(*[check] * looks))
 
     def open(self, price: OutputGuarantee, *, random: RandomSource | None = None) -> Run:
         """A run at this price (from `guarantee`), to be used as a context around the training loop.
@@ -254,6 +287,14 @@ class EarlyStopping:
         if tuple(price.table or ()) != tuple(self.stops):
             raise ArgumentError("price must be for these stops: use `guarantee`")
         return Run(self, price, resolve(random))
+
+
+def _refuse_parts(check: Guarantee, adjacency: Adjacency | str) -> None:
+    """Raise unless training and looks may be of disjoint rows."""
+    if check.adjacency is not adjacency:
+        raise AdjacencyError("the score and the training must be under one adjacency")
+    if adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
+        raise AdjacencyError("disjoint=True needs add_or_remove_one: a replaced row may change its part")
 
 
 class Run(Session):

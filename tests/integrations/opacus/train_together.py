@@ -2,8 +2,8 @@
 
 Run as `python -m tests.integrations.opacus.train_together FOLDER RANK COUNT JSON`. The JSON holds settings of the plan,
 `key` (None draws one), `kept` (the folder of checkpoints), `die` (a kill in that step), `first_rows` (places of the
-rows that come first), and settings of one rank under its number. The weights go to FOLDER/weights-RANK, or what was
-raised to FOLDER/raised-RANK.
+rows that come first), `looks` (early stopping), and settings of one rank under its number. The weights go to
+FOLDER/weights-RANK, or what was raised to FOLDER/raised-RANK.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 import torch
 
 from dpselect.integrations.opacus import PrivateTraining, checkpoints
+from dpselect.learners import EarlyStopping, PrivateValidation
 from dpselect.randomness import keyed_source
 
 STEPS = 6
@@ -50,9 +51,13 @@ def rows(count=60):
     return torch.randn(count, 4, generator=generator), torch.randint(0, 3, (count,), generator=generator)
 
 
-def train(*, key=1, die=None, kept=None, loader=False, first_rows=(), **settings):
+def train(*, key=1, die=None, kept=None, loader=False, first_rows=(), looks=False, **settings):
     plan = {"noise_multiplier": 2.0, "sampling_rate": 0.4, "steps": STEPS, "max_grad_norm": 0.5}
     plan |= {"expected_batch_size": 20.0, "max_physical_batch_size": 4, **settings}
+    if looks:  # it stops at the second one
+        score = PrivateValidation(*rows(30), nominal_rows=30, epsilon=0.5)
+        rule = EarlyStopping(stops=[2, 4, STEPS], score=score, rule=lambda scores: len(scores) == 2)
+        plan["early_stopping"] = rule
     places = [*first_rows, *(place for place in range(60) if place not in first_rows)]
     data = [part[places] for part in rows()]
     data = [torch.utils.data.TensorDataset(*data)] if loader else data

@@ -1,6 +1,8 @@
 """A Trainer's model is trained privately, by its optimizer and on its rows; what has no price is refused."""
 # ruff: noqa: E402
 
+from dataclasses import replace
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -23,6 +25,7 @@ from transformers import (
 from dpselect.errors import ArgumentError
 from dpselect.integrations.opacus import PrivateTraining
 from dpselect.integrations.transformers import fine_tune
+from dpselect.learners import EarlyStopping, NoGain, PublicValidation
 from dpselect.randomness import keyed_source
 
 pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore")]
@@ -159,6 +162,12 @@ class Watching(TrainerCallback):
 def test_what_has_no_price_is_refused(trainer, options, said):
     with pytest.raises(ArgumentError, match=said):
         trained(lambda: trainer(**options))
+
+
+def test_early_stopping_is_refused(trainer):
+    stopping = EarlyStopping(stops=[1, PLAN.steps], score=PublicValidation([], []), rule=NoGain())
+    with pytest.raises(ArgumentError, match="early_stopping is refused"):
+        trained(trainer, replace(PLAN, early_stopping=stopping))
 
 
 def test_arguments_that_agree_are_taken(trainer):

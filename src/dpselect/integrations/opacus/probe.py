@@ -33,7 +33,7 @@ try:
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
-__all__ = ["Reduction", "refuse_mixed_rows"]
+__all__ = ["Reduction", "left_alone", "refuse_mixed_rows", "seed_all"]
 
 Reduction = Literal["none", "sum", "mean"]
 
@@ -83,7 +83,7 @@ def refuse_mixed_rows(
 
     Returns: the names of buffers that count calls, which training may change, and synthetic rows that suit.
     """
-    with _left_alone():
+    with left_alone():
         torch.manual_seed(1)
         if example is not None:
             given = example(_ROWS)
@@ -147,7 +147,7 @@ class _Subject:
         inputs, targets = rows.take(chosen)
         for p in self.names.values():
             p.grad = p.grad_sample = None
-        _seed(self.seed)
+        seed_all(self.seed)
         draws = FixedDraws(self.level)
         with draws, torch.enable_grad():
             outputs = self.wrapped(inputs)
@@ -400,14 +400,15 @@ def _tensors(outputs: Any) -> Iterator[Any]:
         yield from (found for each in outputs for found in _tensors(each))
 
 
-def _seed(seed: int) -> None:
+def seed_all(seed: int) -> None:
+    """Seed the draws of torch, NumPy and Python."""
     torch.manual_seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     random.seed(seed)
 
 
 @contextmanager
-def _left_alone() -> Iterator[None]:
+def left_alone() -> Iterator[None]:
     """Global random states and the default type as they were."""
     numpys, pythons, kind = np.random.get_state(), random.getstate(), torch.get_default_dtype()  # noqa: NPY002
     try:

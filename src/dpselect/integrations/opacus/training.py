@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from dpselect.cures import write_one_of
 from dpselect.errors import ArgumentError, integer, missing_extra, number
+from dpselect.learners import EarlyStopping
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource
+from dpselect.steps import each_step
 
 try:
     import torch
@@ -28,7 +30,7 @@ try:
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
-from dpselect.integrations.opacus.batch_samplers import BatchSampler, Sampling, sampler_of
+from dpselect.integrations.opacus.batch_samplers import BatchSampler, RandomAllocation, Sampling, sampler_of
 from dpselect.integrations.opacus.checkpoints import Checkpoints
 from dpselect.integrations.opacus.clipping import (
     MODES,
@@ -40,6 +42,7 @@ from dpselect.integrations.opacus.clipping import (
     without_row_gradients,
 )
 from dpselect.integrations.opacus.kept_state import untrained_state
+from dpselect.integrations.opacus.looks import Looks, check_early_stopping, public_looks, refuse_uncertain_answers
 from dpselect.integrations.opacus.probe import refuse_mixed_rows
 from dpselect.integrations.opacus.processes import ALONE, Processes, join_processes
 from dpselect.integrations.opacus.row_batches import TrainingRows, on_device, read_rows
@@ -102,6 +105,7 @@ class PrivateTraining:
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
     sampling: Sampling = "poisson"
     distributed: bool = False
+    early_stopping: EarlyStopping | None = None
 
     def __post_init__(self) -> None:
         for name in ("noise_multiplier", "expected_batch_size"):
@@ -121,17 +125,23 @@ class PrivateTraining:
             said = f"grad_sample_mode must be one of {', '.join(MODES)}, got {self.grad_sample_mode!r}"
             raise ArgumentError(said + write_one_of("grad_sample_mode", self.grad_sample_mode, MODES))
         object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency).value)
+        if self.early_stopping is not None:
+            sampler = self.sampler
+            epoch = sampler.steps_per_epoch if isinstance(sampler, RandomAllocation) else 1
+            check_early_stopping(self.early_stopping, self.steps, epoch)
         _ = self.guarantee  # numbers that do not belong together are refused here, before there is data
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of one training, under its adjacency. It needs no data."""
-        return self.sampler.guarantee(self.noise_multiplier, str(self.adjacency))
+        """The guarantee of one training with all its looks, under its adjacency. It needs no data."""
+        training = self.sampler.guarantee(self.noise_multiplier, str(self.adjacency))
+        return training if self.early_stopping is None else self.early_stopping.full_guarantee(training)
 
     @property
     def _public(self) -> dict[str, Any]:
         """The settings that decide the released bytes."""
-        return {name: value for name, value in asdict(self).items() if name != "distributed"}
+        names = (each.name for each in fields(self) if each.name not in ("distributed", "early_stopping"))
+        return {name: getattr(self, name) for name in names} | public_looks(self.early_stopping)
 
     @property
     def _rule(self) -> ClippingRule:
@@ -238,6 +248,7 @@ class _Fit:
         self.processes = processes
         self.noise, self.sampling = source.spawn("noise"), source.spawn("batches")
         self.torchs = source.spawn("torch")
+        self.looks = Looks(plan.early_stopping, module, source.spawn("looks"), processes)
         self.parts: deque[int] = deque()
         """The numbers of parts of the steps that are being read."""
         self.device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
@@ -257,6 +268,8 @@ class _Fit:
             )
         if self.plan.grad_sample_mode == "ghost":
             refuse_other_norms(self.module, self.loss, synthetic)
+        if self.plan.early_stopping is not None:
+            refuse_uncertain_answers(self.module, synthetic)
         self.spare = synthetic.take([0])
         return counts
 
@@ -274,7 +287,9 @@ class _Fit:
         sums = ClippedSums(self.plan.grad_sample_mode, self.module, parameters, self.loss, rule)
         public = self.plan._public
         moving = [self.module, optimizer, *([] if scheduler is None else [scheduler])]
-        done = _continue(moving, self.processes.of_first(None if kept is None else kept.load(public)))
+        found = self.processes.of_first(None if kept is None else kept.load(public))
+        numbers = each_step("steps of training", self.plan.steps, self._continue(moving, found))
+        done = next(numbers, self.plan.steps)
         step = _Step(self, parameters, sums, done)
         for batch in rows.batches(self._places(rows.count, done), self.device):
             if batch is not None:
@@ -284,10 +299,25 @@ class _Fit:
             optimizer.step()
             if scheduler is not None:
                 scheduler.step()
-            done += 1
+            done = next(numbers, self.plan.steps)
+            if self.looks.end(done):
+                break
             if kept is not None:
-                kept.save(public, lambda done=done: _state(moving, done))  # type: ignore[misc]
+                kept.save(public, lambda done=done: self._state(moving, done))  # type: ignore[misc]
         sums.remove()
+
+    def _state(self, moving: list[Any], done: int) -> dict[str, Any]:
+        state = {"done": done, "states": [each.state_dict() for each in moving]}
+        return state | ({"scores": list(self.looks.scores)} if self.looks.scores else {})
+
+    def _continue(self, moving: list[Any], found: Any) -> int:
+        """Bring all to what was saved. Returns how many steps are done."""
+        if found is None:
+            return 0
+        for each, state in zip(moving, found["states"], strict=True):
+            each.load_state_dict(state)
+        self.looks.scores = list(found.get("scores", ()))
+        return int(found["done"])
 
     def _places(self, count: int, done: int) -> Iterator[NDArray[np.intp]]:
         """The places of each part of a batch, and none behind the last part of each step."""
@@ -355,16 +385,3 @@ def _pair(made: Any) -> tuple[Any, Any]:
             "make_optimizer: ReduceLROnPlateau follows losses, which are private. Use a schedule of the number of steps"
         )
     return optimizer, scheduler
-
-
-def _state(moving: list[Any], done: int) -> dict[str, Any]:
-    return {"done": done, "states": [each.state_dict() for each in moving]}
-
-
-def _continue(moving: list[Any], found: Any) -> int:
-    """Bring all to what was saved. Returns how many steps are done."""
-    if found is None:
-        return 0
-    for each, state in zip(moving, found["states"], strict=True):
-        each.load_state_dict(state)
-    return int(found["done"])

@@ -121,6 +121,8 @@ def _problems(library: Any, training: PrivateTraining, trainer: Any) -> Iterator
     for name, thing, kind in zip(("the trainer", "its arguments"), (trainer, trainer.args), kinds, strict=True):
         if type(thing) is not kind:
             yield f"{name}: {type(thing).__name__} is refused: its own steps are not run here. Give a {kind.__name__}"
+    if training.early_stopping is not None:
+        yield "the training's early_stopping is refused: a look would need rows that are packed as the training's are"
     if trainer.train_dataset is None:
         yield "train_dataset is missing"
     if trainer.compute_loss_func is not None:
