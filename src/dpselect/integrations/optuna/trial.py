@@ -12,6 +12,7 @@ from types import CodeType
 from typing import Any, Final, NoReturn
 
 from dpselect.errors import ArgumentError, integer, levels_to_the_caller, missing_extra, number
+from dpselect.integrations.optuna.pruner import NoisyReports
 from dpselect.randomness import RandomSource
 from dpselect.tuning import LogUniform, Uniform
 
@@ -31,8 +32,8 @@ __all__ = ["IndependentTrial", "TrialRefusal", "check_objective", "draw"]
 
 _STORED: Final = "it would be kept for someone to read, and only the winner of a private search is released"
 _REFUSALS: Final[dict[str, str]] = {
-    "report": "an intermediate value would leave the run, and every value that leaves a run has its own privacy price",
-    "should_prune": "pruning by other runs' scores makes the runs depend on each other, which the price does not cover",
+    "report": "every value that leaves a run has its own privacy price. Give tune a PrivatePruner, which counts it",
+    "should_prune": "pruning by other runs' scores has no price. Give tune a PrivatePruner, which sees this run alone",
     "number": "the number of runs is secret, and a run must not depend on how many came before it",
     "set_user_attr": _STORED,
     "set_system_attr": _STORED,
@@ -45,6 +46,9 @@ _REFUSALS: Final[dict[str, str]] = {
     "storage": "there is no storage: no value leaves a run but the winner's",
     "relative_params": "there are none: every parameter is drawn independently",
 }
+
+
+_LOOKS: Final = ("report", "should_prune")
 
 
 class TrialRefusal(ArgumentError, AttributeError):
@@ -121,6 +125,7 @@ class IndependentTrial(_Refusing):  # type: ignore[misc]
     Args:
         random: the source of the whole trial. The trial's attribute `random`, derived from it, is the source for
             everything else that the run draws, its noise above all.
+        reports: what the run reports to, if its search has a `PrivatePruner`.
 
     Raises:
         TrialRefusal: when the objective uses what a private search cannot have.
@@ -132,14 +137,29 @@ class IndependentTrial(_Refusing):  # type: ignore[misc]
     True
     """
 
-    def __init__(self, random: RandomSource) -> None:
-        self._source = random
+    def __init__(self, random: RandomSource, reports: NoisyReports | None = None) -> None:
+        self._source, self._reports = random, reports
         self._params: dict[str, Any] = {}
         self._distributions: dict[str, BaseDistribution] = {}
         self.random = random.spawn("run")
 
     def __repr__(self) -> str:
         return "<IndependentTrial>"
+
+    @property
+    def report(self) -> Callable[[Any, int], None]:
+        """`report(count, step)`: a look of the search's `PrivatePruner`. Refused without one."""
+        return self._reported("report").report
+
+    @property
+    def should_prune(self) -> Callable[[], bool]:
+        """`should_prune()`: whether the noisy counts so far end this run. Refused without a `PrivatePruner`."""
+        return self._reported("should_prune").should_prune
+
+    def _reported(self, name: str) -> NoisyReports:
+        if self._reports is None:
+            raise _refusal(name)
+        return self._reports
 
     def suggest_float(
         self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
@@ -197,7 +217,7 @@ class IndependentTrial(_Refusing):  # type: ignore[misc]
         return dict(self._distributions)
 
 
-def check_objective(objective: Callable[..., Any]) -> None:
+def check_objective(objective: Callable[..., Any], pruned: bool = False) -> None:
     """Look for refused uses of the trial in the objective's own code, before anything is drawn or charged.
 
     A refusal inside a run would count as a failed run and show no message. A refused call in a function
@@ -216,7 +236,7 @@ def check_objective(objective: Callable[..., Any]) -> None:
     own = code.co_varnames[: code.co_argcount]
     first = own[:1] if inspect.isfunction(objective) else own[1:2]  # after self
     for name in (name for argument in first for name in _attributes_of(code, argument)):
-        if name in _REFUSALS:
+        if name in _REFUSALS and not (pruned and name in _LOOKS):
             raise _refusal(name)
 
 

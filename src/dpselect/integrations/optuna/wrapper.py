@@ -15,6 +15,7 @@ from os import PathLike
 from typing import Any, Final, Literal
 
 from dpselect.errors import ArgumentError, missing_extra, secret_number
+from dpselect.integrations.optuna.pruner import PrivatePruner
 from dpselect.integrations.optuna.study import DRAWN, MARK, MARK_VERSION
 from dpselect.integrations.optuna.trial import IndependentTrial, TrialRefusal, check_objective, draw
 from dpselect.privacy import Guarantee
@@ -74,7 +75,7 @@ def tune(
             "minimize" and that of `dpselect.tuning.tune` is the opposite.
         base: the guarantee of one run, or of each part of the data, as in `dpselect.tuning.tune`.
         sampler: None, or Optuna's `RandomSampler`, whose seed is not used.
-        pruner: None, or Optuna's `NopPruner`.
+        pruner: a `PrivatePruner`, whose price is added to `base`. None, or Optuna's `NopPruner`, prunes nothing.
         rehearse: the objective bound to synthetic or public rows. It is run before anything is drawn or charged, and
             what it raises is raised. By default, and without such rows, names that are defined nowhere are found. See
             `dpselect.tuning.tune`.
@@ -105,12 +106,16 @@ def tune(
         raise ArgumentError(f"direction must be 'maximize' or 'minimize', got {direction!r}")
     if sampler is not None and type(sampler) is not RandomSampler:
         raise ArgumentError(f"sampler {type(sampler).__name__} is refused: {_ADAPTIVE}")
-    if pruner is not None and type(pruner) is not NopPruner:
-        raise ArgumentError(f"pruner {type(pruner).__name__} is refused: it stops runs by the scores of others")
+    looks = pruner if isinstance(pruner, PrivatePruner) else None
+    if looks is None and pruner is not None and type(pruner) is not NopPruner:
+        raise ArgumentError(
+            f"pruner {type(pruner).__name__} is refused: it stops runs by the scores of others, or by values without "
+            "noise. Write pruner=PrivatePruner(ThresholdPruner(...), noise=NoisyCount(epsilon=...), looks=...)"
+        )
     for name in ("space", "proposal"):
         if name in options:
             raise ArgumentError(f"{name} cannot be given here: {_FIXED_SPACE}")
-    check_objective(objective)
+    check_objective(objective, pruned=looks is not None)
     on_made_up_rows = made_up("objective", objective, rehearse, ["trial"])
 
     def unpacked(result: TuneResult) -> TuneResult:
@@ -120,18 +125,20 @@ def tune(
 
     kept = SearchStore.of(store)
     result = tune_in_space(
-        _Run(objective, direction),
+        _Run(objective, direction, looks),
         space=Space({}),
-        base=base,
+        base=base if looks is None else looks.added_to(base),
         store=kept if kept.example is None else replace(kept, example=({}, kept.example)),
         release=None if release is None else lambda result: release(unpacked(result)),
-        rehearse=False if on_made_up_rows is None else _Run(on_made_up_rows, direction),
+        rehearse=False if on_made_up_rows is None else _Run(on_made_up_rows, direction, looks, rehearsed=True),
         **options,
     )
     return unpacked(result)
 
 
-def rehearse(objective: Objective, *, random: RandomSource | None = None) -> tuple[dict[str, Any], float, Any]:
+def rehearse(
+    objective: Objective, *, random: RandomSource | None = None, pruner: PrivatePruner | None = None
+) -> tuple[dict[str, Any], float, Any]:
     """Run an objective once on PUBLIC data, with its errors shown.
 
     Inside a search a run that raises counts as failed and shows no message, so rehearse an objective first. No
@@ -140,6 +147,7 @@ def rehearse(objective: Objective, *, random: RandomSource | None = None) -> tup
     Args:
         objective: `objective(trial) -> (score, value)`, or a score alone, bound to public or synthetic rows.
         random: the source of the draws, by default the operating system's.
+        pruner: that of the search, if it has one.
 
     Returns:
         The parameters that the trial suggested, the score, and the value (None if there is a score alone).
@@ -154,8 +162,8 @@ def rehearse(objective: Objective, *, random: RandomSource | None = None) -> tup
     >>> params, score, value
     ({'depth': 3}, 3.0, None)
     """
-    check_objective(objective)
-    trial = IndependentTrial(resolve(random))
+    check_objective(objective, pruned=pruner is not None)
+    trial = _trial(resolve(random), pruner, "maximize", rehearsed=True)
     score, value = _parts(objective(trial))
     return trial.params, score, value
 
@@ -166,12 +174,22 @@ class _Run:
 
     objective: Objective
     direction: Direction
+    looks: PrivatePruner | None = None
+    rehearsed: bool = False
 
     def __call__(self, _params: Mapping[str, Any], random: RandomSource) -> tuple[float, Any]:
-        trial = IndependentTrial(random)
+        trial = _trial(random, self.looks, self.direction, self.rehearsed)
         with _silence():
             score, value = _parts(self.objective(trial))
         return (score if self.direction == "maximize" else -score), (trial.params, value)
+
+
+def _trial(
+    random: RandomSource, looks: PrivatePruner | None, direction: Direction, rehearsed: bool
+) -> IndependentTrial:
+    if looks is None:
+        return IndependentTrial(random)
+    return IndependentTrial(random, looks.reports(random.spawn("looks"), direction, rehearsed=rehearsed))
 
 
 def _parts(outcome: Any) -> tuple[float, Any]:
