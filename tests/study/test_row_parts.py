@@ -7,7 +7,8 @@ import pytest
 
 from dpselect.privacy import Adjacency
 from dpselect.study.data import Rows
-from dpselect.study.row_parts import content_digests, row_digest, validation_mask
+from dpselect.study.row_parts import content_digests, validation_mask
+from dpselect.tables.row_digests import row_digest
 from tests.study.data_cases import FACTS, rows_of
 
 

@@ -14,9 +14,9 @@ from dpselect.study import parse_study
 from dpselect.study.data import Rows
 from dpselect.study.load import open_rows
 from dpselect.study.price import price
-from dpselect.study.row_parts import Digests
 from dpselect.study.split import _cells, _public_rows, split
 from dpselect.study.validate import StudyPaths, validate
+from dpselect.tables.row_digests import Digests
 from tests.study.schema_cases import STUDY
 
 ADD = {"privacy": {"noise_multiplier": 8.0, "delta": 1e-6, "nominal_rows": 120}}  # named, so that none is sought

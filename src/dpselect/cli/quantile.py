@@ -26,6 +26,7 @@ from dpselect.cli.options import (
     Thousands,
     print_result,
 )
+from dpselect.cli.quantile_flags import check_domain_flags, check_numbers, check_person_flags, for_whom
 from dpselect.cli.quantile_groups import GroupAnswers, answer_groups, check_group_flags, group_table
 from dpselect.cli.terminal import warn
 from dpselect.errors import ArgumentError, number
@@ -77,6 +78,12 @@ def quantile(
     ] = None,
     group: Annotated[
         list[str] | None, typer.Option(help="A public group name in the column --by. Repeat it for each group.")
+    ] = None,
+    person: Annotated[
+        str | None, typer.Option(help="The column that identifies the person. The guarantee is then for persons.")
+    ] = None,
+    rows_per_person: Annotated[
+        int | None, typer.Option(help="With --person: use at most so many rows of each person, public.")
     ] = None,
     method: Annotated[
         str,
@@ -142,12 +149,13 @@ def quantile(
     as_json: AsJson = False,
 ) -> None:
     """Release private quantiles of a column, such as its median."""
-    _check_numbers(epsilon, q, range_epsilon, count=count)
+    check_numbers(epsilon, q, range_epsilon, count=count)
     number("--most-unreadable", most_unreadable, at_least=0.0, at_most=1.0)
     if kind == "boolean" and lower is upper is None and range_epsilon is None:
         lower, upper = "false", "true"
-    _check_together(lower, upper, range_epsilon, category, granularity, kind)
+    check_domain_flags(lower, upper, range_epsilon, category, granularity, kind)
     check_group_flags(by, group, {"--range-epsilon": range_epsilon, "--plot": plot})
+    check_person_flags(person, rows_per_person, {"--by": by, "--range-epsilon": range_epsilon})
     if (ledger is None) != (budget is None):
         absent = "--budget team" if budget is None else "--ledger budget.db"
         raise ArgumentError(f"--ledger and --budget: give both or neither. Write {absent}")
@@ -161,13 +169,14 @@ def quantile(
     keys = {key: value for key, value in given.items() if value}
     cells = Declared(**keys)
     layout = Written(delimiter, encoding, decimal, thousands, skip_rows, None, sheet)
-    read = {"text": bool(category), "look": _looked_at(kind, date_format), "by": by, **keys}
+    read = {"text": bool(category), "look": _looked_at(kind, date_format), "by": by, "person": person, **keys}
     for flag, bound in (("--lower", lower), ("--upper", upper)):
         refuse_grouped(flag, bound, layout)
     if like is not None:
         check_like(like, column, most=most_unreadable, categories=category or (), declared=cells, form=layout)
     part = count_epsilon(epsilon, adjacency) if count else 0.0
-    asked: dict[str, Any] = {"qs": q, "epsilon": epsilon - part, "adjacency": adjacency, "delta": delta}
+    whom: dict[str, Any] = {"adjacency": adjacency, "rows_per_person": rows_per_person}
+    asked: dict[str, Any] = {"qs": q, "epsilon": epsilon - part, "delta": delta} | whom
     question = _Question(
         column=column,
         asked=asked | {"method": method, "expected_rows": expected_rows},
@@ -175,7 +184,7 @@ def quantile(
         granularity=granularity,
         category=category or None,
         cells=cells,
-        counts=CellCounts(epsilon=part, adjacency=adjacency) if count else None,
+        counts=CellCounts(epsilon=part, **whom) if count else None,
         range_epsilon=range_epsilon,
         most_unreadable=most_unreadable,
         budget=None if ledger is None or budget is None else (ledger, budget),
@@ -241,6 +250,7 @@ class _Question:
             "upper": bound_in("--upper", upper, code, cells),
             "granularity": _granularity(self.granularity, code, cells),
             "categories": self.category,
+            "rows_per_person": self.asked["rows_per_person"],
         }
         if self.counts is not None and not isinstance(source, CategorySource if self.category else CountedSource):
             raise ArgumentError("--no-count: needed, since this source of columns does not count its cells")
@@ -281,7 +291,7 @@ def _answered(question: _Question, source: ColumnSource) -> _Answer:
             possible, found = counted.possible, counts.draw(counted)
         # an answer that is withheld is not drawn at all
         if counts is None or found is None or not counts.mostly_lost(found, question.most_unreadable):
-            release = quantiles(source, **public, **question.asked | {"method": plan.chosen})
+            release = quantiles(source, **public | question.asked | {"method": plan.chosen})
     return _Answer(
         plan=plan,
         guarantee=total,
@@ -305,13 +315,13 @@ def _print_answer(
     result: dict[str, Any] = {"column": question.column, "quantiles": [], "withheld": release is None, "cells": counts}
     if counts is None:
         result["condition"] = UNCOUNTED
-    result["method"] = answer.plan.chosen
+    result |= {"method": answer.plan.chosen, "rows_per_person": question.asked["rows_per_person"]}
     if release is not None:
         result |= {end: shown(answer.domain[end], cells, lower) for end in ("lower", "upper")}
     result |= answer.guarantee.describe(delta=0.0 if delta is None else delta)
     if answer.receipt is not None:
         result["receipt"] = _described(answer.receipt)
-    spent = _spent(result, delta)
+    spent = _spent(result, delta, question.asked["rows_per_person"])
     in_words = cells_in_words(counts, possible=answer.possible)
     if release is None:
         print_result(result, as_json, in_words, spent)
@@ -365,39 +375,9 @@ def _described(receipt: Receipt) -> dict[str, Any]:
     return {"sequence": receipt.sequence, "head": receipt.head, "identifier": receipt.identifier}
 
 
-def _spent(result: dict[str, Any], delta: float | None) -> str:
-    return f"epsilon {rounded_up(result['epsilon'])}, delta {rounded_up(delta or 0.0)}, adjacency {result['adjacency']}"
-
-
-def _check_numbers(epsilon: float, qs: list[float], range_epsilon: float | None, *, count: bool) -> None:
-    """Refuse numbers out of range."""
-    # a twentieth of epsilon may pay for counts, and no mechanism takes less than 2**-30
-    number("--epsilon", epsilon, at_least=2.0**-25 if count else 2.0**-30, at_most=2.0**20)
-    for wanted in qs:
-        number("--q", wanted, at_least=0.0, at_most=1.0)
-    if range_epsilon is not None:
-        number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
-
-
-def _check_together(
-    lower: str | None,
-    upper: str | None,
-    range_epsilon: float | None,
-    category: list[str] | None,
-    granularity: str | None,
-    kind: str | None,
-) -> None:
-    """Refuse flags of the domain that do not go together."""
-    if (lower is None) != (upper is None):
-        raise ArgumentError("--lower and --upper: give both, or neither and --range-epsilon")
-    if not category and (lower is None) == (range_epsilon is None):
-        raise ArgumentError(
-            "public bounds are needed. Write --lower 0 --upper 100 with yours, or give --range-epsilon or --category"
-        )
-    if category and (lower is not None or range_epsilon is not None or granularity is not None):
-        raise ArgumentError("--category: in place of bounds and --granularity")
-    if kind is not None and (category or kind in ("category", "text")):
-        raise ArgumentError("--kind: categories and text need --category alone")
+def _spent(result: dict[str, Any], delta: float | None, rows_per_person: int | None = None) -> str:
+    price = f"epsilon {rounded_up(result['epsilon'])}, delta {rounded_up(delta or 0.0)}"
+    return f"{price}{for_whom(rows_per_person)}, adjacency {result['adjacency']}"
 
 
 def _lines(rows: list[dict[str, Any]], plan: Quantiles, release: QuantilesRelease) -> list[str]:

@@ -21,13 +21,14 @@ from dpselect.errors import ArgumentError, ContentError, MissingExtraError, Stud
 from dpselect.numerics.search import Array
 from dpselect.study.cell_counts import column_fates, label_fates
 from dpselect.study.columns.column import Column
-from dpselect.study.person_rows import rows_of_persons
-from dpselect.study.row_parts import Digests, content_digests, key_digests, plain_digests, validation_mask
+from dpselect.study.row_parts import content_digests, key_digests, plain_digests, validation_mask
 from dpselect.study.schema import Study
 from dpselect.study.schema_data import Data
 from dpselect.tables import Table
 from dpselect.tables.header import absent
 from dpselect.tables.numbers import otherwise_written
+from dpselect.tables.person_rows import rows_of_persons
+from dpselect.tables.row_digests import Digests
 from dpselect.tables.table import open_table
 
 __all__ = [

@@ -12,10 +12,8 @@ row's position, so that a replaced row stays in its part. Either way a row pays 
 from __future__ import annotations
 
 import hashlib
-import hmac
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -23,16 +21,13 @@ from numpy.typing import NDArray
 
 from dpselect.privacy import Adjacency
 from dpselect.tables.categories import is_missing
+from dpselect.tables.row_digests import SIZE, Digests, keyed_words, numbered, row_digest
 
 __all__ = [
     "SPLIT",
-    "Digests",
     "content_digests",
     "key_digests",
-    "numbered",
     "plain_digests",
-    "row_digest",
-    "split_key",
     "split_limit",
     "split_words",
     "validation_mask",
@@ -41,29 +36,7 @@ __all__ = [
 SPLIT: Final = 2
 """The number of this way to split: a search is not resumed with another, as a row would train here and score there."""
 
-_SIZE: Final = 32
 _CHUNK: Final = 2**14
-
-
-@dataclass(frozen=True, repr=False)
-class Digests(Sequence[bytes]):
-    """What stands for each of the rows, one after the other: they take no more room than that."""
-
-    joined: bytes
-
-    def __len__(self) -> int:
-        return len(self.joined) // _SIZE
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[i] for i in range(*place.indices(len(self)))]
-        start = range(len(self))[place] * _SIZE
-        return self.joined[start : start + _SIZE]
-
-
-def row_digest(row: bytes, label: bytes) -> bytes:
-    """What stands for one row when rows are told apart by their content."""
-    return hashlib.sha256(row + label).digest()
 
 
 def content_digests(rows: NDArray[np.float64], labels: NDArray[Any]) -> Digests:
@@ -73,9 +46,9 @@ def content_digests(rows: NDArray[np.float64], labels: NDArray[Any]) -> Digests:
     """
     found = bytearray(plain_digests(rows, labels).joined)
     before: Counter[bytes] = Counter()
-    for place in _repeated(np.frombuffer(bytes(found), dtype=np.uint64)[:: _SIZE // 8]):
-        digest = bytes(found[place * _SIZE : (place + 1) * _SIZE])
-        found[place * _SIZE : (place + 1) * _SIZE] = numbered(digest, before[digest])
+    for place in _repeated(np.frombuffer(bytes(found), dtype=np.uint64)[:: SIZE // 8]):
+        digest = bytes(found[place * SIZE : (place + 1) * SIZE])
+        found[place * SIZE : (place + 1) * SIZE] = numbered(digest, before[digest])
         before[digest] += 1
     return Digests(bytes(found))
 
@@ -89,11 +62,6 @@ def plain_digests(rows: NDArray[np.float64], labels: NDArray[Any]) -> Digests:
         size, content = told.shape[1], told.tobytes()
         found += b"".join(hashlib.sha256(content[at : at + size]).digest() for at in range(0, len(content), size))
     return Digests(bytes(found))
-
-
-def numbered(digest: bytes, before: int) -> bytes:
-    """What stands for a row before which so many equal ones stand."""
-    return row_digest(digest, before.to_bytes(8, "little")) if before else digest
 
 
 def _repeated(words: NDArray[np.uint64]) -> list[int]:
@@ -111,16 +79,9 @@ def key_digests(keys: Any) -> Digests:
 
 def split_words(digests: Sequence[bytes], *, adjacency: Adjacency, salt: str) -> NDArray[np.uint64]:
     """A 64-bit word for each row, by which it is put into a part: a hash of the row, or of its position."""
-    key = split_key(salt)
     by_position = adjacency is Adjacency.REPLACE_ONE
     identities = (i.to_bytes(8, "little") for i in range(len(digests))) if by_position else iter(digests)
-    words = (int.from_bytes(hmac.digest(key, identity, "sha256")[:8], "little") for identity in identities)
-    return np.fromiter(words, dtype=np.uint64, count=len(digests))
-
-
-def split_key(salt: str) -> bytes:
-    """The public key of the hash that puts rows into parts."""
-    return hashlib.sha256(b"dpselect split " + salt.encode()).digest()
+    return keyed_words(identities, len(digests), salt=salt)
 
 
 def split_limit(fraction: float) -> int:

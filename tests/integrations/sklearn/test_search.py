@@ -30,7 +30,8 @@ from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic
 from dpselect.study import parse_study, run_study
-from dpselect.study.row_parts import row_digest, validation_mask
+from dpselect.study.row_parts import validation_mask
+from dpselect.tables.row_digests import row_digest
 from dpselect.tuning import LogUniform, tune
 from tests.documentation import python_blocks
 from tests.integrations.sklearn import attacks_cases as attacks

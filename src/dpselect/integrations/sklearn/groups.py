@@ -12,8 +12,8 @@ from dpselect.integrations.sklearn.rows import Labels
 from dpselect.integrations.sklearn.split import Part, contents, parts_by, rows_to_parts
 from dpselect.integrations.sklearn.synthetic_rows import one_a_row
 from dpselect.learners.rows import labels_of
-from dpselect.study.person_rows import rows_of_persons
-from dpselect.study.row_parts import Digests
+from dpselect.tables.person_rows import rows_of_persons
+from dpselect.tables.row_digests import Digests
 
 __all__ = ["GroupedRows", "expect_groups", "grouped_rows"]
 

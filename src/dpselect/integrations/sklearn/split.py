@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dpselect.learners.containers import is_frame, is_pandas, numpy_kind
 from dpselect.privacy import Adjacency
-from dpselect.study.row_parts import numbered, row_digest, split_words
+from dpselect.study.row_parts import split_words
+from dpselect.tables.row_digests import numbered, row_digest
 
 __all__ = ["Part", "contents", "parts_by", "rows_to_parts"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, NamedTuple, SupportsFloat
 
@@ -12,7 +12,7 @@ from dpselect.errors import expect, number
 from dpselect.mechanisms import Mechanism
 from dpselect.numerics.logs import fraction_up
 from dpselect.ordered.order_statistics.one import parse_epsilon
-from dpselect.ordered.sources.declared import Column
+from dpselect.ordered.sources.declared import Column, parse_rows_per_person, person_terms
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
@@ -56,11 +56,14 @@ class CellCounts(Mechanism):
     Claim: `epsilon`-DP for all five counts together. Source: docs/theory/lost-cells.md, Theorem 1.
 
     A row has one cell, which is in one of five counts. So a row more or less changes one count by 1, and a replaced row
-    two. Each count has noise of scale 1/epsilon, or 2/epsilon for replaced rows.
+    two. Each count has noise of scale 1/epsilon, or 2/epsilon for replaced rows. A person with k rows changes
+    the counts by k altogether, so the noise is k times as large. Source: docs/theory/persons.md, Theorem 2.
 
     Attributes:
         epsilon: the price of all five counts.
         adjacency: which data sets are neighbours.
+        rows_per_person: the most rows of a person that take part, or None if rows are protected. A run takes it from
+            the column, but give it to `margin` and `mostly_lost` as well.
 
     >>> counts = CellCounts(epsilon=0.5)
     >>> counts.guarantee.epsilon(delta=0), counts.margin()
@@ -72,23 +75,28 @@ class CellCounts(Mechanism):
 
     epsilon: float
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+    rows_per_person: int | None = None
 
     def __post_init__(self) -> None:
-        self._parsed(epsilon=parse_epsilon(self.epsilon), adjacency=parse_adjacency(self.adjacency))
+        adjacency = parse_adjacency(self.adjacency)
+        rows = parse_rows_per_person(self.rows_per_person, adjacency)
+        self._parsed(epsilon=parse_epsilon(self.epsilon), adjacency=adjacency, rows_per_person=rows)
 
     @property
     def guarantee(self) -> Guarantee:
         """Pure."""
-        return pure_dp(epsilon=fraction_up(Fraction(self.epsilon)), adjacency=self.adjacency)
+        pure = pure_dp(epsilon=fraction_up(Fraction(self.epsilon)), adjacency=self.adjacency)
+        return replace(pure, terms={**pure.terms, **person_terms(self.rows_per_person)})
 
     @property
     def scale(self) -> Fraction:
         """Of the noise of each count."""
-        return _moves(self.adjacency) / epsilon_used(self.epsilon)
+        return (self.rows_per_person or 1) * _moves(self.adjacency) / epsilon_used(self.epsilon)
 
     def bind(self, *data: Any) -> tuple[CellCounts, tuple[Column]]:
-        """The values as a column."""
-        return self, (Column.of(data[0], {}),)
+        """The values as a column, with the number of rows that one person has in it."""
+        column = Column.of(data[0], {})
+        return replace(self, rows_per_person=column.rows_for(self.adjacency, self.rows_per_person)), (column,)
 
     def prepared(self, column: Column) -> Callable[[RandomSource], CountedCells]:
         """The counts with noise, or exactly 0 if the type of the column or its categories leave nothing to count."""

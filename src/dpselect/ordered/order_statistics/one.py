@@ -16,7 +16,7 @@ from dpselect.ordered.domains import exact_decimal
 from dpselect.ordered.order_statistics.intervals import draw_code
 from dpselect.ordered.order_statistics.small_domain import MOST_CODES, MOST_PARTS, draw_flipped
 from dpselect.ordered.round_values import measure_of, points_at_most
-from dpselect.ordered.sources.declared import Column
+from dpselect.ordered.sources.declared import Column, parse_rows_per_person, person_terms
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
@@ -154,6 +154,8 @@ class Quantile(Mechanism):
             - "auto": permute-and-flip on such a domain with such a q, else exponential. On a fine domain the two
               distributions are nearly the same.
         adjacency: which data sets are neighbours.
+        rows_per_person: the most rows of a person that take part, or None if rows are protected. A run takes it from
+            the column. The guarantee is then for persons. Source: docs/theory/persons.md, Theorem 3.
 
     Raises:
         ArgumentError: if an argument is out of range, or the domain is too large for "permute_and_flip", or q too
@@ -172,10 +174,12 @@ class Quantile(Mechanism):
     epsilon: float
     mechanism: Law = "auto"
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+    rows_per_person: int | None = None
 
     def __post_init__(self) -> None:
         epsilon, adjacency = parse_epsilon(self.epsilon), parse_adjacency(self.adjacency)
-        self._parsed(q=parse_quantile(self.q), epsilon=epsilon, adjacency=adjacency)
+        rows = parse_rows_per_person(self.rows_per_person, adjacency)
+        self._parsed(q=parse_quantile(self.q), epsilon=epsilon, adjacency=adjacency, rows_per_person=rows)
         if self.mechanism not in get_args(Law):
             said = f"mechanism must be one of {get_args(Law)}, got {self.mechanism!r}"
             raise BoundUnavailableError(said + write_one_of("mechanism", self.mechanism, get_args(Law)))
@@ -184,6 +188,7 @@ class Quantile(Mechanism):
     def guarantee(self) -> Guarantee:
         """Range epsilon, and so pure epsilon. By permute-and-flip, and if "auto" may take it, pure epsilon alone."""
         terms = {"mechanism": "quantile", "law": self.mechanism, "q": float(self.q), "epsilon": self.epsilon}
+        terms |= person_terms(self.rows_per_person)
         if self.mechanism == "exponential":
             return replace(bounded_range(epsilon=self.epsilon, adjacency=self.adjacency), terms=terms)
         pure = pure_dp(epsilon=self.epsilon, adjacency=self.adjacency)
@@ -200,11 +205,12 @@ class Quantile(Mechanism):
                 f"denominator of at most {parts}: round q, or take exponential"
             )
         law: Law = self.mechanism if self.mechanism != "auto" else "permute_and_flip" if small else "exponential"
-        return replace(self, mechanism=law), (column,)
+        rows = column.rows_for(self.adjacency, self.rows_per_person)
+        return replace(self, mechanism=law, rows_per_person=rows), (column,)
 
     def _rate(self, column: Column) -> Fraction:
         epsilon, adjacency = epsilon_used(self.epsilon), parse_adjacency(self.adjacency)
-        return quantile_rate(self.q, epsilon, adjacency, units=column.units)
+        return quantile_rate(self.q, epsilon, adjacency, units=column.units * (self.rows_per_person or 1))
 
     def prepared(self, column: Column) -> Callable[[RandomSource], Any]:
         """The value for one column."""
@@ -250,7 +256,7 @@ def quantile(
         random: the source of randomness. By default it is a fresh one from system entropy.
         **options: `mechanism` and `adjacency` of `Quantile`. If `values` is not a `Column`, also the attributes of one:
             `lower`, `upper` and `granularity`, or `domain_size`, or `categories`. And `weights`, `largest_weight` and
-            `assume_sorted`.
+            `assume_sorted`. `persons` and `rows_per_person` protect persons with several rows.
 
     Returns:
         A `QuantileRelease`, with the quantile as `value`.

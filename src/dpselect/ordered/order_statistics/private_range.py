@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, SupportsFloat
 
@@ -180,9 +180,11 @@ def quantile_interval(
     epsilon, fraction, source = parse_epsilon(epsilon), parse_quantile(q), resolve(random)
     failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
     column = Column.of(values, options)
-    one = Quantile(q=fraction, epsilon=epsilon / 2.0, mechanism="exponential", **options).guarantee
+    half = Quantile(q=fraction, epsilon=epsilon / 2.0, mechanism="exponential", **options)
+    rows = column.rows_for(half.adjacency, half.rows_per_person)
+    one = replace(half, rows_per_person=rows).guarantee
     domain, measure = column.domain, measure_of(column.domain)
-    rate, shift = _end(fraction, epsilon, failure, one.adjacency, domain.size, column.units)
+    rate, shift = _end(fraction, epsilon, failure, one.adjacency, domain.size, column.units * (rows or 1))
 
     def run() -> tuple[Any, Any]:
         # with fewer than `shift` rows at hand the targets would be outside, and anything might be drawn

@@ -27,7 +27,7 @@ from dpselect.ordered.order_statistics.scattered import fine_bits
 from dpselect.ordered.order_statistics.small_domain import MOST_CODES
 from dpselect.ordered.order_statistics.tree import TreeAnswer
 from dpselect.ordered.public_domain import PublicDomain
-from dpselect.ordered.sources.declared import Column
+from dpselect.ordered.sources.declared import Column, parse_rows_per_person, person_terms
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.public_api import options_of
@@ -54,6 +54,9 @@ class Quantiles(PublicDomain, Mechanism):
 
     Joint, recursive and slice break ties at random first. Answers depend on rows through the mechanism alone:
     `expected_rows` is never compared with them.
+
+    With `rows_per_person` the guarantee is for persons, and each row has epsilon/rows_per_person. The method "slice" has
+    no such price. Source: docs/theory/persons.md, Theorem 3.
 
     `rates`: the joint method has one and no `cuts`. The tree has epsilon for its rate. Slices have their own
     parameters.
@@ -84,10 +87,10 @@ class Quantiles(PublicDomain, Mechanism):
         expected_rows: about how many rows there are, public (you must ensure this), for "auto" and "recursive". 1000
             rows are expected unless you know better.
         units: how many units of rank a row counts at most: 1 without weights. A run takes it from the column.
+        rows_per_person: the most rows of a person that take part, or None for rows. A run takes that of the column.
         domain_size: the domain is 0 .. domain_size - 1, for "auto" and "least_bound" before there is a column. A run
             takes the domain of the column.
-        lower: or the smallest value of the domain, public.
-        upper: and the largest one, public.
+        lower, upper: or the smallest and the largest value of the domain, public.
         granularity: the values are its multiples between the bounds, as for `quantile`.
 
     Raises:
@@ -111,6 +114,7 @@ class Quantiles(PublicDomain, Mechanism):
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
     expected_rows: int = 1000
     units: int = 1
+    rows_per_person: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.qs, Iterable) or isinstance(self.qs, str):
@@ -125,6 +129,7 @@ class Quantiles(PublicDomain, Mechanism):
             adjacency=parse_adjacency(self.adjacency),
             expected_rows=integer("expected_rows", self.expected_rows, at_least=1, at_most=1 << 1000),
             units=integer("units", self.units, at_least=1),
+            rows_per_person=parse_rows_per_person(self.rows_per_person, parse_adjacency(self.adjacency)),
             delta=None if self.delta is None else number("delta", self.delta, above=0.0, below=1.0, rounding="down"),
         )
         if not asked:
@@ -136,6 +141,8 @@ class Quantiles(PublicDomain, Mechanism):
         named = None if self.method in CHOICES else METHODS[self.method]
         if (named is not None and named.needs_delta) != (self.delta is not None):
             raise ArgumentError("delta goes with method 'slice' alone: it needs one, and the other methods are pure")
+        if self.rows_per_person is not None and named is not None and named.needs_delta:
+            raise ArgumentError("method: 'slice' has no price for persons. Take another method, such as 'recursive'")
         if self.units > 1 and named is not None and not named.weights:
             raise ArgumentError(f"weights: the method {self.method} does not take them")
         _ = self.chosen
@@ -167,7 +174,8 @@ class Quantiles(PublicDomain, Mechanism):
             return self.method
         if count == 1:
             return "independent"
-        work, added = self.epsilon * self.expected_rows / count**2, self.adjacency is Adjacency.ADD_OR_REMOVE_ONE
+        work = self._asked.row_epsilon * self.expected_rows / count**2
+        added = self.adjacency is Adjacency.ADD_OR_REMOVE_ONE
         if size is not None and size <= MOST_CODES and work < (3.0 if added else 1.5):
             return "tree"
         if size is not None and size > MOST_CODES and work < (4.0 if added else 1.0) and self._breaks_ties(size):
@@ -220,7 +228,10 @@ class Quantiles(PublicDomain, Mechanism):
     @property
     def _asked(self) -> AskedQuantiles:
         adjacency = parse_adjacency(self.adjacency)
-        return AskedQuantiles(self.increasing, self.epsilon, adjacency, self.units, self.delta, self.expected_rows)
+        rows = self.rows_per_person or 1
+        return AskedQuantiles(
+            self.increasing, self.epsilon, adjacency, self.units, self.delta, self.expected_rows, rows
+        )
 
     @cached_property
     def _drawn_by(self) -> QuantileMethod:
@@ -246,13 +257,15 @@ class Quantiles(PublicDomain, Mechanism):
         """The guarantee of one run. With "auto" it depends on the domain."""
         qs, delta = [float(q) for q in self.qs], {} if self.delta is None else {"delta": self.delta}
         terms = {"mechanism": "quantiles", "method": self.chosen, "qs": qs, "epsilon": self.epsilon} | delta
+        terms |= person_terms(self.rows_per_person)
         return replace(self._drawn_by.planned.guarantee, terms=terms)
 
     def bind(self, *data: Any) -> tuple[Quantiles, tuple[Column]]:
         """With the size of the column's domain, and the units of its weights."""
         column = Column.of(data[0], {})
         size = column.domain.size
-        found = replace(self.of_size(size), units=column.units)
+        rows = column.rows_for(self.adjacency, self.rows_per_person)
+        found = replace(self.of_size(size), units=column.units, rows_per_person=rows)
         most = found._drawn_by.most_values
         if size > most:
             limit = "2**64" if most == LARGEST else f"{most:.0f}"

@@ -23,6 +23,7 @@ from dpselect.ordered.sources.engine_column import engine_column
 from dpselect.ordered.sources.sql_counts import Query, SqlCounts, ask, duckdb_query, quoted
 from dpselect.ordered.sources.sql_fates import number_counts
 from dpselect.ordered.sources.sql_groups import SqlGroups
+from dpselect.ordered.sources.sql_persons import SqlPersons
 from dpselect.ordered.sources.sql_types import sql_type
 from dpselect.tables.column_cells import text_chunks
 from dpselect.tables.fates import NO_FATES, block_fates, is_missing_text, tally, text_fates
@@ -38,6 +39,7 @@ __all__ = [
     "SqlTable",
     "TextColumn",
     "categorical_column",
+    "personal_table",
     "read_values",
     "text_source",
     "typed_table",
@@ -97,7 +99,7 @@ class DataColumn:
     `written` is for a column whose cells may hold something else than its type: it yields the column's blocks with
     their cells as they are written. `missing` tells which of them have no value. `zone` is the time zone that the type
     of time stamps has. The values are in UTC. `by_group` makes a column of the rows of each group, if there is a column
-    of groups too.
+    of groups too. `persons` yields the person of each row, if rows are to be limited by person.
     """
 
     dtype: np.dtype[Any]
@@ -108,6 +110,7 @@ class DataColumn:
     missing: Callable[[Any], bool] = is_missing_text
     zone: str | None = None
     by_group: Callable[[Categories], Sequence[DataColumn | TextColumn]] | None = None
+    persons: Callable[[], Iterator[list[Any]]] | None = None
 
     def chunks(self) -> Iterator[NDArray[Any]]:
         """The values that are there, all of one type. NaN and NaT may be among them."""
@@ -138,11 +141,12 @@ class DataColumn:
 
 @dataclass(frozen=True, repr=False)
 class TextColumn:
-    """A column of text, in chunks that can be read again. `by_group` is that of a `DataColumn`."""
+    """A column of text, in chunks that can be read again. `by_group` and `persons` are as in `DataColumn`."""
 
     chunks: Callable[[], Iterator[list[Any]]]
     progress: Progress | None = None
     by_group: Callable[[Categories], Sequence[DataColumn | TextColumn]] | None = None
+    persons: Callable[[], Iterator[list[Any]]] | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -184,7 +188,8 @@ class SqlTable:
     counted in it since 1970. `zone` is the time zone of their type: instants are in UTC. `text_of` is the same for what
     names a category, or None if nothing does. If `any_type`, a cell may hold a value of another type than the column's,
     as in SQLite. `fence` follows the table's name in statements (see `SqlType`). `groups` is the column that splits the
-    rows. `rows` is in place of the table in statements if only some of its rows are meant.
+    rows, and `persons` the one that says whose they are. `rows` is in place of the table in statements if only some of
+    its rows are meant.
     """
 
     query: Query
@@ -199,6 +204,7 @@ class SqlTable:
     fence: str = ""
     groups: SqlGroups | None = None
     rows: str = ""
+    persons: SqlPersons | None = None
 
     @property
     def _rows(self) -> str:
@@ -308,7 +314,7 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
         values = _column_of(values)
     # the protocol last: it would ask a column of text for its type
     if isinstance(values, (SqlTable, TextColumn, ColumnSource)):
-        source: ColumnSource = values
+        source: ColumnSource = _for_rows(values)
     elif _is_relation(values):
         source = _relation(values)
     elif callable(values):
@@ -323,6 +329,13 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
             return _ascending(parts)
     if assume_sorted:
         raise ArgumentError("assume_sorted needs values in memory")
+    return source
+
+
+def _for_rows(source: Any) -> Any:
+    """A source that is not for persons, or was limited to a number of rows of each."""
+    if getattr(source, "persons", None) is not None:
+        raise ArgumentError("rows_per_person: the column was opened with person=..., so say how many rows of one count")
     return source
 
 
@@ -373,6 +386,11 @@ def grouped_table(source: SqlTable, by: SqlTable, engine: str) -> SqlTable:
     return replace(source, groups=SqlGroups(engine, by.query, by.table, by.column, by.text_of))
 
 
+def personal_table(source: SqlTable, person: SqlTable, engine: str) -> SqlTable:
+    """The column with the column of the same table that says whose row it is. Raises for one that names no persons."""
+    return replace(source, persons=SqlPersons(engine, person.column, person.text_of is not None))
+
+
 def typed_table(engine: str, query: Query, table: str, column: str, name: str) -> SqlTable:
     """A column by its engine's name for its type. Raises `ArgumentError` for a type that is not on the list."""
     kind = sql_type(engine, name, column)
@@ -388,7 +406,7 @@ def text_source(values: Any) -> CategorySource:
         return _relation(values)
     values = _column_of(values)
     if isinstance(values, CategorySource):
-        return values
+        return _for_rows(values)
     if isinstance(values, ColumnSource) or callable(values):
         raise TypeError("values: categories need values in memory, or a column of text")
     return TextColumn(text_chunks(values))

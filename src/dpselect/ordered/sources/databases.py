@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
-from dpselect.ordered.sources.adapters import ColumnSource, SqlTable, grouped_table, typed_table
+from dpselect.ordered.sources.adapters import ColumnSource, SqlTable, grouped_table, personal_table, typed_table
 from dpselect.ordered.sources.declared_missing import refuse_for_typed, sql_without
 from dpselect.ordered.sources.opening import column_source
 from dpselect.ordered.sources.request import ColumnRequest
 from dpselect.ordered.sources.sql_counts import Query, ask, quoted
+from dpselect.ordered.sources.sql_persons import md5
 from dpselect.ordered.sources.sql_types import ENGINES
 from dpselect.ordered.sources.table_column import table_column
 from dpselect.tables import Written
@@ -47,6 +48,8 @@ def _checked(opened: Callable[..., Any], url: str, request: ColumnRequest) -> It
     if request.by == request.column:
         raise ArgumentError(f"by: {request.by!r} is the column of the values")
     if _has_cells(url, request):
+        if request.person is not None:  # the rows of two readings may be in another order
+            raise ArgumentError("person: not with a declared kind of a database's text. Cast the column in a table")
         yield table_column(url, request)
         return
     with opened(url, request) as typed:
@@ -104,7 +107,9 @@ def _sqlalchemy(url: str, request: ColumnRequest) -> Iterator[SqlTable]:
             raise ArgumentError(f"table: there is no {table!r} with a column {column!r}")
         with _reading(url, engine.connect) as connection:
             if engine.dialect.name == "sqlite":  # whose driver fails for text that is not UTF-8
-                connection.connection.driver_connection.text_factory = lambda cell: cell.decode("utf-8", "replace")
+                driver: Any = connection.connection.driver_connection
+                driver.text_factory = lambda cell: cell.decode("utf-8", "replace")
+                driver.create_function("md5", 1, md5, deterministic=True)
             if engine.dialect.name == "postgresql":
                 connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
 
@@ -116,17 +121,20 @@ def _sqlalchemy(url: str, request: ColumnRequest) -> Iterator[SqlTable]:
             name = engine.dialect.name
             found = typed_table(name, query, table, column, kind)
             if request.by is not None:
-                by = typed_table(name, query, table, request.by, _by_kind(url, engine, table, request.by))
+                by = typed_table(name, query, table, request.by, _other_kind(url, engine, table, "by", request.by))
                 found = grouped_table(found, by, name)
+            if request.person is not None:
+                kind = _other_kind(url, engine, table, "person", request.person)
+                found = personal_table(found, typed_table(name, query, table, request.person, kind), name)
             yield found
     finally:
         engine.dispose()
 
 
-def _by_kind(url: str, engine: Any, table: str, by: str) -> str:
-    kind = _reading(url, lambda: _type_name(engine, table, by))
+def _other_kind(url: str, engine: Any, table: str, key: str, column: str) -> str:
+    kind = _reading(url, lambda: _type_name(engine, table, column))
     if kind is None:
-        raise ArgumentError(f"by: there is no column {by!r} in {table!r}")
+        raise ArgumentError(f"{key}: there is no column {column!r} in {table!r}")
     return str(kind)
 
 
@@ -186,7 +194,8 @@ def _duckdb(url: str, request: ColumnRequest) -> Iterator[SqlTable]:
     except ImportError:
         raise missing_extra("duckdb", "reading a DuckDB database") from None
 
-    table, columns = request.table or "", [request.column, *([] if request.by is None else [request.by])]
+    other, table = request.by or request.person, request.table or ""
+    columns = [request.column, *([] if other is None else [other])]
     try:
         connection = duckdb.connect(url.removeprefix("duckdb:///"), read_only=True)
     except duckdb.Error as error:
@@ -204,7 +213,11 @@ def _duckdb(url: str, request: ColumnRequest) -> Iterator[SqlTable]:
             bound = with_parameters(statement, lambda place: f"${place + 1}")
             return connection.execute(bound, list(parameters)).fetchall()
 
-        found, *by = [
+        found, *others = [
             typed_table("duckdb", query, table, each, str(kind)) for each, kind in zip(columns, kinds, strict=True)
         ]
-        yield grouped_table(found, by[0], "duckdb") if by else found
+        if request.by is not None:
+            found = grouped_table(found, others[0], "duckdb")
+        if request.person is not None:
+            found = personal_table(found, others[0], "duckdb")
+        yield found

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import ArgumentError, integer, number
 from dpselect.ordered.domains import Categories, Domain, Grid
 from dpselect.ordered.order_statistics.intervals import RankedColumn
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits, fine_codes
 from dpselect.ordered.public_domain import PublicDomain
 from dpselect.ordered.round_values import measure_of
-from dpselect.ordered.sources.adapters import categorical_column, read_values, text_source, unit_rows
+from dpselect.ordered.sources.adapters import (
+    DataColumn,
+    SqlTable,
+    TextColumn,
+    categorical_column,
+    read_values,
+    text_source,
+    unit_rows,
+)
 from dpselect.ordered.sources.columns import CountedColumn, counted_window
+from dpselect.ordered.sources.persons import limited, limited_in_memory
+from dpselect.privacy import Adjacency
+from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource
 from dpselect.tables.column_cells import unmasked
 from dpselect.tables.plain_lists import typed
 
-__all__ = ["Column"]
+__all__ = ["Column", "parse_rows_per_person", "person_terms"]
 
 _WEIGHT_UNITS = 1024
 
@@ -29,6 +40,11 @@ _WEIGHT_UNITS = 1024
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Column(PublicDomain):  # class-names: the published schema of studies names columns so too
     """Values and what is public of them: a column that may be paid for before it is read.
+
+    With `persons`, private, and `rows_per_person`, public, answers protect persons with several rows. A hash of a
+    person's own rows decides which of them take part. Rows without a person take no part. A column that `open_column`
+    opened with `person=` takes `rows_per_person` alone. Persons need add_or_remove_one and values in memory, of a file
+    or of a database.
 
     Attributes:
         values: see `read_values`: arrays, Arrow, pandas, polars, chunks, Parquet, SQL tables, DuckDB relations. Rows
@@ -49,6 +65,7 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
             of largest_weight/1024. NaN contributes 0. Rates are divided by 1024 units accordingly.
         assume_sorted: the values are in increasing order, missing ones last (you must ensure this: no answer is
             private otherwise). Takes well under a millisecond for any number of rows.
+        persons, rows_per_person: the person of each row, and how many rows of a person take part at most.
         domain: the domain that all this declares.
 
     Raises `ArgumentError` and `TypeError` for arguments that do not fit. Only the type of the rows is looked at, and
@@ -63,12 +80,15 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
     weights: ArrayLike | None = None
     largest_weight: SupportsFloat = 1.0
     assume_sorted: bool = False
+    persons: Any = None
+    rows_per_person: SupportsIndex | None = None
     domain: Domain = field(init=False)
     _read: Callable[[], Any] = field(init=False)
     _source: Any = field(init=False)
 
     def __post_init__(self) -> None:
         domain: Domain
+        values = self._values()
         if self.categories is not None:
             public = (self.domain_size, self.lower, self.upper, self.granularity, self.weights)
             if any(given is not None for given in public):
@@ -76,10 +96,10 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
                     "categories take the place of domain_size, lower, upper and granularity, and have no weights"
                 )
             domain = named = Categories(tuple(self.categories))
-            source: Any = text_source(self.values)
+            source: Any = self._limited(text_source(values))
             read: Callable[[], Any] = categorical_column(source, named)
         else:
-            source = read_values(self.values, assume_sorted=self.assume_sorted)
+            source = self._limited(read_values(values, assume_sorted=self.assume_sorted))
             domain = self.of_type(source.dtype)
             read = lambda: source.ranked(domain)  # noqa: E731
             if self.weights is not None:
@@ -87,6 +107,29 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "_read", read)
         object.__setattr__(self, "_source", source)
+
+    def _values(self) -> Any:
+        """The values, of a file or table for persons those that take part."""
+        opened = isinstance(self.values, (DataColumn, TextColumn, SqlTable)) and self.values.persons is not None
+        if self.rows_per_person is None:
+            if self.persons is not None:
+                raise ArgumentError("rows_per_person: how many rows of a person count? Write rows_per_person=1")
+            return self.values
+        most = integer("rows_per_person", self.rows_per_person, at_least=1, at_most=10_000)
+        object.__setattr__(self, "rows_per_person", most)
+        if self.weights is not None or self.assume_sorted:
+            raise ArgumentError("rows_per_person: not with weights or assume_sorted")
+        if opened and self.persons is not None:
+            raise ArgumentError("persons: the column was opened with person=..., so give rows_per_person alone")
+        if not opened and self.persons is None:
+            raise ArgumentError("persons: give each row's person, or open the file with open_column(..., person=...)")
+        return limited(self.values, most) if opened else self.values
+
+    def _limited(self, source: Any) -> Any:
+        """In memory, the rows that take part."""
+        if self.persons is None or self.rows_per_person is None:
+            return source
+        return limited_in_memory(source, self.values, self.persons, int(self.rows_per_person))
 
     @classmethod
     def of(cls, values: Any, options: dict[str, Any]) -> Column:
@@ -102,6 +145,15 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
     def source(self) -> Any:
         """The values as they will be read."""
         return self._source
+
+    def rows_for(self, adjacency: Adjacency | str, declared: int | None = None) -> int | None:
+        """How many rows one person has in it at most, or None if rows are protected.
+
+        Raises `ArgumentError` for another adjacency than add_or_remove_one, or if another number was declared.
+        """
+        if declared is not None and declared != self.rows_per_person:
+            raise ArgumentError(f"rows_per_person is {declared} here, but {self.rows_per_person} for the column")
+        return parse_rows_per_person(self.rows_per_person, adjacency)
 
     @property
     def units(self) -> int:
@@ -146,6 +198,20 @@ class Column(PublicDomain):  # class-names: the published schema of studies name
         codes, units = rows
         fine = fine_codes(codes, np.ones(len(codes), dtype=np.int64), measure, bits, random)
         return CountedColumn(counted_window(fine, units))
+
+
+def parse_rows_per_person(given: SupportsIndex | None, adjacency: Adjacency | str) -> int | None:
+    """The most rows of a person, or None for rows."""
+    if given is not None and parse_adjacency(adjacency) is not Adjacency.ADD_OR_REMOVE_ONE:
+        raise ArgumentError(
+            "rows_per_person needs add_or_remove_one: a person in another's place may have fewer rows, or more"
+        )
+    return None if given is None else integer("rows_per_person", given, at_least=1, at_most=10_000)
+
+
+def person_terms(rows_per_person: int | None) -> dict[str, int]:
+    """The part of the terms of a guarantee that says whether it is for persons."""
+    return {} if rows_per_person is None else {"rows_per_person": rows_per_person}
 
 
 def _weight_units(weights: ArrayLike, largest_weight: SupportsFloat) -> NDArray[np.int64]:

@@ -52,6 +52,8 @@ def columns_by_group(column: Column, groups: Any, named: Categories) -> list[Col
     """
     if column.weights is not None or column.assume_sorted:
         raise ArgumentError("weights and assume_sorted: quantiles by group take neither")
+    if column.rows_per_person is not None:
+        raise ArgumentError("rows_per_person: not by group, as one person may have rows in several groups")
     source, values = column.source, column.values
     opened = isinstance(values, (DataColumn, TextColumn))
     if opened and values.by_group is not None:

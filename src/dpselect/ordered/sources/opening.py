@@ -54,6 +54,7 @@ def open_column(  # noqa: PLR0913
     dates: bool = False,
     form: Written | None = None,
     by: str | None = None,
+    person: str | None = None,
     **declared: Unpack[DeclaredKeys],
 ) -> AbstractContextManager[ColumnSource]:
     """A column of a file, a folder of Parquet files, or a table behind an SQL URL (duckdb:///FILE, sqlite:///...).
@@ -74,6 +75,8 @@ def open_column(  # noqa: PLR0913
         dates: the same as `kind="date"`.
         form: how the file is written. A database has none.
         by: the column of the same file or table that holds the group of each row, for `quantiles_by_group`.
+        person: the column of the same file or table that says whose row each one is. Answers are then for persons, and
+            need `rows_per_person`. A row without a person takes no part.
         declared: how the cells of a column without a type, or of text, are read: the attributes of
             `dpselect.tables.Declared`, such as `kind="date"` and `time_zone="Europe/Berlin"`. A column of another type
             takes `missing_values` alone. SQLite's types are hints, so a declared `kind` reads any column there. Dates
@@ -102,6 +105,8 @@ def open_column(  # noqa: PLR0913
         raise ArgumentError("unicode: categories of order statistics are compared under NFC")
     if cells is not None and cells.kind in ("category", "text"):
         text = True
+    if person is not None and (by is not None or person == column):
+        raise ArgumentError("person: not with by, and not the column of the values")
     request = ColumnRequest(
         column=column,
         table=table,
@@ -112,6 +117,7 @@ def open_column(  # noqa: PLR0913
         form=form,
         by=by,
         kind=declared.get("kind"),
+        person=person,
     )
     if is_url:
         if form is not None:

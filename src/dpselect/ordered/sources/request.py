@@ -26,6 +26,7 @@ class ColumnRequest:
     form: Written | None = None
     by: str | None = None
     kind: str | None = None
+    person: str | None = None
 
     @property
     def dates(self) -> bool:

@@ -44,10 +44,16 @@ def table_column(where: str, request: ColumnRequest) -> DataColumn | TextColumn:
     table.check([request.column])
     where = without_password(where)
     source = _column(table, where, request)
+    if request.person is not None:
+        person = request.person
+        _check_names(table, where, person, "person")
+        return replace(source, persons=lambda: _cells_of(table, person))
     if request.by is None:
         return source
     once, by = replace(request, look=False), request.by
-    _check_groups(table, where, request)
+    if by == request.column:
+        raise ArgumentError(f"by: {by!r} is the column of the values; name another one")
+    _check_names(table, where, by, "by")
 
     def by_group(named: Categories) -> list[DataColumn | TextColumn]:
         return [_column(_of_group(table, by, named, group), where, once) for group in range(named.size)]
@@ -79,15 +85,17 @@ def _column(table: Table, where: str, request: ColumnRequest) -> DataColumn | Te
     )
 
 
-def _check_groups(table: Table, where: str, request: ColumnRequest) -> None:
-    by = str(request.by)
-    table.check([by], "by")
-    if by == request.column:
-        raise ArgumentError(f"by: {by!r} is the column of the values; name another one")
+def _check_names(table: Table, where: str, name: str, key: str) -> None:
+    """Refuse a column of groups or persons that is not there, or whose cells name none."""
+    table.check([name], key)
     try:
-        text_chunks([] if table.empty is None else table.empty(by))
+        text_chunks([] if table.empty is None else table.empty(name))
     except TypeError:
-        raise ArgumentError(f"by: column {by!r} of {where} holds neither text nor numbers") from None
+        raise ArgumentError(f"{key}: column {name!r} of {where} holds neither text nor numbers") from None
+
+
+def _cells_of(table: Table, name: str) -> Iterator[list[Any]]:
+    return (part for chunk in table.chunks([name], ()) for part in text_chunks(chunk[name])())
 
 
 def _of_group(table: Table, by: str, named: Categories, group: int) -> Table:

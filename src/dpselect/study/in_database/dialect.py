@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dpselect.privacy import Adjacency
-from dpselect.study.row_parts import key_digests, split_key, split_limit, validation_mask
+from dpselect.study.row_parts import key_digests, split_limit, validation_mask
+from dpselect.tables.row_digests import split_key
 
 __all__ = ["DIALECTS", "Dialect", "Split"]
 

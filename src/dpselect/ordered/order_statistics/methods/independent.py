@@ -37,9 +37,8 @@ class Independent(ProvedMethod):
             Quantile(q=q, epsilon=share, mechanism="exponential", adjacency=self.asked.adjacency).guarantee
             for q in self.asked.qs
         ]
-        rates = tuple(
-            quantile_rate(q, Fraction(share), self.asked.adjacency, units=self.asked.units) for q in self.asked.qs
-        )
+        units = self.asked.units * self.asked.rows
+        rates = tuple(quantile_rate(q, Fraction(share), self.asked.adjacency, units=units) for q in self.asked.qs)
         cuts = tuple(Cut(index, q, None, None, index) for index, q in enumerate(self.asked.qs))
         return MethodPlan(rates, together(*each), cuts)
 

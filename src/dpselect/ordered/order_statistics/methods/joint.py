@@ -41,11 +41,11 @@ class Joint(ProvedMethod):
     def quick(self) -> bool:
         """Few quantiles, and not too small an epsilon."""
         count = len(self.asked.qs)
-        return count <= _MOST_QUANTILES and count**2 <= _WORK * self.asked.epsilon
+        return count <= _MOST_QUANTILES and count**2 <= _WORK * self.asked.row_epsilon
 
     def plan(self) -> MethodPlan:
         """One draw, one rate."""
-        rate = joint_rate(self.asked.qs, epsilon_used(self.asked.epsilon), self.asked.adjacency)
+        rate = joint_rate(self.asked.qs, epsilon_used(self.asked.epsilon), self.asked.adjacency) / self.asked.rows
         return MethodPlan((rate,), bounded_range(epsilon=self.asked.epsilon, adjacency=self.asked.adjacency))
 
     def rank_errors(self, size: int, failure: float) -> list[float]:

@@ -40,7 +40,10 @@ CHOICES: Final = ("auto", "least_bound")
 
 @dataclass(frozen=True)
 class AskedQuantiles:
-    """Public facts. `qs` increase, a row counts at most `units` units of rank. `expected_rows` is a guess."""
+    """Public facts. `qs` increase, a row counts at most `units` units of rank. `expected_rows` is a guess.
+
+    Epsilon is for a person with at most `rows` rows.
+    """
 
     qs: tuple[Fraction, ...]
     epsilon: float
@@ -48,6 +51,12 @@ class AskedQuantiles:
     units: int = 1
     delta: float | None = None
     expected_rows: int = 1000
+    rows: int = 1
+
+    @property
+    def row_epsilon(self) -> float:
+        """The part of epsilon that one row has, to choose by."""
+        return self.epsilon / self.rows
 
 
 @dataclass(frozen=True)

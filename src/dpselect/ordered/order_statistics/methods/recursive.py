@@ -39,10 +39,12 @@ class Recursive(ProvedMethod):
         cuts, adjacency = cutting_tree(self.asked.qs), self.asked.adjacency
         levels = max(cut.level for cut in cuts) + 1
         # halved for replaced rows, as `GroupedQuantiles` draws them: it prices by this plan what it draws by another
-        added = self.asked.epsilon if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 0.5 * self.asked.epsilon
+        row = self.asked.row_epsilon
+        added = row if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 0.5 * row
         few = added * self.asked.expected_rows < _FEW * len(self.asked.qs) ** 2
         each = level_shares(self.asked.epsilon, levels, _FADE if few else Fraction(1))
-        rates = tuple(cut_rate(cut.share, epsilon_used(each[cut.level]), adjacency) / self.asked.units for cut in cuts)
+        units = self.asked.units * self.asked.rows
+        rates = tuple(cut_rate(cut.share, epsilon_used(each[cut.level]), adjacency) / units for cut in cuts)
         guarantees = [bounded_range(epsilon=share, adjacency=adjacency) for share in each]
         return MethodPlan(rates, together(*guarantees), tuple(cuts))
 

@@ -25,10 +25,9 @@ class Tree(QuantileMethod):
     most_values = MOST_CODES
 
     def plan(self) -> MethodPlan:
-        """Epsilon is the rate."""
-        return MethodPlan(
-            (epsilon_used(self.asked.epsilon),), pure_dp(epsilon=self.asked.epsilon, adjacency=self.asked.adjacency)
-        )
+        """Epsilon of a row is the rate."""
+        rate = epsilon_used(self.asked.epsilon) / self.asked.rows
+        return MethodPlan((rate,), pure_dp(epsilon=self.asked.epsilon, adjacency=self.asked.adjacency))
 
     def draw(self, column: Column, random: RandomSource) -> DrawnCodes:
         """The codes, with the noisy counts that they come from."""

@@ -15,9 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.privacy import Adjacency
-from dpselect.study.row_parts import Digests, numbered, row_digest, split_words
 from dpselect.tables.categories import category
+from dpselect.tables.row_digests import Digests, keyed_words, numbered, row_digest
 
 __all__ = ["PersonRows", "rows_of_persons"]
 
@@ -55,7 +54,7 @@ def rows_of_persons(persons: Iterable[Any], contents: Sequence[bytes], *, most: 
         digest = content if code == _NOBODY else row_digest(names[code], content)
         told.append(numbered(digest, before[digest]))
         before[digest] += 1
-    words = split_words(told, adjacency=Adjacency.ADD_OR_REMOVE_ONE, salt=f"{salt} rows of persons")
+    words = keyed_words(told, len(told), salt=f"{salt} rows of persons")
     order = np.lexsort((words, codes))
     inorder = codes[order]
     rank = np.arange(len(codes)) - np.searchsorted(inorder, inorder)

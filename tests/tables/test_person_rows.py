@@ -6,8 +6,8 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from dpselect.study.person_rows import rows_of_persons
-from dpselect.study.row_parts import row_digest
+from dpselect.tables.person_rows import rows_of_persons
+from dpselect.tables.row_digests import row_digest
 
 ROWS = [("a", 0), ("a", 1), ("b", 0), ("b", 1), (None, 0)]
 """A person and a content, or a content without a person."""
