@@ -55,8 +55,8 @@ class Quantiles(PublicDomain, Mechanism):
     Joint, recursive and slice break ties at random first. Answers depend on rows through the mechanism alone:
     `expected_rows` is never compared with them.
 
-    With `rows_per_person` the guarantee is for persons, and each row has epsilon/rows_per_person. The method "slice" has
-    no such price. Source: docs/theory/persons.md, Theorem 3.
+    With `rows_per_person` the guarantee is for persons, and each row has epsilon/rows_per_person. The method "slice"
+    has no such price. Source: docs/theory/persons.md, Theorem 3.
 
     `rates`: the joint method has one and no `cuts`. The tree has epsilon for its rate. Slices have their own
     parameters.
