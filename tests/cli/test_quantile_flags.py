@@ -64,12 +64,12 @@ def run(monkeypatch, capsys, *arguments):
 
 def test_quantiles_of_persons_by_the_command_line(tmp_path, monkeypatch, capsys):
     where = tmp_path / "visits.csv"
-    where.write_text("who,x\n" + "".join(f"p{i % 100},{i % 50}\n" for i in range(1000)), encoding="utf-8")
+    where.write_text("who,x\n" + "".join(f"p{i % 100},{i % 50}\n" for i in range(10_000)), encoding="utf-8")
     usual = (where, "--column", "x", "--q", "0.5", "--lower", "0", "--upper", "50", "--epsilon", "5")
     code, out, _ = run(monkeypatch, capsys, *usual, "--person", "who", "--rows-per-person", "2", "--json")
     found = json.loads(out)
     assert (code, found["rows_per_person"], found["epsilon"]) == (0, 2, 5.0)
-    assert abs(found["cells"]["inside"] - 200) < 100
+    assert abs(found["cells"]["inside"] - 200) < 700  # of 10,000 rows, with noise of scale 42
     assert [part["rows_per_person"] for part in found["terms"]["composition"]] == [2, 2]
     code, out, _ = run(monkeypatch, capsys, *usual, "--person", "who", "--rows-per-person", "1")
     assert "epsilon 5, delta 0 for each person, with at most 1 row of theirs" in out
