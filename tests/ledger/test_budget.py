@@ -47,6 +47,18 @@ def test_it_is_a_spender_and_pays_for_a_search(path):
         assert budget.spent().delta == Fraction(1, 10**6)
 
 
+def test_a_pure_guarantee_is_priced_at_the_delta_that_is_given_and_keeps_its_own_where_one_is_asked_for(path):
+    step = pure_dp(epsilon=1)
+    with Ledger.open(path) as ledger:
+        budget = ledger.create_budget("b", epsilon=3, delta="0.2")
+        budget.at(delta="0.1").reserve(step, label="s", identifier="at")
+        assert budget.spent().delta == Fraction(1, 10)
+        assert 0.8528 < budget.spent().epsilon < 0.853  # log(e - .1 (1 + e))
+        budget.asked_at(delta="0.1").reserve(step, label="s", identifier="asked")
+        assert budget.spent().delta == Fraction(1, 10)
+        assert 1.8528 < budget.spent().epsilon < 1.853
+
+
 def test_deltas_of_guarantees_without_an_epsilon_of_their_own(path):
     step = gaussian(noise_multiplier=9)
     with Ledger.open(path) as ledger:

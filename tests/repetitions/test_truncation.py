@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -73,6 +74,22 @@ def test_the_renyi_forms_pay_for_the_runs_beyond_the_limit():
     biased = 1 - math.exp(-2) * (1 + 2 + 2)  # K - 1 of the size-biased distribution is Poisson again
     added = -math.log1p(-outside) / (orders - 1) - math.log1p(-biased)
     assert form(orders, epsilons) - plain(orders, epsilons) == pytest.approx(added, rel=1e-12)
+
+
+def test_no_renyi_form_is_stated_where_nearly_no_run_is_within_the_limit():
+    """The second term of Lemma 22 has no finite value in doubles: 1 - E[K 1{K > 1}] / E[K] is below 1e-400."""
+    assert Poisson(mean=1000.0).at_most(1).renyi_forms(None) == ()
+
+
+def test_a_limit_of_one_run_and_the_least_number_of_runs():
+    assert Geometric(gamma=0.5).at_most(1).pmf(1) == 1.0
+    assert capped(Geometric(gamma=0.5), 1).pmf(1) == 1.0
+    assert Tabulated(probabilities=(0.0, 0.0, 0.5, 0.5)).at_most(2).pmf(2) == 1.0
+    for limited in (Geometric(gamma=0.5).at_most(2), capped(Geometric(gamma=0.5), 2)):
+        with pytest.raises(ArgumentError, match="limit"):
+            replace(limited, limit=0)
+    with pytest.raises(ArgumentError, match="limit"):
+        capped(Fixed(count=2), 0)
 
 
 def test_no_possible_number_of_runs_is_refused():
