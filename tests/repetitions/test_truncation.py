@@ -60,6 +60,18 @@ def test_tilting_weighs_each_number_of_runs_by_a_power():
     agrees_with_table(Geometric(gamma=0.5).at_most(3).tilted(0.5), [Fraction(n, 21) for n in (0, 16, 4, 1)])
 
 
+def test_a_tilted_law_is_drawn_exactly_where_its_powers_are_tiny():
+    _, weights = Tabulated(probabilities=(0.0, 0.0, 0.5, 0.5)).tilted(2.0**-100)._exact_pmf()
+    assert [0, 0] == [next(weights), next(weights)]
+    assert 1 / Fraction(next(weights), next(weights)) == pytest.approx(2.0**-100, rel=1e-9)
+
+
+def test_a_factor_above_one_is_refused():
+    tilted = Harmonic(limit=3).tilted(0.5)
+    with pytest.raises(ArgumentError, match="factor"):
+        replace(tilted, factor=1.5)
+
+
 def test_the_renyi_forms_pay_for_the_runs_beyond_the_limit():
     """Lemma 22: -log(1 - P(K > m)) / (order - 1) - log(1 - E[K 1{K > m}] / E[K]) is added."""
     law = Poisson(mean=2.0)
