@@ -86,6 +86,22 @@ def test_the_choice_goes_by_persons_and_not_by_the_order_in_the_table(tmp_path):
     assert all(8 < found[value] < 42 for value in range(4))
 
 
+def test_missing_and_unreadable_cells_are_chosen_alike_in_every_order(tmp_path):
+    """They have no value, and their counts are released. An engine may read the rows in another order."""
+    rows = [(cell, None, code) for code in range(30) for cell in (None, "abc")]
+    found = []
+    for name, order in (("a", rows), ("b", rows[::-1])):
+        (tmp_path / name).mkdir()
+        with (
+            TABLES[0].values[0](tmp_path / name, order) as url,
+            open_column(url, "x", table="the rows", person="code") as source,
+        ):
+            found.append(Column(source, rows_per_person=1, **BOUNDS).fates().tolist())
+    assert found[0] == found[1]
+    assert sum(found[0]) == 30
+    assert min(found[0][3:]) > 3
+
+
 def test_a_column_that_names_no_persons_is_refused(tmp_path):
     with TABLES[0].values[0](tmp_path, ROWS[:3]) as url:
         with (

@@ -81,7 +81,7 @@ def threshold(noise, p, rows):
 SHARES = [name for name in POPULATIONS if name != "small"]
 
 
-@pytest.mark.theorem("docs/theory/persons.md, Theorem 3", exact=True, loose="Markov's inequality")
+@pytest.mark.theorem("docs/theory/persons.md, Theorem 4", exact=True, loose="Markov's inequality")
 @pytest.mark.full
 @pytest.mark.cases(12)
 @pytest.mark.parametrize("name", SHARES)
@@ -121,7 +121,7 @@ def chance_of_mean(persons, sample, deviation, *, upwards):
     return found
 
 
-@pytest.mark.theorem("docs/theory/persons.md, Theorem 3", exact=True, loose="Markov's inequality")
+@pytest.mark.theorem("docs/theory/persons.md, Theorem 4", exact=True, loose="Markov's inequality")
 @pytest.mark.cases(24)
 @pytest.mark.parametrize("name", POPULATIONS)
 @pytest.mark.parametrize("upwards", [True, False])

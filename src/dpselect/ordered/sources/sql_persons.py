@@ -1,7 +1,8 @@
 """The rows of a table with at most a declared number of each person's: the same table with a condition, for its FROM.
 
-The word of a row is a hash of its person, its content, and a number among equal rows. So which rows take part does not
-depend on the order in which an engine reads them.
+The word of a row is a hash of its person, its content, its cell as written, and a number among equal rows. So which
+rows take part does not depend on the order in which an engine reads them. Cells without a value have the same content,
+but may be missing or unreadable. The cell as written tells them apart.
 """
 
 from __future__ import annotations
@@ -59,20 +60,23 @@ class SqlPersons:
         """
         cell, text, bytewise = quoted(values.column), _TEXT[self.engine], _BYTEWISE[self.engine]
         # names that the column of the values cannot have
-        person, told, number, place = (
-            quoted(f"{values.column} {name}") for name in ("person", "content", "number", "place")
+        person, told, written, number, place = (
+            quoted(f"{values.column} {name}") for name in ("person", "content", "written", "number", "place")
         )
+        as_written = f"quote({cell})" if self.engine == "sqlite" else f"CAST({cell} AS {text})"
         read = (
             f"SELECT {cell}, trim(CAST({quoted(self.column)} AS {text})){bytewise} AS {person}, "
-            f"{seen.replace('{0}', cell)} AS {told} FROM {quoted(values.table)}{values.fence}"
+            f"{seen.replace('{0}', cell)} AS {told}, {as_written} AS {written} FROM {quoted(values.table)}{values.fence}"
         )
         numbered = (
-            f"SELECT {cell}, {person}, {told}, row_number() OVER (PARTITION BY {person}, {told}) AS {number} "
+            f"SELECT {cell}, {person}, {told}, {written}, "
+            f"row_number() OVER (PARTITION BY {person}, {told}, {written}) AS {number} "
             f"FROM ({read}) AS read WHERE {person} <> ''"
         )
-        word = f"md5({person} || ' ' || coalesce(CAST({told} AS {text}), '') || ' ' || CAST({number} AS {text}))"
+        content = " || ' ' || ".join(f"coalesce(CAST({each} AS {text}), '')" for each in (told, written, number))
+        word = f"md5({person} || ' ' || {content})"
         placed = (
-            f"SELECT {cell}, row_number() OVER (PARTITION BY {person} ORDER BY {word}, {told}, {number}) AS {place} "
-            f"FROM ({numbered}) AS numbered"
+            f"SELECT {cell}, row_number() OVER (PARTITION BY {person} "
+            f"ORDER BY {word}, {told}, {written}, {number}) AS {place} FROM ({numbered}) AS numbered"
         )
         return f"(SELECT {cell} FROM ({placed}) AS placed WHERE {place} <= {most}) AS part"

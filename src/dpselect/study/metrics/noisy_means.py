@@ -19,7 +19,7 @@ the supremum of linear functions of tau, so it is convex. Linear interpolation i
 function ln Q is concave, so the supremum for tau is at the u with tau = q(u)/Q(u), where q is the normal density.
 
 If a person has up to q rows, which may depend on each other, T/q takes the place of T and tau/q that of tau. The pairs
-below then depend on p and on a public number of rows alone (docs/theory/persons.md, Theorem 3).
+below then depend on p and on a public number of rows alone (docs/theory/persons.md, Theorem 4).
 
 Ends of intervals. The values p of a public grid are tested in rising order, as long as each is shown to be below m. The
 argument is that of `noisy_shares`: only the first value at or above m matters. Several pairs of lambda and of a cap c

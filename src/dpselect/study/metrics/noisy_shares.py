@@ -13,7 +13,7 @@ Jensen's inequality. So E exp(t S(p)) <= exp(n k(t) + c(t)) <= exp(N k(t) + c(t)
 QED
 
 Rows of persons. If a person has up to q rows, which may depend on each other, k(q t)/q takes the place of k(t), and one
-t is chosen by public numbers. Then the lemma holds (docs/theory/persons.md, Theorem 3).
+t is chosen by public numbers. Then the lemma holds (docs/theory/persons.md, Theorem 4).
 
 Ends of intervals. The values p of a public grid are asked in rising order, as long as each is shown to be below m. The
 last one shown is the lower end. It is above m only if the first value of the grid that is at least m, which no data

@@ -13,7 +13,7 @@ class PersonSample(NamedTuple):
     `rows` is about how many rows there are, public. It decides how short an interval is, never whether it holds. A
     number that depends on the rows would not do: how many rows a person has may tell of what they hold.
 
-    Source: docs/theory/persons.md, Theorem 3.
+    Source: docs/theory/persons.md, Theorem 4.
     """
 
     per_person: int = 1
