@@ -66,7 +66,8 @@ class SqlPersons:
         as_written = f"quote({cell})" if self.engine == "sqlite" else f"CAST({cell} AS {text})"
         read = (
             f"SELECT {cell}, trim(CAST({quoted(self.column)} AS {text})){bytewise} AS {person}, "
-            f"{seen.replace('{0}', cell)} AS {told}, {as_written} AS {written} FROM {quoted(values.table)}{values.fence}"
+            f"{seen.replace('{0}', cell)} AS {told}, {as_written} AS {written} "
+            f"FROM {quoted(values.table)}{values.fence}"
         )
         numbered = (
             f"SELECT {cell}, {person}, {told}, {written}, "
