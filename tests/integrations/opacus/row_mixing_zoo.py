@@ -1,6 +1,12 @@
 """Modules and losses for private training: sound ones, and public mistakes in which a row reaches other rows."""
 
-from tests.integrations.opacus import row_mixing_functions, row_mixing_losses, row_mixing_modules, row_mixing_sound
+from tests.integrations.opacus import (
+    row_mixing_attacks,
+    row_mixing_functions,
+    row_mixing_losses,
+    row_mixing_modules,
+    row_mixing_sound,
+)
 from tests.integrations.opacus.row_mixing_entries import EACH, MISTAKES, SOUND, Body, sequences, vectors
 from tests.integrations.opacus.row_mixing_functions import Transposed
 
@@ -16,7 +22,7 @@ __all__ = [
     "vectors",
 ]
 
-PARTS = (row_mixing_functions, row_mixing_modules, row_mixing_losses, row_mixing_sound)
+PARTS = (row_mixing_functions, row_mixing_modules, row_mixing_losses, row_mixing_sound, row_mixing_attacks)
 """Each puts its entries into the two zoos when it is imported."""
 
 OTHERWISE_IN_ENGINES = frozenset(

@@ -59,3 +59,27 @@ def test_what_draws_nothing_is_left_alone_and_what_is_not_listed_is_drawn():
         assert not draws.drew
         assert len(set(torch.empty(20).cauchy_().tolist())) > 10
     assert draws.drew
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: torch.rand(3, 2),
+        lambda: torch.empty(3, 2).uniform_(),
+        lambda: torch.dropout(torch.ones(3, 2), 0.5, True),
+        lambda: torch.bernoulli(torch.full((3, 2), 0.5)),
+        lambda: torch.randn(3, 2),
+        lambda: torch.randint(0, 9, (3, 2)),
+    ],
+)
+def test_the_first_row_may_draw_otherwise_than_the_rest(draw):
+    with FixedDraws(0.1, 0.9):
+        first, *rest = draw().tolist()
+        single = torch.rand(()).item()
+        order = torch.randperm(3).tolist()
+    with FixedDraws(0.1):
+        same = draw().tolist()
+    assert first == same[0]
+    assert all(each != first for each in rest)
+    assert single == pytest.approx(0.1)
+    assert order == [2, 1, 0]

@@ -21,11 +21,16 @@ class FixedDraws(TorchDispatchMode):  # type: ignore[misc]
 
     A permutation becomes the reversed order, so that a shuffle of the batch shows. Drawn indices become the first or
     the last. `drew` tells whether anything was drawn. Distributions that are not listed here are drawn as always.
+
+    Args:
+        level: the quantile, in (0, 1).
+        rest: the quantile of all but the first entry along axis 0, so that draws of the first row differ from those of
+            others. None: the same.
     """
 
-    def __init__(self, level: float) -> None:
+    def __init__(self, level: float, rest: float | None = None) -> None:
         super().__init__()
-        self.level = level
+        self.level, self.rest = level, rest
         self.drew = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -40,7 +45,18 @@ class FixedDraws(TorchDispatchMode):  # type: ignore[misc]
             values = {each.name: each.default_value for each in asked if each.has_default_value()}
             values |= {each.name: value for each, value in zip(asked, args, strict=False)}
             change(self, result, values | given)
+            if self.rest is not None and func.overloadpacket.__name__ != "randperm":
+                self._change_rest(change, result, values | given)
         return result
+
+    def _change_rest(self, change: Any, result: Any, given: dict[str, Any]) -> None:
+        several = isinstance(result, tuple)
+        parts = result if several else (result,)
+        others = tuple(each.clone() for each in parts)
+        change(FixedDraws(self.rest or 0.0), others if several else others[0], given)
+        for part, other in zip(parts, others, strict=True):
+            if part.dim():
+                part[1:] = other[1:]
 
     def _bernoulli(self, result: Any, given: dict[str, Any]) -> None:
         if given.get("p") is None:  # probabilities are the input itself

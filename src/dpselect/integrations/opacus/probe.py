@@ -3,7 +3,8 @@
 Clipping bounds what one row adds to a sum only if the row reaches no other row's gradient. The probe compares the loss
 and per-sample gradients of each row alone with those of the same row in company. It uses batches of 1, 2, 3, 5, 7 and
 17, in other orders, twice, in training mode. It tries rows of very different scales, rows that are not finite, and
-weights near to the initial ones as well as those. Drawn numbers (dropout) are held constant at two levels.
+weights near to the initial ones as well as those. Drawn numbers (dropout) are held constant at two levels, and once
+those of the first row are others than those of the rest.
 
 It finds mistakes, not malice: code that knows when it is probed, or mixes rows only at batch sizes, values or steps
 that were not tried, passes.
@@ -105,6 +106,7 @@ def refuse_mixed_rows(
         if drew:
             other = subject.again(level=_LEVELS[1])
             _refuse_others(other, other.run(rows, range(_ROWS)), rows)
+            _refuse_draws_of_others(subject, rows)
         if not (_differ(alone.outputs) or elsewhere):
             raise ArgumentError(f"make_module: its outputs are equal for all synthetic rows. {_GIVE_EXAMPLE}")
         counts = refuse_kept_rows(subject.plain, subject.loss, rows, FixedDraws(_LEVELS[0]))
@@ -116,8 +118,10 @@ def refuse_mixed_rows(
 class _Subject:
     """A copy of the module with Opacus's hooks, run on rows."""
 
-    def __init__(self, module: Any, loss: Any, reduction: Reduction, level: float = _LEVELS[0]) -> None:
-        self.plain, self.loss, self.reduction, self.level = module, loss, reduction, level
+    def __init__(
+        self, module: Any, loss: Any, reduction: Reduction, level: float = _LEVELS[0], rest: float | None = None
+    ) -> None:
+        self.plain, self.loss, self.reduction, self.level, self.rest = module, loss, reduction, level, rest
         self.module = copy.deepcopy(module).train()
         self.asked = copy.deepcopy(loss)
         self.names = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
@@ -132,14 +136,14 @@ class _Subject:
                 f"make_module: Opacus cannot give this module's per-sample gradients: {error}"
             ) from error
 
-    def again(self, *, level: float = _LEVELS[0], moved: float = 0.0) -> _Subject:
+    def again(self, *, level: float = _LEVELS[0], rest: float | None = None, moved: float = 0.0) -> _Subject:
         """The same in its first state, at another level of draws or with parameters moved by so much."""
         plain = copy.deepcopy(self.plain)
         with torch.no_grad():
             for p in plain.parameters():
                 if moved and p.dtype.is_floating_point:
                     p.add_(moved * torch.randn(p.shape, dtype=p.dtype).to(p.device))
-        return _Subject(plain, self.loss, self.reduction, level)
+        return _Subject(plain, self.loss, self.reduction, level, rest)
 
     def run(self, rows: SyntheticRows, order: Sequence[int]) -> _Observed:
         """Losses and gradients of the rows at these places, as training computes them."""
@@ -148,7 +152,7 @@ class _Subject:
         for p in self.names.values():
             p.grad = p.grad_sample = None
         seed_all(self.seed)
-        draws = FixedDraws(self.level)
+        draws = FixedDraws(self.level, self.rest)
         with draws, torch.enable_grad():
             outputs = self.wrapped(inputs)
             losses = _outputs_summed(outputs) if self.asked is None else self.asked(outputs, targets)
@@ -273,6 +277,15 @@ def _refuse_others(subject: _Subject, seen: _Observed, rows: SyntheticRows) -> N
     """Raise if two rows, each alone, differ from what they were in the batch of all."""
     for k in (0, 4):
         _same(subject.run(rows, [k]), seen, [k], subject, at=[k])
+
+
+def _refuse_draws_of_others(subject: _Subject, rows: SyntheticRows) -> None:
+    """Raise if a row, the first of its batch, differs when others are there whose draws are not its own."""
+    for level, rest in (_LEVELS, _LEVELS[::-1]):
+        other = subject.again(level=level, rest=rest)
+        for k in (0, 4):
+            seen = other.run(rows, [k, *(place for place in range(_ROWS) if place != k)])
+            _same(other.run(rows, [k]), seen, [k], other, at=[0])
 
 
 def _takes(subject: _Subject, rows: SyntheticRows) -> bool:
