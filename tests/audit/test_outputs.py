@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from dpselect.audit import audit, audit_outputs
+from dpselect.audit import audit, audit_outputs, function_subject
 from dpselect.audit.callables import collected
-from dpselect.audit.outputs import as_outputs, joined
+from dpselect.audit.outputs import as_outputs, consists_of_numbers, joined
 from dpselect.privacy import laplace, pure_dp
 from dpselect.randomness import keyed_source
 from tests.audit.black_box_cases import on_grid, subject
@@ -98,3 +98,18 @@ class TestOutputs:
     def test_the_order_of_frozen_outputs_does_not_matter(self):
         noise = [np.sort(on_grid(keyed_source(key).laplace(4000))) for key in "ab"]
         assert not audit_outputs(noise[0], noise[1] + 1, laplace(scale=1), random=keyed_source(1)).violated
+
+
+def test_a_masked_array_is_known_by_its_mask_too():
+    drawn = collected([np.ma.array([3.25, 1.0], mask=[False, hidden]) for hidden in (True, False, True)])
+    found = as_outputs(drawn, "draws")
+    assert found.keys[0] == found.keys[2] != found.keys[1]
+    assert not consists_of_numbers(drawn[0].value)
+
+
+def test_a_leak_in_the_mask_of_an_array_is_found():
+    def masked(rows, random):
+        return np.ma.array([3.0 + random.laplace(1)[0], 1.0], mask=[False, rows == 1])
+
+    leak = function_subject(masked, data=1, neighbour=0, claim=pure_dp(epsilon=1))
+    assert audit(leak, draws=300, random=keyed_source("mask")).violated

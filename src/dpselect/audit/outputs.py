@@ -244,8 +244,13 @@ def as_plain_numbers(value: Any) -> float | tuple[float, ...] | None:
     return numbers[0] if isinstance(value, _NUMBERS) else numbers
 
 
+def _is_array(value: Any) -> bool:
+    """Whether it is an array that its numbers say all about: a masked one also tells which of them are missing."""
+    return isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
+
+
 def _is_table(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.size > 0
+    return _is_array(value) and value.dtype.kind in "biuf" and value.size > 0
 
 
 _NUMBERS: Final = (bool, int, float, np.integer, np.floating, np.bool_)
@@ -257,7 +262,7 @@ def _numbers(value: Any) -> Sequence[Any]:
         return (value,)
     if isinstance(value, (complex, np.complexfloating)):
         return value.real, value.imag
-    if not isinstance(value, (list, tuple, np.ndarray)):
+    if not (isinstance(value, (list, tuple)) or _is_array(value)):
         return ()
     if isinstance(value, np.ndarray) and value.dtype.kind == "c":
         value = np.stack((value.real, value.imag))
