@@ -52,6 +52,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "max_positives": "1",
     "mean": "10",
     "n_jobs": "2",
+    "objective": "lambda params, random: (0.0, params)",
     "name": '"ada"',
     "nominal_rows": "1000",
     "noise_multiplier": "4.0",
@@ -84,15 +85,21 @@ _VALUES: Final[Mapping[str, str]] = {
     "add_remove": "add_or_remove_one",
     "bounded": "replace_one",
     "change_one": "replace_one",
+    "decision-tree": "boosted-trees",
     "exp": "exponential",
     "float": "number",
     "int": "integer",
     "joblib": "loky",
+    "lightgbm": "boosted-trees",
+    "linear-regression": "least-squares",
+    "logistic-regression": "dp-sgd",
     "mae": "absolute-error",
+    "mlp": "dp-sgd",
     "mse": "squared-error",
     "grid": "portfolio",
     "halving": "two-stage",
     "processes": "process",
+    "random-forest": "boosted-trees",
     "rdp": "renyi",
     "remove": "add_or_remove_one",
     "replace": "replace_one",
@@ -100,13 +107,14 @@ _VALUES: Final[Mapping[str, str]] = {
     "string": "text",
     "substitute": "replace_one",
     "unbounded": "add_or_remove_one",
+    "xgboost": "boosted-trees",
 }
 """Values of other libraries, and ours."""
 
 
 _INSTANCES: Final[Mapping[str, str]] = {
     "Execution": "Execution(constant_runs=True)",
-    "Executor": "ProcessExecutor(workers=2)",
+    "Executor": "JoblibExecutor(workers=2)",
     "GateRules": "GateRules(margin=0.01)",
     "Guarantee": EXAMPLES["base"],
     "HoldoutRequest": 'HoldoutRequest(metric="accuracy", questions=100, answers=10, failure_probability=0.05)',
@@ -129,11 +137,12 @@ def near_file(path: str | os.PathLike[str]) -> str:
         there = [each.name for each in wanted.parent.iterdir()] if wanted.name else []
     except OSError:
         return ""
-    near = get_close_matches(wanted.name, there, n=1, cutoff=0.75)
+    near = [name for name in there if wanted.stem and Path(name).stem == wanted.stem]
+    near = near or get_close_matches(wanted.name, there, n=1, cutoff=0.75)
     near = near or [name for name in sorted(there) if wanted.suffix and name.endswith(wanted.suffix)][:2]
     if len(near) != 1:
         return ""
-    return f". Did you mean {near[0] if wanted.is_absolute() else wanted.parent / near[0]}?"
+    return f". Did you mean {str(near[0] if wanted.is_absolute() else wanted.parent / near[0])!r}?"
 
 
 def example(name: str) -> str | None:
@@ -156,6 +165,8 @@ def write_text(name: str) -> str:
 
 def write_instance(name: str, *kinds: type) -> str:
     """The end of an error for an argument that must be of one of these classes, or nothing."""
+    if name == "where":
+        return '. Write where="budget.db"'
     made = next((_INSTANCES[kind.__name__] for kind in kinds if kind.__name__ in _INSTANCES), None)
     return "" if made is None else f". Write {name}={made}"
 
@@ -168,6 +179,8 @@ def write_one_of(name: str, given: object, known: Iterable[str]) -> str:
     """
     choices = list(known)
     near = meant_value(given, choices) or choices[0]
+    if name.startswith("--"):
+        return f". Write {name} {near}"
     return f". Write {name}={near!r}" if name.isidentifier() else f". Write {near!r}"
 
 
@@ -178,8 +191,9 @@ def meant_value(given: object, known: Iterable[str]) -> str | None:
     ('accuracy', 'dp-sgd', None)
     """
     choices, told = list(known), str(given)[:40]
-    if _VALUES.get(told.lower()) in choices:
-        return _VALUES[told.lower()]
+    for name in (told.lower(), told.lower().replace("_", "-")):
+        if _VALUES.get(name) in choices:
+            return _VALUES[name]
     return next(iter(get_close_matches(told, choices, n=1, cutoff=0.5)), None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
@@ -84,7 +85,7 @@ _SAME: Final[Mapping[str, str]] = {
     "repetitions": "distribution law",
     "rho": "zcdp rho_zcdp",
     "row_norm": "data_norm max_row_norm feature_norm",
-    "sampling_rate": "sample_rate q sampling_probability batch_size lot_size expected_batch_size",
+    "sampling_rate": "sample_rate q sampling_probability",
     "scale": "b noise_parameter noise_scale",
     "scores": "utilities utility qualities",
     "scoring": "metric metrics score eval_metric",
@@ -133,10 +134,16 @@ _MEAN: Final = "use {name}.with_mean(mean={given!r})"
 _TOTAL: Final = "noise is set by noise_multiplier=; for a total, use calibrate or PrivateSearchCV(epsilon=)"
 _NOISE: Final = "noise_multiplier=calibrate(lambda noise: {}, epsilon=1.0, delta=1e-6)"
 _TRAINING: Final = _NOISE.format("dp_sgd(noise_multiplier=noise, sampling_rate=0.01, steps=100)")
+_LEARNER: Final = (
+    f"{_TOTAL}. Write "
+    f"{_NOISE.format('{0}(noise_multiplier=noise, nominal_rows=1000).guarantee()')} with your settings and total"
+)
 _FOR_TOTAL: Final[Mapping[str, str]] = {
     "gaussian": f"{_TOTAL}. Write {_NOISE.format('gaussian(noise_multiplier=noise)')} with your total",
     "dp_sgd": f"{_TOTAL}. Write {_TRAINING} with your rate, steps and total",
     "PrivateTraining": f"{_TOTAL}. Write {_TRAINING} with your rate, steps and total",
+    "DPSGDClassifier": _LEARNER.format("DPSGDClassifier"),
+    "DPSGDRegressor": _LEARNER.format("DPSGDRegressor").replace("=1000)", "=1000, label_bounds=(0, 100))"),
 }
 """The advice for a total, where one mechanism says what a noise costs. Others do not cost what a Gaussian does."""
 
@@ -150,15 +157,22 @@ _OTHERWISE: Final[Mapping[str, Mapping[str, str]]] = {
     "confidence": _each("alpha significance", "give confidence=, 1 less the significance"),
     "epsilon": _each("rho", "give epsilon=; a zCDP guarantee is zcdp(rho=)")
     | _each("scale noise_scale b", "write epsilon=1.0 (sensitivity / scale)"),
-    "execution": _each("timeout", "write execution=Execution(limits=Limits(seconds=60))"),
-    "executor": _each("n_jobs workers num_workers", "write executor=ProcessExecutor(workers=2)"),
+    "execution": _each(
+        "timeout", "write execution=Execution(limits=Limits(seconds=60, failure_is_private=True)) if that is true"
+    ),
+    "executor": _each("n_jobs workers num_workers", "write executor=JoblibExecutor(workers=2)"),
     "expected_batch_size": _each("batch_size", "did you mean expected_batch_size=, a public number?"),
     "failure_probability": _each("confidence confidence_level", "give failure_probability=, 1 less the confidence"),
     "gamma": _each("mean", _MEAN),
     "limit": _each("mean", "give limit=, the largest number of runs; its mean follows"),
     "lower": _each("bounds range", _BOUNDS),
-    "noise_multiplier": _each("epsilon target_epsilon", _TOTAL),
-    "objective": _each("direction maximize minimize", "leave it out: the highest score wins, so negate a loss"),
+    "noise_multiplier": _each("epsilon target_epsilon", _TOTAL)
+    | _each("sensitivity l2_sensitivity", "leave it out: noise_multiplier= is the standard deviation / sensitivity"),
+    "objective": _each("direction maximize minimize", "leave it out: the highest score wins, so negate a loss")
+    | _each(
+        "pruner", "leave it out: a run that stops early by its score reads more of the data than its guarantee covers"
+    )
+    | _each("callbacks catch show_progress_bar gc_after_trial verbose", "leave it out: nothing of a run may be seen"),
     "param_distributions": _each("param_grid", _GRID)
     | _each("error_score", "a run that fails counts as the worst, and whether it failed is protected")
     | _each("return_train_score", _SECRET)
@@ -168,10 +182,24 @@ _OTHERWISE: Final[Mapping[str, Mapping[str, str]]] = {
     "repetitions": _each("n_trials n_iter num_trials num_samples n_runs max_evals n_calls num_runs", _RUNS),
     "regularization": _each("C", "give regularization=, about 1 / (C * number of rows)"),
     "rho": _each("epsilon", "give rho=, or write approximate_dp(epsilon=, delta=)"),
-    "scale": _each("epsilon", "give scale= (sensitivity / epsilon)") | _each("sigma", "give scale=, sigma / sqrt(2)"),
+    "scale": _each("epsilon", "give scale= (sensitivity / epsilon)")
+    | _each("sigma", "give scale=, sigma / sqrt(2)")
+    | _each("sensitivity l1_sensitivity", "leave it out: scale= is the noise scale / sensitivity"),
     "space": _each("param_grid", _GRID),
     "variance": _each("sigma std stddev scale", "give variance=, the square of the standard deviation"),
-    "steps": _each("epochs num_epochs n_epochs", "give steps= (epochs / sampling_rate)"),
+    "steps": _each("epochs num_epochs n_epochs", "write steps=100 (epochs / sampling_rate)")
+    | _each("solver tol verbose warm_start l1_ratio dual", "leave it out: the number of steps is fixed in advance"),
+    "epsilon_threshold": _each("threshold T", "leave it out: each query has its own threshold")
+    | _each("epsilon eps", "write epsilon_threshold=0.5, epsilon_queries=0.5"),
+    "sampling_rate": _each(
+        "batch_size lot_size expected_batch_size", "write sampling_rate=0.01 (batch size / number of rows)"
+    ),
+    "request": _each(
+        "metric questions answers tolerance",
+        'write request=HoldoutRequest(metric="accuracy", questions=100, answers=10, failure_probability=0.05)',
+    ),
+    "proposal": _each("sampler", "leave it out: runs draw from space=, or from proposal= if later runs learn"),
+    "store": _each("storage", 'write store="search.store", a file of this machine'),
 }
 """The names that stand for something else, or that need a word more."""
 
@@ -200,10 +228,27 @@ def unknown(call: Callable[..., Any], name: str, given: Mapping[str, Any]) -> st
     if advice is None:
         listed = ", ".join(dict.fromkeys(f"{each}=" for each in takes)) or "none"
         return f"{name} has no argument {foreign}: it takes {listed}"
-    ours = [meant(each, takes) for each in wrong]
-    if len(ours) > 1 and all(ours) and advice.startswith("did you mean"):
-        return f"{name} has no argument {' or '.join(wrong)}: write {', '.join(f'{our}=...' for our in ours)}"
+    if len(wrong) > 1:
+        return _several(name, wrong, takes)
     return f"{name} has no argument {foreign}: {advice}"
+
+
+def _several(name: str, wrong: Mapping[str, str | None], takes: list[str]) -> str:
+    """The error for several wrong names: what to write for those that have a meaning here, then each advice."""
+    written, left, notes = [], [], []
+    for foreign, advice in wrong.items():
+        ours = meant(foreign, takes) or next((our for our in takes if foreign in _OTHERWISE.get(our, {})), None)
+        if ours is None or (advice or "").startswith("leave it out"):
+            left.append(foreign)
+        elif (advice or "").startswith("did you mean"):
+            written.append(f"{ours}=...")
+        else:
+            written.append(example(ours) or f"{ours}=...")
+            notes += [f"{ours} is {unit}" for unit in re.findall(r"\(([^()]+)\)$", advice or "")]
+    said = [f"write {', '.join(written)}"] if written else []
+    said += [f"leave {' and '.join(left)} out"] if left else []
+    more = f" ({', '.join(notes)})" if notes else ""
+    return f"{name} has no argument {' or '.join(wrong)}: {', and '.join(said)}{more}"
 
 
 def _misplaced(call: Callable[..., Any], name: str, args: tuple[Any, ...], given: Mapping[str, Any]) -> str | None:
@@ -217,9 +262,13 @@ def _misplaced(call: Callable[..., Any], name: str, args: tuple[Any, ...], given
     needed = [each for each in parameters if each.default is each.empty and each.kind is each.KEYWORD_ONLY]
     beyond = len(args) - len(placed)
     if beyond > 0:
-        free = [each for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in given]
-        named = [f"{each.name}=..." for each in free[:beyond]] + _partners(call, given)
-        shown = ", ".join([*(each.name for each in placed), *named])
+        free = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in given]
+        if len(placed) == 1 and placed[0].name == "choices":
+            return f"{name} takes one list: write {written}([{', '.join(['...'] * len(args))}])"
+        # in their order if each has a place, else values that do
+        named = [f"{each}=..." if len(free) >= beyond else example(each) or f"{each}=..." for each in free[:beyond]]
+        shown = ", ".join([*(each.name for each in placed), *named, *(f"{each}=..." for each in given)])
+        shown = ", ".join([shown, *_partners(call, given)])
         allowed = " and ".join(each.name for each in placed) or "nothing"
         return f"{name} takes {allowed} without a name: write {written}({shown})"
     absent = [each for each in [*placed[len(args) :], *needed] if each.default is each.empty and each.name not in given]
@@ -299,8 +348,20 @@ _ATTRIBUTES: Final[Mapping[str, str]] = {
     "score": "evaluate submit answer",
     "status": "state info summary",
     "guarantee": "privacy_guarantee get_guarantee",
+    "params": "best_params best_params_",
+    "value": "best_value best_estimator_ best_model",
+    "predict_proba": "predict_probability predict_probabilities probabilities decision_function",
+    "classes": "classes_ class_names",
+    "best_params_": "best_params params_",
 }
 """By our method, the names that others have for it."""
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    "compose": "write compose(guarantee, guarantee) with yours",
+    "check": "write budget.remaining() for what is left",
+    "total": 'write ledger.budget("team").spent()',
+    "trials": "the guarantee covers the winner alone, so the other runs stay secret. Write result.params",
+}
+"""Attributes of other libraries that are no attributes here, and what to write."""
 _CALLS: Final[Mapping[str, str]] = {
     "epsilon": "epsilon(delta=1e-6)",
     "reserve": 'reserve(guarantee, label="first release")',
@@ -320,9 +381,15 @@ def attribute_advice(kind: type, name: str) -> str | None:
     known = [each for each in dir(kind) if not each.startswith("_")]
     same = (our for our in known if name in _ATTRIBUTES.get(our, "").split())
     found = next(itertools.chain(same, get_close_matches(name, known, n=1, cutoff=0.75)), None)
+    if found is None and name in _ELSEWHERE:
+        return f"{kind.__name__} has no attribute {name!r}: {_ELSEWHERE[name]}"
     if found is None:
         fitted = name.endswith("_") and hasattr(kind, "fit")
-        return f"{kind.__name__} has no attribute {name!r} yet: call fit(X, y) first" if fitted else None
+        return (
+            f"{kind.__name__} has no attribute {name!r} yet: write {kind.__name__.lower()}.fit(X, y) first"
+            if fitted
+            else None
+        )
     owner = kind.__name__.lower()
     return f"{kind.__name__} has no attribute {name!r}: write {owner}.{_CALLS.get(found, found)}"
 

@@ -81,6 +81,15 @@ def _usage(name: str, listed: str, given: Mapping[str, float] = MappingProxyType
     return f". Write {name}:{','.join(f'{each}={values.get(each, EXAMPLES.get(each, 1))}' for each in settings)}"
 
 
+def _written(name: str) -> str:
+    """The end of an error: the base or distribution of this name with settings that do, if its help has it."""
+    shown = re.search(rf"(?<![a-z-]){re.escape(name)}:([a-z_=,|]+=)", f"{BASE_HELP} {LAW_HELP}")
+    keys = [part.partition("|")[0].rstrip("=") for part in shown[1].split(",")] if shown else []
+    if not keys or any(key not in EXAMPLES for key in keys):
+        return ""
+    return f". Write {name}:{','.join(f'{key}={EXAMPLES[key]}' for key in keys)}"
+
+
 def parse_settings(text: str) -> tuple[str, dict[str, float | int]]:
     """Split `name:key=value,key=value`. Raises `ArgumentError`.
 
@@ -93,7 +102,7 @@ def parse_settings(text: str) -> tuple[str, dict[str, float | int]]:
         key, equals, value = part.partition("=")
         key = key.strip().replace("-", "_")
         if not equals or not key or key in settings:
-            raise ArgumentError(f"{text!r}: settings are key=value, each once, separated by commas")
+            raise ArgumentError(f"{text!r}: settings are key=value, each once, separated by commas{_written(name)}")
         try:
             settings[key] = number_in(value)
         except ValueError:

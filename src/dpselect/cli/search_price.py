@@ -79,7 +79,7 @@ def priced(
     if name == GRID:
         count = settings.get("count")
         if set(settings) != {"count"} or not isinstance(count, int) or count < 1:
-            raise ArgumentError("repetitions 'grid': give count=, an integer of at least 1")
+            raise ArgumentError("repetitions 'grid': count must be an integer of at least 1. Write grid:count=10")
         if ratio is not None:
             raise ArgumentError("a grid runs every candidate once: proposal_ratio does not go with it")
         if bound not in (None, "composition"):

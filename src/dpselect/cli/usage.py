@@ -39,13 +39,19 @@ _FLAGS: Final[Mapping[str, Mapping[str, str]]] = {
         **dict.fromkeys(("dry_run", "validate"), "write --check, or --forecast"),
         **dict.fromkeys(
             ("epsilon", "delta", "budget", "noise_multiplier"),
-            "the study has it: leave the flag out, and set it under [privacy]",
+            "leave it out: the study has it, under [privacy]",
+        ),
+        **dict.fromkeys(
+            ("n_trials", "n_iter", "max_trials", "runs", "repetitions"),
+            "leave it out: the study has the number of runs, under [repetitions]",
         ),
         "to": "did you mean --output?",
     },
     "predict": {"proba": "write --probabilities", "model": "the model is the first argument"},
 }
 """Flags of other tools, by command, and what to type."""
+_GENERAL: Final[Mapping[str, str]] = {"version": "write --version", "help": "write --help behind the command"}
+"""Commands of other tools that are flags here."""
 _SEED: Final = "leave it out: anyone who knows a seed knows the noise"
 _SAME: Final[Mapping[str, str]] = {
     "output": "to",
@@ -65,6 +71,11 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "price": "account",
     "budget": "ledger",
     "median": "quantile",
+    "balance": "show",
+    "remaining": "show",
+    "spent": "show",
+    "info": "status",
+    "show": "status",
     "submit": "ask",
     "compare": "ask",
     "list": "show",
@@ -141,7 +152,7 @@ def _no_command(words: str, error: Any, context: Any) -> str:
     known = list(context.command.list_commands(context))
     found = _COMMANDS.get(typed) if _COMMANDS.get(typed) in known else None
     near = found or next(iter(get_close_matches(typed, known, n=1)), None)
-    shown = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
+    shown = f"did you mean {near}?" if near else _GENERAL.get(typed) or f"there are {', '.join(known)}"
     return f"there is no command {typed}{f' of {words}' if words else ''}: {shown}"
 
 

@@ -48,9 +48,17 @@ def toml_of(content: bytes, what: str, *, limits: DecodingLimits = STUDY) -> dic
     try:
         return tomllib.loads(text)  # decodes: after the checks above
     except tomllib.TOMLDecodeError as error:
-        raise ContentError(f"{what} is not valid TOML: {error}") from None
+        raise ContentError(f"{what} is not valid TOML: {error}{_quoted(text, error)}") from None
     except (ValueError, RecursionError, OverflowError):
         raise ContentError(f"{what} is not valid TOML") from None
+
+
+def _quoted(text: str, error: tomllib.TOMLDecodeError) -> str:
+    """The end of an error for a line such as `name = people` or `name: people`: the same as TOML writes it."""
+    number = re.search(r"at line (\d+)", str(error))
+    line = text.splitlines()[int(number[1]) - 1] if number else ""
+    found = re.fullmatch(r"\s*([\w-]{1,40})\s*[:=]\s*[\"']?([\w ./-]{1,40}?)[\"']?\s*", line)
+    return f'. Write {found[1]} = "{found[2]}"' if found else ""
 
 
 def _check(text: str, limits: DecodingLimits, what: str) -> None:

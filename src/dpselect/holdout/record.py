@@ -147,7 +147,10 @@ class Record(SealedRecord):
         when there is a file already or it cannot be written.
         """
         if path.exists():
-            raise StudyError(f"{path} exists already; choose another path")
+            opened = (
+                f". To open it, write {kind.capitalize()}.open({str(path)!r})" if kind in ("gate", "holdout") else ""
+            )
+            raise StudyError(f"{path} exists already; choose another path{opened}")
         row, tip = new_row(kind=kind, terms=terms, secret=secret, key_variable=key_variable)
         identifier = row["identifier"]
         made = False

@@ -246,7 +246,10 @@ def public_weights(weights: Mapping[Any, float] | Sequence[float] | str | None, 
 def labels_of(y: Any, rows: int) -> NDArray[Any]:
     """The labels as a one-dimensional array of the given length. Raises `ArgumentError` for another shape."""
     if y is None:
-        raise ArgumentError("This estimator requires y to be passed, but the target y is None; y must hold the labels")
+        raise ArgumentError(
+            "This estimator requires y to be passed, but the target y is None; y must hold the labels. "
+            "Write search.fit(X, y)"
+        )
     refuse_engine(y, "y")
     y = only_column(y, "y") if is_arrow_table(y) else y
     y = cells_in(y) if isinstance(y, ArrowValues) else unmasked(y)

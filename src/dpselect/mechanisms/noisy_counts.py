@@ -81,7 +81,7 @@ class NoisyCount(CopiedByFields, Mechanism):
             whole = integer("count", count)
         except (TypeError, ValueError) as error:
             # without the value, which is the true count
-            raise type(error)("count must be an integer") from None
+            raise type(error)("count must be an integer. Write noisy_count(len(...), epsilon=1.0) for rows") from None
         if self.noise_multiplier is None:
             scale = _laplace_scale(self._parameter)
             return lambda random: whole + draw_laplace(*scale, random)

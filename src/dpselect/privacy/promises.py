@@ -138,5 +138,10 @@ def refusal(name: str, value: object, wanted: str) -> PromiseError:
     cure = f"; for an epsilon of {value} write pure_dp(epsilon={value})" if number else ""
     if isinstance(value, (list, tuple)) and name == "guarantees":
         cure = ". Write compose(*guarantees) for a list"
+    if name == "base" and hasattr(value, "expected_quantile"):
+        return PromiseError(
+            "base is a distribution of the number of runs: the guarantee of one run comes first. "
+            "Write best_of(pure_dp(epsilon=1.0), Harmonic(limit=30)) with yours"
+        )
     others = f". Also taken: {taken()}" if wanted.startswith("a Guarantee") and not number else ""
     return PromiseError(f"{name} must be {wanted}, got {type(value).__name__}{cure}{others}")

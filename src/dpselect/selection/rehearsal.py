@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, Final, Protocol, runtime_checkable
 
+from dpselect.cures import write_text
 from dpselect.errors import ArgumentError
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.selection.unresolved import missing_name
@@ -45,7 +46,7 @@ def check_function(name: str, function: object, arguments: Sequence[str]) -> Non
     dpselect.errors.ArgumentError: candidate asks for the name 'misspelt' (line 1 of ...), which is defined nowhere...
     """
     if not callable(function):
-        raise TypeError(f"{name} must be callable: {name}({', '.join(arguments)})")
+        raise TypeError(f"{name} must be callable: {name}({', '.join(arguments)}){write_text(name)}")
     _check_arguments(name, function, arguments)
     missing = missing_name(function)
     if missing is not None:
@@ -85,7 +86,7 @@ def made_up(name: str, function: Any, rehearse: Rehearsal, arguments: Sequence[s
         raise TypeError(f"rehearse must be True, False or a function, got {type(rehearse).__name__}")
     if rehearse is False:
         if not callable(function):
-            raise TypeError(f"{name} must be callable: {name}({', '.join(arguments)})")
+            raise TypeError(f"{name} must be callable: {name}({', '.join(arguments)}){write_text(name)}")
         return None
     check_function(name, function, arguments)
     if rehearse is not True:

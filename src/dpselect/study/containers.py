@@ -86,7 +86,10 @@ def _from_rows(X: Any, names: Sequence[str]) -> dict[str, Cells]:
     elif isinstance(X, Sequence) and not isinstance(X, (str, bytes)):
         rows = np.array(X, dtype=object)
     else:
-        raise ArgumentError(f"X must be a data frame, a dictionary of columns or an array, got {type(X).__name__}")
+        cure = ". Write pd.read_csv(...) for a file, with pandas as pd" if isinstance(X, str) else ""
+        raise ArgumentError(
+            f"X must be a data frame, a dictionary of columns or an array, got {type(X).__name__}{cure}"
+        )
     if rows.ndim != 2:
         raise ArgumentError(
             f"X must have rows and columns, got an array of {rows.ndim} dimension(s); one row is a table of one row"

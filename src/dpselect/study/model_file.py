@@ -99,9 +99,12 @@ def load_model(path: str | Path, *, module: str | Callable[[int, int], Any] | No
         The `ReleasedModel`, with `predict`, `partial_dependence` and, for classes, `predict_proba`.
 
     Raises:
+        TypeError: if `path` is not the name of a file.
         StudyError: for a file that cannot be read or is not such a model, no matter what it holds. Also for a network
             without `module`, or with another one than made it.
     """
+    if not isinstance(path, (str, Path)):
+        raise TypeError(f'path must be the name of a file, got {type(path).__name__}. Write load_model("model.npz")')
     try:
         content = read_content(Path(path), MODEL)
     except IsADirectoryError:
@@ -129,7 +132,9 @@ def read_model(content: bytes, shown: str, *, module: str | Callable[[int, int],
     except _Refused:
         raise
     except _UNREADABLE:
-        raise StudyError(f"{shown!r} is not a released model, or is damaged: give the model.npz of a release") from None
+        near = near_file(Path(shown).with_name("model.npz"))
+        said = f"{shown!r} is not a released model, or is damaged: give the model.npz of a release"
+        raise StudyError(said + near) from None
 
 
 def _label(target: Target) -> dict[str, Any]:

@@ -84,7 +84,8 @@ def load_study(path: Path, *, folder: Path | None = None, resume: bool = False) 
     except OSError as error:
         raise StudyError(f"cannot read the study {str(path)!r}: {error.strerror}{near_file(path)}") from None
     except ContentError as error:
-        raise StudyError(str(error)) from None
+        near = near_file(path.with_name("study.toml")) if path.suffix != ".toml" else ""
+        raise StudyError(f"{error}{near}") from None
     _warn_of_old_names(document)
     read = _Reading.of(document)
     if not read.wrong:

@@ -103,10 +103,8 @@ class Privacy(StudyTable):
         if (self.epsilon is None) == (self.noise_multiplier is None):
             yield (
                 "epsilon",
-                (
-                    "give exactly one of epsilon (for the whole search) and noise_multiplier (of one run). Write "
-                    "epsilon = 3.0"
-                ),
+                "give exactly one of epsilon (for the whole search) and noise_multiplier (of one run). "
+                + ("Write epsilon = 3.0" if self.epsilon is None else "Leave noise_multiplier out"),
             )
         if (self.ledger is None) != (self.budget is None):
             cure = 'budget = "team"' if self.budget is None else 'ledger = "budget.db"'

@@ -55,7 +55,8 @@ def only_column(values: Any, argument: str) -> Any:
     if callable(columns):
         return values
     if len(columns) != 1:
-        raise ArgumentError(f"{argument}: a frame must have one column here, got {len(columns)}. Give one of them")
+        cure = f". Write frame[{str(columns[0])!r}] for the first" if len(columns) else ""
+        raise ArgumentError(f"{argument}: a frame must have one column here, got {len(columns)}{cure}")
     if isinstance(values, PandasRows):  # names of pandas may be anything
         return values.iloc[:, 0]
     return values.column(0) if isinstance(values, ArrowTable) else values.to_series(0)

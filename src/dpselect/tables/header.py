@@ -38,5 +38,5 @@ def _present(missing: Sequence[str], there: Sequence[str]) -> str:
     elif there and there[0].startswith("#"):
         more = f": a comment, {skip}"
     elif len(there) == 1 and (found := re.search(r"[;,|\t]", there[0])):
-        more = f": one column alone, so the delimiter may be {found[0]!r}"
+        more = f': one column alone, so the delimiter may be {found[0]!r}. Write delimiter="{found[0]}"'
     return f"there are {', '.join(map(repr, shown))}{more}"

@@ -213,7 +213,7 @@ def _kind(design: AnyDesign) -> Design:
     if not isinstance(design, str) or design not in names:
         shown = ", ".join(f'"{name}"' for name in names)
         said = f"design must be {shown}, a TwoStageDesign or a PortfolioDesign, got {design!r}"
-        raise ArgumentError(said + write_one_of("design", design, names))
+        raise ArgumentError(said + write_one_of("design", design, sorted(names, key=lambda name: name != "one-stage")))
     return DESIGNS[design].of()
 
 

@@ -280,8 +280,9 @@ def parse_space(description: Mapping[str, Mapping[str, Any]]) -> Space:
         settings = with_law(settings)
         law = str(settings.get("law"))
         if law not in DISTRIBUTIONS:
-            said = f"space parameter {name!r}: distribution must be one of {', '.join(DISTRIBUTIONS)}, got {law!r}"
-            raise ArgumentError(said + write_one_of("distribution", law, DISTRIBUTIONS))
+            asked = settings.get("law", settings.get("type"))
+            said = f"space parameter {name!r}: distribution must be one of {', '.join(DISTRIBUTIONS)}, got {asked!r}"
+            raise ArgumentError(said + write_one_of("distribution", asked, DISTRIBUTIONS))
         given = {key: settings[key] for key in settings if key != "law"}
         wrong = misuse(DISTRIBUTIONS[law], law, (), given)
         if wrong is not None:

@@ -84,7 +84,7 @@ OTHERS = [
     ("tune --chek study.toml", "--chek"),
     ("train --check study.toml", "train"),
     ("predict people.csv", "predict people.csv"),
-    ("predict absent.npz people.csv --to out.csv", "absent.npz"),
+    ("predict absent.npz new.csv --to out.csv", "absent.npz"),
     ("predict people.csv model.npz --to out.csv", "people.csv model.npz"),
     ("predict model.npz new.csv --output out.csv", "--output out.csv"),
     ("predict model.npz new.csv --proba", "--proba"),

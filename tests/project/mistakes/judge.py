@@ -28,9 +28,15 @@ def is_raw(error: BaseException | None, message: str) -> bool:
     return bool(RAW.search(message)) or (isinstance(error, _RAW_KINDS) and not _ADVICE.search(message))
 
 
+LEFT_OUT = "leave it out"
+"""The piece of a message that says to delete what is wrong."""
+
+
 def fragments(message: str) -> Iterator[str]:
     """The pieces of a message that somebody may paste: between backticks, and after "write" and the like."""
     seen: set[str] = set()
+    if re.search(r"[Ll]eave [\w ]{1,40}out", message):
+        yield LEFT_OUT
     for found in re.finditer(r"`([^`]+)`", message):
         yield from _new([found[1]], seen)
     for cue in _CUES.finditer(message):
@@ -56,7 +62,7 @@ def _prefixes(text: str) -> list[str]:
 
 def _is_code(text: str) -> bool:
     """Whether a piece is code of Python, of a shell or of TOML, and no sentence."""
-    if re.fullmatch(r"(?:dpselect [a-z-]+|--[a-z])[^;]*", text) and not text.endswith((",", ".", ":")):
+    if re.fullmatch(r"(?:dpselect [a-z-]+|--[a-z])(?:[^;]|\";\")*", text) and not text.endswith((",", ".", ":")):
         return True
     if re.fullmatch(r"\{ .* \}|\[[a-z.]+\]|[\w.]+ = [^;]+|[\w.]+=|[\w-]+(?::[\w=.,%-]+)?", text):
         return True
@@ -71,8 +77,11 @@ def _is_code(text: str) -> bool:
 
 def in_python(line: str, wrong: str, fragment: str) -> Iterator[str]:
     """Lines of Python with the piece in place of what was wrong. `...` stands for the values that were typed."""
+    if fragment == LEFT_OUT:
+        yield re.sub(rf",? ?{re.escape(wrong)}", "", line)
+        return
     given = iter(_values(wrong or line))
-    piece = re.sub(r"\.\.\.|(?<=[(*])[a-z_]+(?=[,)])", lambda found: next(given, found[0]), fragment.strip())
+    piece = re.sub(r"\.\.\.|(?<=[(*])(?!np\.)[a-z_]+(?=[,).])", lambda found: next(given, found[0]), fragment.strip())
     if wrong.startswith("."):
         yield line.replace(wrong, f".{piece.partition('.')[2]}")
     elif wrong and ("(" in piece or wrong != line):
@@ -116,6 +125,9 @@ def _values(text: str) -> list[str]:
 
 def in_shell(line: str, wrong: str, fragment: str) -> Iterator[str]:
     """Command lines with the piece in place of what was wrong, or behind the others."""
+    if fragment == LEFT_OUT:
+        yield line.replace(wrong, "")
+        return
     piece = fragment.strip().removeprefix("dpselect ")
     if piece != fragment.strip():
         yield piece
@@ -126,6 +138,12 @@ def in_shell(line: str, wrong: str, fragment: str) -> Iterator[str]:
             yield line.replace(wrong, f"{piece} {value}")
     if piece.startswith("--"):
         yield f"{line} {piece}"
+    flag, blank, _ = piece.replace("=", " ").partition(" ")
+    if flag.startswith("--") and blank and f"{flag} " in line:
+        yield re.sub(rf"{flag} \S+", piece, line)
+    if re.fullmatch(r"[a-z-]+:[\w=.,-]+", piece):  # a base or a distribution as a whole
+        yield re.sub(r"(--(?:base|repetitions)) (?=[a-z-]*:)\S+", rf"\1 {piece}", line)
+        yield re.sub(rf"(?<= ){piece.partition(':')[0]}:\S+", piece, line)
     name, equals, _ = piece.partition("=")
     if equals and re.search(rf"[:,]{name}=", line):  # a setting of a base or a distribution
         yield re.sub(rf"([:,]){name}=[^,\s]*", lambda found: found[1] + piece, line)
@@ -134,6 +152,9 @@ def in_shell(line: str, wrong: str, fragment: str) -> Iterator[str]:
 def in_study(text: str, wrong: str, fragment: str) -> Iterator[str]:
     """Studies with the piece in place of what was wrong (`{HERE}` in the text), or as one more line."""
     key, equals, value = wrong.partition(" = ")
+    if fragment == LEFT_OUT:
+        yield text.replace(HERE, wrong.rpartition("\n")[0])
+        return
     if equals and re.fullmatch(r"\w+", fragment):
         yield text.replace(HERE, f"{fragment} = {value}")
     for piece in (fragment, f'"{fragment}"'):

@@ -69,7 +69,7 @@ VALUES = [
     ("Categorical([])", "[]"),
     ("ledger.create_budget('b', epsilon=1, delta=1e-6, accounting='rdp')", "'rdp'"),
     ("ledger.create_budget('team', epsilon=1)", "ledger.create_budget('team', epsilon=1)"),
-    ("Ledger.open('absent.db', create=False)", "create=False"),
+    ("Ledger.open('absent.db', create=False)", "'absent.db'"),
     ("Ledger.open(3)", "3"),
     ("load_model('absent.npz')", "'absent.npz'"),
     ("load_model('ages.csv')", "'ages.csv'"),

@@ -58,13 +58,14 @@ def names(ledger: Ledger) -> dict[str, Any]:
     if find_spec("pandas"):
         import pandas as pd
 
-        known["frame"] = pd.DataFrame({"a": [0.1, 0.2], "b": [0.3, 0.4]})
+        known |= {"pd": pd, "frame": pd.DataFrame({"a": [0.1, 0.2], "b": [0.3, 0.4]})}
     from sklearn.linear_model import LogisticRegression
 
     generator = np.random.default_rng(1)
     X = generator.uniform(-0.5, 0.5, size=(200, 2))
     learner = known["DPSGDClassifier"](steps=2, sampling_rate=0.5)
     lists = {"learning_rate": [0.1, 1.0]}
+    search = PrivateSearchCV(learner, lists, epsilon=3, delta=1e-5, nominal_rows=200, classes=["no", "yes"])
     return known | {
         "AGES": [20 + number % 60 for number in range(200)],
         "BASE": known["pure_dp"](epsilon=1),
@@ -72,17 +73,25 @@ def names(ledger: Ledger) -> dict[str, Any]:
         "LISTS": lists,
         "LogisticRegression": LogisticRegression,
         "PrivateSearchCV": PrivateSearchCV,
-        "SEARCH": PrivateSearchCV(learner, lists, epsilon=3, delta=1e-5, nominal_rows=200, classes=["no", "yes"]),
+        "SEARCH": search,
         "SPACE": {"x": known["Categorical"]([1, 2])},
         "TASKS": TASKS,
         "X": X,
         "Y": np.where(X[:, 0] > 0, "yes", "no"),
+        "y": np.where(X[:, 0] > 0, "yes", "no"),
         "budget": ledger.budget("team"),
         "gate": Gate.open("my.gate"),
         "learner": learner,
         "ledger": ledger,
-        "run": lambda params, random: (0.0, params["x"]),
+        "privatesearchcv": search,
+        "run": run,
+        "search": search,
     }
+
+
+def run(params: dict[str, Any], random: Any) -> tuple[float, dict[str, Any]]:
+    """The objective of a search."""
+    return 0.0, dict(params)
 
 
 def run_python(line: str) -> tuple[BaseException | None, str]:

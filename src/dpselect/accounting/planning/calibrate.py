@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from inspect import isfunction, signature
 from typing import Protocol, SupportsFloat
 
 import numpy as np
 
 from dpselect.caching import memoized
-from dpselect.errors import BudgetError, number
+from dpselect.errors import ArgumentError, BudgetError, number
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import RenyiProfile, approximate_delta_at
@@ -72,6 +73,8 @@ def calibrate(
     """
     if not callable(make):
         raise refusal("make", make, "a function from noise to a Guarantee")
+    if (named := _only_by_name(make)) is not None:
+        raise ArgumentError(f"make takes the noise without a name. Write lambda noise: {named}")
     epsilon = number("epsilon", epsilon, above=0.0, rounding="down")
     delta = number("delta", delta, at_least=0.0, below=1.0, rounding="down")
     relative = number("relative", relative, above=0.0, below=1.0)
@@ -82,6 +85,16 @@ def calibrate(
         return GuaranteePrice(promise("what make returns", make(parameter)))
 
     return least_parameter(price, epsilon=epsilon, delta=delta, relative=relative, low=lowest, high=highest)
+
+
+def _only_by_name(make: Callable[[float], Guarantee]) -> str | None:
+    """The call to write for a function of this library that takes its noise by name alone, or None."""
+    if not isfunction(make):
+        return None
+    needed = [each for each in signature(make).parameters.values() if each.default is each.empty]
+    if len(needed) != 1 or needed[0].kind is not needed[0].KEYWORD_ONLY:
+        return None
+    return f"{make.__name__}({needed[0].name}=noise)"
 
 
 class ParameterPrice(Protocol):

@@ -31,7 +31,10 @@ Outcomes = Mapping[Any, Any]
 def by_text(outcomes: Outcomes) -> dict[str, list[Any]]:
     """Each id as a text with its repeats. Raises `ContentError` for an id that is empty or twice, `TypeError`."""
     if not isinstance(outcomes, Mapping):
-        raise TypeError(f"outcomes must map the ids of tasks to their outcomes, got {type(outcomes).__name__}")
+        listed = (
+            ". Write dict(enumerate(...)) for a list in the order of the tasks" if isinstance(outcomes, list) else ""
+        )
+        raise TypeError(f"outcomes must map the ids of tasks to their outcomes, got {type(outcomes).__name__}{listed}")
     ids = texts(list(outcomes))
     if "" in ids or len(set(ids)) != len(ids):
         raise ContentError("outcomes must have one id for each task, none of them empty")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ __all__ = [
     "InverseLaw",
     "MixedSpace",
     "SeededLaw",
+    "check_params",
     "finite_choices",
     "numpy_source",
     "search_space",
@@ -148,6 +149,12 @@ def spaces_of(space: Space) -> tuple[Space, ...]:
 
 def with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
     """A copy of an estimator with these parameters, which are copied too: a fit must not change them."""
+    check_params(estimator, params)
+    return clone(estimator).set_params(**clone(dict(params), safe=False))
+
+
+def check_params(estimator: Any, params: Iterable[str]) -> None:
+    """Raise `ArgumentError` for a parameter that an estimator does not have, with the one that was meant."""
     known = estimator.get_params()
     for name in params:
         if name not in known:
@@ -155,7 +162,6 @@ def with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
             places = [each for each in known if ours is not None and each.rpartition("__")[2] == ours]
             cure = f". Write {places[0]!r}" if places else f", but {', '.join(sorted(known))}"
             raise ArgumentError(f"param_distributions: {type(estimator).__name__} has no parameter {name!r}{cure}")
-    return clone(estimator).set_params(**clone(dict(params), safe=False))
 
 
 def finite_choices(law: Distribution) -> tuple[Any, ...] | None:

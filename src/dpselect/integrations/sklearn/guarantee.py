@@ -24,7 +24,7 @@ from dpselect.accounting import mixture
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.declarations import how_to_declare, is_declared
 from dpselect.integrations.sklearn.diffprivlib_models import is_diffprivlib, refuse_facts_from_data, reviewed_epsilon
-from dpselect.integrations.sklearn.distributions import MixedSpace, finite_choices, with_params
+from dpselect.integrations.sklearn.distributions import MixedSpace, check_params, finite_choices, with_params
 from dpselect.integrations.sklearn.methods import has_method
 from dpselect.integrations.sklearn.public import PublicTransformer
 from dpselect.learners import DPSGDClassifier
@@ -242,6 +242,7 @@ def _settings(
             f"may: {', '.join(listed)}"
         )
     flags = {name: _Unread(name) for name in finite if name not in listed}
+    check_params(estimator, flags)
     return [
         (
             1.0 / len(combinations),

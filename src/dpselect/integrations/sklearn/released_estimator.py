@@ -27,6 +27,7 @@ __all__ = ["ReleasedEstimator"]
 _SECRET: Final = (
     "the guarantee covers the winner alone; scores, settings and number of the other runs are secret and are not kept"
 )
+_UNFITTED: Final = "this %(name)s has not been fitted. Write search.fit(X, y) first"
 _ABSENT: Final = {
     "cv_results_": f"there is no cv_results_: {_SECRET}",
     "best_index_": f"there is no best_index_: {_SECRET}",
@@ -64,6 +65,8 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __getattr__(self, name: str) -> Any:
         reason = _ABSENT.get(name, f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name in ("best_estimator_", "best_params_", "guarantee_"):
+            reason += " before it is fitted. Write search.fit(X, y) first"
         raise AttributeError(reason, name=name, obj=self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -97,7 +100,7 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _winner(self) -> Any:
-        check_is_fitted(self, "guarantee_")
+        check_is_fitted(self, "guarantee_", msg=_UNFITTED)
         if self.best_estimator_ is None:
             raise NotFittedError("this search found nothing: no run succeeded, or none was made")
         return self.best_estimator_

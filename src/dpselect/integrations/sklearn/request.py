@@ -117,7 +117,8 @@ def _nominal(rows: Any, delta: Any) -> float:
     nominal = number("nominal_rows", rows, at_least=1.0)
     if not number("delta", delta, rounding="down") < 1.0 / nominal:
         fits = 10.0 ** -(math.ceil(math.log10(nominal)) + 2)
-        raise ArgumentError(f"delta must be below one over nominal_rows, got {delta!r}. Write delta={fits:g}")
+        first = "epsilon=1.0, " if delta >= 1.0 else ""
+        raise ArgumentError(f"delta must be below one over nominal_rows, got {delta!r}. Write {first}delta={fits:g}")
     return nominal
 
 

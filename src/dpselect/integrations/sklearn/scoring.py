@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
+from dpselect.cures import meant_value, write_one_of
 from dpselect.errors import ArgumentError, number
 from dpselect.integrations.sklearn.methods import answers, has_method
 from dpselect.learners.rows import class_numbers, public_bounds
@@ -213,10 +214,11 @@ def scoring_of(
         scoring = "accuracy"
     name = _NAMES.get(scoring) if isinstance(scoring, str) else None
     if name is None:
+        cure = write_one_of("scoring", scoring, _NAMES) if meant_value(scoring, _NAMES) else ""
         raise ArgumentError(
             f"scoring={scoring!r} on private rows: one row's effect on it is not known, so no noise covers it. Take "
             f"one of {', '.join(_NAMES)}, a RowScore (a bounded score of each row), or public_validation=(X, y), which "
-            "any scorer may see"
+            f"any scorer may see{cure}"
         )
     task = "regression" if classes is None else "classification"
     if METRICS.facts(name)["task"] != task:

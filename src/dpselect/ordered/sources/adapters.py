@@ -309,7 +309,7 @@ def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
             raise ArgumentError("assume_sorted needs values in memory")
         return counted
     if isinstance(values, (str, Path)):
-        raise ArgumentError("values is a name: read a column of that file with open_column(file, column)")
+        raise ArgumentError('values is a name: write open_column("people.csv", "age") for a column of that file')
     if not _is_relation(values):
         values = _column_of(values)
     # the protocol last: it would ask a column of text for its type
