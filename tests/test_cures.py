@@ -57,7 +57,7 @@ def test_the_file_that_was_meant(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("people.csv", "ages.csv", "study.toml"):
         (tmp_path / name).touch()
-    assert near_file("poeple.csv") == ". Did you mean people.csv?"
-    assert near_file("other.toml") == ". Did you mean study.toml?"
+    assert near_file("poeple.csv") == ". Did you mean 'people.csv'?"
+    assert near_file("other.toml") == ". Did you mean 'study.toml'?"
     assert near_file("zzz.csv") == near_file("") == near_file("none/people.csv") == near_file("folder") == ""
-    assert near_file(tmp_path / "poeple.csv") == ". Did you mean people.csv?"
+    assert near_file(tmp_path / "poeple.csv") == ". Did you mean 'people.csv'?"

@@ -36,7 +36,7 @@ def run(params, random):
     ("call", "said"),
     [
         (lambda: gaussian(sigma=4), r"gaussian has no argument sigma: did you mean noise_multiplier= \(standard dev"),
-        (lambda: dp_sgd(epochs=3), r"give steps= \(epochs / sampling_rate\)"),
+        (lambda: dp_sgd(epochs=3), r"write steps=100 \(epochs / sampling_rate\)"),
         (lambda: laplace(epsilon=1), r"give scale= \(sensitivity / epsilon\)"),
         (lambda: pure_dp(eps=1), "did you mean epsilon="),
         (lambda: Logarithmic(mean=10), r"use Logarithmic.with_mean\(mean=10\)"),
@@ -192,8 +192,12 @@ OWN_TOOLS = ("numerics", "randomness")
 """What the library itself is made of: called a million times in a search, so nothing stands between."""
 
 
-NOTHING_OF_OURS = {"direction", "error_score", "iid", "maximize", "minimize", "return_train_score"}
-"""Arguments of scikit-learn's searches that have no counterpart, with the reason in the answer."""
+NOTHING_OF_OURS = {
+    *("direction", "error_score", "iid", "maximize", "minimize", "return_train_score"),
+    *("callbacks", "catch", "gc_after_trial", "pruner", "show_progress_bar"),
+    *("dual", "l1_ratio", "solver", "tol", "verbose", "warm_start"),
+}
+"""Arguments of scikit-learn and Optuna that have no counterpart, with the reason in the answer."""
 
 
 def takes(function):

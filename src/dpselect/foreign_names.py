@@ -189,8 +189,7 @@ _OTHERWISE: Final[Mapping[str, Mapping[str, str]]] = {
     "variance": _each("sigma std stddev scale", "give variance=, the square of the standard deviation"),
     "steps": _each("epochs num_epochs n_epochs", "write steps=100 (epochs / sampling_rate)")
     | _each("solver tol verbose warm_start l1_ratio dual", "leave it out: the number of steps is fixed in advance"),
-    "epsilon_threshold": _each("threshold T", "leave it out: each query has its own threshold")
-    | _each("epsilon eps", "write epsilon_threshold=0.5, epsilon_queries=0.5"),
+    "epsilon_threshold": _each("epsilon eps", "write epsilon_threshold=0.5, epsilon_queries=0.5"),
     "sampling_rate": _each(
         "batch_size lot_size expected_batch_size", "write sampling_rate=0.01 (batch size / number of rows)"
     ),

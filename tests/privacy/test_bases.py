@@ -60,7 +60,7 @@ def test_a_base_from_outside_is_found_and_its_name_is_taken(monkeypatch):
 
 
 def test_names_of_others_and_misspelt_ones_are_answered():
-    with pytest.raises(ArgumentError, match=r"give steps= \(epochs / sampling_rate\)"):
+    with pytest.raises(ArgumentError, match=r"write steps=100 \(epochs / sampling_rate\)"):
         base_named("dp-sgd", {"epochs": 3}, adjacency="replace_one")
     with pytest.raises(ArgumentError, match="did you mean 'dp-sgd'"):
         base_named("dp_sgd", {}, adjacency="replace_one")

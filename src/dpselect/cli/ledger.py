@@ -51,8 +51,6 @@ def create(
 ) -> None:
     """Create a budget, and the ledger if there is none."""
     with Ledger.open(ledger, dates=dates) as record:
-        if any(each.name == name for each in record.budgets()):
-            raise ArgumentError(f"there is a budget {name!r} already. To see it, write dpselect ledger show {ledger}")
         budget = record.create_budget(
             name,
             epsilon=epsilon,

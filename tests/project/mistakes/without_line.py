@@ -47,7 +47,11 @@ WITHOUT_LINE: Final = frozenset(
         "quantile people.csv --column job --q 0.5 --epsilon 1 --lower 0 --upper 120",
         "quantile people.csv age --q 0.5 --epsilon 1 --lower 0 --upper 120",
         "report absent",
+        "ledger create budget.db --budget team --epsilon 1",
         # two mistakes in one line, or the cure takes more than one line
+        "Holdout.create('h', Y, metric='accuracy', questions=10)",
+        "median(AGES, epsilon=1, bounds=(0, 120), random_state=0)",
+        "nominal_rows = 200\nnoise_multiplier = 4.0",
         "DPSGDClassifier(steps=2, sampling_rate=0.5, nominal_rows=200).score(X, Y)",
         "PrivateSearchCV(LISTS, learner, epsilon=3, delta=1e-5, nominal_rows=200).plan()",
         "PrivateSearchCV(LogisticRegression(), {'C': [1.0]}, epsilon=3, delta=1e-5, nominal_rows=200).plan()",

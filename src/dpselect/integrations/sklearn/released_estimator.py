@@ -27,7 +27,7 @@ __all__ = ["ReleasedEstimator"]
 _SECRET: Final = (
     "the guarantee covers the winner alone; scores, settings and number of the other runs are secret and are not kept"
 )
-_UNFITTED: Final = "this %(name)s has not been fitted. Write search.fit(X, y) first"
+_UNFITTED: Final = "this %(name)s is not fitted yet. Write search.fit(X, y) first"
 _ABSENT: Final = {
     "cv_results_": f"there is no cv_results_: {_SECRET}",
     "best_index_": f"there is no best_index_: {_SECRET}",
