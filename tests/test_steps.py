@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from dpselect.steps import each_step, watched
+from dpselect.steps import each_step, unwatched, watched
 
 
 def test_a_loop_tells_of_its_steps_to_who_watches() -> None:
@@ -31,3 +31,13 @@ def test_a_loop_that_continues_tells_of_the_steps_that_are_left() -> None:
         assert list(each_step("training", 3, 2)) == [2]
     assert seen == [("training", 2, 3)]
     assert list(each_step("training", 3, 3)) == []
+
+
+def test_a_loop_of_a_secret_number_tells_nothing() -> None:
+    seen: list[tuple[str, int, int]] = []
+    with watched(lambda *told: seen.append(told)):
+        with unwatched():
+            list(each_step("training", 3))
+        assert seen == []
+        list(each_step("training", 1))
+    assert seen == [("training", 0, 1)]

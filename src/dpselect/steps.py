@@ -1,7 +1,8 @@
 """A sign of life from long loops: how many steps of a public number are done, for a person who watches.
 
 Only a loop with a public number of steps tells of itself. The number of such loops must be public too, because the
-training of a secret number of runs would tell that number. Another thread or process has no watcher.
+training of a secret number of runs would tell that number: a search calls no watcher. Another thread or process has
+none.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-__all__ = ["Watch", "each_step", "watched"]
+__all__ = ["Watch", "each_step", "unwatched", "watched"]
 
 Watch = Callable[[str, int, int], None]
 """Called with the name of a loop, the number of steps that are done, and that of all."""
@@ -29,6 +30,20 @@ def watched(watch: Watch) -> Iterator[None]:
     squares: 1 of 2
     """
     token = _WATCH.set(watch)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Call no watcher at the steps of the loops inside, whose number is secret.
+
+    >>> with watched(print), unwatched():
+    ...     squares = [step**2 for step in each_step("squares", 2)]
+    """
+    token = _WATCH.set(None)
     try:
         yield
     finally:

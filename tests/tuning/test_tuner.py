@@ -18,7 +18,8 @@ from dpselect.errors import ArgumentError, BudgetError, NothingFoundWarning
 from dpselect.ledger import Budget
 from dpselect.privacy import Release
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Harmonic
+from dpselect.repetitions import Fixed, Harmonic
+from dpselect.steps import each_step, watched
 from dpselect.tuning import (
     Categorical,
     InlineExecutor,
@@ -52,15 +53,29 @@ def test_the_winner_is_the_best_of_k_independent_runs(drawn):
     drawn(5)
     outputs = []
 
-    def watched(params, random):
+    def kept(params, random):
         outputs.append(noisy(params, random))
         return outputs[-1]
 
-    result = search(watched, declare_score=True)
+    result = search(kept, declare_score=True)
     assert len(outputs) == 5
     assert len({output.score for output in outputs}) == 5
     assert result.score == max(output.score for output in outputs)
     assert result.value == max(outputs, key=lambda output: output.score).value
+
+
+def test_a_watcher_of_steps_sees_those_of_a_public_number_of_runs_only():
+    seen = []
+
+    def stepping(params, random):
+        list(each_step("steps", 2))
+        return noisy(params, random)
+
+    with watched(lambda *told: seen.append(told)):
+        search(stepping, repetitions=Harmonic(limit=5))
+        assert seen == []
+        search(stepping, repetitions=Fixed(count=2))
+    assert seen == 2 * [("steps", 0, 2), ("steps", 1, 2)]
 
 
 def test_the_same_source_gives_the_same_release(tmp_path):

@@ -39,6 +39,7 @@ from dpselect.randomness import RandomSource, keyed_source, resolve
 from dpselect.randomness.process_start import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law
+from dpselect.steps import unwatched
 from dpselect.selection.rehearsal import Rehearsal
 from dpselect.storage.keys import key_place
 from dpselect.tuning.bond import bond_of, fresh_claim, new_master, release_hash
@@ -234,7 +235,8 @@ def tune(  # noqa: PLR0913
                     objective = _made(objective, keyed_source(preparation_key(begun.master)))
                 runs = cast(Objective, objective)
                 job = Job(runs, plan.space, plan.shape.payload_bytes, execution.limits, execution.reads)
-                with (executor or InlineExecutor()).session(job) as session:
+                watch = nullcontext() if plan.repetitions.minimum == plan.repetitions.limit else unwatched()
+                with watch, (executor or InlineExecutor()).session(job) as session:
                     search = run_rounds(plan, begun or begin(), opened, session)
             except StartingProcessError as error:
                 paid = "the price is charged, and a store can be resumed: that charges nothing again"
