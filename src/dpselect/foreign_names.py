@@ -316,7 +316,7 @@ def advice_for(foreign: str, ours: Iterable[str], *, name: str, given: object) -
     'did you mean noise_multiplier= (standard deviation / sensitivity)?'
     """
     known = tuple(ours)
-    for our in known:
+    for our in sorted(known, key=lambda our: foreign not in our):  # batch_size is an expected_batch_size first
         said = _OTHERWISE.get(our, {}).get(foreign)
         if said is not None:
             said = _FOR_TOTAL.get(name, said) if said is _TOTAL else said
