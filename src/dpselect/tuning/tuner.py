@@ -39,8 +39,8 @@ from dpselect.randomness import RandomSource, keyed_source, resolve
 from dpselect.randomness.process_start import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import expect_law
-from dpselect.steps import unwatched
 from dpselect.selection.rehearsal import Rehearsal
+from dpselect.steps import unwatched
 from dpselect.storage.keys import key_place
 from dpselect.tuning.bond import bond_of, fresh_claim, new_master, release_hash
 from dpselect.tuning.clock import ticking, wait_for_a_multiple
