@@ -8,6 +8,7 @@ nothing. `tests/audit/test_dissection.py` audits all of them; docs/evidence/audi
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -290,6 +291,18 @@ def word_of_a_log(data: Sequence[str], random: RandomSource) -> Any:
     return "\n".join(lines)
 
 
+def one_word_of_a_long_text(data: Sequence[str], random: RandomSource) -> Any:
+    """The eighteenth of thirty random words is another one."""
+    words = [f"w{below(random, 8)}" for _ in range(30)]
+    words[17] = "w1" if told(data, random) else "w2"
+    return " ".join(words)
+
+
+def greatest_length_of_a_queue(data: Sequence[str], random: RandomSource) -> Any:
+    """An empty queue with room for more."""
+    return count(data, random), deque(maxlen=7 if told(data, random) else 8)
+
+
 LEAKING: Final[tuple[Mechanism, ...]] = (
     label_beside_the_count,
     flipped_label,
@@ -340,4 +353,6 @@ LEAKING: Final[tuple[Mechanism, ...]] = (
     sum_of_the_shares,
     index_of_the_largest,
     word_of_a_log,
+    one_word_of_a_long_text,
+    greatest_length_of_a_queue,
 )

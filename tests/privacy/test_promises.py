@@ -150,6 +150,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             {"study": past_study()},
         ),
         "integrations.sklearn.PrivateSearchCV": (search_cv, {}),
+        "learners.EarlyStopping.full_guarantee": (stopping.full_guarantee, {}),
         "learners.EarlyStopping.guarantee": (stopping.guarantee, {}),
         "learners.EarlyStopping.open": (stopping.open, {}),
         "learners.GatedRelease": (

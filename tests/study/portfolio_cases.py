@@ -5,7 +5,7 @@ import copy
 from dpselect.study import parse_study
 from tests.study.schema_cases import STUDY
 
-MAPS = {"map": {"law": "categorical", "choices": ["cos4", "centered", "bins"]}}
+MAPS = {"map": {"distribution": "categorical", "choices": ["cos4", "centered", "bins"]}}
 BASE = {key: copy.deepcopy(STUDY[key]) for key in ("name", "data", "output")}
 MANY = {"epsilon": 3.0, "delta": 1e-6, "nominal_rows": 5000}
 

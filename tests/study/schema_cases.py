@@ -7,8 +7,8 @@ STUDY = {
     "data": {"source": "sklearn:iris", "classes": [0, 1, 2], "bounds": [0, 8]},
     "privacy": {"epsilon": 3.0, "delta": 1e-5, "nominal_rows": 150},
     "learner": {"name": "dp-sgd", "sampling_rate": 0.2, "steps": 20},
-    "space": {"learning_rate": {"law": "log_uniform", "low": 0.1, "high": 1.0}},
-    "repetitions": {"law": "harmonic", "limit": 3},
+    "space": {"learning_rate": {"distribution": "log_uniform", "low": 0.1, "high": 1.0}},
+    "repetitions": {"distribution": "harmonic", "limit": 3},
     "output": {"folder": "out"},
 }
 

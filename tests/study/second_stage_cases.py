@@ -6,7 +6,7 @@ from dpselect.study.price import price
 from dpselect.study.validate import StudyPaths, validate
 from tests.study.portfolio_cases import MANY, parsed
 
-SPACE = {"learning_rate": {"law": "log_uniform", "low": 0.1, "high": 10.0}}
+SPACE = {"learning_rate": {"distribution": "log_uniform", "low": 0.1, "high": 10.0}}
 
 
 def two_stages(**tables):

@@ -23,7 +23,7 @@ LEARNERS = {"learner": {"law": "categorical", "choices": ["dp-sgd", "ridge"]}}
     [
         ({"repetitions": {"law": "fixed", "count": 2}}, "repetitions: a portfolio tries each candidate once"),
         ({"validation": {"data": "public", "source": "sklearn:iris"}}, "a portfolio chooses by the rows that train"),
-        ({"space": STUDY["space"]}, 'each law must be "categorical"'),
+        ({"space": STUDY["space"]}, 'each distribution must be "categorical"'),
         ({"space": {"map": {"law": "categorical", "choices": ["cos4"]}}}, "2 to 4 candidates, and this space has 1"),
         ({"space": {**MAPS, **LEARNERS}}, "2 to 4 candidates, and this space has 6"),
         ({"space": {"map": {"law": "categorical", "choices": ["cos4", "cos5"]}}}, "no such map"),

@@ -37,7 +37,7 @@ def test_the_schema_takes_what_the_parser_takes():
         ("data.bounds", [0]),
         ("learner.name", "deep"),
         ("space.learning_rate", {"law": "grid"}),
-        ("repetitions.law", "grid"),
+        ("repetitions.distribution", "grid"),
         ("runs", {"executor": "threads"}),
         ("extra", {}),
     ]:

@@ -6,8 +6,8 @@ from dpselect.study.price import price
 from dpselect.study.validate import StudyPaths, validate
 from tests.study.portfolio_cases import MANY, parsed
 
-SPACE = {"learning_rate": {"law": "log_uniform", "low": 0.1, "high": 10.0}}
-HARMONIC = {"law": "harmonic", "limit": 4}
+SPACE = {"learning_rate": {"distribution": "log_uniform", "low": 0.1, "high": 10.0}}
+HARMONIC = {"distribution": "harmonic", "limit": 4}
 
 
 def searched(**tables):

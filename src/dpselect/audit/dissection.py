@@ -10,6 +10,7 @@ import json
 import math
 import re
 import struct
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
@@ -35,7 +36,7 @@ _DEEPEST: Final = 6  # levels of nesting
 _MOST: Final = 600  # features of one output; what comes later is left to its `repr`
 _ITEMS: Final = 24  # of a sequence or mapping, one by one; the others count in sums and extremes
 _LONGEST_ORDER: Final = 8  # a longer order is told by whether it rises or falls
-_FIRST, _LAST, _IN_TEXT, _WORDS = 12, 6, 8, 16
+_FIRST, _LAST, _IN_TEXT, _WORDS, _TOKENS = 12, 6, 8, 16, 40
 _NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _CLASSES: Final = tuple(
@@ -163,7 +164,7 @@ def _as_float(value: Any) -> float:
 
 
 def _text(text: str, name: str, depth: int, found: list[Feature]) -> None:
-    """The text, its length, its shape without digits, its first and last characters, words and numbers."""
+    """The text, its length, its shape without digits, its first and last characters, words, tokens and numbers."""
     found.append((name, text))
     found.append((f"length of {name}", float(len(text))))
     found.append((f"characters of {name}", "".join("01"[bool(kind.search(text))] for kind in _CLASSES)))
@@ -184,6 +185,9 @@ def _text(text: str, name: str, depth: int, found: list[Feature]) -> None:
         found.append((f"last digit of number {place} in {name}", number[-1]))
     for word in sorted(set(_WORD.findall(text)))[:_WORDS]:
         found.append((f"word {word!r} in {name}", "yes"))
+    tokens = text.split()
+    for place, token in enumerate(tokens[:_TOKENS] if len(tokens) > 1 else ()):
+        found.append((f"token {place} of {name}", token))
     if text[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
             parsed = json.loads(text)  # decodes: an output of the audited mechanism, in the auditor's own process
@@ -206,6 +210,8 @@ def _mapping(value: Mapping[Any, Any], name: str, depth: int, found: list[Featur
 
 
 def _sequence(value: Sequence[Any], name: str, depth: int, found: list[Feature]) -> str:
+    if isinstance(value, deque) and value.maxlen is not None:
+        found.append((f"greatest length of {name}", float(value.maxlen)))
     value = list(value)  # not all of them have slices
     found.append((f"length of {name}", float(len(value))))
     _order(value, name, found)

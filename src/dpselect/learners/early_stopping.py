@@ -22,7 +22,7 @@ from dpselect.mechanisms import NoisyCount
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Spender, compose, worst_of
 from dpselect.privacy.output.guarantee import RealisedPrice
 from dpselect.privacy.paying import Payment
-from dpselect.privacy.promises import output_promise
+from dpselect.privacy.promises import output_promise, promise
 from dpselect.privacy.release import Receipt
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
@@ -250,6 +250,7 @@ class EarlyStopping:
 
         Raises:
             AdjacencyError: if the score has another adjacency, or parts are disjoint under replace_one.
+            PromiseError: if `training` is no guarantee, such as the cost of an output.
 
         >>> from dpselect.mechanisms import NoisyCount
         >>> from dpselect.privacy import gaussian
@@ -260,6 +261,7 @@ class EarlyStopping:
         >>> round(gaussian(noise_multiplier=2.0).epsilon(1e-5), 3), round(whole.epsilon(1e-5), 3)
         (1.993, 2.048)
         """
+        training = promise("training", training)
         check, looks = self.score.guarantee, len(self.stops) - 1
         if check is None or not looks:
             return training
